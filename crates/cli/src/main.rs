@@ -1,0 +1,2 @@
+//! The manypath command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! manypath for applications.
