@@ -1,0 +1,123 @@
+//! The small value types of parameters that are neither a number, a time nor a size.
+
+use std::borrow::Cow;
+
+/// Name of a policy: one of the names the policy registry knows.
+pub type PolicyName = Cow<'static, str>;
+
+/// An amount of data for a window, in the unit its source states it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Units {
+    /// Multiples of the path maximum DATA chunk size (PMDCS, RFC 9260 §1.3).
+    Pmdcs(u32),
+    /// Multiples of the path MTU, as RFC 2960 and the papers count.
+    Mtu(u32),
+    /// Bytes.
+    Bytes(u64),
+}
+
+impl Units {
+    /// The amount in bytes on a path with this PMDCS and this MTU, both in bytes.
+    pub fn bytes(self, pmdcs: usize, mtu: usize) -> u64 {
+        match self {
+            Self::Pmdcs(count) => u64::from(count) * pmdcs as u64,
+            Self::Mtu(count) => u64::from(count) * mtu as u64,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// Whether it holds at least one packet, and no more than a window can be.
+    pub(super) fn is_valid(self) -> bool {
+        match self {
+            Self::Pmdcs(count) | Self::Mtu(count) => (1..=1_000_000).contains(&count),
+            Self::Bytes(bytes) => (512..=u64::from(u32::MAX)).contains(&bytes),
+        }
+    }
+}
+
+/// Rule for the initial cwnd of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitialCwnd {
+    /// min(4·PMDCS, max(2·PMDCS, 4404 bytes)), RFC 9260 §7.2.1.
+    Rfc9260,
+    /// A fixed amount.
+    Fixed(Units),
+}
+
+impl InitialCwnd {
+    /// The initial cwnd in bytes on a path with this PMDCS and this MTU, both in bytes.
+    pub fn bytes(self, pmdcs: usize, mtu: usize) -> u64 {
+        match self {
+            Self::Rfc9260 => (4 * pmdcs as u64).min((2 * pmdcs as u64).max(4404)),
+            Self::Fixed(units) => units.bytes(pmdcs, mtu),
+        }
+    }
+}
+
+/// Rule for the initial ssthresh of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitialSsthresh {
+    /// The peer's advertised receiver window credit, as in its INIT or INIT ACK.
+    PeerRwnd,
+    /// As high as can be: slow start ends with the first loss.
+    Unlimited,
+    /// A fixed number of bytes.
+    Bytes(u64),
+}
+
+impl InitialSsthresh {
+    /// The initial ssthresh in bytes, given the a_rwnd of the peer's INIT or INIT ACK.
+    pub fn bytes(self, peer_rwnd: u32) -> u64 {
+        match self {
+            Self::PeerRwnd => peer_rwnd.into(),
+            Self::Unlimited => u64::MAX,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// An enum whose variants have one-word names in configuration.
+macro_rules! named {
+    ($(#[$meta:meta])* $type:ident { $($(#[doc = $doc:literal])+ $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type { $($(#[doc = $doc])+ $variant),+ }
+
+        impl $type {
+            /// Names of the variants, in their order.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Name of this variant in configuration.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The variant of that name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+named! {
+    /// Rule that limits how much leaves a path at once.
+    MaxBurstRule {
+        /// RFC 9260 §6.1 (D): before sending, cwnd is cut to flight_size + Max.Burst · PMDCS.
+        Rfc9260 = "rfc9260",
+        /// At most Max.Burst packets per SACK and path; cwnd stays as it is.
+        PerSack = "per_sack",
+    }
+}
+
+named! {
+    /// Growth of cwnd when paths reorder (CMT paper, section III-B).
+    Cuc {
+        /// RFC 9260: cwnd grows only when the cumulative TSN ack point advances.
+        Off = "off",
+        /// cwnd update for CMT: one pseudo-cumack per path.
+        V1 = "v1",
+        /// CUCv2: a second pseudo-cumack per path, for retransmitted TSNs.
+        V2 = "v2",
+    }
+}

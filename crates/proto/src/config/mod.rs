@@ -1,0 +1,177 @@
+//! Configuration: [`Profile`] (constants), then [`Preset`] (policies), then overrides.
+//!
+//! A [`Config`] is a plain value. Every parameter is a field with its unit, range and source, and the same name
+//! reaches it from TOML, the command line and the other languages' bindings.
+//!
+//! ```
+//! # use manypath_proto::config::Config;
+//! let faster = [("rto_min".to_owned(), "100 ms".to_owned())];
+//! let config = Config::build("fast", "cmt-pf", &faster)?;
+//! assert_eq!(config.rto_min.as_millis(), 100);
+//! assert_eq!(config.get("hb_interval")?, "5 s");
+//! # Ok::<(), manypath_proto::config::ConfigError>(())
+//! ```
+
+mod explain;
+mod kinds;
+mod params;
+mod preset;
+mod profile;
+mod setting;
+mod table;
+pub mod units;
+
+pub use explain::{Explained, Origin};
+pub use kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
+pub use params::{
+    ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, RTX_POLICIES,
+    SCHEDULERS,
+};
+pub use preset::Preset;
+pub use profile::Profile;
+
+/// A value that configuration does not accept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} = {value}: {allowed}")]
+pub struct ConfigError {
+    /// The parameter.
+    pub field: String,
+    /// The value it was given.
+    pub value: String,
+    /// What would be accepted, or what to change.
+    pub allowed: String,
+}
+
+impl ConfigError {
+    pub(super) fn new(field: &str, value: &str, allowed: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), value: value.to_owned(), allowed: allowed.into() }
+    }
+}
+
+impl Default for Config {
+    /// The `rfc9260` profile with the `cmt-pf` preset.
+    fn default() -> Self {
+        Preset::from_name(Preset::DEFAULT).map_or_else(
+            |_| Self::from_profile(Profile::default()),
+            |p| Self::of(Profile::default(), p),
+        )
+    }
+}
+
+impl Config {
+    /// The configuration of a preset on a profile.
+    pub fn of(profile: Profile, preset: &'static Preset) -> Self {
+        let mut config = Self { preset: preset.name, ..Self::from_profile(profile) };
+        for (name, value) in preset.overrides {
+            let set = config.set(name, value);
+            debug_assert_eq!(set, Ok(()), "preset {}", preset.name);
+        }
+        config
+    }
+
+    /// The validated configuration of a preset on a profile, with overrides by name.
+    ///
+    /// Of several overrides of one parameter the last counts. Overrides named `profile` and `preset` replace the
+    /// first two arguments, wherever they stand.
+    pub fn build(
+        profile: &str,
+        preset: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Self, ConfigError> {
+        let last =
+            |key| overrides.iter().rfind(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        let profile = Profile::from_name(last("profile").unwrap_or(profile))?;
+        let preset = Preset::from_name(last("preset").unwrap_or(preset))?;
+        let mut config = Self::of(profile, preset);
+        for (name, value) in overrides {
+            if name != "profile" && name != "preset" {
+                config.set(name, value)?;
+            }
+        }
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Sets a parameter by name from text such as `"200 ms"`, and checks its range.
+    ///
+    /// Rules between parameters are left to [`validate`](Self::validate), so that the order of settings does not
+    /// matter.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let param = Param::by_name(name).ok_or_else(|| unknown(name, value))?;
+        (param.set)(self, value)
+    }
+
+    /// The value of a parameter, as text that [`set`](Self::set) takes.
+    pub fn get(&self, name: &str) -> Result<String, ConfigError> {
+        match name {
+            "profile" => Ok(self.profile.name().to_owned()),
+            "preset" => Ok(self.preset.to_owned()),
+            _ => Param::by_name(name).map(|p| p.get(self)).ok_or_else(|| unknown(name, "?")),
+        }
+    }
+
+    /// Checks every range, and the rules between parameters.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for param in PARAMS {
+            (param.check)(self)?;
+        }
+        self.check_order("rto_min", self.rto_min, "rto_initial", self.rto_initial)?;
+        self.check_order("rto_initial", self.rto_initial, "rto_max", self.rto_max)?;
+        self.check_order("sack_every", self.sack_every, "sack_every_max", self.sack_every_max)?;
+        if self.dac && !self.sfr {
+            let allowed = "needs sfr = true: DAC weighs the missing reports that SFR counts per path; set sfr = true \
+                           or dac = false";
+            return Err(ConfigError::new("dac", "true", allowed));
+        }
+        if self.data_before_verification && self.verify_all_paths_first {
+            let allowed =
+                "cannot be with data_before_verification = true: set one of them to false";
+            return Err(ConfigError::new("verify_all_paths_first", "true", allowed));
+        }
+        if self.association_max_retrans.is_none() && self.association_timeout.is_none() {
+            let allowed = "cannot be with association_timeout = off: the association would never end; set one of them";
+            return Err(ConfigError::new("association_max_retrans", "off", allowed));
+        }
+        Ok(())
+    }
+
+    /// Checks that the first of two parameters is not above the second.
+    fn check_order<T: PartialOrd>(
+        &self,
+        low: &str,
+        a: T,
+        high: &str,
+        b: T,
+    ) -> Result<(), ConfigError> {
+        if a <= b {
+            return Ok(());
+        }
+        let allowed = format!("must not be above {high} = {}", self.get(high)?);
+        Err(ConfigError::new(low, &self.get(low)?, allowed))
+    }
+}
+
+/// The error for a name that is no parameter.
+fn unknown(name: &str, value: &str) -> ConfigError {
+    let names = PARAMS.iter().map(|param| param.name).chain(["profile", "preset"]);
+    let nearest = names.min_by_key(|known| edit_distance(name, known)).unwrap_or_default();
+    ConfigError::new(name, value, format!("no such parameter; did you mean {nearest}?"))
+}
+
+/// How many characters must be inserted, removed or replaced to turn `a` into `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! The parameters: one entry each, from which the [`Config`] field and its row of [`PARAMS`] are made.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
+use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
+use super::{ConfigError, Profile};
+
+/// Names of the policies that choose the path of new data.
+pub const SCHEDULERS: &[&str] = &["primary", "fill_first"];
+/// Names of the policies that choose the path of a retransmission.
+pub const RTX_POLICIES: &[&str] = &["same", "asap", "cwnd", "ssthresh", "lossrate", "csl"];
+/// Names of the policies that detect the failure of a path.
+pub const FAILURE_POLICIES: &[&str] = &["pmr", "pf"];
+/// Names of the congestion controllers.
+pub const CONGESTION_CONTROLS: &[&str] = &["rfc9260"];
+/// Names of the policies that choose the path of a SACK.
+pub const ACK_PATHS: &[&str] = &["last_received"];
+
+/// One parameter: what it is called, what it means and how it is read and written.
+pub struct Param {
+    /// Name, the same in every API.
+    pub name: &'static str,
+    /// What it counts or selects: "time", "bytes", "packets", "switch", "policy" and so on.
+    pub unit: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    pub(super) allowed: fn() -> String,
+    pub(super) get: fn(&Config) -> String,
+    pub(super) set: fn(&mut Config, &str) -> Result<(), ConfigError>,
+    pub(super) check: fn(&Config) -> Result<(), ConfigError>,
+    /// Unit of a bare number in TOML.
+    pub(super) number_unit: &'static str,
+    /// Whether TOML writes it without quotes.
+    pub(super) bare: bool,
+}
+
+impl Param {
+    /// The parameter of that name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        PARAMS.iter().find(|param| param.name == name)
+    }
+
+    /// The values it may take, in words.
+    pub fn allowed(&self) -> String {
+        (self.allowed)()
+    }
+
+    /// Its value in a configuration, as text that `set` takes.
+    pub fn get(&self, config: &Config) -> String {
+        (self.get)(config)
+    }
+}
+
+/// Reads a value into its field; the field is unchanged when the value is not allowed.
+fn set<T: Setting>(
+    field: &mut T,
+    name: &str,
+    text: &str,
+    allowed: &impl Allowed<T>,
+) -> Result<(), ConfigError> {
+    let text = text.trim();
+    let value = T::parse(text).filter(|value| allowed.contains(value));
+    *field = value.ok_or_else(|| not_allowed(name, text, allowed))?;
+    Ok(())
+}
+
+fn check<T: Setting>(field: &T, name: &str, allowed: &impl Allowed<T>) -> Result<(), ConfigError> {
+    match allowed.contains(field) {
+        true => Ok(()),
+        false => Err(not_allowed(name, &field.print(), allowed)),
+    }
+}
+
+fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -> ConfigError {
+    let (range, forms) = (allowed.describe(), T::forms());
+    let more = match range == forms || T::parse(value).is_some() {
+        true => String::new(),
+        false => format!("; write {forms}"),
+    };
+    ConfigError::new(name, value, format!("must be {range}{more}"))
+}
+
+/// An entry reads: doc, `name: type, unit, allowed values, source, default: value of the rfc9260 profile`, then
+/// `fast:` and `papers:` where the fast and the 2006 profile differ.
+macro_rules! params {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
+        default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?;
+    )+) => {
+        /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
+        /// [`Preset`](super::Preset) and overrides.
+        ///
+        /// The engine expects one that [`validate`](Config::validate) accepts.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Config {
+            /// The profile it started from.
+            pub profile: Profile,
+            /// Name of the preset it started from.
+            pub preset: &'static str,
+            $(
+                $(#[doc = $doc])+
+                #[doc = concat!("\n\nUnit: ", $unit, ". Allowed: `", stringify!($allowed), "`. Source: ", $source, ".")]
+                pub $name: $type,
+            )+
+        }
+
+        impl Config {
+            /// The constants of a profile, with the policies of plain SCTP.
+            pub(super) fn from_profile(profile: Profile) -> Self {
+                Self {
+                    profile,
+                    preset: "sctp",
+                    $($name: {
+                        let value = $default;
+                        $(let value = if profile == Profile::Fast { $fast } else { value };)?
+                        $(let value = if profile == Profile::Papers2006 { $papers } else { value };)?
+                        value
+                    },)+
+                }
+            }
+        }
+
+        /// Every parameter, in the order they are printed.
+        pub static PARAMS: &[Param] = &[$(Param {
+            name: stringify!($name),
+            unit: $unit,
+            doc: concat!($($doc),+).trim_ascii(),
+            source: $source,
+            allowed: || Allowed::<$type>::describe(&$allowed),
+            get: |config| config.$name.print(),
+            set: |config, text| set(&mut config.$name, stringify!($name), text, &$allowed),
+            check: |config| check(&config.$name, stringify!($name), &$allowed),
+            number_unit: <$type as Setting>::NUMBER_UNIT,
+            bare: <$type as Setting>::BARE,
+        }),+];
+    };
+}
+
+const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+const HOUR: Duration = secs(3600);
+const DAY: Duration = secs(86_400);
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+
+params! {
+    // ---- Sizes and limits ----
+
+    /// IP MTU of a path until it is known better: IP header, UDP header if any, and SCTP packet.
+    mtu: usize, "bytes", 512..=65_535, "RFC 9260 §7.3",
+        default: 1500;
+    /// Upper limit on the user data of one DATA chunk; off: as much as fits the MTU.
+    pmdcs_limit: Option<usize>, "bytes", OrOff(64..=65_487), "RFC 9260 §6.9; papers: 1468-byte chunks",
+        default: None, papers: Some(1452);
+    /// Receive buffer of an association; what is free of it is advertised as a_rwnd.
+    receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
+        default: MIB, fast: 8 * MIB, papers: 64 * KIB;
+    /// Send buffer of an association: user data queued or not yet acknowledged. Sending waits when it is full.
+    send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
+        default: 4 * MIB, fast: 8 * MIB, papers: 64 * MIB;
+    /// Outbound streams requested; the peer may allow fewer.
+    outbound_streams: u16, "streams", 1..=65_535, "RFC 9260 §5.1.1",
+        default: 16;
+    /// Inbound streams allowed to the peer at most.
+    inbound_streams: u16, "streams", 1..=65_535, "RFC 9260 §5.1.1",
+        default: 2048;
+    /// Paths of an association at most; further address pairs are ignored.
+    max_paths: u32, "paths", 1..=32, "implementation",
+        default: 8;
+
+    // ---- Retransmission timeout ----
+
+    /// RTO of a path before its first RTT measurement (RTO.Initial).
+    rto_initial: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
+        default: secs(1), papers: secs(3);
+    /// Lower bound of the RTO (RTO.Min). Lower fails over sooner, but an RTO below the RTT and the peer's SACK
+    /// delay retransmits what was not lost and cuts cwnd to one packet for nothing.
+    rto_min: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
+        default: secs(1), fast: ms(200);
+    /// Upper bound of the RTO (RTO.Max). Lower notices sooner that a failed path is back, and probes it more often.
+    rto_max: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
+        default: secs(60), fast: secs(10);
+    /// Weight of a new measurement in SRTT (RTO.Alpha).
+    rto_alpha: f64, "ratio", 0.001..=1.0, "RFC 9260 §6.3.1, §16",
+        default: 0.125;
+    /// Weight of a new measurement in RTTVAR (RTO.Beta).
+    rto_beta: f64, "ratio", 0.001..=1.0, "RFC 9260 §6.3.1, §16",
+        default: 0.25;
+
+    // ---- Association and failure detection ----
+
+    /// How long a state cookie stays valid (Valid.Cookie.Life).
+    valid_cookie_life: Duration, "time", secs(1)..=HOUR, "RFC 9260 §5.1.3, §16",
+        default: secs(60);
+    /// INIT or COOKIE ECHO retransmissions before the association is given up (Max.Init.Retransmits).
+    max_init_retransmits: u32, "retransmissions", 0..=255, "RFC 9260 §5.1, §16",
+        default: 8;
+    /// Consecutive timeouts of a path beyond which it is inactive (Path.Max.Retrans, PMR). Lower fails over sooner
+    /// and more often takes a burst of loss for a failure.
+    path_max_retrans: u32, "timeouts", 0..=255, "RFC 9260 §8.2, §16",
+        default: 5;
+    /// Consecutive timeouts of the association, over all paths, beyond which the peer counts as unreachable
+    /// (Association.Max.Retrans); off: association_timeout alone decides.
+    association_max_retrans: Option<u32>, "timeouts", OrOff(0..=10_000), "RFC 9260 §8.1, §16",
+        default: Some(10), fast: None;
+    /// How long an association survives without any usable path; off: association_max_retrans alone decides.
+    association_timeout: Option<Duration>, "time", OrOff(secs(1)..=DAY), "implementation",
+        default: None, fast: Some(secs(60));
+    /// Whether idle active paths are probed with HEARTBEATs. The probes that verify a path or bring one back are
+    /// sent in any case.
+    heartbeats: bool, "switch", Any, "RFC 9260 §8.3",
+        default: true;
+    /// Interval of HEARTBEATs on an idle path, to which its RTO and the jitter are added (HB.interval).
+    hb_interval: Duration, "time", ms(10)..=DAY, "RFC 9260 §8.3, §16",
+        default: secs(30), fast: secs(5);
+    /// Packets with a HEARTBEAT sent at once when an association is established, at most (HB.Max.Burst); max_paths
+    /// or more verifies all paths at once.
+    hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
+        default: 1, fast: 32;
+    /// Interval of the first probes of a potentially failed or inactive path, doubling from there, where the RTO is
+    /// longer; off: one probe per RTO.
+    hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
+        default: None, fast: Some(ms(250));
+    /// Policy that says when a path is potentially failed or inactive.
+    failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper",
+        default: Cow::Borrowed("pmr");
+    /// Consecutive timeouts of a path beyond which it is potentially failed (PFMR); path_max_retrans or more: never.
+    pf_max_retrans: u32, "timeouts", 0..=255, "RFC 7829 §5.1",
+        default: 0;
+    /// cwnd of a potentially failed path when a HEARTBEAT ACK makes it active: 1 is CMT-PF1, 2 is CMT-PF2.
+    pf_recovery_cwnd: u32, "MTU", 1..=10, "CMT-PF paper, section III",
+        default: 1;
+    /// Consecutive timeouts of the primary path beyond which another path becomes primary for good (PSMR); off:
+    /// the primary path carries data again as soon as it answers.
+    primary_switchover_max_retrans: Option<u32>, "timeouts", OrOff(0..=255), "RFC 7829 §5.2",
+        default: None;
+    /// Whether new data may use a path that is not yet verified.
+    data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
+        default: false, papers: true;
+    /// Whether the first DATA waits until every path is verified, as the SCTP module of ns-2 does.
+    verify_all_paths_first: bool, "switch", Any, "ns-2 2.35",
+        default: false;
+
+    // ---- Acknowledgement ----
+
+    /// How long a SACK may wait for more data (SACK.Delay).
+    sack_delay: Duration, "time", Duration::ZERO..=ms(500), "RFC 9260 §6.2, §16; never above 500 ms",
+        default: ms(200), fast: ms(25);
+    /// Packets with data after which a SACK is sent.
+    sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
+        default: 2;
+    /// Upper limit to which sack_every grows at high packet rates; equal to it, it does not grow.
+    sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
+        default: 2, fast: 16;
+    /// Policy that chooses the path of a SACK.
+    ack_path: PolicyName, "policy", OneOf(ACK_PATHS), "RFC 9260 §6.4",
+        default: Cow::Borrowed("last_received");
+    /// Missing reports after which a TSN is marked for fast retransmit.
+    missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
+        default: 3, papers: 4;
+
+    // ---- Congestion control ----
+
+    /// Congestion controller of a path.
+    congestion_control: PolicyName, "policy", OneOf(CONGESTION_CONTROLS), "RFC 9260 §7.2",
+        default: Cow::Borrowed("rfc9260");
+    /// cwnd of a path before its first data.
+    initial_cwnd: InitialCwnd, "window", Any, "RFC 9260 §7.2.1; fast: RFC 6928; RFC 2960: 2 MTU",
+        default: InitialCwnd::Rfc9260,
+        fast: InitialCwnd::Fixed(Units::Pmdcs(10)),
+        papers: InitialCwnd::Fixed(Units::Mtu(2));
+    /// ssthresh of a path before its first loss.
+    initial_ssthresh: InitialSsthresh, "window", Any, "RFC 9260 §7.2.1",
+        default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd;
+    /// Lower bound of ssthresh after a loss, and of cwnd as it decays when idle.
+    ssthresh_floor: Units, "window", Any, "RFC 9260 §7.2.3, §7.2.1; RFC 2960: 2 MTU",
+        default: Units::Pmdcs(4), papers: Units::Mtu(2);
+    /// Upper limit on the growth of cwnd per SACK in slow start (L times PMDCS). Larger keeps growth at one cwnd per RTT
+    /// when SACKs are few.
+    slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
+        default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1);
+    /// Packets a path may send at once (Max.Burst); 0: no limit.
+    max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
+        default: 4, fast: 0;
+    /// How Max.Burst is applied.
+    max_burst_rule: MaxBurstRule, "choice", Any, "RFC 9260 §6.1 (D); ns-2 2.35",
+        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack;
+    /// Whether packets of a path are spread over its RTT rather than sent in bursts.
+    pacing: bool, "switch", Any, "implementation",
+        default: false, fast: true;
+    /// Whether cwnd halves for every RTO without data, down to ssthresh_floor.
+    idle_cwnd_decay: bool, "switch", Any, "RFC 9260 §7.2.1",
+        default: true;
+    /// Whether the last outstanding TSN is sent again before T3-rtx expires, to draw a SACK.
+    tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
+        default: false, fast: true;
+
+    // ---- Several paths ----
+
+    /// Policy that chooses the path of new data.
+    scheduler: PolicyName, "policy", OneOf(SCHEDULERS), "primary: RFC 9260 §6.4; fill_first: CMT paper, section III",
+        default: Cow::Borrowed("primary");
+    /// Policy that chooses the path of a retransmission.
+    rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES), "CMT paper, section IV-B",
+        default: Cow::Borrowed("same");
+    /// Split fast retransmit: missing reports are counted per path.
+    sfr: bool, "switch", Any, "CMT paper, section III-A",
+        default: false;
+    /// cwnd update for CMT: growth follows a pseudo-cumack per path.
+    cuc: Cuc, "choice", Any, "CMT paper, section III-B",
+        default: Cuc::Off;
+    /// Delayed ack for CMT: reordering does not hurry SACKs, which say how many packets they ack. Needs sfr.
+    dac: bool, "switch", Any, "CMT paper, section III-C",
+        default: false;
+    /// Whether a T3-rtx expiry spares TSNs sent less than one SRTT ago.
+    rtx_age_heuristic: bool, "switch", Any, "CMT paper, section IV-C",
+        default: false;
+
+    // ---- Packets ----
+
+    /// Whether the CRC32c of packets is computed and checked. Off is for virtual networks only, where nothing can
+    /// corrupt a packet; sockets refuse it.
+    checksum: bool, "switch", Any, "RFC 9260 §6.8",
+        default: true;
+}

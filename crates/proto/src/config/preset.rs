@@ -1,0 +1,79 @@
+//! Presets: whole systems, each a few parameters on top of a profile.
+
+use super::ConfigError;
+use super::setting::list;
+
+/// A whole system by name. A new one is one more entry of [`Preset::ALL`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Name in configuration, such as `cmt-pf`.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub description: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// Parameters that differ from the profile, as in a configuration file.
+    pub overrides: &'static [(&'static str, &'static str)],
+}
+
+/// Concurrent multipath transfer as its authors recommend it: all three algorithms, RTX-SSTHRESH.
+macro_rules! cmt {
+    ($($more:expr),* $(,)?) => {
+        &[
+            ("scheduler", "fill_first"),
+            ("rtx_policy", "ssthresh"),
+            ("sfr", "true"),
+            ("cuc", "v2"),
+            ("dac", "true"),
+            ("rtx_age_heuristic", "true"),
+            $($more),*
+        ]
+    };
+}
+
+impl Preset {
+    /// Name of the preset used when none is named.
+    pub const DEFAULT: &'static str = "cmt-pf";
+
+    /// All presets.
+    pub const ALL: &'static [Self] = &[
+        Self {
+            name: "sctp",
+            description: "one path at a time, the others stand by for failover",
+            source: "RFC 9260",
+            overrides: &[("scheduler", "primary"), ("failure", "pmr")],
+        },
+        Self {
+            name: "sctp-pf",
+            description: "one path at a time, leaving it at the first timeout",
+            source: "RFC 7829",
+            overrides: &[
+                ("scheduler", "primary"),
+                ("failure", "pf"),
+                // RFC 7829 §5.1 leaves the cwnd as the timeout set it.
+                ("pf_recovery_cwnd", "1"),
+            ],
+        },
+        Self {
+            name: "cmt",
+            description: "all paths at once",
+            source: "Iyengar, Amer, Stewart, IEEE/ACM ToN 2006",
+            overrides: cmt![("failure", "pmr")],
+        },
+        Self {
+            name: "cmt-pf",
+            description: "all paths at once, none while it is potentially failed",
+            source: "Natarajan, Ekiz, Amer, Stewart, Computer Communications 2009",
+            // CMT-PF2, which the paper finds clearly superior to CMT-PF1.
+            overrides: cmt![("failure", "pf"), ("pf_recovery_cwnd", "2")],
+        },
+    ];
+
+    /// The preset of that name.
+    pub fn from_name(name: &str) -> Result<&'static Self, ConfigError> {
+        Self::ALL.iter().find(|preset| preset.name == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|preset| preset.name).collect();
+            ConfigError::new("preset", name, format!("must be {}", list(&names)))
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Profiles: sets of protocol constants.
+//!
+//! The values themselves stand beside each parameter in `params.rs`, so that a parameter is one entry.
+
+use super::ConfigError;
+use super::setting::list;
+
+/// A set of protocol constants that a configuration starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// The values RFC 9260 §16 suggests: the library's default.
+    #[default]
+    Rfc9260,
+    /// Short timers, pacing and tail-loss probes: the command line's default.
+    Fast,
+    /// RFC 2960 as the 2006 papers and the SCTP module of ns-2 used it.
+    Papers2006,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 3] = [Self::Rfc9260, Self::Fast, Self::Papers2006];
+
+    /// Name in configuration: `rfc9260`, `fast` or `2006`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rfc9260 => "rfc9260",
+            Self::Fast => "fast",
+            Self::Papers2006 => "2006",
+        }
+    }
+
+    /// What it is for, in one line.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Rfc9260 => "the constants RFC 9260 suggests; for any peer on any network",
+            Self::Fast => "200 ms timers, pacing, tail-loss probes: failover well below a second",
+            Self::Papers2006 => {
+                "RFC 2960 as the papers' simulations used it; to repeat their results"
+            }
+        }
+    }
+
+    /// The profile of that name.
+    pub fn from_name(name: &str) -> Result<Self, ConfigError> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            ConfigError::new("profile", name, format!("must be {}", list(&names)))
+        })
+    }
+}

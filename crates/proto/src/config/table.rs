@@ -1,0 +1,87 @@
+//! Configuration to and from TOML.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use toml::{Table, Value};
+
+use super::{Config, ConfigError, PARAMS, Param, Preset, Profile};
+
+impl Config {
+    /// The validated configuration in a TOML text: `profile`, `preset`, and any parameter by name.
+    ///
+    /// Without a profile or preset it starts from the [default](Self::default).
+    pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
+        let table: Table = text.parse().map_err(|e: toml::de::Error| {
+            ConfigError::new("configuration", "TOML", e.to_string())
+        })?;
+        let overrides = Self::overrides(&table)?;
+        Self::build(Profile::default().name(), Preset::DEFAULT, &overrides)
+    }
+
+    /// The entries of a TOML table as overrides for [`build`](Self::build).
+    ///
+    /// A string carries its unit; a bare number is in seconds, bytes or whatever the parameter counts.
+    pub fn overrides(table: &Table) -> Result<Vec<(String, String)>, ConfigError> {
+        table.iter().map(|(name, value)| Ok((name.clone(), text_of(name, value)?))).collect()
+    }
+
+    /// Applies a TOML table over this configuration and validates the result; on an error nothing changes.
+    ///
+    /// A table that names a profile or a preset starts afresh from it.
+    pub fn apply_toml(&mut self, table: &Table) -> Result<(), ConfigError> {
+        let overrides = Self::overrides(table)?;
+        if table.contains_key("profile") || table.contains_key("preset") {
+            *self = Self::build(self.profile.name(), self.preset, &overrides)?;
+            return Ok(());
+        }
+        let mut changed = self.clone();
+        for (name, value) in &overrides {
+            changed.set(name, value)?;
+        }
+        changed.validate()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// The whole configuration as TOML, one parameter a line; [`from_toml_str`](Self::from_toml_str) reads it back.
+    pub fn to_toml(&self) -> String {
+        let mut text =
+            format!("profile = \"{}\"\npreset = \"{}\"\n", self.profile.name(), self.preset);
+        for param in PARAMS {
+            let value = param.get(self);
+            text += &match param.bare {
+                true => format!("{} = {value}\n", param.name),
+                false => format!("{} = \"{value}\"\n", param.name),
+            };
+        }
+        text
+    }
+}
+
+/// A TOML value as the text that [`Config::set`] takes.
+fn text_of(name: &str, value: &Value) -> Result<String, ConfigError> {
+    let unit = Param::by_name(name).map_or("", |param| param.number_unit);
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(format!("{number}{unit}")),
+        Value::Float(number) => Ok(format!("{number}{unit}")),
+        Value::Boolean(switch) => Ok(switch.to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => Err(ConfigError::new(
+            name,
+            &value.to_string(),
+            "must be a string, a number, true or false",
+        )),
+    }
+}
+
+/// A map from `profile`, `preset` and every parameter to its text.
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(PARAMS.len() + 2))?;
+        map.serialize_entry("profile", self.profile.name())?;
+        map.serialize_entry("preset", self.preset)?;
+        for param in PARAMS {
+            map.serialize_entry(param.name, &param.get(self))?;
+        }
+        map.end()
+    }
+}
