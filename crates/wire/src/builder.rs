@@ -1,0 +1,124 @@
+//! Writing a packet.
+
+use crate::checksum;
+use crate::chunk::CHUNK_HEADER_LEN;
+use crate::header::{CHECKSUM_OFFSET, COMMON_HEADER_LEN, CommonHeader};
+use crate::tlv::{padded, put_padding};
+
+/// Writes one packet at the end of a buffer, chunk by chunk.
+///
+/// Every `push_…` method appends one chunk, padded, and returns `true`; or writes nothing and
+/// returns `false` if the chunk does not fit. The buffer may already hold other packets (a batch),
+/// and is the only thing that can allocate: reserve `max_len` bytes and nothing does.
+///
+/// End with [`finish`](Self::finish) or [`discard`](Self::discard).
+#[derive(Debug)]
+#[must_use = "a packet is complete only after `finish`"]
+pub struct PacketBuilder<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where the packet begins in `out`.
+    start: usize,
+    max_len: usize,
+}
+
+impl<'a> PacketBuilder<'a> {
+    /// Starts a packet of at most `max_len` bytes, which begins with `header`.
+    #[inline]
+    pub fn new(out: &'a mut Vec<u8>, header: CommonHeader, max_len: usize) -> Self {
+        let start = out.len();
+        out.extend_from_slice(&header.encode());
+        Self { out, start, max_len }
+    }
+
+    /// How many bytes of chunks (headers and padding included) still fit.
+    #[must_use]
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.max_len.saturating_sub(self.len()) & !3
+    }
+
+    /// Whether the packet has no chunk yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == COMMON_HEADER_LEN
+    }
+
+    /// Length of the packet so far, the common header included, in bytes.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.out.len() - self.start
+    }
+
+    /// Appends a chunk of any type.
+    pub fn push_chunk(&mut self, ty: u8, flags: u8, value: &[u8]) -> bool {
+        self.push_parts(ty, flags, [], value)
+    }
+
+    /// Completes the packet and returns its length in bytes. With `checksum` it writes the CRC32c;
+    /// without, the field stays zero, for simulated networks.
+    pub fn finish(self, checksum: bool) -> usize {
+        let packet = &mut self.out[self.start..];
+        if checksum {
+            let crc = checksum::of_zeroed(packet);
+            packet[CHECKSUM_OFFSET..COMMON_HEADER_LEN].copy_from_slice(&crc.to_le_bytes());
+        }
+        packet.len()
+    }
+
+    /// Takes the packet back: the buffer is as it was before [`new`](Self::new).
+    pub fn discard(self) {
+        self.out.truncate(self.start);
+    }
+
+    /// Appends a chunk whose value is fixed fields followed by variable bytes.
+    #[inline]
+    pub(crate) fn push_parts<const N: usize>(
+        &mut self,
+        ty: u8,
+        flags: u8,
+        fixed: [u8; N],
+        variable: &[u8],
+    ) -> bool {
+        let length = CHUNK_HEADER_LEN + N + variable.len();
+        if padded(length) > self.remaining() {
+            return false;
+        }
+        let Ok(length) = u16::try_from(length) else { return false };
+        let [l0, l1] = length.to_be_bytes();
+        self.out.extend_from_slice(&[ty, flags, l0, l1]);
+        self.out.extend_from_slice(&fixed);
+        self.out.extend_from_slice(variable);
+        let length = usize::from(length);
+        self.out.extend_from_slice(&[0; 3][..padded(length) - length]);
+        true
+    }
+
+    /// Appends a chunk whose value `write` appends, given how many bytes it may at most write.
+    /// When it writes more, the chunk is taken back.
+    pub(crate) fn push_with(
+        &mut self,
+        ty: u8,
+        flags: u8,
+        write: impl FnOnce(&mut Vec<u8>, usize),
+    ) -> bool {
+        let max = self.remaining().min(usize::from(u16::MAX));
+        let chunk = self.out.len();
+        if max < CHUNK_HEADER_LEN {
+            return false;
+        }
+        self.out.extend_from_slice(&[ty, flags, 0, 0]);
+        write(self.out, max - CHUNK_HEADER_LEN);
+        let length = self.out.len() - chunk;
+        let Some(length) = u16::try_from(length).ok().filter(|_| length <= max) else {
+            self.out.truncate(chunk);
+            return false;
+        };
+        self.out[chunk + 2..chunk + 4].copy_from_slice(&length.to_be_bytes());
+        put_padding(self.out, chunk);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

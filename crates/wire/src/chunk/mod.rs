@@ -1,0 +1,249 @@
+//! Chunks: the items of a packet, one file for each kind.
+//!
+//! ```text
+//!  0               1               2               3
+//! +---------------+---------------+---------------+---------------+
+//! |     type      |     flags     |            length             |
+//! +---------------+---------------+---------------+---------------+
+//! | value … padded with zeros to a multiple of four bytes         |
+//! +---------------+---------------+---------------+---------------+
+//! ```
+//! The length counts the header and the value, not the padding (RFC 9260 §3.2).
+
+mod abort;
+mod cookie;
+mod data;
+mod heartbeat;
+mod init;
+mod sack;
+mod shutdown;
+mod unknown;
+
+use bytes::Bytes;
+
+pub use abort::{Abort, ErrorChunk};
+pub use data::{DATA_HEADER_LEN, Data, DataFlags};
+pub use heartbeat::HeartbeatInfo;
+pub use init::Init;
+pub use sack::{DuplicateTsns, GapAckBlock, GapAckBlocks, Sack};
+pub use shutdown::Shutdown;
+pub use unknown::UnknownChunk;
+
+use crate::builder::PacketBuilder;
+use crate::error::{DecodeError, DecodeErrorKind};
+
+/// Length of a chunk's type, flags and length fields in bytes.
+pub(crate) const CHUNK_HEADER_LEN: usize = 4;
+
+/// The T bit of ABORT and SHUTDOWN COMPLETE: the verification tag is the receiver's own, reflected.
+const FLAG_T: u8 = 1;
+
+/// Chunk types (RFC 9260 §3.2).
+pub mod chunk_type {
+    /// User data.
+    pub const DATA: u8 = 0;
+    /// First message of the handshake.
+    pub const INIT: u8 = 1;
+    /// Answer to INIT, with the state cookie.
+    pub const INIT_ACK: u8 = 2;
+    /// Selective acknowledgement.
+    pub const SACK: u8 = 3;
+    /// Probe of a path.
+    pub const HEARTBEAT: u8 = 4;
+    /// Answer to HEARTBEAT.
+    pub const HEARTBEAT_ACK: u8 = 5;
+    /// Immediate end of the association.
+    pub const ABORT: u8 = 6;
+    /// Start of a graceful end.
+    pub const SHUTDOWN: u8 = 7;
+    /// Answer to SHUTDOWN.
+    pub const SHUTDOWN_ACK: u8 = 8;
+    /// Report of errors that do not end the association by themselves.
+    pub const ERROR: u8 = 9;
+    /// The state cookie, returned.
+    pub const COOKIE_ECHO: u8 = 10;
+    /// Last message of the handshake.
+    pub const COOKIE_ACK: u8 = 11;
+    /// Last message of a graceful end.
+    pub const SHUTDOWN_COMPLETE: u8 = 14;
+}
+
+/// One decoded chunk.
+///
+/// ECNE (12) and CWR (13) are reserved by RFC 9260 and thus [`Chunk::Unknown`]. Flags a type does
+/// not define are ignored, as is what follows the fields of a type of fixed size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunk {
+    /// User data (§3.3.1).
+    Data(Data),
+    /// Initiation (§3.3.2).
+    Init(Init),
+    /// Initiation acknowledgement (§3.3.3).
+    InitAck(Init),
+    /// Selective acknowledgement (§3.3.4).
+    Sack(Sack),
+    /// Heartbeat request (§3.3.5).
+    Heartbeat(HeartbeatInfo),
+    /// Heartbeat acknowledgement (§3.3.6).
+    HeartbeatAck(HeartbeatInfo),
+    /// Abort (§3.3.7).
+    Abort(Abort),
+    /// Shutdown (§3.3.8).
+    Shutdown(Shutdown),
+    /// Shutdown acknowledgement (§3.3.9).
+    ShutdownAck,
+    /// Operation error (§3.3.10).
+    Error(ErrorChunk),
+    /// State cookie, returned to who made it (§3.3.11).
+    CookieEcho(Bytes),
+    /// Cookie acknowledgement (§3.3.12).
+    CookieAck,
+    /// Shutdown complete (§3.3.13).
+    ShutdownComplete {
+        /// The T bit: the packet's verification tag is the receiver's own, reflected (§8.5.1).
+        tag_reflected: bool,
+    },
+    /// A type this crate does not know.
+    Unknown(UnknownChunk),
+}
+
+impl Chunk {
+    #[inline]
+    pub(crate) fn decode(raw: &RawChunk<'_>) -> Result<Chunk, DecodeError> {
+        Ok(match raw.ty {
+            chunk_type::DATA => Chunk::Data(Data::decode(raw)?),
+            chunk_type::SACK => Chunk::Sack(Sack::decode(raw)?),
+            chunk_type::INIT => Chunk::Init(Init::decode(raw)?),
+            chunk_type::INIT_ACK => Chunk::InitAck(Init::decode(raw)?),
+            chunk_type::HEARTBEAT => Chunk::Heartbeat(HeartbeatInfo::decode(raw)?),
+            chunk_type::HEARTBEAT_ACK => Chunk::HeartbeatAck(HeartbeatInfo::decode(raw)?),
+            chunk_type::ABORT => Chunk::Abort(Abort::decode(raw)),
+            chunk_type::SHUTDOWN => Chunk::Shutdown(Shutdown::decode(raw)?),
+            chunk_type::SHUTDOWN_ACK => Chunk::ShutdownAck,
+            chunk_type::ERROR => Chunk::Error(ErrorChunk::decode(raw)),
+            chunk_type::COOKIE_ECHO => Chunk::CookieEcho(raw.value_from(0)),
+            chunk_type::COOKIE_ACK => Chunk::CookieAck,
+            chunk_type::SHUTDOWN_COMPLETE => {
+                Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
+            }
+            _ => Chunk::Unknown(UnknownChunk::decode(raw)),
+        })
+    }
+
+    /// The chunk type, one of [`chunk_type`] unless unknown.
+    #[must_use]
+    pub fn ty(&self) -> u8 {
+        match self {
+            Chunk::Data(_) => chunk_type::DATA,
+            Chunk::Init(_) => chunk_type::INIT,
+            Chunk::InitAck(_) => chunk_type::INIT_ACK,
+            Chunk::Sack(_) => chunk_type::SACK,
+            Chunk::Heartbeat(_) => chunk_type::HEARTBEAT,
+            Chunk::HeartbeatAck(_) => chunk_type::HEARTBEAT_ACK,
+            Chunk::Abort(_) => chunk_type::ABORT,
+            Chunk::Shutdown(_) => chunk_type::SHUTDOWN,
+            Chunk::ShutdownAck => chunk_type::SHUTDOWN_ACK,
+            Chunk::Error(_) => chunk_type::ERROR,
+            Chunk::CookieEcho(_) => chunk_type::COOKIE_ECHO,
+            Chunk::CookieAck => chunk_type::COOKIE_ACK,
+            Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
+            Chunk::Unknown(chunk) => chunk.ty(),
+        }
+    }
+
+    /// The name RFC 9260 gives the chunk, or `"unknown"`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Chunk::Data(_) => "DATA",
+            Chunk::Init(_) => "INIT",
+            Chunk::InitAck(_) => "INIT ACK",
+            Chunk::Sack(_) => "SACK",
+            Chunk::Heartbeat(_) => "HEARTBEAT",
+            Chunk::HeartbeatAck(_) => "HEARTBEAT ACK",
+            Chunk::Abort(_) => "ABORT",
+            Chunk::Shutdown(_) => "SHUTDOWN",
+            Chunk::ShutdownAck => "SHUTDOWN ACK",
+            Chunk::Error(_) => "ERROR",
+            Chunk::CookieEcho(_) => "COOKIE ECHO",
+            Chunk::CookieAck => "COOKIE ACK",
+            Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
+            Chunk::Unknown(_) => "unknown",
+        }
+    }
+}
+
+impl PacketBuilder<'_> {
+    /// Appends a decoded chunk. What decoding ignored is zero or absent.
+    pub fn push(&mut self, chunk: &Chunk) -> bool {
+        match chunk {
+            Chunk::Data(data) => data.push(self),
+            Chunk::Init(init) => self.push_init(init),
+            Chunk::InitAck(init) => self.push_init_ack(init),
+            Chunk::Sack(sack) => sack.push(self),
+            Chunk::Heartbeat(info) => self.push_heartbeat(&info.0),
+            Chunk::HeartbeatAck(info) => self.push_heartbeat_ack(&info.0),
+            Chunk::Abort(abort) => abort.push(self),
+            Chunk::Shutdown(shutdown) => self.push_shutdown(shutdown.cum_tsn_ack),
+            Chunk::ShutdownAck => self.push_shutdown_ack(),
+            Chunk::Error(error) => error.push(self),
+            Chunk::CookieEcho(cookie) => self.push_cookie_echo(cookie),
+            Chunk::CookieAck => self.push_cookie_ack(),
+            Chunk::ShutdownComplete { tag_reflected } => {
+                self.push_shutdown_complete(*tag_reflected)
+            }
+            Chunk::Unknown(chunk) => self.push_chunk(chunk.ty(), chunk.flags(), &chunk.value()),
+        }
+    }
+}
+
+/// A chunk whose header is valid, inside its packet.
+pub(crate) struct RawChunk<'a> {
+    packet: &'a Bytes,
+    /// Where the chunk begins in the packet.
+    offset: usize,
+    ty: u8,
+    flags: u8,
+    /// Header and value, without padding; at least [`CHUNK_HEADER_LEN`], and within the packet.
+    pub(crate) length: usize,
+}
+
+impl<'a> RawChunk<'a> {
+    /// The chunk that begins at `offset`, which is at most the packet's length.
+    #[inline]
+    pub(crate) fn split(packet: &'a Bytes, offset: usize) -> Result<Self, DecodeError> {
+        let available = packet.len() - offset;
+        let Some(&[ty, flags, l0, l1]) = packet[offset..].first_chunk::<CHUNK_HEADER_LEN>() else {
+            return Err(DecodeErrorKind::ChunkHeaderTruncated { available }.at(offset));
+        };
+        let length = u16::from_be_bytes([l0, l1]);
+        if usize::from(length) < CHUNK_HEADER_LEN {
+            return Err(DecodeErrorKind::ChunkLengthTooSmall { ty, length }.at(offset));
+        }
+        if usize::from(length) > available {
+            return Err(DecodeErrorKind::ChunkPastEnd { ty, length, available }.at(offset));
+        }
+        Ok(Self { packet, offset, ty, flags, length: usize::from(length) })
+    }
+
+    /// The first `N` bytes of the value, its fixed fields.
+    #[inline]
+    fn fixed<const N: usize>(&self) -> Result<&'a [u8; N], DecodeError> {
+        let value = &self.packet[self.offset + CHUNK_HEADER_LEN..self.offset + self.length];
+        value.first_chunk().ok_or_else(|| {
+            let (ty, length, minimum) = (self.ty, self.length, CHUNK_HEADER_LEN + N);
+            DecodeErrorKind::ChunkTooShort { ty, length, minimum }.at(self.offset)
+        })
+    }
+
+    /// The value from its byte `start` on, which the caller knows to exist.
+    #[inline]
+    fn value_from(&self, start: usize) -> Bytes {
+        self.packet.slice(self.offset + CHUNK_HEADER_LEN + start..self.offset + self.length)
+    }
+
+    /// Where byte `start` of the value is in the packet.
+    fn value_offset(&self, start: usize) -> usize {
+        self.offset + CHUNK_HEADER_LEN + start
+    }
+}

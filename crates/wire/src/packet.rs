@@ -1,0 +1,95 @@
+//! Reading a packet.
+
+use bytes::Bytes;
+
+use crate::checksum;
+use crate::chunk::{Chunk, RawChunk};
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::header::{COMMON_HEADER_LEN, CommonHeader};
+use crate::tlv::padded;
+
+/// Whether parsing compares the checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Checksum {
+    /// Reject a packet whose CRC32c is wrong (RFC 9260 §6.8).
+    Verify,
+    /// Do not look at the checksum: for simulated networks, which do not damage packets.
+    Ignore,
+}
+
+/// A received packet with a valid common header. Its chunks are decoded when iterated.
+#[derive(Debug, Clone)]
+pub struct Packet {
+    /// The common header.
+    pub header: CommonHeader,
+    bytes: Bytes,
+}
+
+impl Packet {
+    /// Checks the length, the checksum and that no port is zero.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the common header. Chunks are not looked at yet.
+    pub fn parse(bytes: Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
+        let Some((fixed, rest)) = bytes.split_first_chunk::<COMMON_HEADER_LEN>() else {
+            return Err(DecodeErrorKind::PacketTooShort { length: bytes.len() }.at(0));
+        };
+        let (header, found) = CommonHeader::decode(fixed);
+        if checksum == Checksum::Verify {
+            let computed = checksum::of_received(fixed, rest);
+            if computed != found {
+                return Err(DecodeErrorKind::BadChecksum { found, computed }.at(0));
+            }
+        }
+        if header.source_port == 0 || header.destination_port == 0 {
+            return Err(DecodeErrorKind::ZeroPort.at(0));
+        }
+        Ok(Packet { header, bytes })
+    }
+
+    /// The chunks in order. After an error the iterator ends: nothing behind a malformed chunk can
+    /// be trusted to be a chunk.
+    #[must_use]
+    pub fn chunks(&self) -> ChunkIter<'_> {
+        ChunkIter { packet: &self.bytes, offset: COMMON_HEADER_LEN }
+    }
+
+    /// The whole packet as received.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+/// The chunks of a packet, from [`Packet::chunks`].
+#[derive(Debug, Clone)]
+pub struct ChunkIter<'a> {
+    packet: &'a Bytes,
+    /// Where the next chunk begins; the packet's length or more at the end.
+    offset: usize,
+}
+
+impl Iterator for ChunkIter<'_> {
+    type Item = Result<Chunk, DecodeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.offset >= self.packet.len() {
+            return None;
+        }
+        let chunk = RawChunk::split(self.packet, self.offset).and_then(|raw| {
+            // A receiver accepts a last chunk without its padding; `offset` is then past the end.
+            self.offset += padded(raw.length);
+            Chunk::decode(&raw)
+        });
+        if chunk.is_err() {
+            self.offset = self.packet.len();
+        }
+        Some(chunk)
+    }
+}
+
+impl std::iter::FusedIterator for ChunkIter<'_> {}
+
+#[cfg(test)]
+mod tests;
