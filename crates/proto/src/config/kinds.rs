@@ -8,7 +8,7 @@ pub type PolicyName = Cow<'static, str>;
 /// An amount of data for a window, in the unit its source states it in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Units {
-    /// Multiples of the path maximum DATA chunk size (PMDCS, RFC 9260 §1.3).
+    /// Multiples of the path maximum DATA chunk size (PMDCS, RFC 9260 §7.2).
     Pmdcs(u32),
     /// Multiples of the path MTU, as RFC 2960 and the papers count.
     Mtu(u32),
@@ -30,7 +30,7 @@ impl Units {
     pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Pmdcs(count) | Self::Mtu(count) => (1..=1_000_000).contains(&count),
-            Self::Bytes(bytes) => (512..=u64::from(u32::MAX)).contains(&bytes),
+            Self::Bytes(bytes) => (512..=1 << 32).contains(&bytes),
         }
     }
 }
@@ -78,7 +78,9 @@ impl InitialSsthresh {
 
 /// An enum whose variants have one-word names in configuration.
 macro_rules! named {
-    ($(#[$meta:meta])* $type:ident { $($(#[doc = $doc:literal])+ $variant:ident = $name:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $type:ident {
+        $($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+
+    }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $type { $($(#[doc = $doc])+ $variant),+ }

@@ -1,7 +1,7 @@
 //! Configuration: [`Profile`] (constants), then [`Preset`] (policies), then overrides.
 //!
-//! A [`Config`] is a plain value. Every parameter is a field with its unit, range and source, and the same name
-//! reaches it from TOML, the command line and the other languages' bindings.
+//! A [`Config`] is a plain value. Every parameter is a field with its unit, range and source, and
+//! the same name reaches it from TOML, the command line and the other languages' bindings.
 //!
 //! ```
 //! # use manypath_proto::config::Config;
@@ -21,6 +21,8 @@ mod setting;
 mod table;
 pub mod units;
 
+use std::fmt;
+
 pub use explain::{Explained, Origin};
 pub use kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
 pub use params::{
@@ -31,12 +33,11 @@ pub use preset::Preset;
 pub use profile::Profile;
 
 /// A value that configuration does not accept.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} = {value}: {allowed}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The parameter.
     pub field: String,
-    /// The value it was given.
+    /// The value it was given; empty when the error is not about a value.
     pub value: String,
     /// What would be accepted, or what to change.
     pub allowed: String,
@@ -48,13 +49,21 @@ impl ConfigError {
     }
 }
 
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value.as_str() {
+            "" => write!(f, "{}: {}", self.field, self.allowed),
+            value => write!(f, "{} = {value}: {}", self.field, self.allowed),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
 impl Default for Config {
     /// The `rfc9260` profile with the `cmt-pf` preset.
     fn default() -> Self {
-        Preset::from_name(Preset::DEFAULT).map_or_else(
-            |_| Self::from_profile(Profile::default()),
-            |p| Self::of(Profile::default(), p),
-        )
+        Self::of(Profile::default(), Preset::DEFAULT)
     }
 }
 
@@ -71,8 +80,8 @@ impl Config {
 
     /// The validated configuration of a preset on a profile, with overrides by name.
     ///
-    /// Of several overrides of one parameter the last counts. Overrides named `profile` and `preset` replace the
-    /// first two arguments, wherever they stand.
+    /// Of several overrides of one parameter the last counts. Overrides named `profile` and
+    /// `preset` replace the first two arguments, wherever they stand.
     pub fn build(
         profile: &str,
         preset: &str,
@@ -94,11 +103,17 @@ impl Config {
 
     /// Sets a parameter by name from text such as `"200 ms"`, and checks its range.
     ///
-    /// Rules between parameters are left to [`validate`](Self::validate), so that the order of settings does not
-    /// matter.
+    /// Rules between parameters are left to [`validate`](Self::validate), so that the order of
+    /// settings does not matter.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
-        let param = Param::by_name(name).ok_or_else(|| unknown(name, value))?;
-        (param.set)(self, value)
+        match name {
+            "profile" | "preset" => Err(ConfigError::new(
+                name,
+                value,
+                "is chosen when a configuration is built, not changed later",
+            )),
+            _ => Param::by_name(name).ok_or_else(|| unknown(name, value))?.set(self, value),
+        }
     }
 
     /// The value of a parameter, as text that [`set`](Self::set) takes.
@@ -106,22 +121,28 @@ impl Config {
         match name {
             "profile" => Ok(self.profile.name().to_owned()),
             "preset" => Ok(self.preset.to_owned()),
-            _ => Param::by_name(name).map(|p| p.get(self)).ok_or_else(|| unknown(name, "?")),
+            _ => Param::by_name(name).map(|p| p.get(self)).ok_or_else(|| unknown(name, "")),
         }
     }
 
     /// Checks every range, and the rules between parameters.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for param in PARAMS {
-            (param.check)(self)?;
+            param.check(self)?;
         }
         self.check_order("rto_min", self.rto_min, "rto_initial", self.rto_initial)?;
         self.check_order("rto_initial", self.rto_initial, "rto_max", self.rto_max)?;
         self.check_order("sack_every", self.sack_every, "sack_every_max", self.sack_every_max)?;
         if self.dac && !self.sfr {
-            let allowed = "needs sfr = true: DAC weighs the missing reports that SFR counts per path; set sfr = true \
-                           or dac = false";
+            let allowed = "needs sfr = true: DAC weighs the missing reports that SFR counts per \
+                           path; set sfr = true or dac = false";
             return Err(ConfigError::new("dac", "true", allowed));
+        }
+        let (pf, switchover) = (self.pf_max_retrans, self.primary_switchover_max_retrans);
+        if self.failure == "pf" && switchover.is_some_and(|limit| limit < pf) {
+            let allowed = format!("must not be below pf_max_retrans = {pf} (RFC 7829 §5)");
+            let value = self.get("primary_switchover_max_retrans")?;
+            return Err(ConfigError::new("primary_switchover_max_retrans", &value, allowed));
         }
         if self.data_before_verification && self.verify_all_paths_first {
             let allowed =
@@ -129,7 +150,8 @@ impl Config {
             return Err(ConfigError::new("verify_all_paths_first", "true", allowed));
         }
         if self.association_max_retrans.is_none() && self.association_timeout.is_none() {
-            let allowed = "cannot be with association_timeout = off: the association would never end; set one of them";
+            let allowed = "cannot be with association_timeout = off, or the association would \
+                           never end; set one of them";
             return Err(ConfigError::new("association_max_retrans", "off", allowed));
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The parameters: one entry each, from which the [`Config`] field and its row of [`PARAMS`] are made.
+//! The parameters: one entry each, from which the [`Config`] field and its row of [`PARAMS`] are
+//! made.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -28,10 +29,10 @@ pub struct Param {
     pub doc: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    pub(super) allowed: fn() -> String,
-    pub(super) get: fn(&Config) -> String,
-    pub(super) set: fn(&mut Config, &str) -> Result<(), ConfigError>,
-    pub(super) check: fn(&Config) -> Result<(), ConfigError>,
+    allowed: fn() -> String,
+    get: fn(&Config) -> String,
+    set: fn(&mut Config, &str) -> Result<(), ConfigError>,
+    check: fn(&Config) -> Result<(), ConfigError>,
     /// Unit of a bare number in TOML.
     pub(super) number_unit: &'static str,
     /// Whether TOML writes it without quotes.
@@ -52,6 +53,16 @@ impl Param {
     /// Its value in a configuration, as text that `set` takes.
     pub fn get(&self, config: &Config) -> String {
         (self.get)(config)
+    }
+
+    /// Sets it in a configuration; an error leaves the configuration as it was.
+    pub fn set(&self, config: &mut Config, text: &str) -> Result<(), ConfigError> {
+        (self.set)(config, text)
+    }
+
+    /// Checks its value in a configuration.
+    pub(super) fn check(&self, config: &Config) -> Result<(), ConfigError> {
+        (self.check)(config)
     }
 }
 
@@ -84,8 +95,8 @@ fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -
     ConfigError::new(name, value, format!("must be {range}{more}"))
 }
 
-/// An entry reads: doc, `name: type, unit, allowed values, source, default: value of the rfc9260 profile`, then
-/// `fast:` and `papers:` where the fast and the 2006 profile differ.
+/// An entry reads: doc, `name: type, unit, allowed values, source, default: value of the rfc9260
+/// profile`, then `fast:` and `papers:` where the fast and the 2006 profile differ.
 macro_rules! params {
     ($(
         $(#[doc = $doc:literal])+
@@ -104,7 +115,8 @@ macro_rules! params {
             pub preset: &'static str,
             $(
                 $(#[doc = $doc])+
-                #[doc = concat!("\n\nUnit: ", $unit, ". Allowed: `", stringify!($allowed), "`. Source: ", $source, ".")]
+                #[doc = concat!("\n\nUnit: ", $unit, ". Allowed: `", stringify!($allowed), "`.")]
+                #[doc = concat!(" Source: ", $source, ".")]
                 pub $name: $type,
             )+
         }
@@ -167,7 +179,8 @@ params! {
     /// Receive buffer of an association; what is free of it is advertised as a_rwnd.
     receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
         default: MIB, fast: 8 * MIB, papers: 64 * KIB;
-    /// Send buffer of an association: user data queued or not yet acknowledged. Sending waits when it is full.
+    /// Send buffer of an association: user data queued or not yet acknowledged. Sending waits when
+    /// it is full.
     send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
         default: 4 * MIB, fast: 8 * MIB, papers: 64 * MIB;
     /// Outbound streams requested; the peer may allow fewer.
@@ -185,11 +198,12 @@ params! {
     /// RTO of a path before its first RTT measurement (RTO.Initial).
     rto_initial: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
         default: secs(1), papers: secs(3);
-    /// Lower bound of the RTO (RTO.Min). Lower fails over sooner, but an RTO below the RTT and the peer's SACK
-    /// delay retransmits what was not lost and cuts cwnd to one packet for nothing.
+    /// Lower bound of the RTO (RTO.Min). Lower fails over sooner, but an RTO below the RTT and the
+    /// peer's SACK delay retransmits what was not lost and cuts cwnd to one packet for nothing.
     rto_min: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
         default: secs(1), fast: ms(200);
-    /// Upper bound of the RTO (RTO.Max). Lower notices sooner that a failed path is back, and probes it more often.
+    /// Upper bound of the RTO (RTO.Max). Lower notices sooner that a failed path is back, and
+    /// probes it more often.
     rto_max: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
         default: secs(60), fast: secs(10);
     /// Weight of a new measurement in SRTT (RTO.Alpha).
@@ -204,47 +218,53 @@ params! {
     /// How long a state cookie stays valid (Valid.Cookie.Life).
     valid_cookie_life: Duration, "time", secs(1)..=HOUR, "RFC 9260 §5.1.3, §16",
         default: secs(60);
-    /// INIT or COOKIE ECHO retransmissions before the association is given up (Max.Init.Retransmits).
+    /// INIT or COOKIE ECHO retransmissions before the association is given up
+    /// (Max.Init.Retransmits).
     max_init_retransmits: u32, "retransmissions", 0..=255, "RFC 9260 §5.1, §16",
         default: 8;
-    /// Consecutive timeouts of a path beyond which it is inactive (Path.Max.Retrans, PMR). Lower fails over sooner
-    /// and more often takes a burst of loss for a failure.
+    /// Consecutive timeouts of a path beyond which it is inactive (Path.Max.Retrans, PMR). Lower
+    /// fails over sooner and more often takes a burst of loss for a failure.
     path_max_retrans: u32, "timeouts", 0..=255, "RFC 9260 §8.2, §16",
         default: 5;
-    /// Consecutive timeouts of the association, over all paths, beyond which the peer counts as unreachable
-    /// (Association.Max.Retrans); off: association_timeout alone decides.
+    /// Consecutive timeouts of the association, over all paths, beyond which the peer counts as
+    /// unreachable (Association.Max.Retrans); off: association_timeout alone decides.
     association_max_retrans: Option<u32>, "timeouts", OrOff(0..=10_000), "RFC 9260 §8.1, §16",
         default: Some(10), fast: None;
-    /// How long an association survives without any usable path; off: association_max_retrans alone decides.
+    /// How long an association survives without any usable path; off: association_max_retrans alone
+    /// decides.
     association_timeout: Option<Duration>, "time", OrOff(secs(1)..=DAY), "implementation",
         default: None, fast: Some(secs(60));
-    /// Whether idle active paths are probed with HEARTBEATs. The probes that verify a path or bring one back are
-    /// sent in any case.
+    /// Whether idle active paths are probed with HEARTBEATs. The probes that verify a path or bring
+    /// one back are sent in any case.
     heartbeats: bool, "switch", Any, "RFC 9260 §8.3",
         default: true;
-    /// Interval of HEARTBEATs on an idle path, to which its RTO and the jitter are added (HB.interval).
+    /// Interval of HEARTBEATs on an idle path, to which its RTO and the jitter are added
+    /// (HB.interval).
     hb_interval: Duration, "time", ms(10)..=DAY, "RFC 9260 §8.3, §16",
         default: secs(30), fast: secs(5);
-    /// Packets with a HEARTBEAT sent at once when an association is established, at most (HB.Max.Burst); max_paths
-    /// or more verifies all paths at once.
+    /// Packets with a HEARTBEAT sent at once when an association is established, at most
+    /// (HB.Max.Burst); max_paths or more verifies all paths at once.
     hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
         default: 1, fast: 32;
-    /// Interval of the first probes of a potentially failed or inactive path, doubling from there, where the RTO is
-    /// longer; off: one probe per RTO.
+    /// Interval of the first probes of a potentially failed or inactive path, doubling from there,
+    /// where the RTO is longer; off: one probe per RTO.
     hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
         default: None, fast: Some(ms(250));
     /// Policy that says when a path is potentially failed or inactive.
     failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper",
         default: Cow::Borrowed("pmr");
-    /// Consecutive timeouts of a path beyond which it is potentially failed (PFMR); path_max_retrans or more: never.
-    pf_max_retrans: u32, "timeouts", 0..=255, "RFC 7829 §5.1",
+    /// Consecutive timeouts of a path beyond which it is potentially failed (PFMR);
+    /// path_max_retrans or more: never.
+    pf_max_retrans: u32, "timeouts", 0..=255, "RFC 7829 §3.2",
         default: 0;
-    /// cwnd of a potentially failed path when a HEARTBEAT ACK makes it active: 1 is CMT-PF1, 2 is CMT-PF2.
-    pf_recovery_cwnd: u32, "MTU", 1..=10, "CMT-PF paper, section III",
+    /// cwnd of a potentially failed path when a HEARTBEAT ACK makes it active: 1 is CMT-PF1, 2 is
+    /// CMT-PF2.
+    pf_recovery_cwnd: u32, "MTU", 1..=10, "CMT-PF paper, section III-A",
         default: 1;
-    /// Consecutive timeouts of the primary path beyond which another path becomes primary for good (PSMR); off:
-    /// the primary path carries data again as soon as it answers.
-    primary_switchover_max_retrans: Option<u32>, "timeouts", OrOff(0..=255), "RFC 7829 §5.2",
+    /// Consecutive timeouts of the primary path beyond which another path becomes primary for good
+    /// (PSMR), at least pf_max_retrans; off: the primary path carries data again as soon as it
+    /// answers.
+    primary_switchover_max_retrans: Option<u32>, "timeouts", OrOff(0..=255), "RFC 7829 §5",
         default: None;
     /// Whether new data may use a path that is not yet verified.
     data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
@@ -287,8 +307,8 @@ params! {
     /// Lower bound of ssthresh after a loss, and of cwnd as it decays when idle.
     ssthresh_floor: Units, "window", Any, "RFC 9260 §7.2.3, §7.2.1; RFC 2960: 2 MTU",
         default: Units::Pmdcs(4), papers: Units::Mtu(2);
-    /// Upper limit on the growth of cwnd per SACK in slow start (L times PMDCS). Larger keeps growth at one cwnd per RTT
-    /// when SACKs are few.
+    /// Upper limit on the growth of cwnd per SACK in slow start (L times PMDCS). Larger keeps
+    /// growth at one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
         default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1);
     /// Packets a path may send at once (Max.Burst); 0: no limit.
@@ -310,7 +330,8 @@ params! {
     // ---- Several paths ----
 
     /// Policy that chooses the path of new data.
-    scheduler: PolicyName, "policy", OneOf(SCHEDULERS), "primary: RFC 9260 §6.4; fill_first: CMT paper, section III",
+    scheduler: PolicyName, "policy", OneOf(SCHEDULERS),
+        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III",
         default: Cow::Borrowed("primary");
     /// Policy that chooses the path of a retransmission.
     rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES), "CMT paper, section IV-B",
@@ -321,7 +342,8 @@ params! {
     /// cwnd update for CMT: growth follows a pseudo-cumack per path.
     cuc: Cuc, "choice", Any, "CMT paper, section III-B",
         default: Cuc::Off;
-    /// Delayed ack for CMT: reordering does not hurry SACKs, which say how many packets they ack. Needs sfr.
+    /// Delayed ack for CMT: reordering does not hurry SACKs, which say how many packets they ack.
+    /// Needs sfr.
     dac: bool, "switch", Any, "CMT paper, section III-C",
         default: false;
     /// Whether a T3-rtx expiry spares TSNs sent less than one SRTT ago.
@@ -330,8 +352,8 @@ params! {
 
     // ---- Packets ----
 
-    /// Whether the CRC32c of packets is computed and checked. Off is for virtual networks only, where nothing can
-    /// corrupt a packet; sockets refuse it.
+    /// Whether the CRC32c of packets is computed and checked. Off is for virtual networks only,
+    /// where nothing can corrupt a packet; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
         default: true;
 }

@@ -32,8 +32,8 @@ macro_rules! cmt {
 }
 
 impl Preset {
-    /// Name of the preset used when none is named.
-    pub const DEFAULT: &'static str = "cmt-pf";
+    /// The preset used when none is named: `cmt-pf`.
+    pub const DEFAULT: &'static Self = &Self::ALL[3];
 
     /// All presets.
     pub const ALL: &'static [Self] = &[
@@ -50,7 +50,7 @@ impl Preset {
             overrides: &[
                 ("scheduler", "primary"),
                 ("failure", "pf"),
-                // RFC 7829 §5.1 leaves the cwnd as the timeout set it.
+                // RFC 7829 §3.2 leaves the cwnd as the timeout set it.
                 ("pf_recovery_cwnd", "1"),
             ],
         },

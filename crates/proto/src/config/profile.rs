@@ -1,6 +1,7 @@
 //! Profiles: sets of protocol constants.
 //!
-//! The values themselves stand beside each parameter in `params.rs`, so that a parameter is one entry.
+//! The values themselves stand beside each parameter in `params.rs`, so that a parameter is one
+//! entry.
 
 use super::ConfigError;
 use super::setting::list;

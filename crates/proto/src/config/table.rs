@@ -10,21 +10,23 @@ impl Config {
     ///
     /// Without a profile or preset it starts from the [default](Self::default).
     pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
-        let table: Table = text.parse().map_err(|e: toml::de::Error| {
-            ConfigError::new("configuration", "TOML", e.to_string())
-        })?;
+        let table: Table = text
+            .parse()
+            .map_err(|e: toml::de::Error| ConfigError::new("configuration", "", e.to_string()))?;
         let overrides = Self::overrides(&table)?;
-        Self::build(Profile::default().name(), Preset::DEFAULT, &overrides)
+        Self::build(Profile::default().name(), Preset::DEFAULT.name, &overrides)
     }
 
     /// The entries of a TOML table as overrides for [`build`](Self::build).
     ///
-    /// A string carries its unit; a bare number is in seconds, bytes or whatever the parameter counts.
+    /// A string carries its unit; a bare number is in seconds, bytes or whatever the parameter
+    /// counts.
     pub fn overrides(table: &Table) -> Result<Vec<(String, String)>, ConfigError> {
         table.iter().map(|(name, value)| Ok((name.clone(), text_of(name, value)?))).collect()
     }
 
-    /// Applies a TOML table over this configuration and validates the result; on an error nothing changes.
+    /// Applies a TOML table over this configuration and validates the result; on an error nothing
+    /// changes.
     ///
     /// A table that names a profile or a preset starts afresh from it.
     pub fn apply_toml(&mut self, table: &Table) -> Result<(), ConfigError> {
@@ -42,7 +44,8 @@ impl Config {
         Ok(())
     }
 
-    /// The whole configuration as TOML, one parameter a line; [`from_toml_str`](Self::from_toml_str) reads it back.
+    /// The whole configuration as TOML, one parameter a line;
+    /// [`from_toml_str`](Self::from_toml_str) reads it back.
     pub fn to_toml(&self) -> String {
         let mut text =
             format!("profile = \"{}\"\npreset = \"{}\"\n", self.profile.name(), self.preset);

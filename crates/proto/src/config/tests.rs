@@ -1,1 +1,400 @@
+use std::time::Duration;
 
+use proptest::prelude::*;
+
+use super::*;
+
+const NONE: &[(String, String)] = &[];
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn build(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let owned: Vec<_> = overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Config::build("rfc9260", "cmt-pf", &owned)
+}
+
+/// The value of a parameter in each of the three profiles.
+fn row(name: &str) -> [String; 3] {
+    Profile::ALL.map(|profile| Config::from_profile(profile).get(name).unwrap())
+}
+
+#[test]
+fn profiles_hold_their_constants() {
+    for (name, rfc9260, fast, papers) in [
+        ("missing_reports", "3", "3", "4"),
+        ("rto_initial", "1 s", "1 s", "3 s"),
+        ("rto_min", "1 s", "200 ms", "1 s"),
+        ("rto_max", "60 s", "10 s", "60 s"),
+        ("path_max_retrans", "5", "5", "5"),
+        ("association_max_retrans", "10", "off", "10"),
+        ("association_timeout", "off", "60 s", "off"),
+        ("hb_interval", "30 s", "5 s", "30 s"),
+        ("initial_cwnd", "rfc9260", "10 pmdcs", "2 mtu"),
+        ("initial_ssthresh", "unlimited", "unlimited", "peer_rwnd"),
+        ("ssthresh_floor", "4 pmdcs", "4 pmdcs", "2 mtu"),
+        ("slow_start_increase_max", "1 pmdcs", "16 pmdcs", "1 mtu"),
+        ("data_before_verification", "false", "false", "true"),
+        ("hb_max_burst", "1", "32", "1"),
+        ("sack_delay", "200 ms", "25 ms", "200 ms"),
+        ("sack_every", "2", "2", "2"),
+        ("sack_every_max", "2", "16", "2"),
+        ("tail_loss_probe", "false", "true", "false"),
+        ("max_burst", "4", "0", "4"),
+        ("max_burst_rule", "rfc9260", "rfc9260", "per_sack"),
+        ("pacing", "false", "true", "false"),
+        ("mtu", "1500 B", "1500 B", "1500 B"),
+        ("pmdcs_limit", "off", "off", "1452 B"),
+        ("receive_buffer", "1 MiB", "8 MiB", "64 KiB"),
+        ("hb_first_probe", "off", "250 ms", "off"),
+    ] {
+        assert_eq!(row(name), [rfc9260, fast, papers], "{name}");
+    }
+}
+
+#[test]
+fn constants_of_rfc_9260_section_16_are_the_default() {
+    let config = Config::default();
+    assert_eq!(config.profile, Profile::Rfc9260);
+    assert_eq!([config.rto_initial, config.rto_min, config.rto_max], [secs(1), secs(1), secs(60)]);
+    assert_eq!((config.max_burst, config.rto_alpha, config.rto_beta), (4, 0.125, 0.25));
+    assert_eq!(config.valid_cookie_life, secs(60));
+    assert_eq!((config.association_max_retrans, config.path_max_retrans), (Some(10), 5));
+    assert_eq!((config.max_init_retransmits, config.hb_max_burst), (8, 1));
+    assert_eq!((config.hb_interval, config.sack_delay), (secs(30), ms(200)));
+}
+
+#[test]
+fn every_profile_with_every_preset_is_valid() {
+    for profile in Profile::ALL {
+        for preset in Preset::ALL {
+            let config = Config::build(profile.name(), preset.name, NONE).unwrap();
+            assert_eq!((config.profile, config.preset), (profile, preset.name));
+        }
+    }
+}
+
+#[test]
+fn presets_set_known_parameters_in_canonical_form() {
+    for preset in Preset::ALL {
+        let config = Config::of(Profile::Rfc9260, preset);
+        for (name, value) in preset.overrides {
+            assert_eq!(config.get(name).as_deref(), Ok(*value), "{}: {name}", preset.name);
+        }
+    }
+}
+
+#[test]
+fn presets_select_their_systems() {
+    for (preset, scheduler, failure, cmt) in [
+        ("sctp", "primary", "pmr", false),
+        ("sctp-pf", "primary", "pf", false),
+        ("cmt", "fill_first", "pmr", true),
+        ("cmt-pf", "fill_first", "pf", true),
+    ] {
+        let config = Config::build("2006", preset, NONE).unwrap();
+        assert_eq!((&*config.scheduler, &*config.failure), (scheduler, failure), "{preset}");
+        assert_eq!([config.sfr, config.dac, config.rtx_age_heuristic], [cmt; 3], "{preset}");
+        assert_eq!(config.cuc, if cmt { Cuc::V2 } else { Cuc::Off }, "{preset}");
+        assert_eq!(config.rtx_policy, if cmt { "ssthresh" } else { "same" }, "{preset}");
+    }
+    assert_eq!(Config::default().preset, "cmt-pf");
+    assert_eq!(Config::default().pf_recovery_cwnd, 2, "CMT-PF2");
+}
+
+#[test]
+fn parameters_are_named_once_and_described() {
+    for (i, param) in PARAMS.iter().enumerate() {
+        assert!(PARAMS[..i].iter().all(|other| other.name != param.name), "{}", param.name);
+        assert!(param.doc.ends_with('.') && !param.doc.contains("  "), "{}", param.doc);
+        assert!(!param.source.is_empty() && !param.unit.is_empty(), "{}", param.name);
+    }
+}
+
+#[test]
+fn values_out_of_range_or_form_are_refused_and_change_nothing() {
+    for (name, value, allowed) in [
+        ("mtu", "511", "512 B to 65535 B"),
+        ("mtu", "1500 bytes", "such as \"64 KiB\""),
+        ("receive_buffer", "1499", "1500 B"), // RFC 9260 §3.3.2
+        ("sack_delay", "501 ms", "500 ms"),   // RFC 9260 §6.2
+        ("rto_min", "0 s", "1 ms"),
+        ("rto_min", "200", "such as \"200 ms\""),
+        ("rto_min", "off", "1 ms to 600 s"),
+        ("rto_alpha", "0", "0.001 to 1"),
+        ("rto_alpha", "2", "0.001 to 1"),
+        ("path_max_retrans", "-1", "0 to 255"),
+        ("path_max_retrans", "2.5", "a whole number"),
+        ("inbound_streams", "65536", "1 to 65535"),
+        ("max_paths", "33", "1 to 32"),
+        ("sfr", "maybe", "true or false"),
+        ("cuc", "v3", "off, v1 or v2"),
+        ("rtx_policy", "random", "same, asap, cwnd, ssthresh, lossrate or csl"),
+        ("initial_cwnd", "0 mtu", "1 mtu or more"),
+        ("initial_cwnd", "4 packets", "pmdcs"),
+        ("initial_ssthresh", "100 B", "512 B"),
+        ("association_timeout", "1 ms", "or off"),
+        ("preset", "cmt", "when a configuration is built"),
+    ] {
+        let mut config = Config::default();
+        let error = config.set(name, value).unwrap_err();
+        assert_eq!((error.field.as_str(), error.value.as_str()), (name, value));
+        assert!(error.to_string().contains(allowed), "{error}");
+        assert_eq!(config, Config::default());
+    }
+}
+
+#[test]
+fn fields_set_in_rust_are_checked_too() {
+    let valid = Config::default();
+    for (field, config) in [
+        ("mtu", Config { mtu: 100, ..valid.clone() }),
+        ("rto_alpha", Config { rto_alpha: f64::NAN, ..valid.clone() }),
+        ("ssthresh_floor", Config { ssthresh_floor: Units::Pmdcs(0), ..valid.clone() }),
+        ("scheduler", Config { scheduler: "nearest".into(), ..valid.clone() }),
+    ] {
+        assert_eq!(config.validate().unwrap_err().field, field);
+    }
+    assert_eq!(valid.validate(), Ok(()));
+}
+
+#[test]
+fn impossible_combinations_name_both_parameters() {
+    for (overrides, one, other) in [
+        (&[("sfr", "false")][..], "dac", "sfr"),
+        (&[("rto_min", "2 s")], "rto_min", "rto_initial"),
+        (&[("rto_initial", "61 s")], "rto_initial", "rto_max"),
+        (&[("sack_every", "3")], "sack_every", "sack_every_max"),
+        (
+            &[("profile", "2006"), ("verify_all_paths_first", "true")],
+            "verify_all_paths_first",
+            "data_before_verification",
+        ),
+        (&[("association_max_retrans", "off")], "association_max_retrans", "association_timeout"),
+        (
+            &[("pf_max_retrans", "2"), ("primary_switchover_max_retrans", "1")],
+            "primary_switchover_max_retrans",
+            "pf_max_retrans",
+        ),
+    ] {
+        let error = build(overrides).unwrap_err();
+        assert_eq!(error.field, one);
+        assert!(error.allowed.contains(other), "{error}");
+    }
+    // Settings that belong together may come in any order.
+    assert!(build(&[("sfr", "false"), ("dac", "false")]).is_ok());
+    assert!(build(&[("rto_min", "2 s"), ("rto_initial", "2 s")]).is_ok());
+}
+
+#[test]
+fn unknown_names_suggest_the_nearest() {
+    for (name, nearest) in [
+        ("rto_mim", "rto_min"),
+        ("rto-max", "rto_max"),
+        ("recieve_buffer", "receive_buffer"),
+        ("hb_intervall", "hb_interval"),
+        ("presett", "preset"),
+    ] {
+        let error = build(&[(name, "1 s")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{name} = 1 s: no such parameter; did you mean {nearest}?")
+        );
+    }
+    let error = Config::default().get("sack").unwrap_err();
+    assert!(error.to_string().starts_with("sack: no such parameter"), "{error}");
+}
+
+#[test]
+fn unknown_profiles_and_presets_list_the_known() {
+    let profile = Config::build("rfc4960", "cmt", NONE).unwrap_err();
+    assert_eq!(profile.to_string(), "profile = rfc4960: must be rfc9260, fast or 2006");
+    let preset = Config::build("fast", "cmt_pf", NONE).unwrap_err();
+    assert_eq!(preset.to_string(), "preset = cmt_pf: must be sctp, sctp-pf, cmt or cmt-pf");
+}
+
+#[test]
+fn the_last_override_counts() {
+    let config =
+        build(&[("mtu", "600"), ("preset", "sctp"), ("mtu", "700"), ("profile", "fast")]).unwrap();
+    assert_eq!((config.mtu, config.preset, config.profile), (700, "sctp", Profile::Fast));
+}
+
+#[test]
+fn toml_takes_strings_with_units_and_bare_numbers() {
+    let config = Config::from_toml_str(
+        r#"
+            profile = "2006"
+            preset = "cmt"
+            rtx_policy = "cwnd"
+            receive_buffer = "128 KiB"
+            send_buffer = 65536
+            hb_interval = 7
+            sack_delay = 0.1
+            rto_alpha = 0.25
+            path_max_retrans = 2
+            association_timeout = 30
+            rtx_age_heuristic = false
+            heartbeats = "off"
+        "#,
+    )
+    .unwrap();
+    let expected = Config {
+        rtx_policy: "cwnd".into(),
+        receive_buffer: 131_072,
+        send_buffer: 65_536,
+        hb_interval: secs(7),
+        sack_delay: ms(100),
+        rto_alpha: 0.25,
+        path_max_retrans: 2,
+        association_timeout: Some(secs(30)),
+        rtx_age_heuristic: false,
+        heartbeats: false,
+        ..Config::build("2006", "cmt", NONE).unwrap()
+    };
+    assert_eq!(config, expected);
+}
+
+#[test]
+fn toml_errors_say_where() {
+    let error = |text| Config::from_toml_str(text).unwrap_err().to_string();
+    assert!(error("mtu = [1500]").contains("mtu = [1500]: must be a string"));
+    assert!(error("[rto]\nmin = 1").contains("must be a string"));
+    assert!(error("mtu = ").contains("line 1"));
+    assert!(error("rto_mn = 1").contains("did you mean rto_min"));
+    assert!(error("sack_delay = nan").contains("sack_delay"));
+    assert!(error("hb_interval = -1").contains("10 ms to 24 h"));
+}
+
+#[test]
+fn a_refused_table_changes_nothing() {
+    let mut config = Config::default();
+    let table = "path_max_retrans = 2\nrto_min = 3".parse().unwrap();
+    assert_eq!(config.apply_toml(&table).unwrap_err().field, "rto_min");
+    assert_eq!(config, Config::default());
+
+    config.apply_toml(&"path_max_retrans = 2".parse().unwrap()).unwrap();
+    assert_eq!((config.path_max_retrans, config.preset), (2, "cmt-pf"));
+    config.apply_toml(&"preset = \"sctp\"".parse().unwrap()).unwrap();
+    assert_eq!(config, Config::build("rfc9260", "sctp", NONE).unwrap(), "a preset starts afresh");
+}
+
+#[test]
+fn explains_where_each_value_comes_from() {
+    let config = Config { mtu: 9000, cuc: Cuc::V1, ..Config::default() };
+    let rows = config.explain();
+    assert_eq!(rows.len(), PARAMS.len());
+    let find = |name| rows.iter().find(|row| row.name == name).unwrap();
+    assert_eq!((find("mtu").origin, find("mtu").default.as_str()), (Origin::Override, "1500 B"));
+    assert_eq!(find("cuc").origin, Origin::Override, "changed from what the preset set");
+    assert_eq!(find("sfr").origin, Origin::Preset);
+    assert_eq!(
+        (find("rto_min").origin, find("rto_min").range.as_str()),
+        (Origin::Profile, "1 ms to 600 s")
+    );
+
+    let text = config.to_string();
+    assert_eq!(text.lines().count(), PARAMS.len() + 2);
+    assert!(PARAMS.iter().all(|param| text.contains(param.name) && text.contains(param.source)));
+    let json_like = toml::Value::try_from(&rows[0]).unwrap();
+    assert_eq!(json_like["origin"].as_str(), Some("override"));
+}
+
+#[test]
+fn serialises_to_what_overrides_take() {
+    let config = Config { rto_min: ms(50), pmdcs_limit: Some(1000), ..Config::default() };
+    let table = toml::Table::try_from(&config).unwrap();
+    let read = Config::build("fast", "sctp", &Config::overrides(&table).unwrap());
+    assert_eq!(read, Ok(config));
+}
+
+#[test]
+fn windows_in_bytes() {
+    // RFC 9260 §7.2.1: four small chunks, 4404 bytes of usual ones, two large ones.
+    for (pmdcs, cwnd) in [(500, 2000), (1452, 4404), (8948, 17_896)] {
+        assert_eq!(InitialCwnd::Rfc9260.bytes(pmdcs, pmdcs + 48), cwnd);
+    }
+    assert_eq!(InitialCwnd::Fixed(Units::Mtu(2)).bytes(1452, 1500), 3000);
+    assert_eq!(Units::Pmdcs(4).bytes(1452, 1500), 5808);
+    assert_eq!(Units::Bytes(5000).bytes(1452, 1500), 5000);
+    assert_eq!(InitialSsthresh::PeerRwnd.bytes(65_536), 65_536);
+    assert_eq!(InitialSsthresh::Unlimited.bytes(65_536), u64::MAX);
+}
+
+fn any_units() -> impl Strategy<Value = Units> {
+    prop_oneof![
+        (1_u32..=1_000_000).prop_map(Units::Pmdcs),
+        (1_u32..=1_000_000).prop_map(Units::Mtu),
+        (512_u64..=1 << 32).prop_map(Units::Bytes),
+    ]
+}
+
+prop_compose! {
+    /// Valid configurations with at least one parameter of every type at random.
+    fn any_config()(
+        profile in 0_usize..3,
+        preset in 0_usize..Preset::ALL.len(),
+        times in proptest::collection::vec(1_000_000_u64..600_000_000_000, 3),
+        sizes in (512_usize..=65_535, 1500_usize..=1 << 31),
+        limit in proptest::option::of(64_usize..=65_487),
+        counts in (1_u16..=u16::MAX, 0_u32..=255),
+        floor in any_units(),
+        cwnd in proptest::option::of(any_units()),
+        ssthresh in prop_oneof![
+            Just(InitialSsthresh::PeerRwnd),
+            Just(InitialSsthresh::Unlimited),
+            (512_u64..=1 << 32).prop_map(InitialSsthresh::Bytes),
+        ],
+        alpha in 0.001..=1.0_f64,
+        switches: (bool, bool),
+        policy in 0_usize..RTX_POLICIES.len(),
+        timeout in proptest::option::of(1_000_000_000_u64..86_400_000_000_000),
+    ) -> Config {
+        let mut times = times.into_iter().map(Duration::from_nanos).collect::<Vec<_>>();
+        times.sort();
+        Config {
+            rto_min: times[0],
+            rto_initial: times[1],
+            rto_max: times[2],
+            mtu: sizes.0,
+            receive_buffer: sizes.1,
+            pmdcs_limit: limit,
+            outbound_streams: counts.0,
+            path_max_retrans: counts.1,
+            association_max_retrans: Some(counts.1),
+            association_timeout: timeout.map(Duration::from_nanos),
+            ssthresh_floor: floor,
+            initial_cwnd: cwnd.map_or(InitialCwnd::Rfc9260, InitialCwnd::Fixed),
+            initial_ssthresh: ssthresh,
+            rto_alpha: alpha,
+            pacing: switches.0,
+            max_burst_rule: if switches.1 { MaxBurstRule::PerSack } else { MaxBurstRule::Rfc9260 },
+            rtx_policy: RTX_POLICIES[policy].into(),
+            ..Config::of(Profile::ALL[profile], &Preset::ALL[preset])
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn toml_reads_back_every_configuration(config in any_config()) {
+        let text = config.to_toml();
+        let read = Config::from_toml_str(&text);
+        prop_assert_eq!(&read, &Ok(config));
+        prop_assert_eq!(read.map(|config| config.to_toml()), Ok(text));
+    }
+
+    #[test]
+    fn no_text_panics(param in 0..PARAMS.len(), value in "\\PC*", toml in "\\PC*") {
+        let mut config = Config::default();
+        if config.set(PARAMS[param].name, &value).is_err() {
+            prop_assert_eq!(config, Config::default());
+        }
+        let _ = Config::from_toml_str(&toml);
+    }
+}

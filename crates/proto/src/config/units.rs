@@ -1,7 +1,7 @@
 //! Values with units, as a person writes them: `"200 ms"`, `"64 KiB"`, `"10 Mbit/s"`, `"1 %"`.
 //!
-//! One set of rules serves configuration, the command line and scenario files. Every printer writes the
-//! shortest exact form, and its parser reads that form back to the same value.
+//! One set of rules serves configuration, the command line and scenario files. Every printer writes
+//! the shortest exact form, and its parser reads that form back to the same value.
 
 use std::time::Duration;
 
@@ -29,19 +29,19 @@ pub const RATE_FORMS: &str = "a number and bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s
 pub const RATIO_FORMS: &str = "a number from 0 to 1, a percentage from 0 % to 100 %, or a fraction, \
                                such as \"0.01\", \"1 %\" or \"1/8\"";
 
-/// Names of a unit and how many base units it is. The first entry of a size is what the printer uses.
+/// Names of units and how many base units each is. Printing tries them in order up to the base
+/// unit; the names after it are only read.
 type UnitTable = [(&'static str, u64)];
 
-// Printing takes the first of these that divides the value, so 60 s stays "60 s": minutes are read only.
 const DURATIONS: &UnitTable = &[
+    ("h", 3_600_000_000_000),
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
     ("us", 1_000),
     ("ns", 1),
-    ("µs", 1_000), // U+00B5 micro sign
-    ("μs", 1_000), // U+03BC Greek mu
-    ("min", 60_000_000_000),
-    ("h", 3_600_000_000_000),
+    ("µs", 1_000),           // U+00B5 micro sign
+    ("μs", 1_000),           // U+03BC Greek mu
+    ("min", 60_000_000_000), // not printed: "60 s" is what the RFC writes
 ];
 
 const SIZES: &UnitTable = &[
@@ -89,9 +89,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::new(seconds, (nanoseconds % 1_000_000_000) as u32))
 }
 
-/// Writes a duration in the largest of s, ms, us and ns that divides it.
+/// Writes a duration in the largest of h, s, ms, us and ns that divides it.
 pub fn print_duration(value: Duration) -> String {
-    print(DURATIONS, value.as_nanos())
+    print(DURATIONS, value.as_nanos(), "s")
 }
 
 /// Reads a size in bytes: `"64 KiB"`, `"1 MB"` (10^6), `"8 MiB"` (2^23), `"1500 B"`, `"1500"`.
@@ -107,7 +107,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 
 /// Writes a size in the largest unit that divides it.
 pub fn print_size(bytes: u64) -> String {
-    print(SIZES, bytes.into())
+    print(SIZES, bytes.into(), "B")
 }
 
 /// Reads a rate in bit/s: `"10 Mbit/s"`, `"1 Gbit/s"`, `"100 kB/s"`. Finer than 1 bit/s is rounded.
@@ -120,7 +120,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
 
 /// Writes a rate, given in bit/s, in the largest of the bit units that divides it.
 pub fn print_rate(bits_per_second: u64) -> String {
-    print(RATES, bits_per_second.into())
+    print(RATES, bits_per_second.into(), "bit/s")
 }
 
 /// Reads a ratio between 0 and 1: `"0.01"`, `"1 %"`, `"1/8"`.
@@ -173,18 +173,13 @@ fn scale(number: &str, factor: u64) -> Option<(u128, bool)> {
     Some((scaled.checked_add(power / 2)? / power, scaled.is_multiple_of(power)))
 }
 
-/// The value in the first unit of the table that divides it; the table holds a unit of 1.
-fn print(table: &UnitTable, value: u128) -> String {
-    let base = table.iter().position(|&(_, factor)| factor == 1).unwrap_or(0);
-    let (name, factor) = match value {
-        0 => table[base],
-        _ => table[..=base]
-            .iter()
-            .copied()
-            .find(|&(_, factor)| value.is_multiple_of(factor.into()))
-            .unwrap_or(table[base]),
-    };
-    format!("{} {name}", value / u128::from(factor))
+/// The value in the first unit of the table that divides it, nothing in the unit `zero`.
+fn print(table: &UnitTable, value: u128, zero: &str) -> String {
+    let mut dividing = table.iter().filter(|&&(_, factor)| value.is_multiple_of(factor.into()));
+    match dividing.next() {
+        Some(&(unit, factor)) if value > 0 => format!("{} {unit}", value / u128::from(factor)),
+        _ => format!("0 {zero}"), // a table holds a unit of 1, so only zero comes here
+    }
 }
 
 #[cfg(test)]
