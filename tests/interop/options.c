@@ -31,6 +31,7 @@ static void usage(const char *problem)
 	        "  --cmt 0|1             concurrent multipath transfer, with its delayed ack (0)\n"
 	        "  --heartbeat-ms N  --rto-min-ms N  --path-max-retrans N\n"
 	        "  --pace-ms N           send: pause after each message (0)\n"
+	        "  --linger-ms N         keep answering after the association ended (0)\n"
 	        "  --timeout SECONDS     give up (30)\n"
 	        "  --json                results as JSON lines\n"
 	        "exit: 0 ok, 1 failed, 2 usage, 3 timed out\n",
@@ -143,6 +144,8 @@ static void parse_option(const char *name, char *value)
 		opt.path_max_retrans = (uint32_t)number(value, 1, 255, "bad --path-max-retrans");
 	else if (strcmp(name, "--pace-ms") == 0)
 		opt.pace_ms = (uint32_t)number(value, 0, 10000, "bad --pace-ms");
+	else if (strcmp(name, "--linger-ms") == 0)
+		opt.linger_ms = (uint32_t)number(value, 0, 60000, "bad --linger-ms");
 	else if (strcmp(name, "--timeout") == 0)
 		opt.timeout_s = (uint32_t)number(value, 1, 3600, "bad --timeout");
 	else

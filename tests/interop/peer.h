@@ -16,7 +16,7 @@ enum {
 	SIZES_MAX = 16,
 	STREAMS_MAX = 65535,
 	EVENTS_MAX = 64,            /* later notifications are counted, not listed */
-	CLOSE_WAIT_MS = 10000       /* after the last byte, for the association to end */
+	FINISH_MS = 1000            /* for usrsctp's own end */
 };
 
 enum task { TASK_NONE, TASK_SEND, TASK_RECEIVE, TASK_ECHO };
@@ -42,6 +42,7 @@ struct options {
 	int cmt;
 	uint32_t heartbeat_ms, rto_min_ms, path_max_retrans; /* 0: usrsctp's default */
 	uint32_t pace_ms;           /* pause after each message sent */
+	uint32_t linger_ms;         /* keep answering after the association ended */
 	uint32_t timeout_s;
 };
 
