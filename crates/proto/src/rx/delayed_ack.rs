@@ -1,0 +1,128 @@
+//! When a SACK is due (RFC 9260 §6.2, and DAC of the CMT paper, §III-C).
+
+use std::time::Duration;
+
+use crate::time::Instant;
+
+/// How a receiver delays its SACKs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SackConfig {
+    /// The longest time from the first unacknowledged packet to its SACK. RFC 9260 §6.2: at most
+    /// 500 ms, 200 ms recommended. Zero acknowledges every packet at once.
+    pub sack_delay: Duration,
+    /// Packets with DATA for each SACK, at least 1. RFC 9260 §6.2: 2.
+    pub sack_every: u32,
+    /// Delayed Ack for CMT: reordering, which sending over several paths causes all the time, does
+    /// not force a SACK; the SACK reports in its flags how many packets it answers instead.
+    pub dac: bool,
+}
+
+/// What one received packet with at least one DATA chunk contained.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketFacts {
+    /// At least one TSN was new and accepted.
+    pub any_new: bool,
+    /// At least one TSN had been received before.
+    pub any_duplicate: bool,
+    /// At least one chunk was dropped for want of room.
+    pub any_dropped: bool,
+    /// TSNs were missing before the packet.
+    pub gap_before: bool,
+    /// TSNs are missing after the packet.
+    pub gap_after: bool,
+    /// A DATA chunk had the I bit set.
+    pub immediate_bit: bool,
+}
+
+/// Decides when a SACK is due.
+///
+/// A SACK may be sent earlier at any time, for instance with outgoing DATA; report every one with
+/// [`on_sack_sent`](Self::on_sack_sent).
+#[derive(Clone, Debug)]
+pub struct DelayedAck {
+    config: SackConfig,
+    /// Packets that brought new DATA since the last SACK.
+    packets: u32,
+    /// When the delay of the oldest of them ends.
+    deadline: Option<Instant>,
+    immediate: bool,
+    /// Whether any SACK has been sent on this association.
+    sent_any: bool,
+}
+
+impl DelayedAck {
+    /// The state of a new association. The SACK for its first DATA packet is never delayed: the
+    /// peer's congestion window is smallest then, and its RTT has not been measured.
+    pub fn new(config: SackConfig) -> DelayedAck {
+        DelayedAck { config, packets: 0, deadline: None, immediate: false, sent_any: false }
+    }
+
+    /// Takes note of a packet with DATA, after all its chunks were handled.
+    pub fn on_data_packet(&mut self, now: Instant, facts: PacketFacts) {
+        if facts.any_new {
+            self.packets += 1;
+            self.deadline.get_or_insert(now + self.config.sack_delay);
+        }
+        // RFC 9260 §6.2: nothing but duplicates is answered at once: the SACK for them was lost.
+        let only_duplicates = facts.any_duplicate && !facts.any_new;
+        // RFC 9260 §6.7: every packet while TSNs are missing, and the one that fills the last gap.
+        // CMT §III-C: "a CMT receiver always delays acks, irrespective of" the order of arrival.
+        let reordered = (facts.gap_before || facts.gap_after) && !self.config.dac;
+        self.immediate |= only_duplicates
+            || reordered
+            || facts.any_dropped // §6.2: the SACK shows the window that the chunk did not fit
+            || facts.immediate_bit // §6.2: the SACK for a chunk with the I bit is not delayed
+            || !self.sent_any;
+    }
+
+    /// Makes a SACK due now, whatever has arrived (as to announce a window that has opened, §6.2,
+    /// or in SHUTDOWN-SENT, §9.2).
+    pub fn demand_now(&mut self) {
+        self.immediate = true;
+    }
+
+    /// Whether a SACK should be sent now.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.immediate
+            || self.packets >= self.config.sack_every.max(1)
+            || self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When a SACK becomes due if nothing else arrives; `None` if nothing waits for one.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Takes note that a SACK was sent: nothing waits for one now.
+    pub fn on_sack_sent(&mut self) {
+        self.packets = 0;
+        self.deadline = None;
+        self.immediate = false;
+        self.sent_any = true;
+    }
+
+    /// Packets that brought new DATA since the last SACK. Packets of duplicates only are not
+    /// counted: they say nothing of what is missing.
+    pub fn packets_since_sack(&self) -> u32 {
+        self.packets
+    }
+
+    /// The number a SACK sent now reports in its flags: the packets it answers, less one, at most
+    /// `max`. The paper's single bit is `max` 1; draft-tuexen-tsvwg-sctp-multipath widens it. Zero
+    /// without DAC, as RFC 9260 §3.3.4 demands.
+    pub fn dac_flags(&self, max: u8) -> u8 {
+        if !self.config.dac {
+            return 0;
+        }
+        u8::try_from(self.packets.saturating_sub(1)).unwrap_or(u8::MAX).min(max)
+    }
+
+    /// Changes the packets for each SACK, at least 1 (fewer SACKs at high rates; one each when the
+    /// peer needs every one).
+    pub fn set_sack_every(&mut self, packets: u32) {
+        self.config.sack_every = packets;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,510 @@
+//! From DATA chunks to messages (RFC 9260 §6.5, §6.6, §6.9).
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+use manypath_wire::{Data, DataFlags, Ssn, StreamId, Tsn};
+
+use super::held::{HeldChunks, Run};
+use super::message::{Message, Payload};
+use super::tsn_tracker::{Arrival, TsnTracker};
+
+/// A payload shorter than this, in bytes, is copied if it must wait, so that it does not keep the
+/// large buffer alive that its packet was received in.
+const COPY_BELOW: usize = 512;
+
+/// Messages that may be ready and not popped before short payloads are copied here too.
+const READY_UNCOPIED: usize = 1024;
+
+/// The chunks of one message, at most, that are gathered before partial delivery begins. Together
+/// with the window of the tracker it bounds how far apart held TSNs are.
+const PARTIAL_DELIVERY_CHUNKS_MAX: usize = 32_768;
+
+/// Bounds on what the receiver holds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// User data held, in bytes, at least that of one DATA chunk.
+    pub receive_buffer: usize,
+    /// DATA chunks held, at least 2: each costs about 150 bytes beyond its user data.
+    pub max_chunks: usize,
+    /// User data of one incomplete message, in bytes, from which it is delivered in parts. Less
+    /// than `receive_buffer`, or a message longer than that could never be delivered.
+    pub partial_delivery_point: usize,
+}
+
+impl Limits {
+    /// The limits that suit a receive buffer of so many bytes: partial delivery from half of it, a
+    /// chunk for every 64 bytes.
+    pub fn for_receive_buffer(bytes: usize) -> Limits {
+        Limits {
+            receive_buffer: bytes,
+            max_chunks: (bytes / 64).max(64),
+            partial_delivery_point: bytes / 2,
+        }
+    }
+}
+
+/// A DATA chunk that the peer should not have sent.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolViolation {
+    /// The stream was not negotiated. The association goes on: the chunk has been discarded and its
+    /// TSN is acknowledged; report an Invalid Stream Identifier (RFC 9260 §6.5).
+    #[error("TSN {} is on stream {}, which was not negotiated", tsn.0, stream.0)]
+    InvalidStream {
+        /// The TSN of the chunk.
+        tsn: Tsn,
+        /// The stream it named.
+        stream: StreamId,
+    },
+    /// The chunk and its neighbours cannot be fragments of messages (RFC 9260 §6.9).
+    #[error("TSN {} does not fit the fragments beside it", tsn.0)]
+    FragmentOutOfPlace {
+        /// The TSN of the chunk.
+        tsn: Tsn,
+    },
+    /// The message's SSN has been used before (RFC 9260 §6.5).
+    #[error("TSN {} repeats SSN {} of stream {}", tsn.0, ssn.0, stream.0)]
+    SsnReused {
+        /// The TSN of the chunk.
+        tsn: Tsn,
+        /// Its stream.
+        stream: StreamId,
+        /// Its SSN.
+        ssn: Ssn,
+    },
+    /// Everything up to this TSN has been received and fills the buffers, yet an earlier message of
+    /// its stream is missing, so that none of it can ever be delivered.
+    #[error("at TSN {} the buffers are full of messages whose predecessors were never sent", tsn.0)]
+    Undeliverable {
+        /// The TSN of the chunk.
+        tsn: Tsn,
+    },
+}
+
+impl ProtocolViolation {
+    /// Whether the association must be aborted with a Protocol Violation (RFC 9260 §3.3.10.13).
+    pub fn is_fatal(&self) -> bool {
+        !matches!(self, ProtocolViolation::InvalidStream { .. })
+    }
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Stream {
+    /// The SSN of the ordered message to deliver next.
+    next_ssn: Ssn,
+    /// Complete ordered messages held until their turn.
+    waiting: u32,
+}
+
+/// What is the same in all fragments of a message.
+#[derive(Copy, Clone, Debug)]
+struct Heading {
+    stream: StreamId,
+    ssn: Ssn,
+    ppid: u32,
+    unordered: bool,
+}
+
+impl Heading {
+    fn matches(&self, stream: StreamId, ssn: Ssn, flags: DataFlags) -> bool {
+        self.stream == stream
+            && self.unordered == flags.unordered()
+            && (self.unordered || self.ssn == ssn)
+    }
+}
+
+/// A message that is being delivered in parts. All TSNs before `next` have been received.
+#[derive(Copy, Clone, Debug)]
+struct Partial {
+    next: Tsn,
+    heading: Heading,
+}
+
+/// DATA chunks in, messages out.
+///
+/// A message is ready as soon as it is complete and the order of its own stream allows; no stream
+/// waits for another. What is held is bounded by [`Limits`].
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    limits: Limits,
+    streams: Vec<Stream>,
+    held: HeldChunks,
+    /// The first TSN of each complete ordered message whose turn has not come. Never iterated.
+    waiting: HashMap<(StreamId, Ssn), Tsn>,
+    /// The first TSN of each complete unordered message that waits for the end of `partial`.
+    deferred: BTreeSet<u32>,
+    /// At most one: the message at the cumulative TSN, which nothing can overtake.
+    partial: Option<Partial>,
+    ready: VecDeque<Message>,
+    ready_chunks: usize,
+    /// User data held and ready.
+    bytes: usize,
+}
+
+impl Inbound {
+    /// For an association with `streams` inbound streams (RFC 9260 §5.1.1).
+    pub fn new(streams: u16, limits: Limits) -> Inbound {
+        Inbound {
+            limits,
+            streams: vec![Stream { next_ssn: Ssn(0), waiting: 0 }; usize::from(streams)],
+            held: HeldChunks::new(),
+            waiting: HashMap::new(),
+            deferred: BTreeSet::new(),
+            partial: None,
+            ready: VecDeque::new(),
+            ready_chunks: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Takes in a DATA chunk just received: decides whether there is room for it, records its TSN in
+    /// `tracker`, and reassembles.
+    ///
+    /// Short of room, it follows RFC 9260 §6.2: a TSN above all others is dropped; for one below,
+    /// those with the highest TSNs are discarded until it fits. The next TSN in order is dropped only
+    /// if what fills the buffers is ready, so that popping messages makes room.
+    ///
+    /// After an error the TSN counts as received.
+    pub fn accept(
+        &mut self,
+        data: Data,
+        tracker: &mut TsnTracker,
+    ) -> Result<Arrival, ProtocolViolation> {
+        let tsn = data.tsn;
+        if tracker.classify(tsn) == Arrival::New && !self.make_room(&data, tracker)? {
+            return Ok(Arrival::Dropped);
+        }
+        let arrival = tracker.observe(tsn);
+        if arrival == Arrival::New {
+            self.push(data, tracker)?;
+        }
+        Ok(arrival)
+    }
+
+    /// Reassembles a chunk that there is room for, and whose TSN was new when `tracker` recorded it.
+    pub fn push(&mut self, data: Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
+        let whole = data.flags.begin() && data.flags.end();
+        let in_turn = self.is_turn(data.stream, data.ssn, data.flags.unordered());
+        if whole && in_turn && self.held.is_empty() && self.partial.is_none() {
+            self.deliver_whole(data);
+            return Ok(());
+        }
+        self.check_neighbours(&data, tracker)?;
+        self.check_order(&data, tracker)?;
+        if whole && in_turn {
+            let stream = data.stream;
+            self.deliver_whole(data);
+            self.deliver_waiting(stream);
+        } else {
+            self.hold(data)?;
+        }
+        self.begin_partial(tracker.cum_tsn(), self.limits.partial_delivery_point);
+        Ok(())
+    }
+
+    /// The next message, or part of one, in the order of delivery.
+    pub fn pop(&mut self) -> Option<Message> {
+        let message = self.ready.pop_front()?;
+        self.bytes -= message.payload.len();
+        self.ready_chunks -= message.payload.chunks().len();
+        Some(message)
+    }
+
+    /// User data held, in bytes: in reassembly, waiting for its turn, or ready and not popped.
+    pub fn buffered_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// DATA chunks held, as [`buffered_bytes`](Self::buffered_bytes) counts them.
+    pub fn buffered_chunks(&self) -> usize {
+        self.held.len() + self.ready_chunks
+    }
+
+    /// User data that may still come in, in bytes: what a SACK announces as a_rwnd.
+    pub fn available_bytes(&self) -> usize {
+        match self.buffered_chunks() < self.limits.max_chunks {
+            true => self.limits.receive_buffer.saturating_sub(self.bytes),
+            false => 0,
+        }
+    }
+
+    /// Whether a chunk with `len` bytes of user data fits within the limits.
+    pub fn has_room(&self, len: usize) -> bool {
+        len <= self.available_bytes() || self.buffered_chunks() == 0
+    }
+
+    /// Discards the chunk with the highest TSN that is above the cumulative TSN and not delivered,
+    /// and makes `tracker` forget it (reneging, RFC 9260 §6.2). For use when memory is short.
+    pub fn drop_highest(&mut self, tracker: &mut TsnTracker) -> Option<Tsn> {
+        self.drop_highest_above(tracker.cum_tsn(), tracker)
+    }
+
+    fn make_room(
+        &mut self,
+        data: &Data,
+        tracker: &mut TsnTracker,
+    ) -> Result<bool, ProtocolViolation> {
+        let tsn = data.tsn;
+        while !self.has_room(data.payload.len()) {
+            if self.drop_highest_above(tsn, tracker).is_none() {
+                return self.refuse(tsn, tracker.cum_tsn());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Answers for a chunk that has no room although nothing above its TSN is held any more.
+    fn refuse(&mut self, tsn: Tsn, cum: Tsn) -> Result<bool, ProtocolViolation> {
+        if !self.ready.is_empty() || tsn != cum.next() {
+            return Ok(false);
+        }
+        // Nothing will be popped, and no TSN is still to come that could set free what is held: it
+        // must be one long message, or wait for SSNs that were left out.
+        self.begin_partial(cum, 0);
+        match self.ready.is_empty() {
+            true => Err(ProtocolViolation::Undeliverable { tsn }),
+            false => Ok(false),
+        }
+    }
+
+    fn drop_highest_above(&mut self, floor: Tsn, tracker: &mut TsnTracker) -> Option<Tsn> {
+        let tsn = self.held.highest_above(floor)?;
+        let run = self.held.run_at(tsn)?;
+        let cut = self.held.cut_last(run)?;
+        if cut.flags.end() {
+            // If the message was complete, it waits no longer.
+            if self.waiting.get(&(cut.stream, cut.ssn)) == Some(&run.first) {
+                self.waiting.remove(&(cut.stream, cut.ssn));
+                self.streams[usize::from(cut.stream.0)].waiting -= 1;
+            }
+            self.deferred.remove(&run.first.0);
+        }
+        self.bytes -= cut.payload.len();
+        let forgotten = tracker.forget(tsn);
+        debug_assert!(forgotten, "what is held above the cumulative TSN was observed");
+        Some(tsn)
+    }
+
+    fn is_turn(&self, stream: StreamId, ssn: Ssn, unordered: bool) -> bool {
+        let Some(state) = self.streams.get(usize::from(stream.0)) else {
+            return false;
+        };
+        (unordered || state.next_ssn == ssn)
+            && self.partial.is_none_or(|partial| partial.heading.stream != stream)
+    }
+
+    /// Whether the chunk can stand where it does, by what is known of the TSNs beside it.
+    fn check_neighbours(
+        &self,
+        data: &Data,
+        tracker: &TsnTracker,
+    ) -> Result<(), ProtocolViolation> {
+        let heading = heading_of(data);
+        let (begin, end) = (data.flags.begin(), data.flags.end());
+        let (before, after) = (data.tsn.prev(), data.tsn.next());
+        let partial = self.partial.filter(|partial| partial.next == data.tsn);
+        // A TSN received and not held was delivered, and was the end or beginning of its message;
+        // or it was on an invalid stream.
+        let invalid = usize::from(data.stream.0) >= self.streams.len();
+        let fits_before = match (self.held.get(before), partial) {
+            (Some(left), _) if left.flags.end() => begin,
+            (Some(left), _) => !begin && heading.matches(left.stream, left.ssn, left.flags),
+            (None, Some(partial)) => {
+                !begin && partial.heading.matches(data.stream, data.ssn, data.flags)
+            }
+            (None, None) => begin || invalid || !tracker.contains(before),
+        };
+        let fits_after = match self.held.get(after) {
+            Some(right) if right.flags.begin() => end,
+            Some(right) => !end && heading.matches(right.stream, right.ssn, right.flags),
+            None => end || invalid || !tracker.contains(after),
+        };
+        match fits_before && fits_after {
+            true => Ok(()),
+            false => Err(ProtocolViolation::FragmentOutOfPlace { tsn: data.tsn }),
+        }
+    }
+
+    fn check_order(&self, data: &Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
+        let Data { tsn, stream, ssn, .. } = *data;
+        let Some(state) = self.streams.get(usize::from(stream.0)) else {
+            return Err(ProtocolViolation::InvalidStream { tsn, stream });
+        };
+        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, which calls the upper half of all
+        // distances "behind". Between one message and another half the SSNs ahead there must be as
+        // many TSNs, so a TSN that far ahead is believed.
+        let behind = ssn.distance_from(state.next_ssn) > u16::MAX / 2;
+        let cum = tracker.cum_tsn();
+        let far = tsn.gt(cum) && tsn.distance_from(cum) > u32::from(u16::MAX / 2);
+        match behind && !far && !data.flags.unordered() {
+            true => Err(ProtocolViolation::SsnReused { tsn, stream, ssn }),
+            false => Ok(()),
+        }
+    }
+
+    /// Holds a chunk, joins it to its neighbours, and delivers what that completes.
+    fn hold(&mut self, mut data: Data) -> Result<(), ProtocolViolation> {
+        let Data { tsn, flags, .. } = data;
+        let payload = unpinned(std::mem::take(&mut data.payload));
+        let bytes = payload.len();
+        if self.held.insert(data, payload).is_err() {
+            // Only TSNs below the cumulative one that wait for ever can be so far from this one.
+            return Err(ProtocolViolation::Undeliverable { tsn });
+        }
+        self.bytes += bytes;
+        let mut run = Run { first: tsn, last: tsn, bytes };
+        if !flags.begin()
+            && let Some(left) = self.held.run_at(tsn.prev())
+        {
+            run = self.held.join(left, run);
+        }
+        if !flags.end()
+            && let Some(right) = self.held.run_at(tsn.next())
+        {
+            run = self.held.join(run, right);
+        }
+        if let Some(partial) = self.partial.filter(|partial| partial.next == run.first) {
+            self.continue_partial(partial.heading, run);
+            return Ok(());
+        }
+        match self.complete_message(run) {
+            Some(heading) => self.deliver_or_wait(heading, run),
+            None => Ok(()),
+        }
+    }
+
+    /// The heading of a run that is a complete message.
+    fn complete_message(&self, run: Run) -> Option<Heading> {
+        let first = self.held.get(run.first)?;
+        let last = self.held.get(run.last)?;
+        (first.flags.begin() && last.flags.end()).then_some(Heading {
+            stream: first.stream,
+            ssn: first.ssn,
+            ppid: first.ppid,
+            unordered: first.flags.unordered(),
+        })
+    }
+
+    fn deliver_or_wait(&mut self, heading: Heading, run: Run) -> Result<(), ProtocolViolation> {
+        let Heading { stream, ssn, unordered, .. } = heading;
+        if self.is_turn(stream, ssn, unordered) {
+            self.deliver_run(heading, run);
+            self.deliver_waiting(stream);
+        } else if unordered {
+            self.deferred.insert(run.first.0);
+        } else if self.waiting.insert((stream, ssn), run.first).is_some() {
+            return Err(ProtocolViolation::SsnReused { tsn: run.first, stream, ssn });
+        } else {
+            self.streams[usize::from(stream.0)].waiting += 1;
+        }
+        Ok(())
+    }
+
+    /// Delivers the ordered messages of a stream whose turn has come.
+    fn deliver_waiting(&mut self, stream: StreamId) {
+        loop {
+            let Stream { next_ssn, waiting } = self.streams[usize::from(stream.0)];
+            if waiting == 0 || !self.is_turn(stream, next_ssn, false) {
+                return;
+            }
+            let Some(first) = self.waiting.remove(&(stream, next_ssn)) else {
+                return;
+            };
+            self.streams[usize::from(stream.0)].waiting -= 1;
+            let found = self.held.run_at(first);
+            debug_assert!(found.is_some(), "what waits is held");
+            let Some(run) = found else { return };
+            let Some(heading) = self.complete_message(run) else { return };
+            self.deliver_run(heading, run);
+        }
+    }
+
+    /// Begins partial delivery if the incomplete message at the cumulative TSN has `point` bytes, or
+    /// too many chunks.
+    fn begin_partial(&mut self, cum: Tsn, point: usize) {
+        if self.partial.is_some() || self.held.is_empty() {
+            return;
+        }
+        let Some(run) = self.held.run_at(cum) else { return };
+        let chunks_max = (self.limits.max_chunks / 2).clamp(1, PARTIAL_DELIVERY_CHUNKS_MAX);
+        if run.bytes < point && run.chunks() < chunks_max {
+            return;
+        }
+        let Some(first) = self.held.get(run.first) else { return };
+        let heading = Heading {
+            stream: first.stream,
+            ssn: first.ssn,
+            ppid: first.ppid,
+            unordered: first.flags.unordered(),
+        };
+        // A complete message that is still held waits for its turn as a whole.
+        if first.flags.begin() && self.is_turn(heading.stream, heading.ssn, heading.unordered) {
+            self.continue_partial(heading, run);
+        }
+    }
+
+    /// Delivers a run as the next part of a message.
+    fn continue_partial(&mut self, heading: Heading, run: Run) {
+        let end_of_message = self.held.get(run.last).is_some_and(|last| last.flags.end());
+        let payload = self.held.take_run(run);
+        self.make_ready(heading, payload, end_of_message);
+        if !end_of_message {
+            self.partial = Some(Partial { next: run.last.next(), heading });
+            return;
+        }
+        self.partial = None;
+        for first in std::mem::take(&mut self.deferred) {
+            if let Some(run) = self.held.run_at(Tsn(first))
+                && let Some(heading) = self.complete_message(run)
+            {
+                self.deliver_run(heading, run);
+            }
+        }
+        self.deliver_waiting(heading.stream);
+    }
+
+    fn deliver_run(&mut self, heading: Heading, run: Run) {
+        let payload = self.held.take_run(run);
+        self.make_ready(heading, payload, true);
+    }
+
+    /// Delivers a message of one chunk that was never held.
+    fn deliver_whole(&mut self, mut data: Data) {
+        let heading = heading_of(&data);
+        let mut payload = std::mem::take(&mut data.payload);
+        self.bytes += payload.len();
+        if self.ready.len() >= READY_UNCOPIED {
+            payload = unpinned(payload);
+        }
+        self.make_ready(heading, Payload::from(payload), true);
+    }
+
+    fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
+        let Heading { stream, ssn, ppid, unordered } = heading;
+        self.ready_chunks += payload.chunks().len();
+        self.ready.push_back(Message { stream, ssn, ppid, unordered, payload, end_of_message });
+        if end_of_message && !unordered {
+            self.streams[usize::from(stream.0)].next_ssn = ssn.next();
+        }
+    }
+}
+
+fn heading_of(data: &Data) -> Heading {
+    Heading {
+        stream: data.stream,
+        ssn: data.ssn,
+        ppid: data.ppid,
+        unordered: data.flags.unordered(),
+    }
+}
+
+/// The payload without the buffer it is a small part of.
+fn unpinned(payload: Bytes) -> Bytes {
+    match payload.len() < COPY_BELOW {
+        true => Bytes::copy_from_slice(&payload),
+        false => payload,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Which TSNs have arrived (RFC 9260 §6.2, §6.7).
+
+use std::collections::VecDeque;
+
+use manypath_wire::Tsn;
+
+/// How far, in TSNs, a chunk may be ahead of the cumulative TSN: what the 16-bit offset of a gap ack
+/// block can express (RFC 9260 §3.3.4).
+pub const MAX_TSN_AHEAD: u32 = 65_535;
+
+/// The most separate ranges of TSNs held above the cumulative TSN. Arrivals that would open one more
+/// are dropped unacked, so that a peer cannot make the tracker large or slow.
+pub const MAX_GAPS: usize = 4096;
+
+/// The most duplicate TSNs remembered for the next SACK.
+pub const MAX_DUPLICATES: usize = 32;
+
+/// What the arrival of a TSN means.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It had not been received before.
+    New,
+    /// It had been received before; the next SACK reports it.
+    Duplicate,
+    /// It cannot be accepted now (too far ahead, one gap too many, or no room for it): drop it
+    /// without acknowledging it; the peer sends it again.
+    Dropped,
+}
+
+/// A run of received TSNs above the cumulative TSN, both ends included, as extended TSNs.
+#[derive(Copy, Clone, Debug)]
+struct Range {
+    first: u64,
+    last: u64,
+}
+
+/// Where a TSN falls among those received; the indices are of `ranges`.
+#[derive(Copy, Clone)]
+enum Place {
+    Next,
+    Received,
+    OutOfReach,
+    After(usize),
+    Before(usize),
+    Alone(usize),
+}
+
+/// The received TSNs: a cumulative TSN and the ranges above it.
+///
+/// In-order arrivals and arrivals that extend the last range take constant time; others a binary
+/// search among the ranges, of which there are as many as gaps, never as many as TSNs.
+#[derive(Clone, Debug)]
+pub struct TsnTracker {
+    /// The cumulative TSN, extended to 64 bits so that ranges compare as plain numbers. Its lower
+    /// 32 bits are the TSN on the wire.
+    cum: u64,
+    /// Ascending, never adjacent, none starts at `cum + 1`.
+    ranges: VecDeque<Range>,
+    duplicates: Vec<Tsn>,
+}
+
+impl TsnTracker {
+    /// A tracker for a peer whose first TSN is `initial_tsn` (RFC 9260 §3.3.2).
+    pub fn new(initial_tsn: Tsn) -> TsnTracker {
+        // One lap of room below, so that TSNs before the first one extend without underflow.
+        let cum = (1 << 32) + u64::from(initial_tsn.prev().0);
+        TsnTracker { cum, ranges: VecDeque::new(), duplicates: Vec::new() }
+    }
+
+    /// The last TSN before the first missing one.
+    pub fn cum_tsn(&self) -> Tsn {
+        Tsn(self.cum as u32)
+    }
+
+    /// The highest TSN received; the cumulative TSN if there are no gaps.
+    pub fn highest(&self) -> Tsn {
+        Tsn(self.ranges.back().map_or(self.cum, |r| r.last) as u32)
+    }
+
+    /// Whether any TSN is missing below [`highest`](Self::highest).
+    pub fn has_gaps(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// What [`observe`](Self::observe) would answer, without recording the arrival.
+    pub fn classify(&self, tsn: Tsn) -> Arrival {
+        match self.place(tsn) {
+            Place::Received => Arrival::Duplicate,
+            Place::OutOfReach => Arrival::Dropped,
+            _ => Arrival::New,
+        }
+    }
+
+    /// Whether `tsn` has been received.
+    pub fn contains(&self, tsn: Tsn) -> bool {
+        self.classify(tsn) == Arrival::Duplicate
+    }
+
+    /// Records the arrival of `tsn`.
+    pub fn observe(&mut self, tsn: Tsn) -> Arrival {
+        let place = self.place(tsn);
+        let at = self.extend(tsn);
+        match place {
+            Place::Received => {
+                if self.duplicates.len() < MAX_DUPLICATES {
+                    self.duplicates.push(tsn);
+                }
+                return Arrival::Duplicate;
+            }
+            Place::OutOfReach => return Arrival::Dropped,
+            Place::Next => {
+                self.cum = at;
+                if let Some(first) = self.ranges.front()
+                    && first.first == at + 1
+                {
+                    self.cum = first.last;
+                    self.ranges.pop_front();
+                }
+            }
+            Place::After(i) => {
+                self.ranges[i].last = at;
+                if let Some(next) = self.ranges.get(i + 1).copied()
+                    && next.first == at + 1
+                {
+                    self.ranges[i].last = next.last;
+                    self.ranges.remove(i + 1);
+                }
+            }
+            Place::Before(i) => self.ranges[i].first = at,
+            Place::Alone(i) => self.ranges.insert(i, Range { first: at, last: at }),
+        }
+        Arrival::New
+    }
+
+    /// Takes back the arrival of `tsn`, which the receiver has discarded undelivered (reneging,
+    /// RFC 9260 §6.2). Only TSNs above the cumulative TSN can be taken back; answers whether it was.
+    pub fn forget(&mut self, tsn: Tsn) -> bool {
+        let at = self.extend(tsn);
+        let i = self.ranges.partition_point(|r| r.last < at);
+        let Some(range) = self.ranges.get_mut(i).filter(|r| r.first <= at) else {
+            return false;
+        };
+        let last = range.last;
+        match (range.first == at, last == at) {
+            (true, true) => drop(self.ranges.remove(i)),
+            (true, false) => range.first += 1,
+            (false, true) => range.last -= 1,
+            (false, false) => {
+                range.last = at - 1;
+                self.ranges.insert(i + 1, Range { first: at + 1, last });
+            }
+        }
+        true
+    }
+
+    /// The gap ack blocks of a SACK sent now: first and last TSN of each received range as offsets
+    /// from the cumulative TSN, ascending (RFC 9260 §3.3.4).
+    pub fn gap_ack_blocks(&self) -> impl ExactSizeIterator<Item = (u16, u16)> + '_ {
+        // Every range lies within MAX_TSN_AHEAD of a cumulative TSN that only grows.
+        self.ranges.iter().map(|r| ((r.first - self.cum) as u16, (r.last - self.cum) as u16))
+    }
+
+    /// TSNs received again since [`clear_duplicates`](Self::clear_duplicates), in order of arrival,
+    /// one entry each time, at most [`MAX_DUPLICATES`].
+    pub fn duplicates(&self) -> &[Tsn] {
+        &self.duplicates
+    }
+
+    /// Call when a SACK with the duplicates has been sent.
+    pub fn clear_duplicates(&mut self) {
+        self.duplicates.clear();
+    }
+
+    /// The signed distance of `tsn` from the cumulative TSN (RFC 1982).
+    fn offset(&self, tsn: Tsn) -> i32 {
+        tsn.0.wrapping_sub(self.cum as u32) as i32
+    }
+
+    /// The extended TSN nearest to the cumulative TSN.
+    fn extend(&self, tsn: Tsn) -> u64 {
+        self.cum.wrapping_add_signed(i64::from(self.offset(tsn)))
+    }
+
+    fn place(&self, tsn: Tsn) -> Place {
+        match self.offset(tsn) {
+            1 => return Place::Next,
+            ..=0 => return Place::Received,
+            offset if offset.cast_unsigned() > MAX_TSN_AHEAD => return Place::OutOfReach,
+            _ => {}
+        }
+        let at = self.extend(tsn);
+        let end = self.ranges.len();
+        let i = match self.ranges.back() {
+            None => end,
+            Some(back) if at > back.last + 1 => end,
+            Some(back) if at == back.last + 1 => return Place::After(end - 1),
+            Some(_) => self.ranges.partition_point(|r| r.last + 1 < at),
+        };
+        match self.ranges.get(i) {
+            Some(r) if at == r.last + 1 => Place::After(i),
+            Some(r) if at >= r.first => Place::Received,
+            Some(r) if at + 1 == r.first => Place::Before(i),
+            _ if end >= MAX_GAPS => Place::OutOfReach,
+            _ => Place::Alone(i),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
