@@ -1,1 +1,27 @@
-//! Sockets.
+//! The sockets under a manypath endpoint: UDP encapsulation of SCTP (RFC 6951), in batches.
+//!
+//! [`UdpSockets`] is a set of local UDP sockets with one port, one per local address or interface.
+//! [`UdpReceiver`] reads batches from them (GRO) and hands each datagram out as a slice of the
+//! buffer it arrived in; [`UdpSockets::try_send`] sends a batch of equally long packets with one
+//! system call (GSO). Nothing here decides anything: which packet leaves from where is the engine's
+//! business, and an error on one socket is never an error of another.
+//!
+//! Beside them: the interfaces of this host ([`interfaces`]), the source address that the kernel
+//! prefers for a remote ([`preferred_source`]), how local and remote addresses are matched into
+//! paths ([`pair`]), and the [`Clock`] that gives the engine its time.
+
+mod bind;
+mod clock;
+mod interfaces;
+mod pairing;
+mod recv;
+mod send;
+mod sockets;
+
+pub use bind::{BindError, BindTo};
+pub use clock::Clock;
+pub use interfaces::{InterfaceAddress, interfaces, preferred_source};
+pub use pairing::pair;
+pub use recv::UdpReceiver;
+pub use send::{Outgoing, SendFailures, Sent};
+pub use sockets::UdpSockets;

@@ -1,0 +1,313 @@
+//! Opening the sockets: which addresses, which port, and what to say when it fails.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::interfaces;
+
+/// Wanted size of each socket's buffers in bytes: a full window of a fast path between two turns of
+/// the driver. The system may grant less.
+const SOCKET_BUFFER: usize = 8 << 20;
+
+/// How often another port is tried when one that was free on the first address is taken on the next.
+const PORT_TRIES: usize = 32;
+
+/// One thing to bind a socket to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BindTo {
+    /// Every address of this host, IPv4 and IPv6; the kernel's routes choose the source.
+    Any,
+    /// One address. The unspecified address means every address of its family.
+    Address(IpAddr),
+    /// One interface by name, such as `eth0`: its first IPv4 and its first global IPv6 address. On
+    /// Linux what is sent leaves through this interface whatever the routes say, so that two uplinks
+    /// are two paths without any policy routing.
+    Interface(String),
+}
+
+impl FromStr for BindTo {
+    type Err = std::convert::Infallible;
+
+    /// `*` is [`BindTo::Any`], an IP address itself, anything else an interface's name.
+    fn from_str(text: &str) -> Result<BindTo, Self::Err> {
+        Ok(match text.parse::<IpAddr>() {
+            Ok(ip) => BindTo::Address(ip),
+            Err(_) if text == "*" => BindTo::Any,
+            Err(_) => BindTo::Interface(text.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for BindTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BindTo::Any => f.write_str("*"),
+            BindTo::Address(ip) => ip.fmt(f),
+            BindTo::Interface(name) => name.fmt(f),
+        }
+    }
+}
+
+/// Why the sockets could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another socket has the port.
+    #[error(
+        "UDP {0} is in use; stop the other program, or choose another port (0 takes any free one)"
+    )]
+    InUse(SocketAddr),
+    /// No port was free on all addresses at once.
+    #[error("found no UDP port that is free on all the addresses; name a port, or fewer addresses")]
+    NoCommonPort,
+    /// The port needs a privilege.
+    #[error(
+        "not permitted to bind UDP {0}; use a port of 1024 or above, or run with more privilege"
+    )]
+    NotPermitted(SocketAddr),
+    /// The address is not one of this host's.
+    #[error("{ip} is not an address of this host; it has: {}", list(.has))]
+    NotLocal {
+        /// The address asked for.
+        ip: IpAddr,
+        /// Those there are, without loopback.
+        has: Vec<IpAddr>,
+    },
+    /// There is no such interface, or it has no address.
+    #[error("there is no interface {name:?} with an address; this host has: {}", list(.has))]
+    NoInterface {
+        /// The interface asked for.
+        name: String,
+        /// Those there are, without loopback.
+        has: Vec<String>,
+    },
+    /// The system refused for another reason.
+    #[error("cannot open a UDP socket on {address}: {source}")]
+    System {
+        /// The address tried.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The interfaces of this host cannot be listed.
+    #[error("cannot list the interfaces of this host: {0}")]
+    Interfaces(io::Error),
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    if items.is_empty() {
+        return "none".to_owned();
+    }
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// An address to open a socket on, and the device to keep it to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) ip: IpAddr,
+    pub(crate) device: Option<String>,
+    /// An address that this host may lack without harm: IPv6 of [`BindTo::Any`].
+    optional: bool,
+}
+
+/// A socket opened and configured, not yet known to a runtime.
+pub(crate) struct Bound {
+    pub(crate) socket: std::net::UdpSocket,
+    pub(crate) local: SocketAddr,
+    pub(crate) device: Option<String>,
+    /// Why the socket is not kept to its interface, if it should be.
+    pub(crate) note: Option<String>,
+}
+
+/// The places that `wanted` names, in order and each once; [`BindTo::Any`] if it names none.
+pub(crate) fn places(wanted: &[BindTo]) -> Result<Vec<Place>, BindError> {
+    let wanted = if wanted.is_empty() { &[BindTo::Any] } else { wanted };
+    let mut places: Vec<Place> = Vec::new();
+    for bind in wanted {
+        let new = match bind {
+            BindTo::Any => vec![
+                Place { ip: Ipv4Addr::UNSPECIFIED.into(), device: None, optional: false },
+                Place { ip: Ipv6Addr::UNSPECIFIED.into(), device: None, optional: true },
+            ],
+            BindTo::Address(ip) => vec![Place { ip: *ip, device: None, optional: false }],
+            BindTo::Interface(name) => interface_places(name)?,
+        };
+        for place in new {
+            if !places.iter().any(|p| p.ip == place.ip) {
+                places.push(place);
+            }
+        }
+    }
+    Ok(places)
+}
+
+fn interface_places(name: &str) -> Result<Vec<Place>, BindError> {
+    let Some(all) = interfaces::addresses_of(name).map_err(BindError::Interfaces)? else {
+        let mut has: Vec<_> = local_interfaces().into_iter().map(|i| i.name).collect();
+        has.dedup();
+        return Err(BindError::NoInterface { name: name.to_owned(), has });
+    };
+    let v4 = all.iter().find(|ip| ip.is_ipv4());
+    let v6 = all.iter().find(|ip| ip.is_ipv6());
+    let place = |ip: &IpAddr| Place { ip: *ip, device: Some(name.to_owned()), optional: false };
+    Ok(v4.into_iter().chain(v6).map(place).collect())
+}
+
+fn local_interfaces() -> Vec<interfaces::InterfaceAddress> {
+    interfaces::interfaces().unwrap_or_default()
+}
+
+/// Opens a socket on each of `places`, all with `port`; port 0 picks one that is free on all.
+pub(crate) fn open(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError> {
+    if port != 0 {
+        return open_all(places, port);
+    }
+    for _ in 0..PORT_TRIES {
+        // The system picks for the first address; the others may find that port taken.
+        let Some((first, rest)) = places.split_first() else { return Ok(Vec::new()) };
+        let first = open_one(first, 0)?;
+        match open_all(rest, first.local.port()) {
+            Ok(others) => return Ok(std::iter::once(first).chain(others).collect()),
+            Err(BindError::InUse(_)) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Err(BindError::NoCommonPort)
+}
+
+fn open_all(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError> {
+    let mut bound = Vec::with_capacity(places.len());
+    for place in places {
+        match open_one(place, port) {
+            Ok(socket) => bound.push(socket),
+            Err(BindError::System { .. } | BindError::NotLocal { .. }) if place.optional => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bound)
+}
+
+fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
+    let address = SocketAddr::new(place.ip, port);
+    let system = |source| BindError::System { address, source };
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))
+        .map_err(system)?;
+    if address.is_ipv6() {
+        // IPv4 has its own socket; mapped addresses would be a second name for the same path.
+        socket.set_only_v6(true).map_err(system)?;
+    }
+    let note = place.device.as_deref().and_then(|device| keep_to_device(&socket, device));
+    socket.bind(&address.into()).map_err(|source| refused(address, source))?;
+    enlarge_buffers(&socket);
+    let socket = std::net::UdpSocket::from(socket);
+    let local = socket.local_addr().map_err(system)?;
+    let device = place.device.clone().filter(|_| note.is_none());
+    Ok(Bound { socket, local, device, note })
+}
+
+fn refused(address: SocketAddr, source: io::Error) -> BindError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::InUse(address),
+        io::ErrorKind::PermissionDenied => BindError::NotPermitted(address),
+        io::ErrorKind::AddrNotAvailable => {
+            let has = local_interfaces().into_iter().map(|i| i.ip).collect();
+            BindError::NotLocal { ip: address.ip(), has }
+        }
+        _ => BindError::System { address, source },
+    }
+}
+
+/// Makes everything the socket sends leave through `device`. If that is not permitted, the socket
+/// works by routes alone, and the reason is returned.
+#[cfg(target_os = "linux")]
+fn keep_to_device(socket: &Socket, device: &str) -> Option<String> {
+    let error = socket.bind_device(Some(device.as_bytes())).err()?;
+    Some(format!(
+        "cannot keep a socket to interface {device} ({error}); its address is used, and the routing \
+         table decides where packets leave"
+    ))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep_to_device(_: &Socket, device: &str) -> Option<String> {
+    Some(format!(
+        "sockets are kept to an interface on Linux only; for {device} its address is used, and the \
+         routing table decides where packets leave"
+    ))
+}
+
+/// Asks for large buffers; the privileged way first, since the other is capped by the system's
+/// limit. Whatever is granted will do.
+fn enlarge_buffers(socket: &Socket) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::sockopt;
+        let forced = sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_ok()
+            && sockopt::set_socket_send_buffer_size_force(socket, SOCKET_BUFFER).is_ok();
+        if forced {
+            return;
+        }
+    }
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ips: &[&str]) -> Vec<Place> {
+        let wanted: Vec<BindTo> = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+        places(&wanted).unwrap()
+    }
+
+    #[test]
+    fn names_are_told_from_addresses() {
+        assert_eq!("eth0".parse(), Ok(BindTo::Interface("eth0".into())));
+        assert_eq!("::1".parse(), Ok(BindTo::Address(Ipv6Addr::LOCALHOST.into())));
+        assert_eq!("*".parse(), Ok(BindTo::Any));
+        assert_eq!(BindTo::Interface("eth0".into()).to_string(), "eth0");
+    }
+
+    #[test]
+    fn port_0_is_one_port_on_all() {
+        let bound = open(&at(&["127.0.0.1", "127.0.0.2", "127.0.0.3"]), 0).unwrap();
+        assert_eq!(bound.len(), 3);
+        assert!(bound.iter().all(|b| b.local.port() == bound[0].local.port()));
+        assert_ne!(bound[0].local.port(), 0);
+    }
+
+    #[test]
+    fn a_port_in_use_is_named() {
+        let first = open(&at(&["127.0.0.1"]), 0).unwrap();
+        let port = first[0].local.port();
+        let error = open(&at(&["127.0.0.2", "127.0.0.1"]), port).err().unwrap();
+        assert!(matches!(error, BindError::InUse(a) if a == first[0].local), "{error}");
+        assert!(error.to_string().contains(&format!("127.0.0.1:{port}")));
+    }
+
+    #[test]
+    fn foreign_addresses_and_unknown_interfaces_are_named() {
+        let error = open(&at(&["192.0.2.77"]), 0).err().unwrap();
+        assert!(matches!(error, BindError::NotLocal { .. }), "{error}");
+        let error = places(&[BindTo::Interface("no-such0".into())]).err().unwrap();
+        assert!(error.to_string().contains("no-such0"), "{error}");
+    }
+
+    #[test]
+    fn the_same_address_twice_is_one_socket() {
+        assert_eq!(at(&["127.0.0.1", "127.0.0.1"]).len(), 1);
+        assert!(!places(&[]).unwrap().is_empty(), "nothing named means every address");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_interface_gives_its_address() {
+        let bound = open(&places(&[BindTo::Interface("lo".into())]).unwrap(), 0).unwrap();
+        assert_eq!(bound[0].local.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
+        assert_eq!(bound[0].device.is_some(), bound[0].note.is_none());
+    }
+}

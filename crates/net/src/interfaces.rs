@@ -1,0 +1,76 @@
+//! The addresses of this host.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// One address of one interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InterfaceAddress {
+    /// The interface's name, such as `eth0`.
+    pub name: String,
+    /// The address.
+    pub ip: IpAddr,
+}
+
+/// The addresses of all interfaces that are up, without loopback and without IPv6 link-local ones
+/// (those need a scope, and no peer could use them from elsewhere); IPv4 first, then by name.
+pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
+    let mut found: Vec<_> = if_addrs::get_if_addrs()?
+        .into_iter()
+        .filter(|i| i.is_oper_up() && !i.is_loopback())
+        .filter(|i| !(i.ip().is_ipv6() && i.is_link_local()))
+        .map(|i| InterfaceAddress { ip: i.ip(), name: i.name })
+        .collect();
+    found.sort_by(|a, b| (a.ip.is_ipv6(), a).cmp(&(b.ip.is_ipv6(), b)));
+    found.dedup();
+    Ok(found)
+}
+
+/// The addresses of the interface `name`, up or not, loopback included; `None` if there is no such
+/// interface or it has no address.
+pub(crate) fn addresses_of(name: &str) -> io::Result<Option<Vec<IpAddr>>> {
+    let mut all: Vec<IpAddr> = if_addrs::get_if_addrs()?
+        .into_iter()
+        .filter(|i| i.name == name && !(i.ip().is_ipv6() && i.is_link_local()))
+        .map(|i| i.ip())
+        .collect();
+    all.sort_by_key(|ip| ip.is_ipv6());
+    all.dedup();
+    Ok((!all.is_empty()).then_some(all))
+}
+
+/// The local address that the kernel would send from to reach `remote`; an error if it has no route
+/// there. No packet is sent.
+pub fn preferred_source(remote: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let probe = UdpSocket::bind((any, 0))?;
+    probe.connect(remote)?;
+    Ok(probe.local_addr()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_reached_from_loopback() {
+        let remote = "127.0.0.1:9899".parse().unwrap();
+        assert_eq!(preferred_source(remote).unwrap(), IpAddr::from([127, 0, 0, 1]));
+    }
+
+    #[test]
+    fn the_list_leaves_loopback_out() {
+        let list = interfaces().unwrap();
+        assert!(list.iter().all(|i| !i.ip.is_loopback()), "{list:?}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_interface_is_found_by_name() {
+        assert!(addresses_of("lo").unwrap().unwrap().contains(&IpAddr::from([127, 0, 0, 1])));
+        assert_eq!(addresses_of("no-such-interface").unwrap(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! Sending batches.
+
+use std::io;
+
+use manypath_proto::{Ecn, Transmit};
+use quinn_udp::{EcnCodepoint, UdpSockRef};
+use tokio::io::Interest;
+
+use crate::sockets::{Socket, UdpSockets};
+
+/// Packets for one path on their way into a socket: all of `transmit.segment_size` bytes but the
+/// last, which may be shorter.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// From where to where.
+    pub transmit: Transmit,
+    /// The packets, one behind the other.
+    pub bytes: Vec<u8>,
+    /// How many of the bytes the system has taken, or refused for good.
+    done: usize,
+}
+
+impl Outgoing {
+    /// A batch of which nothing is sent yet.
+    pub fn new(transmit: Transmit, bytes: Vec<u8>) -> Outgoing {
+        Outgoing { transmit, bytes, done: 0 }
+    }
+}
+
+/// What became of a batch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The system took it, or refused part of it, which is as good as lost on the way and counted in
+    /// [`SendFailures`].
+    Done,
+    /// The socket's buffer is full; offer the same batch again when
+    /// [`UdpSockets::poll_writable`] says so.
+    Blocked,
+}
+
+/// Packets that the system refused to send, by reason. They count as lost on their path.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SendFailures {
+    /// No route, or the interface is gone or down (ENETUNREACH, EHOSTUNREACH, ENETDOWN, ENODEV,
+    /// EADDRNOTAVAIL).
+    pub unreachable: u64,
+    /// A firewall of this host forbids it (EPERM, EACCES).
+    pub not_permitted: u64,
+    /// Longer than the path's MTU (EMSGSIZE).
+    pub too_long: u64,
+    /// Anything else, such as ECONNREFUSED or ENOBUFS.
+    pub other: u64,
+    /// No socket has the local address any more, or too much waited for one that is blocked.
+    pub dropped: u64,
+}
+
+impl SendFailures {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.unreachable + self.not_permitted + self.too_long + self.other + self.dropped
+    }
+
+    fn count(&mut self, error: &io::Error, packets: u64) {
+        use io::ErrorKind as Kind;
+        let field = match error.kind() {
+            Kind::NetworkUnreachable
+            | Kind::HostUnreachable
+            | Kind::NetworkDown
+            | Kind::NotFound
+            | Kind::AddrNotAvailable => &mut self.unreachable,
+            Kind::PermissionDenied => &mut self.not_permitted,
+            _ if quinn_udp::is_msg_size_err(error) => &mut self.too_long,
+            _ => &mut self.other,
+        };
+        *field += packets;
+    }
+}
+
+impl UdpSockets {
+    /// Hands a batch to the socket of its local address, as one system call where the system
+    /// segments. Errors are losses: a dead interface is seen by the engine as a path that no longer
+    /// answers.
+    pub fn try_send(&mut self, batch: &mut Outgoing) -> Sent {
+        let Some(index) = self.socket_for(batch.transmit.local) else {
+            self.drop_batch(batch);
+            return Sent::Done;
+        };
+        let socket = &mut self.sockets[index];
+        match socket.send_rest(batch) {
+            Ok(sent) => sent,
+            Err(_) => send_singly(socket, batch, &mut self.failures),
+        }
+    }
+
+    /// Counts what is left of a batch as not sent.
+    pub fn drop_batch(&mut self, batch: &Outgoing) {
+        self.failures.dropped += packets(batch, batch.bytes.len() - batch.done);
+    }
+}
+
+fn packets(batch: &Outgoing, bytes: usize) -> u64 {
+    bytes.div_ceil(batch.transmit.segment_size.max(1)) as u64
+}
+
+impl Socket {
+    /// Offers all that is left of the batch at once.
+    fn send_rest(&self, batch: &mut Outgoing) -> io::Result<Sent> {
+        let end = batch.bytes.len();
+        self.send_up_to(batch, end)
+    }
+
+    /// Offers the batch's bytes up to `end` in one call.
+    fn send_up_to(&self, batch: &mut Outgoing, end: usize) -> io::Result<Sent> {
+        let segment = batch.transmit.segment_size;
+        let contents = &batch.bytes[batch.done..end];
+        let transmit = quinn_udp::Transmit {
+            destination: batch.transmit.remote,
+            ecn: batch.transmit.ecn.map(codepoint),
+            contents,
+            segment_size: (contents.len() > segment).then_some(segment),
+            // A bound socket has its source; naming it again would only make a vanished address
+            // look like an unsupported option.
+            src_ip: self.is_wildcard().then(|| batch.transmit.local.ip()),
+        };
+        let send = || self.state.try_send(UdpSockRef::from(&self.io), &transmit);
+        match self.io.try_io(Interest::WRITABLE, send) {
+            Ok(()) => {
+                batch.done = end;
+                Ok(Sent::Done)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Sent::Blocked),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// After a batch was refused: packet by packet, so that one refusal loses one packet, and so that
+/// the cause is known. If single packets pass, segmentation was at fault and stays off for this
+/// socket; if they do not either, it was the path, and segmentation may be used again.
+fn send_singly(socket: &mut Socket, batch: &mut Outgoing, failures: &mut SendFailures) -> Sent {
+    let segment = batch.transmit.segment_size.max(1);
+    let mut refused = false;
+    while batch.done < batch.bytes.len() {
+        let end = (batch.done + segment).min(batch.bytes.len());
+        match socket.send_up_to(batch, end) {
+            Ok(Sent::Done) => {}
+            Ok(Sent::Blocked) => return Sent::Blocked,
+            Err(error) => {
+                refused = true;
+                let lost = if is_packet_error(&error) { end } else { batch.bytes.len() };
+                failures.count(&error, packets(batch, lost - batch.done));
+                batch.done = lost;
+            }
+        }
+    }
+    if refused {
+        socket.reset_state();
+    }
+    Sent::Done
+}
+
+/// True if the next packet may fare better than this one did.
+fn is_packet_error(error: &io::Error) -> bool {
+    quinn_udp::is_msg_size_err(error)
+}
+
+fn codepoint(ecn: Ecn) -> EcnCodepoint {
+    match ecn {
+        Ecn::Ect0 => EcnCodepoint::Ect0,
+        Ecn::Ect1 => EcnCodepoint::Ect1,
+        Ecn::Ce => EcnCodepoint::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests;
