@@ -77,6 +77,12 @@ impl HeldChunks {
         self.position(tsn).and_then(|i| self.chunks[i].as_ref())
     }
 
+    /// Memory of the index, in bytes.
+    #[cfg(test)]
+    pub(super) fn index_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u32>()
+    }
+
     /// Holds a chunk whose TSN is not held yet, as a run of its own.
     pub(super) fn insert(&mut self, data: Data, payload: Bytes) -> Result<(), TooWide> {
         let slot = self.free_slot(data.tsn)?;
