@@ -1,0 +1,265 @@
+//! One direction of a link: a queue, a sender of some rate, a propagation delay, and faults.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use manypath_proto::{Instant, Rng};
+use serde::Serialize;
+
+use crate::packet::{DropCause, Packet};
+use crate::queue::{Due, SlotQueue};
+use crate::spec::{LinkChange, LinkSpec, QueueLimit};
+
+#[cfg(test)]
+mod tests;
+
+/// What a link did so far.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkStats {
+    /// Packets that got in.
+    pub packets: u64,
+    /// Their bytes, IP header included.
+    pub bytes: u64,
+    /// Packets lost at random.
+    pub lost: u64,
+    /// Packets that found the queue full.
+    pub overflowed: u64,
+    /// Packets that came while the link was down.
+    pub cut: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Nanoseconds spent sending.
+    pub busy_ns: u64,
+    /// Most packets held at once, the one being sent included.
+    pub longest_queue: usize,
+}
+
+impl LinkStats {
+    /// Packets dropped for whatever cause.
+    pub fn dropped(&self) -> u64 {
+        self.lost + self.overflowed + self.cut
+    }
+}
+
+/// A packet between its entry and its arrival.
+#[derive(Debug)]
+struct Underway {
+    arrival: Due,
+    /// When its last bit leaves.
+    departure: Instant,
+    packet: Packet,
+}
+
+/// One direction of a link.
+///
+/// Everything about a packet's passage is known when it enters, so a hop costs one event: its
+/// arrival. Nothing is done at departure; the queue's length is brought up to date when the next
+/// packet asks for it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    spec: LinkSpec,
+    limit: QueueLimit,
+    /// Nanoseconds a byte takes, times 2^32.
+    byte_time: u64,
+    /// True if a packet's passage needs a draw beyond loss.
+    is_irregular: bool,
+    is_down: bool,
+    /// When the last packet's last bit leaves.
+    busy_until: Instant,
+    /// By time of arrival.
+    underway: VecDeque<Underway>,
+    /// Departure and size of what has not left, as of the last look.
+    backlog: VecDeque<(Instant, u32)>,
+    backlog_bytes: usize,
+    rng: Rng,
+    stats: LinkStats,
+}
+
+impl Link {
+    pub(crate) fn new(spec: LinkSpec, default_queue: QueueLimit, rng: Rng) -> Link {
+        let mut link = Link {
+            limit: spec.queue.unwrap_or(default_queue),
+            spec,
+            byte_time: 0,
+            is_irregular: false,
+            is_down: false,
+            busy_until: Instant::ZERO,
+            underway: VecDeque::new(),
+            backlog: VecDeque::new(),
+            backlog_bytes: 0,
+            rng,
+            stats: LinkStats::default(),
+        };
+        link.update_derived();
+        link
+    }
+
+    pub(crate) fn spec(&self) -> &LinkSpec {
+        &self.spec
+    }
+
+    pub(crate) fn stats(&self) -> LinkStats {
+        self.stats
+    }
+
+    /// When the next packet arrives at the far end.
+    pub(crate) fn next_arrival(&self) -> Option<Due> {
+        self.underway.front().map(|head| head.arrival)
+    }
+
+    /// Takes the packet that arrives next.
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
+        self.underway.pop_front().map(|head| head.packet)
+    }
+
+    /// Lets a packet in, or says why not.
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        plans: &mut SlotQueue,
+    ) -> Result<(), (DropCause, Packet)> {
+        let size = packet.size;
+        if self.is_down {
+            self.stats.cut += 1;
+            return Err((DropCause::Cut, packet));
+        }
+        if self.spec.loss > 0.0 && self.rng.chance(self.spec.loss) {
+            self.stats.lost += 1;
+            return Err((DropCause::Loss, packet));
+        }
+        self.forget_departed(now);
+        let is_full = match self.limit {
+            QueueLimit::Packets(limit) => self.backlog.len() >= limit,
+            QueueLimit::Bytes(limit) => self.backlog_bytes + size as usize > limit,
+            QueueLimit::Unlimited => false,
+        };
+        if is_full {
+            self.stats.overflowed += 1;
+            return Err((DropCause::QueueFull, packet));
+        }
+        let sending = self.sending_time(size);
+        let departure = self.busy_until.max(now) + sending;
+        self.busy_until = departure;
+        self.backlog.push_back((departure, size));
+        self.backlog_bytes += size as usize;
+        self.stats.packets += 1;
+        self.stats.bytes += u64::from(size);
+        self.stats.busy_ns += sending.as_nanos() as u64;
+        self.stats.longest_queue = self.stats.longest_queue.max(self.backlog.len());
+        let arrival = departure + self.spec.delay;
+        if self.is_irregular {
+            self.launch_irregular(departure, arrival, packet, plans);
+        } else {
+            let arrival = plans.plan(arrival);
+            self.insert(Underway { arrival, departure, packet });
+        }
+        Ok(())
+    }
+
+    /// Changes the link from `now` on.
+    pub(crate) fn change(&mut self, now: Instant, change: &LinkChange) {
+        let old_delay = self.spec.delay;
+        match *change {
+            LinkChange::Cut => self.is_down = true,
+            LinkChange::Restore => self.is_down = false,
+            LinkChange::Rate(rate) => self.spec.rate = rate,
+            LinkChange::Delay(delay) => self.spec.delay = delay,
+            LinkChange::Loss(loss) => self.spec.loss = loss,
+            LinkChange::Duplicate(duplicate) => self.spec.duplicate = duplicate,
+            LinkChange::Reorder(reorder, by) => {
+                (self.spec.reorder, self.spec.reorder_by) = (reorder, by);
+            }
+            LinkChange::Jitter(jitter) => self.spec.jitter = jitter,
+        }
+        self.update_derived();
+        if matches!(change, LinkChange::Rate(_) | LinkChange::Delay(_)) {
+            self.reschedule(now, old_delay);
+        }
+    }
+
+    /// Applies a new rate to what waits and a new delay to what has not left. The packet that is
+    /// being sent keeps its departure.
+    fn reschedule(&mut self, now: Instant, old_delay: Duration) {
+        self.forget_departed(now);
+        let mut moves: Vec<(Instant, Instant)> = Vec::with_capacity(self.backlog.len());
+        for i in 0..self.backlog.len() {
+            let (old, size) = self.backlog[i];
+            let new = match moves.last() {
+                None => old,
+                Some(&(_, before)) => before + self.sending_time(size),
+            };
+            self.backlog[i].0 = new;
+            moves.push((old, new));
+        }
+        let Some(&(_, last)) = moves.last() else { return };
+        self.busy_until = last;
+        for packet in self.underway.iter_mut().filter(|packet| packet.departure > now) {
+            let extra = packet.arrival.at() - (packet.departure + old_delay);
+            let index = moves.partition_point(|&(old, _)| old < packet.departure);
+            packet.departure = moves[index].1;
+            packet.arrival = packet.arrival.moved_to(packet.departure + self.spec.delay + extra);
+        }
+        self.underway.make_contiguous().sort_by_key(|packet| packet.arrival);
+    }
+
+    fn update_derived(&mut self) {
+        let spec = &self.spec;
+        self.byte_time = spec.rate.bits_per_second().map_or(0, |bits| {
+            let nanos = (8_000_000_000_u128 << 32) / u128::from(bits);
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        });
+        self.is_irregular =
+            spec.duplicate > 0.0 || spec.reorder > 0.0 || spec.jitter > Duration::ZERO;
+    }
+
+    fn sending_time(&self, size: u32) -> Duration {
+        let nanos = (u128::from(self.byte_time) * u128::from(size)) >> 32;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn forget_departed(&mut self, now: Instant) {
+        while let Some(&(departure, size)) = self.backlog.front() {
+            if departure > now {
+                break;
+            }
+            self.backlog_bytes -= size as usize;
+            self.backlog.pop_front();
+        }
+    }
+
+    fn launch_irregular(
+        &mut self,
+        departure: Instant,
+        mut arrival: Instant,
+        packet: Packet,
+        plans: &mut SlotQueue,
+    ) {
+        if self.spec.jitter > Duration::ZERO {
+            arrival += Duration::from_nanos(self.rng.below(self.spec.jitter.as_nanos() as u64 + 1));
+        }
+        if self.rng.chance(self.spec.reorder) {
+            arrival += self.spec.reorder_by;
+        }
+        if self.rng.chance(self.spec.duplicate) {
+            self.stats.duplicated += 1;
+            let (arrival, packet) = (plans.plan(arrival), packet.clone());
+            self.insert(Underway { arrival, departure, packet });
+        }
+        let arrival = plans.plan(arrival);
+        self.insert(Underway { arrival, departure, packet });
+    }
+
+    /// Keeps `underway` in the order of arrival; at the back at once unless packets overtake.
+    fn insert(&mut self, new: Underway) {
+        let mut index = self.underway.len();
+        while index > 0 && self.underway[index - 1].arrival > new.arrival {
+            index -= 1;
+        }
+        if index == self.underway.len() {
+            self.underway.push_back(new);
+        } else {
+            self.underway.insert(index, new);
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Nodes, links, routes, and the run of time.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_proto::{Ecn, Instant, Rng};
+
+use crate::link::{Link, LinkStats};
+use crate::packet::{Delivery, DropCause, Packet};
+use crate::packet_log::PacketLog;
+use crate::paths::Path;
+use crate::queue::{Slot, SlotQueue};
+use crate::schedule::{Change, Schedule};
+use crate::spec::{LinkChange, LinkSpec, QueueLimit};
+use crate::trace_hash::{Mark, TraceHash};
+
+#[cfg(test)]
+mod tests;
+
+/// Names a node: a host with addresses and one timer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+/// Names one direction of a link.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub(crate) u32);
+
+/// Names a route: the way of packets from one address to another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteId(pub(crate) u32);
+
+/// The way of packets from one address to another, as a route is made.
+#[derive(Clone, Debug)]
+pub struct RouteSpec {
+    /// The node that sends.
+    pub from: NodeId,
+    /// The address it sends from.
+    pub source: SocketAddr,
+    /// The address it sends to.
+    pub destination: SocketAddr,
+    /// The links the packets cross, in order.
+    pub links: Vec<LinkId>,
+    /// The node that receives.
+    pub to: NodeId,
+}
+
+#[derive(Debug)]
+struct Route {
+    spec: RouteSpec,
+    /// Source and destination as the receiving node sees them.
+    seen_source: SocketAddr,
+    seen_destination: SocketAddr,
+    /// False once a NAT has dropped the mapping behind it.
+    is_mapped: bool,
+    /// The number of the path it belongs to.
+    path: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Node {
+    timer: Slot,
+    /// Searched in order; the newest first, so that a new mapping hides an old one.
+    routes: Vec<(SocketAddr, SocketAddr, RouteId)>,
+}
+
+#[derive(Debug)]
+struct LinkState {
+    link: Link,
+    slot: Slot,
+}
+
+#[derive(Copy, Clone, Debug)]
+enum Owner {
+    Schedule,
+    Link(LinkId),
+    Timer(NodeId),
+}
+
+/// What the driver of the nodes has to act on.
+#[derive(Debug)]
+pub enum Happening {
+    /// A packet reached a node.
+    Packet(Delivery),
+    /// A node's timer ran out; it is unset now.
+    Timer(NodeId),
+}
+
+/// A network in virtual time.
+///
+/// Like the engine it owns no clock and calls nobody: a driver sends packets in, and asks
+/// [`Network::poll`] for what happens next. Between calls, time stands still.
+///
+/// ```
+/// use bytes::Bytes;
+/// use manypath_proto::{Instant, Rng};
+/// use manypath_sim::{Happening, LinkSpec, Network, QueueLimit, RouteSpec};
+///
+/// let mut net = Network::new(Rng::from_number(1), 28);
+/// let (a, z) = (net.add_node(), net.add_node());
+/// let link = net.add_link(LinkSpec::mbps_ms(8.0, 5.0), QueueLimit::Unlimited);
+/// let (source, destination) = ("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?);
+/// net.add_route(RouteSpec { from: a, source, destination, links: vec![link], to: z });
+///
+/// net.send(a, source, destination, None, Bytes::from_static(&[0; 972]));
+/// let Some(Happening::Packet(packet)) = net.poll(Instant::from_millis(100)) else { panic!() };
+/// assert_eq!(packet.node, z);
+/// assert_eq!(net.now(), Instant::from_millis(6)); // 1000 bytes at 8 Mbit/s, then 5 ms
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Debug)]
+pub struct Network {
+    now: Instant,
+    queue: SlotQueue,
+    owners: Vec<Owner>,
+    links: Vec<LinkState>,
+    nodes: Vec<Node>,
+    routes: Vec<Route>,
+    pub(crate) paths: Vec<Path>,
+    schedule: Schedule,
+    schedule_slot: Slot,
+    /// Bytes of IP and UDP headers on each packet.
+    header_bytes: u32,
+    packets_sent: u64,
+    events: u64,
+    unroutable: u64,
+    trace: TraceHash,
+    log: Option<PacketLog>,
+    rng: Rng,
+}
+
+impl Network {
+    /// An empty network. `header_bytes` is added to each packet's length on the wire: 28 for IPv4
+    /// and UDP.
+    pub fn new(rng: Rng, header_bytes: u32) -> Network {
+        let mut queue = SlotQueue::new();
+        let schedule_slot = queue.add_slot();
+        Network {
+            now: Instant::ZERO,
+            queue,
+            owners: vec![Owner::Schedule],
+            links: Vec::new(),
+            nodes: Vec::new(),
+            routes: Vec::new(),
+            paths: Vec::new(),
+            schedule: Schedule::default(),
+            schedule_slot,
+            header_bytes,
+            packets_sent: 0,
+            events: 0,
+            unroutable: 0,
+            trace: TraceHash::new(),
+            log: None,
+            rng,
+        }
+    }
+
+    /// Adds a node without routes.
+    pub fn add_node(&mut self) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let timer = self.queue.add_slot();
+        self.owners.push(Owner::Timer(id));
+        self.nodes.push(Node { timer, routes: Vec::new() });
+        id
+    }
+
+    /// Adds one direction of a link. `default_queue` counts if the link names no queue of its own.
+    pub fn add_link(&mut self, spec: LinkSpec, default_queue: QueueLimit) -> LinkId {
+        let id = LinkId(self.links.len() as u32);
+        let slot = self.queue.add_slot();
+        self.owners.push(Owner::Link(id));
+        let rng = self.rng.fork(&format!("link {}", id.0));
+        self.links.push(LinkState { link: Link::new(spec, default_queue, rng), slot });
+        id
+    }
+
+    /// Adds a route over at least one link. It hides an earlier one between the same addresses from the same node.
+    pub fn add_route(&mut self, spec: RouteSpec) -> RouteId {
+        let (source, destination) = (spec.source, spec.destination);
+        self.add_translated_route(spec, source, destination)
+    }
+
+    fn add_translated_route(
+        &mut self,
+        spec: RouteSpec,
+        seen_source: SocketAddr,
+        seen_destination: SocketAddr,
+    ) -> RouteId {
+        assert!(!spec.links.is_empty(), "a route needs at least one link");
+        let id = RouteId(self.routes.len() as u32);
+        let known = (spec.source, spec.destination, id);
+        self.nodes[spec.from.0 as usize].routes.insert(0, known);
+        self.routes.push(Route { spec, seen_source, seen_destination, is_mapped: true, path: None });
+        id
+    }
+
+    /// Gives the source of `forward` a new address in the eyes of its destination, as a NAT does
+    /// when it forgets a mapping: packets from now on come from `public`, answers reach the source
+    /// when sent to `public`, and answers sent to the old address are dropped. Returns the new
+    /// routes, forward and back.
+    pub fn rebind(
+        &mut self,
+        forward: RouteId,
+        reverse: RouteId,
+        public: SocketAddr,
+    ) -> (RouteId, RouteId) {
+        let there = &self.routes[forward.0 as usize];
+        let (there, seen_destination) = (there.spec.clone(), there.seen_destination);
+        let old = &mut self.routes[reverse.0 as usize];
+        old.is_mapped = false;
+        let mut back = old.spec.clone();
+        back.destination = public;
+        let (seen_source, private) = (old.seen_source, old.seen_destination);
+        let forward = self.add_translated_route(there, public, seen_destination);
+        (forward, self.add_translated_route(back, seen_source, private))
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Sends one packet from `local` to `remote`. Returns the route it takes; `None` if there is
+    /// none, and the packet is gone.
+    pub fn send(
+        &mut self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+        ecn: Option<Ecn>,
+        payload: Bytes,
+    ) -> Option<RouteId> {
+        let id = self.packets_sent;
+        self.packets_sent += 1;
+        let known = &self.nodes[node.0 as usize].routes;
+        let found = known.iter().find(|(source, to, _)| *source == local && *to == remote);
+        let route = found.map(|&(.., route)| route);
+        let number = route.map_or(u32::MAX, |route| route.0);
+        self.trace.packet_sent(self.now, id, number, &payload);
+        if let Some(log) = &mut self.log {
+            log.sent(self.now, node, route, &payload);
+        }
+        let Some(route) = route else {
+            self.unroutable += 1;
+            self.dropped(id, DropCause::NoRoute);
+            return None;
+        };
+        let size = payload.len() as u32 + self.header_bytes;
+        let packet = Packet { id, payload, route, size, hop: 0, ecn };
+        self.enter(self.routes[route.0 as usize].spec.links[0], packet);
+        Some(route)
+    }
+
+    /// Sets or unsets the node's timer.
+    pub fn set_timer(&mut self, node: NodeId, at: Option<Instant>) {
+        let slot = self.nodes[node.0 as usize].timer;
+        let at = at.map(|at| at.max(self.now));
+        if self.queue.get(slot).map(|due| due.at()) != at {
+            let due = at.map(|at| self.queue.plan(at));
+            self.queue.set(slot, due);
+        }
+    }
+
+    /// Lets time run until something happens that a node must know, but not beyond `limit`. `None`
+    /// if nothing does until then; it is `limit` now.
+    pub fn poll(&mut self, limit: Instant) -> Option<Happening> {
+        loop {
+            let next = self.queue.next().filter(|&(at, _)| at <= limit);
+            let Some((at, slot)) = next else {
+                self.now = self.now.max(limit);
+                return None;
+            };
+            self.now = at;
+            self.events += 1;
+            match self.owners[slot.index()] {
+                Owner::Link(link) => {
+                    if let Some(delivery) = self.leave(link) {
+                        return Some(Happening::Packet(delivery));
+                    }
+                }
+                Owner::Timer(node) => {
+                    self.queue.set(slot, None);
+                    return Some(Happening::Timer(node));
+                }
+                Owner::Schedule => self.run_schedule(),
+            }
+        }
+    }
+
+    /// When something happens next, in the network or by a node's timer.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.queue.next().map(|(at, _)| at)
+    }
+
+    /// Changes a link now.
+    pub fn change(&mut self, link: LinkId, change: &LinkChange) {
+        let state = &mut self.links[link.0 as usize];
+        state.link.change(self.now, change);
+        self.queue.set(state.slot, state.link.next_arrival());
+    }
+
+    /// Plans a change. Of several at one instant, the first planned comes first; all come before
+    /// the packets of that instant that enter later.
+    pub(crate) fn plan(&mut self, at: Instant, change: Change) {
+        let due = self.queue.plan(at.max(self.now));
+        self.schedule.add(due, change);
+        self.queue.set(self.schedule_slot, self.schedule.next());
+    }
+
+    /// Plans a change of a link.
+    pub fn change_at(&mut self, at: Instant, link: LinkId, change: LinkChange) {
+        self.plan(at, Change::Link(link, change));
+    }
+
+    /// What the link is like now.
+    pub fn link_spec(&self, link: LinkId) -> &LinkSpec {
+        self.links[link.0 as usize].link.spec()
+    }
+
+    /// What the link did so far.
+    pub fn link_stats(&self, link: LinkId) -> LinkStats {
+        self.links[link.0 as usize].link.stats()
+    }
+
+    /// The links of a route.
+    pub fn route_links(&self, route: RouteId) -> &[LinkId] {
+        &self.routes[route.0 as usize].spec.links
+    }
+
+    /// The number of the path that a route belongs to, if any.
+    pub fn route_path(&self, route: RouteId) -> Option<usize> {
+        self.routes[route.0 as usize].path
+    }
+
+    pub(crate) fn mark_routes(&mut self, path: usize, (forward, reverse): (RouteId, RouteId)) {
+        for route in [forward, reverse] {
+            self.routes[route.0 as usize].path = Some(path);
+        }
+    }
+
+    /// Packets sent so far by all nodes.
+    pub fn packets_sent(&self) -> u64 {
+        self.packets_sent
+    }
+
+    /// Packets that had no route.
+    pub fn unroutable(&self) -> u64 {
+        self.unroutable
+    }
+
+    /// Events so far: arrivals at the end of a link, timers, planned changes.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The hash over everything that happened so far.
+    pub fn trace_hash(&self) -> u64 {
+        self.trace.value()
+    }
+
+    /// Adds an event of a node to the hash.
+    pub fn trace_event(&mut self, node: NodeId, text: &[u8]) {
+        self.trace.event(self.now, node.0, text);
+    }
+
+    /// Starts to keep all packets.
+    pub fn keep_packet_log(&mut self) {
+        self.log.get_or_insert_with(|| PacketLog::new(self.packets_sent));
+    }
+
+    /// The packets kept.
+    pub fn packet_log(&self) -> Option<&PacketLog> {
+        self.log.as_ref()
+    }
+
+    fn run_schedule(&mut self) {
+        let change = self.schedule.pop();
+        self.queue.set(self.schedule_slot, self.schedule.next());
+        match change {
+            Some(Change::Link(link, change)) => self.change(link, &change),
+            Some(Change::Rebind(path, public)) => self.rebind_path(path, public),
+            None => {}
+        }
+    }
+
+    fn enter(&mut self, link: LinkId, packet: Packet) {
+        let state = &mut self.links[link.0 as usize];
+        let was = state.link.next_arrival();
+        let verdict = state.link.accept(self.now, packet, &mut self.queue);
+        let is = state.link.next_arrival();
+        if is != was {
+            self.queue.set(state.slot, is);
+        }
+        if let Err((cause, packet)) = verdict {
+            self.dropped(packet.id, cause);
+        }
+    }
+
+    fn leave(&mut self, link: LinkId) -> Option<Delivery> {
+        let state = &mut self.links[link.0 as usize];
+        let packet = state.link.pop();
+        self.queue.set(state.slot, state.link.next_arrival());
+        let mut packet = packet?;
+        packet.hop += 1;
+        let route = &self.routes[packet.route.0 as usize];
+        if let Some(&next) = route.spec.links.get(usize::from(packet.hop)) {
+            self.enter(next, packet);
+            return None;
+        }
+        if !route.is_mapped {
+            self.dropped(packet.id, DropCause::Unmapped);
+            return None;
+        }
+        let delivery = Delivery {
+            node: route.spec.to,
+            local: route.seen_destination,
+            remote: route.seen_source,
+            route: packet.route,
+            id: packet.id,
+            ecn: packet.ecn,
+            payload: packet.payload,
+        };
+        self.trace.packet_fate(Mark::Delivered, self.now, packet.id, 0);
+        if let Some(log) = &mut self.log {
+            log.delivered(self.now, packet.id);
+        }
+        Some(delivery)
+    }
+
+    fn dropped(&mut self, id: u64, cause: DropCause) {
+        self.trace.packet_fate(Mark::Dropped, self.now, id, cause as u8);
+        if let Some(log) = &mut self.log {
+            log.dropped(self.now, id, cause);
+        }
+    }
+}
