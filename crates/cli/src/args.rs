@@ -1,0 +1,332 @@
+//! The command line, as clap reads it. The `--help` texts are the first documentation people see.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
+pub(crate) const DEFAULT_PORT: u16 = 9899;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  the command line is wrong
+  3  interrupted, can be resumed (reserved: no command resumes yet)
+  4  no usable path to the peer
+  5  not authorised";
+
+/// Sends files over several network paths at once.
+///
+/// One transfer uses all paths between two hosts together (two uplinks, two addresses) and goes on
+/// when one of them dies. It speaks SCTP (RFC 9260) over UDP and needs no privileges.
+#[derive(Debug, Parser)]
+#[command(name = "manypath", version, propagate_version = true, max_term_width = 100)]
+#[command(after_long_help = EXIT_CODES)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shows a transfer over two emulated paths, one of which dies and returns
+    ///
+    /// Starts a real sender and a real receiver on this machine, with two emulated paths of 20 Mbit/s
+    /// and 20 ms between them. The second path dies at 5 s and returns at 10 s.
+    #[command(after_help = "Examples:
+  manypath demo
+  manypath demo --size 20MB --down 2s --for 2s
+  manypath demo --preset sctp --json")]
+    Demo(DemoArgs),
+    /// Sends files and directories to a receiver
+    ///
+    /// Nothing is sent if something cannot be read. The receiver verifies the SHA-256 of every file
+    /// before it gets its name. Symbolic links inside directories are left out. Transfers are NOT
+    /// encrypted yet.
+    #[command(after_help = "Examples:
+  manypath send holiday.mp4 manypath1:ae...       (the ticket that recv printed)
+  manypath send photos/ notes.txt manypath1:ae...
+  manypath send --bind eth0,wlan0 big.iso manypath1:ae...
+  manypath send --token 'a long secret' big.iso server.example:9899")]
+    Send(SendArgs),
+    /// Receives files; prints a ticket for the sender
+    ///
+    /// Existing files are not replaced unless --overwrite is given. A file gets its name only when it
+    /// is complete and verified. Transfers are NOT encrypted yet; the ticket's token keeps strangers out.
+    #[command(after_help = "Examples:
+  manypath recv --once
+  manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
+  manypath recv --token 'a long secret' --json")]
+    Recv(RecvArgs),
+    /// Measures the throughput between two hosts
+    #[command(subcommand)]
+    Perf(PerfCommand),
+    /// Lists the presets (whole systems) and the profiles (sets of constants)
+    Presets(ReportArgs),
+    /// Shows the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Writes a shell completion script to standard output
+    #[command(after_help = "Examples:
+  manypath completions bash > ~/.local/share/bash-completion/completions/manypath
+  manypath completions fish > ~/.config/fish/completions/manypath.fish")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Writes the manual page to standard output
+    #[command(after_help = "Example:
+  manypath man | man -l -")]
+    Man,
+}
+
+/// `manypath perf`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PerfCommand {
+    /// Serves measurements; needs no token and stores nothing
+    #[command(after_help = "Example:
+  manypath perf server --listen 192.0.2.7,198.51.100.7")]
+    Server(PerfServerArgs),
+    /// Measures against a server: ten seconds, towards the server, unless told otherwise
+    #[command(after_help = "Examples:
+  manypath perf client server.example
+  manypath perf client 192.0.2.7,198.51.100.7 -t 30 -R
+  manypath perf client 127.0.0.1 -n 1GB --json")]
+    Client(PerfClientArgs),
+}
+
+/// `manypath config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Shows every parameter: value, unit and range, default, and where each comes from
+    #[command(after_help = "Examples:
+  manypath config show
+  manypath config show --profile rfc9260 --preset sctp
+  manypath config show --set rto_min=100ms --json")]
+    Show(ShowArgs),
+}
+
+/// The transport's configuration.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub(crate) struct TransportArgs {
+    /// Whole system to use: see `manypath presets` [default: cmt-pf]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Set of constants to use: see `manypath presets` [default: fast]
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Sets one parameter, such as rto_min=100ms; repeatable; see `manypath config show`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Reads preset, profile and parameters from the [transport] table of a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Local addresses.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BindArgs {
+    /// Local addresses or interface names, one path each [default: all]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub bind: Vec<String>,
+}
+
+/// How results are reported.
+#[derive(Copy, Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ReportArgs {
+    /// Prints results as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Prints nothing but results and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Prints more; repeatable
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// `manypath demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Size of the file, such as 20MB
+    #[arg(long, default_value = "60 MB")]
+    pub size: String,
+    /// Rate of each path
+    #[arg(long, default_value = "20 Mbit/s")]
+    pub rate: String,
+    /// One-way delay of each path
+    #[arg(long, default_value = "20 ms")]
+    pub delay: String,
+    /// Random loss on each path, each way
+    #[arg(long, default_value = "0 %")]
+    pub loss: String,
+    /// When the second path dies
+    #[arg(long, default_value = "5 s")]
+    pub down: String,
+    /// For how long it stays dead; 0 s keeps it alive
+    #[arg(long = "for", value_name = "FOR", default_value = "5 s")]
+    pub down_for: String,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath send`.
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// Files and directories to send
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
+    #[arg(value_name = "DEST")]
+    pub dest: String,
+    /// The receiver's token, if DEST is not a ticket
+    #[arg(long)]
+    pub token: Option<String>,
+    /// Gives up if the receiver has not answered after this time
+    #[arg(long, value_name = "TIME", default_value = "15 s")]
+    pub connect_timeout: String,
+    /// Local addresses.
+    #[command(flatten)]
+    pub bind: BindArgs,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Local addresses or interface names to listen on [default: all]
+    #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
+    pub listen: Vec<String>,
+    /// UDP port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+}
+
+/// `manypath recv`.
+#[derive(Debug, Args)]
+pub(crate) struct RecvArgs {
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Directory for the files
+    #[arg(long, default_value = ".")]
+    pub dir: PathBuf,
+    /// Exits after one transfer, with its exit code
+    #[arg(long)]
+    pub once: bool,
+    /// Replaces files that exist
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Uses this token, at least 8 characters, instead of a random one
+    #[arg(long)]
+    pub token: Option<String>,
+    /// With --json, prints a progress record every 50 ms
+    #[arg(long, requires = "json", hide = true)]
+    pub progress: bool,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath perf server`.
+#[derive(Debug, Args)]
+pub(crate) struct PerfServerArgs {
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Exits after one measurement
+    #[arg(long)]
+    pub once: bool,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath perf client`.
+#[derive(Debug, Args)]
+pub(crate) struct PerfClientArgs {
+    /// HOST[:PORT][,HOST[:PORT]...]
+    #[arg(value_name = "DEST")]
+    pub dest: String,
+    /// How long to send, in seconds [default: 10]
+    #[arg(short = 't', long, value_name = "SECONDS", conflicts_with = "bytes")]
+    pub time: Option<f64>,
+    /// How much to send, such as 1GB
+    #[arg(short = 'n', long, value_name = "BYTES")]
+    pub bytes: Option<String>,
+    /// The server sends, the client receives
+    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    pub reverse: bool,
+    /// Both send at the same time
+    #[arg(long)]
+    pub bidir: bool,
+    /// Size of each message [default: what fills 32 packets]
+    #[arg(long, value_name = "SIZE")]
+    pub messages: Option<String>,
+    /// Gives up if the server has not answered after this time
+    #[arg(long, value_name = "TIME", default_value = "15 s")]
+    pub connect_timeout: String,
+    /// Local addresses.
+    #[command(flatten)]
+    pub bind: BindArgs,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath config show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_last_word_of_send_is_the_destination() {
+        let cli = Cli::try_parse_from(["manypath", "send", "a", "b", "host:1"]).unwrap();
+        let Command::Send(send) = cli.command else { panic!("not send") };
+        assert_eq!(send.files, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(send.dest, "host:1");
+        assert!(Cli::try_parse_from(["manypath", "send", "a"]).is_err(), "a file and a destination");
+    }
+}

@@ -1,0 +1,120 @@
+//! DEST on the command line: a ticket, or hosts with ports.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::args::DEFAULT_PORT;
+use crate::failure::{Failure, Result};
+use crate::ticket::Ticket;
+
+/// As many transport addresses of the peer as are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// Where to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// What a receiver printed.
+    Ticket(Ticket),
+    /// Names or addresses, with ports.
+    Hosts(Vec<(String, u16)>),
+}
+
+impl Destination {
+    /// Reads DEST; anything that looks like a ticket must be one.
+    pub(crate) fn parse(text: &str) -> Result<Destination> {
+        let text = text.trim();
+        if Ticket::looks_like(text) {
+            return Ticket::parse(text).map(Destination::Ticket).map_err(|e| {
+                Failure::usage(e.to_string())
+                    .hint("copy the whole word that `manypath recv` printed, from manypath1: to its end")
+            });
+        }
+        text.split(',').map(host_port).collect::<Result<_>>().map(Destination::Hosts)
+    }
+
+    /// The transport addresses, names looked up, each once.
+    pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>> {
+        let hosts = match self {
+            Destination::Ticket(ticket) => return Ok(ticket.socket_addresses()),
+            Destination::Hosts(hosts) => hosts,
+        };
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for (host, port) in hosts {
+            let found = tokio::net::lookup_host((host.as_str(), *port)).await.map_err(|e| {
+                Failure::failed(format!("cannot find the host {host}: {e}"))
+                    .hint("check the name and the name server, or give its IP address")
+            })?;
+            for address in found {
+                if !addresses.contains(&address) && addresses.len() < ADDRESSES_MAX {
+                    addresses.push(address);
+                }
+            }
+        }
+        Ok(addresses)
+    }
+}
+
+fn host_port(text: &str) -> Result<(String, u16)> {
+    let wrong = || {
+        Failure::usage(format!("{text:?} is not HOST or HOST:PORT"))
+            .hint("write it like server.example:9899, 192.0.2.7 or [2001:db8::7]:9899")
+    };
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok((ip.to_string(), DEFAULT_PORT));
+    }
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (ip, after) = rest.split_once(']').ok_or_else(wrong)?;
+            ip.parse::<IpAddr>().map_err(|_| wrong())?;
+            let port = match after {
+                "" => None,
+                _ => Some(after.strip_prefix(':').ok_or_else(wrong)?),
+            };
+            (ip, port)
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err(wrong());
+    }
+    let port = match port {
+        None => DEFAULT_PORT,
+        Some(port) => port.parse().ok().filter(|p| *p != 0).ok_or_else(wrong)?,
+    };
+    Ok((host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Exit;
+
+    #[test]
+    fn hosts_and_ports_are_told_apart() {
+        for (text, host, port) in [
+            ("a.example", "a.example", 9899),
+            ("a.example:80", "a.example", 80),
+            ("192.0.2.1:1", "192.0.2.1", 1),
+            ("::1", "::1", 9899),
+            ("[::1]", "::1", 9899),
+            ("[::1]:7", "::1", 7),
+        ] {
+            let expected = Destination::Hosts(vec![(host.to_owned(), port)]);
+            assert_eq!(Destination::parse(text), Ok(expected), "{text}");
+        }
+        let Ok(Destination::Hosts(two)) = Destination::parse("a:1,[::1]:2") else { panic!() };
+        assert_eq!(two, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
+        for text in ["", "a:", "a:0", "a:65536", "a:b", ":1", "[x]:1", "[::1", "[::1]7", "a,", "a b"] {
+            assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_ticket_is_not_taken_for_a_host() {
+        let failure = Destination::parse("manypath1:abcdefgh").unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(failure.message.contains("incomplete"));
+    }
+}

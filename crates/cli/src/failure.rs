@@ -1,0 +1,71 @@
+//! How a command ends when it does not end well: an exit code, what went wrong, what to try.
+
+use std::fmt;
+
+/// The documented exit codes (0 is success; clap itself exits with 2 on bad usage).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// The work was tried and failed.
+    Failed = 1,
+    /// The command line or a file it names is wrong; nothing was tried.
+    Usage = 2,
+    /// No path to the peer works.
+    NoPath = 4,
+    /// The peer does not accept our token.
+    NotAuthorised = 5,
+}
+
+/// An error for a person: what and where, and what to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The process's exit code.
+    pub exit: Exit,
+    /// What went wrong, and where; one sentence without a full stop.
+    pub message: String,
+    /// What to try, if we know.
+    pub hint: Option<String>,
+}
+
+/// The result of a command or a part of one.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// A failure with exit code 1.
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::Failed, message: message.into(), hint: None }
+    }
+
+    /// A failure with exit code 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::Usage, message: message.into(), hint: None }
+    }
+
+    /// A failure with exit code 4.
+    pub(crate) fn no_path(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::NoPath, message: message.into(), hint: None }
+    }
+
+    /// A failure with exit code 5.
+    pub(crate) fn not_authorised(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::NotAuthorised, message: message.into(), hint: None }
+    }
+
+    /// Adds what to try.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  try: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,119 @@
+//! From the command line to the engine's configuration.
+
+use std::path::Path;
+use std::time::Duration;
+
+use manypath::config::{Config, Preset, units};
+
+use crate::args::TransportArgs;
+use crate::failure::{Failure, Result};
+
+/// The command line's default profile; the library's is `rfc9260`.
+const DEFAULT_PROFILE: &str = "fast";
+
+/// The configuration that `args` and its file describe; the command line wins over the file.
+pub(crate) fn config(args: &TransportArgs, extra: &[(&str, &str)]) -> Result<Config> {
+    let mut overrides = match &args.config {
+        Some(path) => from_file(path)?,
+        None => Vec::new(),
+    };
+    let named = [("profile", &args.profile), ("preset", &args.preset)];
+    for (key, value) in named {
+        overrides.extend(value.iter().map(|value| (key.to_owned(), value.clone())));
+    }
+    for setting in &args.set {
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("--set {setting}: not KEY=VALUE"))
+                .hint("write it like --set rto_min=100ms")
+        })?;
+        let key = key.trim();
+        let key = key.strip_prefix("transport.").unwrap_or(key);
+        overrides.push((key.to_owned(), value.trim().to_owned()));
+    }
+    overrides.extend(extra.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, &overrides).map_err(|e| {
+        Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")
+    })
+}
+
+fn from_file(path: &Path) -> Result<Vec<(String, String)>> {
+    let in_file = |e: &dyn std::fmt::Display| Failure::usage(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| in_file(&e))?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| in_file(&e))?;
+    let mut overrides = Vec::new();
+    for (key, value) in &table {
+        match (key.as_str(), value) {
+            ("transport", toml::Value::Table(transport)) => {
+                overrides = Config::overrides(transport).map_err(|e| in_file(&e))?;
+            }
+            _ => {
+                let what = format!("{key} is not a table this file can have");
+                return Err(in_file(&what).hint("put the parameters under [transport]"));
+            }
+        }
+    }
+    Ok(overrides)
+}
+
+/// A duration given to the option `option`.
+pub(crate) fn duration(option: &str, text: &str) -> Result<Duration> {
+    units::parse_duration(text).map_err(|e| Failure::usage(format!("{option}: {e}")))
+}
+
+/// A size in bytes given to the option `option`.
+pub(crate) fn size(option: &str, text: &str) -> Result<u64> {
+    units::parse_size(text).map_err(|e| Failure::usage(format!("{option}: {e}")))
+}
+
+/// A rate in bit/s given to the option `option`; at least 1 kbit/s.
+pub(crate) fn rate(option: &str, text: &str) -> Result<u64> {
+    let rate = units::parse_rate(text).map_err(|e| Failure::usage(format!("{option}: {e}")))?;
+    if rate < 1000 {
+        return Err(Failure::usage(format!("{option}: {text} is less than 1 kbit/s")));
+    }
+    Ok(rate)
+}
+
+/// A ratio from 0 to 1 given to the option `option`.
+pub(crate) fn ratio(option: &str, text: &str) -> Result<f64> {
+    units::parse_ratio(text).map_err(|e| Failure::usage(format!("{option}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> TransportArgs {
+        TransportArgs { preset: None, profile: None, set: vec![], config: None }
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        let text = "[transport]\npreset = \"cmt\"\nprofile = \"rfc9260\"\nrto_min = \"300 ms\"\nrto_max = \"9 s\"\n";
+        std::fs::write(&file, text).unwrap();
+        let set = vec!["transport.rto_min=200ms".to_owned()];
+        let args = TransportArgs { preset: Some("sctp".into()), set, config: Some(file), ..args() };
+        let config = config(&args, &[]).unwrap();
+        assert_eq!((config.preset, config.profile.name()), ("sctp", "rfc9260"));
+        assert_eq!(config.rto_min, Duration::from_millis(200));
+        assert_eq!(config.rto_max, Duration::from_secs(9));
+    }
+
+    #[test]
+    fn the_defaults_are_fast_and_cmt_pf() {
+        let config = config(&args(), &[]).unwrap();
+        assert_eq!((config.preset, config.profile.name()), ("cmt-pf", "fast"));
+    }
+
+    #[test]
+    fn wrong_settings_are_usage_errors_that_name_them() {
+        for (set, named) in [("rto_min", "KEY=VALUE"), ("rto_mim=1s", "rto_min"), ("rto_min=x", "rto_min")] {
+            let args = TransportArgs { set: vec![set.to_owned()], ..args() };
+            let failure = config(&args, &[]).unwrap_err();
+            assert_eq!(failure.exit, crate::failure::Exit::Usage);
+            assert!(failure.message.contains(named), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The ticket: one word that tells a sender where the receiver is and proves it may send.
+//!
+//! `manypath1:` followed by lower-case base32 (RFC 4648, no padding) of
+//!
+//! ```text
+//! byte 0      layout version, 1
+//! byte 1      flags: bit 0 = a key fingerprint follows the token; others 0
+//! bytes 2-3   UDP port, big-endian
+//! byte 4      token length T, 1..=255
+//! T bytes     token
+//! 32 bytes    SHA-256 fingerprint of the receiver's key, only with flag bit 0
+//! 1 byte      number of addresses N, 1..=32
+//! N times     4 and four bytes, or 6 and sixteen bytes: an IP address, network order
+//! 4 bytes     checksum: the first four bytes of the SHA-256 of all the above
+//! ```
+//!
+//! Base32 because a double click selects it whole and its letters survive being read aloud; the
+//! checksum because a paste that lost its end must be told from a wrong receiver.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
+
+/// What every ticket of this version begins with.
+pub(crate) const PREFIX: &str = "manypath1:";
+
+const LAYOUT: u8 = 1;
+const FLAG_FINGERPRINT: u8 = 1;
+const CHECKSUM_LEN: usize = 4;
+/// As many addresses as an association can have paths.
+const ADDRESSES_MAX: usize = 32;
+
+/// Where a receiver listens and what it wants to hear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// The receiver's addresses, most preferred first.
+    pub addresses: Vec<IpAddr>,
+    /// UDP port, the same on all of them.
+    pub port: u16,
+    /// The secret that authorises a transfer, 1..=255 bytes.
+    pub token: Vec<u8>,
+    /// SHA-256 of the receiver's public key; none while transfers are not encrypted.
+    pub fingerprint: Option<[u8; 32]>,
+}
+
+/// Why a word is not a ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TicketError {
+    /// It does not begin with [`PREFIX`], but with another version's.
+    OtherVersion,
+    /// A character base32 does not have.
+    BadCharacter,
+    /// Too short, or the checksum does not match.
+    Damaged,
+}
+
+impl fmt::Display for TicketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TicketError::OtherVersion => "the ticket is of another version of manypath",
+            TicketError::BadCharacter => "the ticket contains a character no ticket has",
+            TicketError::Damaged => "the ticket is incomplete or was changed on the way",
+        })
+    }
+}
+
+impl Ticket {
+    /// Whether `word` is meant as a ticket, whole or not.
+    pub(crate) fn looks_like(word: &str) -> bool {
+        let Some((scheme, _)) = word.split_once(':') else { return false };
+        scheme
+            .strip_prefix("manypath")
+            .is_some_and(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit()))
+    }
+
+    /// The receiver's transport addresses.
+    pub(crate) fn socket_addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect()
+    }
+
+    /// Reads a ticket as a person pasted it.
+    pub(crate) fn parse(word: &str) -> Result<Ticket, TicketError> {
+        let text = word.trim().strip_prefix(PREFIX).ok_or(TicketError::OtherVersion)?;
+        let upper = text.to_ascii_uppercase();
+        if !upper.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b)) {
+            return Err(TicketError::BadCharacter);
+        }
+        // A length or trailing bits that no encoder writes: characters were lost.
+        let bytes = BASE32_NOPAD.decode(upper.as_bytes()).map_err(|_| TicketError::Damaged)?;
+        Ticket::decode(&bytes).ok_or(TicketError::Damaged)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Ticket> {
+        let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_LEN)?)?;
+        if Sha256::digest(body)[..CHECKSUM_LEN] != *checksum {
+            return None;
+        }
+        let (&[layout, flags, port_high, port_low, token_len], rest) = body.split_first_chunk()?;
+        if layout != LAYOUT || flags & !FLAG_FINGERPRINT != 0 || token_len == 0 {
+            return None;
+        }
+        let (token, mut rest) = rest.split_at_checked(usize::from(token_len))?;
+        let mut fingerprint = None;
+        if flags & FLAG_FINGERPRINT != 0 {
+            let (key, after) = rest.split_first_chunk::<32>()?;
+            (fingerprint, rest) = (Some(*key), after);
+        }
+        let (&count, mut rest) = rest.split_first()?;
+        if count == 0 || usize::from(count) > ADDRESSES_MAX {
+            return None;
+        }
+        let mut addresses = Vec::with_capacity(usize::from(count));
+        for _ in 0..count {
+            let (&family, after) = rest.split_first()?;
+            let (ip, after) = match family {
+                4 => after.split_first_chunk::<4>().map(|(ip, r)| (Ipv4Addr::from(*ip).into(), r))?,
+                6 => after
+                    .split_first_chunk::<16>()
+                    .map(|(ip, r)| (Ipv6Addr::from(*ip).into(), r))?,
+                _ => return None,
+            };
+            addresses.push(ip);
+            rest = after;
+        }
+        let port = u16::from_be_bytes([port_high, port_low]);
+        rest.is_empty().then(|| Ticket { addresses, port, token: token.to_vec(), fingerprint })
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = vec![LAYOUT, u8::from(self.fingerprint.is_some()) * FLAG_FINGERPRINT];
+        bytes.extend(self.port.to_be_bytes());
+        let token = &self.token[..self.token.len().min(255)];
+        bytes.push(token.len() as u8);
+        bytes.extend(token);
+        bytes.extend(self.fingerprint.iter().flatten());
+        let addresses = &self.addresses[..self.addresses.len().min(ADDRESSES_MAX)];
+        bytes.push(addresses.len() as u8);
+        for ip in addresses {
+            match ip {
+                IpAddr::V4(ip) => {
+                    bytes.push(4);
+                    bytes.extend(ip.octets());
+                }
+                IpAddr::V6(ip) => {
+                    bytes.push(6);
+                    bytes.extend(ip.octets());
+                }
+            }
+        }
+        let checksum = Sha256::digest(&bytes);
+        bytes.extend(&checksum[..CHECKSUM_LEN]);
+        write!(f, "{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket() -> Ticket {
+        Ticket {
+            addresses: vec!["192.0.2.7".parse().unwrap(), "2001:db8::9".parse().unwrap()],
+            port: 9899,
+            token: (0..16).collect(),
+            fingerprint: None,
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_one_word_and_reads_back() {
+        for fingerprint in [None, Some([7; 32])] {
+            let ticket = Ticket { fingerprint, ..ticket() };
+            let word = ticket.to_string();
+            assert!(!word.contains(char::is_whitespace));
+            assert_eq!(Ticket::parse(&word), Ok(ticket.clone()));
+            assert_eq!(Ticket::parse(&format!(" {word}\n")), Ok(ticket.clone()));
+            assert_eq!(Ticket::parse(&word.replace(PREFIX, "")), Err(TicketError::OtherVersion));
+        }
+        let word = ticket().to_string();
+        let shouted = format!("{PREFIX}{}", word[PREFIX.len()..].to_ascii_uppercase());
+        assert_eq!(Ticket::parse(&shouted), Ok(ticket()), "case does not matter");
+    }
+
+    #[test]
+    fn every_truncation_and_every_changed_letter_is_noticed() {
+        let word = ticket().to_string();
+        for end in PREFIX.len()..word.len() {
+            assert_eq!(Ticket::parse(&word[..end]), Err(TicketError::Damaged), "cut at {end}");
+        }
+        for at in PREFIX.len()..word.len() {
+            let mut other = word.clone().into_bytes();
+            other[at] = if other[at] == b'a' { b'b' } else { b'a' };
+            let other = String::from_utf8(other).unwrap();
+            assert_eq!(Ticket::parse(&other), Err(TicketError::Damaged), "changed at {at}");
+        }
+        assert_eq!(Ticket::parse("manypath1:a1b"), Err(TicketError::BadCharacter));
+        assert_eq!(Ticket::parse("manypath2:aaaa"), Err(TicketError::OtherVersion));
+    }
+
+    #[test]
+    fn a_forged_layout_with_a_right_checksum_is_refused() {
+        let with_checksum = |mut body: Vec<u8>| {
+            let sum = Sha256::digest(&body);
+            body.extend(&sum[..CHECKSUM_LEN]);
+            format!("{PREFIX}{}", BASE32_NOPAD.encode(&body))
+        };
+        for body in [
+            vec![],
+            vec![1, 0, 0, 1, 0, 1, 4, 1, 2, 3, 4],            // empty token
+            vec![1, 0, 0, 1, 200, 1],                         // token longer than the ticket
+            vec![1, 0, 0, 1, 1, 9, 0],                        // no address
+            vec![1, 0, 0, 1, 1, 9, 255, 4, 1, 2, 3, 4],       // more addresses than there are
+            vec![1, 0, 0, 1, 1, 9, 1, 5, 1, 2, 3, 4],         // unknown family
+            vec![1, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4, 0],      // something behind
+            vec![1, 1, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4],         // fingerprint missing
+            vec![2, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4],         // layout 2
+        ] {
+            let word = with_checksum(body.clone());
+            assert_eq!(Ticket::parse(&word), Err(TicketError::Damaged), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn tickets_are_told_from_host_names() {
+        assert!(Ticket::looks_like("manypath1:abc"));
+        assert!(Ticket::looks_like("manypath12:"));
+        for host in ["manypath:9899", "manypath.example:9899", "manypath1", "example.org", "[::1]:5"] {
+            assert!(!Ticket::looks_like(host), "{host}");
+        }
+    }
+}

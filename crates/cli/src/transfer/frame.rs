@@ -1,0 +1,530 @@
+//! The transfer protocol's control frames; `docs/protocol-transfer.md` shows them byte by byte.
+//!
+//! One frame is one SCTP message with the payload protocol identifier [`PPID_CONTROL`]; the bytes
+//! of a file are messages with [`PPID_CONTENT`]. All travel on one ordered stream, so a content
+//! message belongs to the file whose header came last, and needs no header of its own: it can be
+//! written to the file as it arrived.
+
+use std::fmt;
+
+use manypath::StreamId;
+
+use super::relative::{NameError, RelativePath};
+
+/// Version of the protocol.
+pub(crate) const VERSION: u8 = 1;
+/// The stream that carries everything, in both directions.
+pub(crate) const STREAM: StreamId = StreamId(0);
+/// Payload protocol identifier of a control frame ("mp", 1).
+pub(crate) const PPID_CONTROL: u32 = 0x6d70_0001;
+/// Payload protocol identifier of file content ("mp", 2).
+pub(crate) const PPID_CONTENT: u32 = 0x6d70_0002;
+/// Longest control frame in bytes; a longer one breaks the protocol.
+pub(crate) const FRAME_MAX: usize = 8 * 1024;
+/// Longest token in bytes.
+pub(crate) const TOKEN_MAX: usize = 255;
+
+const MAGIC: &[u8; 4] = b"MPFT";
+/// Longest explanation in bytes, in frames that carry one.
+const TEXT_MAX: usize = 1024;
+/// The mode of a file whose permissions are not known.
+const MODE_UNKNOWN: u32 = u32::MAX;
+
+/// What the abort reasons of this protocol begin with; the rest is for people.
+pub(crate) mod reason {
+    /// The token is wrong.
+    pub(crate) const NOT_AUTHORISED: &str = "not authorised";
+    /// The receiver serves as many senders as it will.
+    pub(crate) const BUSY: &str = "busy";
+    /// The other side was stopped by its user.
+    pub(crate) const INTERRUPTED: &str = "interrupted";
+    /// The other side did something this protocol does not know.
+    pub(crate) const PROTOCOL: &str = "protocol error";
+}
+
+/// A frame from the sender of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClientFrame {
+    /// The first frame.
+    Hello(Hello),
+    /// A file or directory follows.
+    File(FileHeader),
+    /// The content of the file is over.
+    End {
+        /// The file's index.
+        index: u32,
+        /// The SHA-256 of the content, or none if the sender gave the file up.
+        sha256: Option<[u8; 32]>,
+    },
+    /// No more files.
+    Finish {
+        /// How many headers were sent.
+        entries: u32,
+    },
+}
+
+/// Introduces a sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Protocol version of the sender.
+    pub version: u8,
+    /// Proof that it may send.
+    pub token: Vec<u8>,
+    /// How many files and directories it will send.
+    pub entries: u32,
+    /// Sum of the files' sizes in bytes; for progress only.
+    pub bytes: u64,
+}
+
+/// Introduces a file or directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    /// Counts from 0, one up for each header.
+    pub index: u32,
+    /// A directory has no content and no [`ClientFrame::End`].
+    pub kind: Kind,
+    /// Length of the content in bytes.
+    pub size: u64,
+    /// Unix permission bits (the lower nine), if known.
+    pub mode: Option<u32>,
+    /// Time of the last change, seconds and nanoseconds since 1970 UTC, if known.
+    pub modified: Option<(i64, u32)>,
+    /// Where it goes.
+    pub name: RelativePath,
+}
+
+/// What a header introduces.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A file.
+    File,
+    /// A directory; created if it does not exist.
+    Directory,
+}
+
+/// A frame from the receiver of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerFrame {
+    /// The token is right; send.
+    Welcome,
+    /// What became of one file. Sent once a file, at its end or as soon as it failed.
+    Status(FileStatus),
+    /// What became of all; the last frame.
+    Summary(Summary),
+}
+
+/// What became of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileStatus {
+    /// The file's index.
+    pub index: u32,
+    /// Stored, or why not.
+    pub outcome: Outcome,
+    /// An explanation for people if it was not stored.
+    pub text: String,
+}
+
+/// Whether a file was stored, and why not.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Outcome {
+    /// Under its final name, its SHA-256 verified.
+    Stored = 0,
+    /// There is something of that name already.
+    Exists = 1,
+    /// It could not be created.
+    CannotCreate = 2,
+    /// No space left.
+    DiskFull = 3,
+    /// Writing failed for another reason.
+    WriteFailed = 4,
+    /// The bytes that arrived are not those that were read.
+    DigestMismatch = 5,
+    /// The sender gave it up.
+    Abandoned = 6,
+}
+
+/// What the receiver measured.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Files and directories stored.
+    pub stored: u32,
+    /// Files and directories not stored.
+    pub failed: u32,
+    /// Content bytes delivered to the application.
+    pub bytes: u64,
+    /// From Welcome to the first content byte, in ns; 0 without content.
+    pub first_byte_ns: u64,
+    /// Longest time between two deliveries of content, from the first to the last, in ns.
+    pub max_delivery_gap_ns: u64,
+    /// From the last content byte's delivery to this frame (the disk's time), in ns.
+    pub settle_ns: u64,
+}
+
+/// Why a frame is not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FrameError {
+    /// Shorter than its type requires, or longer.
+    Length,
+    /// The first frame does not begin as this protocol does.
+    Magic,
+    /// An unknown type, or one that is not allowed from this side.
+    Type(u8),
+    /// An unknown value in a field.
+    Value(&'static str),
+    /// The name of a file is not acceptable.
+    Name(NameError),
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameError::Length => f.write_str("a frame has the wrong length"),
+            FrameError::Magic => f.write_str("the peer does not speak the transfer protocol"),
+            FrameError::Type(t) => write!(f, "unknown frame type {t}"),
+            FrameError::Value(field) => write!(f, "unknown value in the field {field}"),
+            FrameError::Name(e) => write!(f, "a file's name is refused: {e}"),
+        }
+    }
+}
+
+const HELLO: u8 = 1;
+const FILE: u8 = 2;
+const END: u8 = 3;
+const FINISH: u8 = 4;
+const WELCOME: u8 = 16;
+const STATUS: u8 = 17;
+const SUMMARY: u8 = 18;
+
+impl ClientFrame {
+    /// The frame's bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            ClientFrame::Hello(hello) => {
+                out.push(HELLO);
+                out.extend(MAGIC);
+                out.push(hello.version);
+                out.push(hello.token.len() as u8);
+                out.extend(&hello.token);
+                out.extend(hello.entries.to_be_bytes());
+                out.extend(hello.bytes.to_be_bytes());
+            }
+            ClientFrame::File(header) => encode_header(header, &mut out),
+            ClientFrame::End { index, sha256 } => {
+                out.push(END);
+                out.extend(index.to_be_bytes());
+                out.push(u8::from(sha256.is_none()));
+                out.extend(sha256.unwrap_or_default());
+            }
+            ClientFrame::Finish { entries } => {
+                out.push(FINISH);
+                out.extend(entries.to_be_bytes());
+            }
+        }
+        out
+    }
+
+    /// Reads a frame.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<ClientFrame, FrameError> {
+        let mut r = Reader(bytes);
+        let frame = match r.u8()? {
+            HELLO => {
+                if r.take(4)? != MAGIC {
+                    return Err(FrameError::Magic);
+                }
+                let version = r.u8()?;
+                let token_len = r.u8()?;
+                let token = r.take(usize::from(token_len))?.to_vec();
+                if version != VERSION {
+                    // Of another version's hello only the beginning is known.
+                    let hello = Hello { version, token, entries: 0, bytes: 0 };
+                    return Ok(ClientFrame::Hello(hello));
+                }
+                ClientFrame::Hello(Hello { version, token, entries: r.u32()?, bytes: r.u64()? })
+            }
+            FILE => ClientFrame::File(decode_header(&mut r)?),
+            END => {
+                let index = r.u32()?;
+                let abandoned = match r.u8()? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(FrameError::Value("outcome")),
+                };
+                let sha256 = r.array::<32>()?;
+                ClientFrame::End { index, sha256: (!abandoned).then_some(sha256) }
+            }
+            FINISH => ClientFrame::Finish { entries: r.u32()? },
+            other => return Err(FrameError::Type(other)),
+        };
+        r.end()?;
+        Ok(frame)
+    }
+}
+
+fn encode_header(header: &FileHeader, out: &mut Vec<u8>) {
+    let (seconds, nanos) = header.modified.unwrap_or((0, u32::MAX));
+    out.push(FILE);
+    out.extend(header.index.to_be_bytes());
+    out.push(u8::from(header.kind == Kind::Directory));
+    out.extend(header.size.to_be_bytes());
+    out.extend(header.mode.unwrap_or(MODE_UNKNOWN).to_be_bytes());
+    out.extend(seconds.to_be_bytes());
+    out.extend(nanos.to_be_bytes());
+    out.extend((header.name.as_str().len() as u16).to_be_bytes());
+    out.extend(header.name.as_str().as_bytes());
+}
+
+fn decode_header(r: &mut Reader<'_>) -> Result<FileHeader, FrameError> {
+    let index = r.u32()?;
+    let kind = match r.u8()? {
+        0 => Kind::File,
+        1 => Kind::Directory,
+        _ => return Err(FrameError::Value("kind")),
+    };
+    let size = r.u64()?;
+    let mode = r.u32()?;
+    let seconds = i64::from_be_bytes(r.array()?);
+    let nanos = r.u32()?;
+    let name_len = r.u16()?;
+    let name = RelativePath::from_bytes(r.take(usize::from(name_len))?).map_err(FrameError::Name)?;
+    Ok(FileHeader {
+        index,
+        kind,
+        size,
+        mode: (mode != MODE_UNKNOWN).then_some(mode & 0o777),
+        modified: (nanos < 1_000_000_000).then_some((seconds, nanos)),
+        name,
+    })
+}
+
+impl ServerFrame {
+    /// The frame's bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            ServerFrame::Welcome => out.extend([WELCOME, VERSION]),
+            ServerFrame::Status(status) => {
+                let text = cut(&status.text, TEXT_MAX);
+                out.push(STATUS);
+                out.extend(status.index.to_be_bytes());
+                out.push(status.outcome as u8);
+                out.extend((text.len() as u16).to_be_bytes());
+                out.extend(text.as_bytes());
+            }
+            ServerFrame::Summary(s) => {
+                out.push(SUMMARY);
+                out.extend(s.stored.to_be_bytes());
+                out.extend(s.failed.to_be_bytes());
+                for value in [s.bytes, s.first_byte_ns, s.max_delivery_gap_ns, s.settle_ns] {
+                    out.extend(value.to_be_bytes());
+                }
+            }
+        }
+        out
+    }
+
+    /// Reads a frame.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<ServerFrame, FrameError> {
+        let mut r = Reader(bytes);
+        let frame = match r.u8()? {
+            WELCOME if r.u8()? == VERSION => ServerFrame::Welcome,
+            WELCOME => return Err(FrameError::Value("version")),
+            STATUS => {
+                let index = r.u32()?;
+                let outcome = Outcome::from_byte(r.u8()?).ok_or(FrameError::Value("outcome"))?;
+                let len = usize::from(r.u16()?).min(TEXT_MAX);
+                let text = String::from_utf8_lossy(r.take(len)?).into_owned();
+                ServerFrame::Status(FileStatus { index, outcome, text })
+            }
+            SUMMARY => ServerFrame::Summary(Summary {
+                stored: r.u32()?,
+                failed: r.u32()?,
+                bytes: r.u64()?,
+                first_byte_ns: r.u64()?,
+                max_delivery_gap_ns: r.u64()?,
+                settle_ns: r.u64()?,
+            }),
+            other => return Err(FrameError::Type(other)),
+        };
+        r.end()?;
+        Ok(frame)
+    }
+}
+
+impl Outcome {
+    const ALL: [Outcome; 7] = [
+        Outcome::Stored,
+        Outcome::Exists,
+        Outcome::CannotCreate,
+        Outcome::DiskFull,
+        Outcome::WriteFailed,
+        Outcome::DigestMismatch,
+        Outcome::Abandoned,
+    ];
+
+    fn from_byte(byte: u8) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|o| *o as u8 == byte)
+    }
+
+    /// The name used in JSON results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Outcome::Stored => "stored",
+            Outcome::Exists => "exists",
+            Outcome::CannotCreate => "cannot_create",
+            Outcome::DiskFull => "disk_full",
+            Outcome::WriteFailed => "write_failed",
+            Outcome::DigestMismatch => "digest_mismatch",
+            Outcome::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// The beginning of `text`, at most `max` bytes, cut between characters.
+pub(crate) fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+/// Reads big-endian fields from the front.
+pub(crate) struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8], FrameError> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or(FrameError::Length)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(FrameError::Length)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, FrameError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, FrameError> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, FrameError> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, FrameError> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    pub(crate) fn end(&self) -> Result<(), FrameError> {
+        if self.0.is_empty() { Ok(()) } else { Err(FrameError::Length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client_frames() -> Vec<ClientFrame> {
+        let name = RelativePath::from_bytes("dir/ü".as_bytes()).unwrap();
+        vec![
+            ClientFrame::Hello(Hello { version: 1, token: vec![1, 2, 3], entries: 9, bytes: 1 << 40 }),
+            ClientFrame::File(FileHeader {
+                index: 3,
+                kind: Kind::File,
+                size: u64::MAX,
+                mode: Some(0o644),
+                modified: Some((-5, 999_999_999)),
+                name: name.clone(),
+            }),
+            ClientFrame::File(FileHeader {
+                index: 4,
+                kind: Kind::Directory,
+                size: 0,
+                mode: None,
+                modified: None,
+                name,
+            }),
+            ClientFrame::End { index: 3, sha256: Some([8; 32]) },
+            ClientFrame::End { index: 3, sha256: None },
+            ClientFrame::Finish { entries: 5 },
+        ]
+    }
+
+    fn server_frames() -> Vec<ServerFrame> {
+        let mut frames: Vec<_> = Outcome::ALL
+            .into_iter()
+            .map(|outcome| {
+                ServerFrame::Status(FileStatus { index: 7, outcome, text: "because".into() })
+            })
+            .collect();
+        frames.push(ServerFrame::Welcome);
+        frames.push(ServerFrame::Summary(Summary {
+            stored: 1,
+            failed: 2,
+            bytes: 3,
+            first_byte_ns: 4,
+            max_delivery_gap_ns: 5,
+            settle_ns: 6,
+        }));
+        frames
+    }
+
+    #[test]
+    fn frames_read_back_as_written_and_no_other_length_is_taken() {
+        for frame in client_frames() {
+            let bytes = frame.encode();
+            assert_eq!(ClientFrame::decode(&bytes), Ok(frame));
+            for end in 0..bytes.len() {
+                assert!(ClientFrame::decode(&bytes[..end]).is_err(), "{bytes:?} cut at {end}");
+            }
+            let longer = [&bytes[..], &[0]].concat();
+            assert_eq!(ClientFrame::decode(&longer), Err(FrameError::Length));
+        }
+        for frame in server_frames() {
+            let bytes = frame.encode();
+            assert_eq!(ServerFrame::decode(&bytes), Ok(frame));
+            for end in 0..bytes.len() {
+                assert!(ServerFrame::decode(&bytes[..end]).is_err(), "{bytes:?} cut at {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_hello_is_as_documented() {
+        let hello = ClientFrame::Hello(Hello { version: 1, token: vec![0xaa], entries: 2, bytes: 3 });
+        let expected = b"\x01MPFT\x01\x01\xaa\0\0\0\x02\0\0\0\0\0\0\0\x03";
+        assert_eq!(hello.encode(), expected);
+    }
+
+    #[test]
+    fn hostile_values_are_errors() {
+        assert_eq!(ClientFrame::decode(b"\x01HTTP\x01\x00"), Err(FrameError::Magic));
+        assert_eq!(ClientFrame::decode(&[99]), Err(FrameError::Type(99)));
+        assert_eq!(ServerFrame::decode(&[1]), Err(FrameError::Type(1)));
+        let mut header = client_frames()[1].encode();
+        let at = header.len() - "dir/ü".len();
+        header[at..at + 3].copy_from_slice(b"../");
+        assert_eq!(ClientFrame::decode(&header), Err(FrameError::Name(NameError::Escapes)));
+    }
+
+    #[test]
+    fn a_hello_of_another_version_can_be_told_apart() {
+        let Ok(ClientFrame::Hello(hello)) = ClientFrame::decode(b"\x01MPFT\x07\x01\xaa\xff\xff")
+        else {
+            panic!("not understood")
+        };
+        assert_eq!((hello.version, hello.token), (7, vec![0xaa]));
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = "ü".repeat(TEXT_MAX);
+        let status = FileStatus { index: 0, outcome: Outcome::DiskFull, text };
+        let bytes = ServerFrame::Status(status).encode();
+        assert!(bytes.len() < FRAME_MAX);
+        assert!(matches!(ServerFrame::decode(&bytes), Ok(ServerFrame::Status(s)) if s.text.len() <= TEXT_MAX));
+    }
+}
