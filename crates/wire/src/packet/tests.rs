@@ -1,1 +1,203 @@
 use super::*;
+use crate::{DataFlags, PacketBuilder, Ssn, StreamId, Tsn, chunk_type};
+
+const HEADER: [u8; 12] = [0, 9, 0, 10, 1, 2, 3, 4, 0, 0, 0, 0];
+
+/// A packet with these bytes as its chunks, and a checksum of zero.
+fn packet(chunks: &[u8]) -> Packet {
+    let bytes: Bytes = HEADER.iter().chain(chunks).copied().collect();
+    Packet::parse(bytes, Checksum::Ignore).expect("a valid header")
+}
+
+/// The only item, an error, of a packet with these chunk bytes.
+fn only_error(chunks: &[u8]) -> DecodeError {
+    let packet = packet(chunks);
+    let mut chunks = packet.chunks();
+    let error = chunks.next().expect("an item").expect_err("malformed");
+    assert_eq!(chunks.next(), None, "an error ends the chunks");
+    error
+}
+
+#[test]
+fn a_packet_needs_a_header_and_ports() {
+    let parse = |bytes: &'static [u8]| Packet::parse(bytes.into(), Checksum::Ignore);
+    let error = parse(&[0; 11]).expect_err("11 bytes");
+    assert_eq!(error.kind, DecodeErrorKind::PacketTooShort { length: 11 });
+    let error = parse(&[0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0]).expect_err("source port 0");
+    assert_eq!(error.kind, DecodeErrorKind::ZeroPort);
+    let error = parse(&[0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).expect_err("destination port 0");
+    assert_eq!(error.kind, DecodeErrorKind::ZeroPort);
+    let packet = packet(&[]);
+    assert_eq!(packet.header.source_port, 9);
+    assert_eq!(packet.header.destination_port, 10);
+    assert_eq!(packet.header.verification_tag, 0x0102_0304);
+    assert_eq!(packet.chunks().next(), None);
+}
+
+#[test]
+fn a_wrong_checksum_is_found_before_anything_else() {
+    let error = Packet::parse(Bytes::from_static(&[0; 12]), Checksum::Verify).expect_err("zero");
+    let DecodeErrorKind::BadChecksum { found: 0, computed } = error.kind else {
+        panic!("{error}");
+    };
+    assert_ne!(computed, 0);
+}
+
+#[test]
+fn chunk_lengths_are_checked() {
+    let error = only_error(&[0, 3, 0, 3]);
+    assert_eq!(error.kind, DecodeErrorKind::ChunkLengthTooSmall { ty: 0, length: 3 });
+    assert_eq!(error.offset, 12);
+    let error = only_error(&[0xc0, 0, 0, 9, 1, 2, 3, 4]);
+    let expected = DecodeErrorKind::ChunkPastEnd { ty: 0xc0, length: 9, available: 8 };
+    assert_eq!(error.kind, expected);
+    assert_eq!(
+        only_error(&[11, 0, 0]).kind,
+        DecodeErrorKind::ChunkHeaderTruncated { available: 3 }
+    );
+    let error = only_error(&[7, 0, 0, 7, 0, 0, 0, 0]);
+    let expected = DecodeErrorKind::ChunkTooShort { ty: 7, length: 7, minimum: 8 };
+    assert_eq!(error.kind, expected);
+}
+
+#[test]
+fn what_precedes_a_malformed_chunk_is_still_read() {
+    let packet = packet(&[11, 0, 0, 4, 8, 0, 0, 4, 3, 0, 0, 4, 11, 0, 0, 4]);
+    let mut chunks = packet.chunks();
+    assert_eq!(chunks.next(), Some(Ok(Chunk::CookieAck)));
+    assert_eq!(chunks.next(), Some(Ok(Chunk::ShutdownAck)));
+    let error = chunks.next().expect("an item").expect_err("a SACK without fields");
+    let kind = DecodeErrorKind::ChunkTooShort { ty: 3, length: 4, minimum: 16 };
+    assert_eq!(error, DecodeError { offset: 20, kind });
+    assert_eq!(
+        error.to_string(),
+        "at byte 20 of the packet: chunk type 3 of length 4, its type needs 16"
+    );
+    assert_eq!(chunks.next(), None);
+    assert_eq!(chunks.next(), None);
+}
+
+#[test]
+fn the_last_chunk_may_lack_its_padding() {
+    for padding in 0..=3 {
+        let mut bytes = vec![10, 0, 0, 5, 0xee];
+        bytes.extend_from_slice(&[0; 3][..padding]);
+        let packet = packet(&bytes);
+        let chunks: Vec<_> = packet.chunks().collect();
+        assert_eq!(chunks, [Ok(Chunk::CookieEcho(Bytes::from_static(&[0xee])))], "{padding}");
+    }
+}
+
+#[test]
+fn padding_is_skipped_whatever_it_holds() {
+    let packet = packet(&[10, 0, 0, 5, 0xee, 1, 2, 3, 11, 0, 0, 4]);
+    assert_eq!(packet.chunks().last(), Some(Ok(Chunk::CookieAck)));
+}
+
+#[test]
+fn data_without_payload_decodes() {
+    let packet = packet(&[0, 7, 0, 16, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4]);
+    let Some(Ok(Chunk::Data(data))) = packet.chunks().next() else { panic!("DATA") };
+    assert!(data.payload.is_empty());
+    assert_eq!((data.tsn, data.stream, data.ssn, data.ppid), (Tsn(1), StreamId(2), Ssn(3), 4));
+    assert!(data.flags.unordered() && data.flags.begin() && data.flags.end());
+    assert!(!data.flags.immediate());
+    let error = only_error(&[0, 7, 0, 15, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4]);
+    let expected = DecodeErrorKind::ChunkTooShort { ty: 0, length: 15, minimum: 16 };
+    assert_eq!(error.kind, expected);
+}
+
+#[test]
+fn a_payload_is_a_slice_of_the_datagram() {
+    let mut bytes = Vec::new();
+    let header = packet(&[]).header;
+    let mut builder = PacketBuilder::new(&mut bytes, header, 100);
+    assert!(builder.push_data(Tsn(1), StreamId(0), Ssn(0), 0, DataFlags::IMMEDIATE, b"payload"));
+    builder.finish(true);
+    let bytes = Bytes::from(bytes);
+    let packet = Packet::parse(bytes.clone(), Checksum::Verify).expect("valid");
+    let Some(Ok(Chunk::Data(data))) = packet.chunks().next() else { panic!("DATA") };
+    assert_eq!(data.payload, "payload");
+    assert_eq!(data.payload.as_ptr(), bytes[28..].as_ptr(), "no copy");
+    assert!(data.flags.immediate());
+    assert_eq!(packet.bytes(), &bytes);
+}
+
+#[test]
+fn sack_counts_must_match_its_length() {
+    let counts = |gaps: u8, dups: u8, items: usize| {
+        let mut sack =
+            vec![3, 0, 0, 16 + 4 * items as u8, 0, 0, 0, 9, 0, 0, 1, 0, 0, gaps, 0, dups];
+        sack.extend(std::iter::repeat_n([0, 2, 0, 3], items).flatten());
+        sack
+    };
+    let valid = packet(&counts(1, 2, 3));
+    let Some(Ok(Chunk::Sack(sack))) = valid.chunks().next() else { panic!("SACK") };
+    assert_eq!((sack.gap_ack_blocks().len(), sack.duplicate_tsns().len()), (1, 2));
+    assert_eq!(sack.duplicate_tsns().collect::<Vec<_>>(), [Tsn(0x0002_0003); 2]);
+    for (gaps, dups, items) in [(1, 2, 2), (1, 2, 4), (0, 0, 1), (255, 255, 1)] {
+        let kind = only_error(&counts(gaps, dups, items)).kind;
+        assert!(matches!(kind, DecodeErrorKind::SackCounts { .. }), "{gaps} {dups} {items}");
+    }
+}
+
+#[test]
+fn gap_ack_blocks_that_do_not_ascend_are_told_apart() {
+    let ascend = |gaps: &[(u16, u16)]| {
+        let mut bytes = Vec::new();
+        let mut builder = PacketBuilder::new(&mut bytes, packet(&[]).header, 100);
+        assert!(builder.push_sack(Tsn(0), 0, 0, gaps.iter().copied(), std::iter::empty()));
+        builder.finish(false);
+        let packet = Packet::parse(bytes.into(), Checksum::Ignore).expect("valid");
+        let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("SACK") };
+        sack.gap_ack_blocks_ascend()
+    };
+    assert!(ascend(&[]));
+    assert!(ascend(&[(2, 2), (4, 9), (11, u16::MAX)]));
+    assert!(!ascend(&[(0, 2)]), "offset 0 is the cumulative TSN ack itself");
+    assert!(!ascend(&[(3, 2)]), "ends before it starts");
+    assert!(!ascend(&[(5, 6), (2, 3)]), "out of order");
+    assert!(!ascend(&[(2, 4), (4, 5)]), "overlap");
+}
+
+#[test]
+fn heartbeats_carry_heartbeat_information() {
+    let packet = packet(&[4, 0, 0, 9, 0, 1, 0, 5, 0xab, 0, 0, 0]);
+    let Some(Ok(Chunk::Heartbeat(info))) = packet.chunks().next() else { panic!("HEARTBEAT") };
+    assert_eq!(info.0, [0xab][..]);
+    let error = only_error(&[5, 0, 0, 8, 0, 7, 0, 4]);
+    assert_eq!(error, DecodeErrorKind::NoHeartbeatInfo { ty: 7 }.at(16));
+    let error = only_error(&[4, 0, 0, 4]);
+    assert_eq!(error.kind, DecodeErrorKind::TlvHeaderTruncated { available: 0 });
+    let error = only_error(&[4, 0, 0, 8, 0, 1, 0, 5]);
+    let expected = DecodeErrorKind::TlvLength { ty: 1, length: 5, available: 4 };
+    assert_eq!(error.kind, expected);
+}
+
+#[test]
+fn reserved_types_are_unknown() {
+    for ty in [12, 13, 15] {
+        let packet = packet(&[ty, 3, 0, 4]);
+        let Some(Ok(Chunk::Unknown(chunk))) = packet.chunks().next() else { panic!("unknown") };
+        assert_eq!((chunk.ty(), chunk.flags()), (ty, 3));
+        assert_eq!(chunk.raw().len(), 4);
+        assert!(chunk.action().stop && !chunk.action().report);
+    }
+}
+
+#[test]
+fn every_known_type_decodes_to_itself() {
+    let known = (0..=11).filter(|ty| *ty != 9).chain([9, 14]);
+    for ty in known {
+        let mut bytes = vec![ty, 0, 0, 20, 0, 1, 0, 16];
+        bytes.resize(20, 0);
+        if ty == chunk_type::SACK {
+            bytes[4..8].fill(0);
+            bytes[13] = 1;
+        }
+        let packet = packet(&bytes);
+        let chunk = packet.chunks().next().expect("a chunk").expect("valid");
+        assert_eq!(chunk.ty(), ty);
+        assert_ne!(chunk.name(), "unknown");
+    }
+}
