@@ -294,11 +294,7 @@ impl Inbound {
     }
 
     /// Whether the chunk can stand where it does, by what is known of the TSNs beside it.
-    fn check_neighbours(
-        &self,
-        data: &Data,
-        tracker: &TsnTracker,
-    ) -> Result<(), ProtocolViolation> {
+    fn check_neighbours(&self, data: &Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
         let heading = heading_of(data);
         let (begin, end) = (data.flags.begin(), data.flags.end());
         let (before, after) = (data.tsn.prev(), data.tsn.next());

@@ -249,7 +249,8 @@ fn a_partial_message_can_begin_when_a_gap_before_it_closes() {
 
 #[test]
 fn many_small_fragments_begin_partial_delivery_too() {
-    let limits = Limits { receive_buffer: 1 << 20, max_chunks: 16, partial_delivery_point: 1 << 19 };
+    let limits =
+        Limits { receive_buffer: 1 << 20, max_chunks: 16, partial_delivery_point: 1 << 19 };
     let mut r = Receiver::new(limits);
     for tsn in 100..200 {
         r.take(tsn, 0, 0, if tsn == 100 { BEGIN } else { 0 });
@@ -305,7 +306,8 @@ fn an_empty_receiver_takes_a_chunk_of_any_size() {
 
 #[test]
 fn tiny_chunks_are_bounded_by_their_number() {
-    let limits = Limits { receive_buffer: 1 << 20, max_chunks: 50, partial_delivery_point: 1 << 19 };
+    let limits =
+        Limits { receive_buffer: 1 << 20, max_chunks: 50, partial_delivery_point: 1 << 19 };
     let mut r = Receiver::new(limits);
     for i in 0..100 {
         let arrival = r.accept(chunk(200 + 2 * i, 0, 1 + i as u16, WHOLE, 1));

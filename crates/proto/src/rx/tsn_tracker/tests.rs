@@ -115,7 +115,8 @@ impl Model {
     fn blocks(&self) -> Vec<(u16, u16)> {
         let cum = self.cum();
         let mut blocks: Vec<(u16, u16)> = Vec::new();
-        for offset in self.received.iter().filter(|&&at| at >= cum).map(|at| (at + 1 - cum) as u16) {
+        for offset in self.received.iter().filter(|&&at| at >= cum).map(|at| (at + 1 - cum) as u16)
+        {
             match blocks.last_mut() {
                 Some(last) if last.1 + 1 == offset => last.1 = offset,
                 _ => blocks.push((offset, offset)),
