@@ -1,0 +1,63 @@
+//! Reads everything there is to read in arbitrary bytes. Nothing may panic.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use manypath_wire::{
+    Abort, Checksum, Chunk, DecodeError, ErrorChunk, GapAckBlock, Packet, UnknownAction,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let length = bytes.len();
+    let bytes = Bytes::copy_from_slice(bytes);
+    let verified = Packet::parse(bytes.clone(), Checksum::Verify);
+    let Ok(packet) = Packet::parse(bytes, Checksum::Ignore) else {
+        assert!(verified.is_err(), "a checksum does not make a packet better");
+        return;
+    };
+    for chunk in packet.chunks() {
+        match chunk {
+            Ok(chunk) => read(&chunk, length),
+            Err(error) => check(&error, length),
+        }
+    }
+});
+
+fn read(chunk: &Chunk, length: usize) {
+    match chunk {
+        Chunk::Init(init) | Chunk::InitAck(init) => {
+            for parameter in &init.params {
+                match parameter {
+                    Ok(parameter) => _ = parameter.ty(),
+                    Err(error) => check(&error, length),
+                }
+            }
+        }
+        Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes }) => {
+            for cause in causes {
+                match cause {
+                    Ok(cause) => assert!(!cause.to_string().is_empty()),
+                    Err(error) => check(&error, length),
+                }
+            }
+        }
+        Chunk::Sack(sack) => {
+            let blocks: Vec<GapAckBlock> = sack.gap_ack_blocks().collect();
+            let ascend = blocks.iter().all(|block| block.start <= block.end)
+                && blocks.windows(2).all(|pair| pair[0].end < pair[1].start)
+                && blocks.first().is_none_or(|block| block.start > 0);
+            assert_eq!(ascend, sack.gap_ack_blocks_ascend());
+            assert_eq!(sack.duplicate_tsns().len(), sack.duplicate_tsns().count());
+        }
+        Chunk::Unknown(unknown) => {
+            assert_eq!(unknown.action(), UnknownAction::of_chunk(chunk.ty()));
+            assert_eq!(unknown.raw().len(), 4 + unknown.value().len());
+        }
+        _ => assert_ne!(chunk.name(), "unknown"),
+    }
+}
+
+fn check(error: &DecodeError, length: usize) {
+    assert!(error.offset <= length && !error.to_string().is_empty());
+}
