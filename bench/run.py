@@ -40,8 +40,7 @@ class Process:
     def __init__(self, command):
         self.command = [str(c) for c in command]
         self.child = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.out, self.status = b"", None
-        self.cpu_s = self.max_rss_bytes = None
+        self.out, self.status, self.cpu_s = b"", None, None
 
     def read_until(self, wanted, deadline):
         """Collects standard output until `wanted(output)`, the end of it, or the deadline."""
@@ -60,19 +59,13 @@ class Process:
             pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
             if pid != 0:
                 self.status = self.child.returncode = os.waitstatus_to_exitcode(status)
-                self.cpu_s, self.max_rss_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+                self.cpu_s = usage.ru_utime + usage.ru_stime
             elif time.monotonic() > deadline:
                 self.child.send_signal(signal.SIGKILL)
                 deadline = float("inf")
                 self.out += b"\n(killed: it did not end in time)"
             else:
                 time.sleep(0.01)
-
-    def stop(self, deadline):
-        """Asks a server to end; one that has ended already is left alone."""
-        if self.status is None:
-            self.child.send_signal(signal.SIGINT)
-            self.wait(deadline)
 
     def describe(self):
         return " ".join(self.command)
@@ -100,12 +93,12 @@ def last_object(process):
     raise BenchError(f"{process.describe()} printed no result:\n  {process.out.decode(errors='replace').strip()}")
 
 
-def transfer(server_command, client_command, seconds, server_ends):
-    """Runs one transfer and returns both ended processes."""
+def transfer(server_command, client_command, seconds):
+    """Runs one transfer and returns both processes, ended. Both servers announce that they listen, and serve once."""
     deadline = time.monotonic() + seconds + GRACE_S
     server, client = Process(server_command), None
     try:
-        server.read_until(lambda out: b"\n" in out, deadline)  # both servers print a line when they listen
+        server.read_until(lambda out: b"\n" in out, deadline)
         if not server.out:
             server.wait(deadline)
             raise server.failure()
@@ -114,11 +107,9 @@ def transfer(server_command, client_command, seconds, server_ends):
         client.wait(deadline)
         if client.status != 0:
             raise client.failure()
-        if not server_ends:
-            server.stop(deadline)
         server.read_until(lambda out: False, deadline)
         server.wait(deadline)
-        if server_ends and server.status != 0:
+        if server.status != 0:
             raise server.failure()
         return server, client
     finally:
@@ -134,8 +125,6 @@ def measure(stack, bits_per_second, size, server, client):
         "bytes": size,
         "sender_cpu_s_per_gb": client.cpu_s / (size / GB),
         "receiver_cpu_s_per_gb": server.cpu_s / (size / GB),
-        "sender_max_rss_bytes": client.max_rss_bytes,
-        "receiver_max_rss_bytes": server.max_rss_bytes,
         "load": os.getloadavg()[0],
     }
 
@@ -146,7 +135,7 @@ def run_usrsctp(args):
     server, client = transfer(
         [args.usrsctp, "server", "--udp-port", port, *crc],
         [args.usrsctp, "client", "--udp-port", own, "--remote-udp-port", port, "-t", args.seconds, "-l", args.message_bytes, *crc],
-        args.seconds, server_ends=True)
+        args.seconds)
     result = last_object(server)
     return measure("usrsctp", result["mbit_per_s"] * 1e6, result["bytes"], server, client)
 
@@ -157,7 +146,7 @@ def run_manypath(args):
     server, client = transfer(
         [args.manypath, *args.manypath_server.format(**fill).split()],
         [args.manypath, *args.manypath_client.format(**fill).split()],
-        args.seconds, server_ends=False)
+        args.seconds)
     result = last_object(client)
     return measure("manypath", result["goodput_bps"], result["bytes"], server, client)
 
@@ -231,7 +220,7 @@ def parse():
     parser.add_argument("--require", nargs=2, type=float, metavar=("THROUGHPUT", "CPU"),
                         help="fail unless the throughput ratio is at least, and the CPU ratio below, these")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "target/bench", help="where to build the usrsctp program")
-    parser.add_argument("--manypath-server", default="perf server --listen 127.0.0.1 --port {port} --json", help=argparse.SUPPRESS)
+    parser.add_argument("--manypath-server", default="perf server --listen 127.0.0.1 --port {port} --once --json", help=argparse.SUPPRESS)
     parser.add_argument("--manypath-client", default="perf client 127.0.0.1:{port} -t {seconds} --json", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     args = parser.parse_args()

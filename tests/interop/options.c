@@ -29,6 +29,7 @@ static void usage(const char *problem)
 	        "  --close HOW           shutdown or abort: what we do after BYTES (send: shutdown)\n"
 	        "  --expect-close HOW    shutdown or abort: what the peer must do; we then do not close\n"
 	        "  --cmt 0|1             concurrent multipath transfer, with its delayed ack (0)\n"
+	        "  --nr-sack             offer non-renegable SACKs (chunk type 16)\n"
 	        "  --heartbeat-ms N  --rto-min-ms N  --path-max-retrans N\n"
 	        "  --pace-ms N           send: pause after each message (0)\n"
 	        "  --linger-ms N         keep answering after the association ended (0)\n"
@@ -101,6 +102,8 @@ static bool parse_flag(const char *name)
 		opt.unordered = true;
 	else if (strcmp(name, "--echoed") == 0)
 		opt.echoed = true;
+	else if (strcmp(name, "--nr-sack") == 0)
+		opt.nr_sack = true;
 	else if (strcmp(name, "--json") == 0)
 		opt.json = true;
 	else

@@ -360,7 +360,7 @@ static void configure(struct socket *so)
 	struct sctp_rtoinfo rto = { .srto_initial = opt.rto_min_ms * 2, .srto_min = opt.rto_min_ms };
 	struct sctp_udpencaps encaps = { .sue_port = htons(opt.remote_udp_port) };
 	struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1 };
-	const int on = 1, off = 0;
+	const int on = 1, off = 0, send_buffer = 2 * MESSAGE_MAX; /* the default of 256 KiB limits the message size */
 
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
 		event.se_type = events[i];
@@ -369,6 +369,8 @@ static void configure(struct socket *so)
 	set_option(so, SCTP_RECVRCVINFO, &on, sizeof on, "receive information");
 	set_option(so, SCTP_NODELAY, &on, sizeof on, "no delay");
 	set_option(so, SCTP_INITMSG, &init, sizeof init, "streams");
+	if (usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer) < 0)
+		fail("set send buffer: %s", strerror(errno));
 	if (opt.local.any_v6)
 		set_option(so, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off, "plain IPv4 addresses");
 	if (opt.heartbeat_ms != 0)
@@ -506,6 +508,7 @@ int main(int argc, char **argv)
 	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
 	usrsctp_sysctl_set_sctp_cmt_on_off((uint32_t)opt.cmt);
 	usrsctp_sysctl_set_sctp_cmt_use_dac((uint32_t)opt.cmt);
+	usrsctp_sysctl_set_sctp_nrsack_enable(opt.nr_sack);
 
 	if (pthread_create(&running, NULL, run, NULL) != 0)
 		return EXIT_FAILED;
