@@ -1,1 +1,61 @@
-//! manypath for applications.
+//! Multipath transport for applications: SCTP (RFC 9260) over UDP (RFC 6951), on several paths at
+//! once, with tokio.
+//!
+//! An [`Endpoint`] is a set of UDP sockets and everything that goes through them. It opens
+//! associations with [`connect`](Endpoint::connect) and takes those that peers open with
+//! [`accept`](Endpoint::accept). An [`Association`] carries messages on numbered streams, each stream
+//! in order and independent of the others, over all of its paths together; or, through
+//! [`stream`](Association::stream), bytes.
+//!
+//! ```
+//! use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let loopback = || vec![BindTo::Address([127, 0, 0, 1].into())];
+//! let server = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::server() })?;
+//! let client = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::client() })?;
+//!
+//! let target = ConnectTarget::new(server.local_addresses());
+//! let (out, incoming) = tokio::join!(client.connect(target), server.accept());
+//! let (out, incoming) = (out?, incoming.expect("the server accepts"));
+//!
+//! out.send(SendOptions::default(), "hello".into()).await?;
+//! let message = incoming.recv().await?.expect("the stream goes on");
+//! assert_eq!(message.payload.to_vec(), b"hello");
+//!
+//! out.shutdown().await?;                          // returns when everything is delivered
+//! assert!(incoming.recv().await?.is_none());      // the end, as the other side sees it
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One task per endpoint moves the packets, in batches: it runs the sans-IO engine of
+//! `manypath-proto` over the sockets of `manypath-net`. It is spawned on the runtime that
+//! [`Endpoint::bind`] is called in, and ends with the last handle and association.
+
+mod association;
+mod driver;
+mod endpoint;
+mod error;
+mod events;
+mod inbox;
+mod options;
+mod shared;
+mod stream;
+
+pub use association::Association;
+pub use endpoint::Endpoint;
+pub use error::{BindError, ConnectError, OpenStreamError, SendError};
+pub use events::EventStream;
+pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
+pub use stream::{RecvStream, SendStream};
+
+pub use bytes::Bytes;
+pub use manypath_net::{
+    BindTo, InterfaceAddress, SendFailures, interfaces, pair, preferred_source,
+};
+pub use manypath_proto::{
+    AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,
+    PathStats, Payload, Rng, SendOptions, Ssn, StreamId, config,
+};

@@ -24,4 +24,4 @@ pub use interfaces::{InterfaceAddress, interfaces, preferred_source};
 pub use pairing::pair;
 pub use recv::UdpReceiver;
 pub use send::{Outgoing, SendFailures, Sent};
-pub use sockets::UdpSockets;
+pub use sockets::{BoundAddresses, UdpSockets};

@@ -1,7 +1,7 @@
 //! The set of sockets of one endpoint.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::task::{Context, Poll};
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
@@ -47,7 +47,64 @@ impl Socket {
 pub struct UdpSockets {
     pub(crate) sockets: Vec<Socket>,
     pub(crate) failures: SendFailures,
+    bound: BoundAddresses,
     notes: Vec<String>,
+}
+
+/// The addresses that the sockets of an endpoint are bound to, and what follows from them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundAddresses(Vec<SocketAddr>);
+
+impl BoundAddresses {
+    /// One per socket; the IP address is unspecified for a socket on every address.
+    pub fn as_slice(&self) -> &[SocketAddr] {
+        &self.0
+    }
+
+    /// The common UDP port.
+    pub fn port(&self) -> u16 {
+        self.0.first().map_or(0, SocketAddr::port)
+    }
+
+    /// Those that are one address each.
+    pub fn concrete(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.0.iter().copied().filter(|a| !a.ip().is_unspecified())
+    }
+
+    fn wildcards(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.0.iter().copied().filter(|a| a.ip().is_unspecified())
+    }
+
+    /// The addresses that this endpoint can be reached at: the bound ones, and for a socket on every
+    /// address those of the interfaces that are up now (loopback if there are none).
+    pub fn reachable(&self) -> Vec<SocketAddr> {
+        let mut list: Vec<_> = self.concrete().collect();
+        let up = interfaces::interfaces().unwrap_or_default();
+        for any in self.wildcards() {
+            let ips = up.iter().map(|i| i.ip).filter(|ip| ip.is_ipv6() == any.is_ipv6());
+            list.extend(ips.map(|ip| SocketAddr::new(ip, any.port())));
+        }
+        if list.is_empty() {
+            list.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.port()));
+        }
+        list
+    }
+
+    /// The addresses to send from when connecting to `remotes`: the bound ones; for a socket on every
+    /// address, what the kernel prefers for each remote.
+    pub fn sources_for(&self, remotes: &[SocketAddr]) -> Vec<SocketAddr> {
+        let mut list: Vec<_> = self.concrete().collect();
+        for any in self.wildcards() {
+            for &remote in remotes.iter().filter(|r| r.is_ipv6() == any.is_ipv6()) {
+                let Ok(ip) = preferred_source(remote) else { continue };
+                let local = SocketAddr::new(ip, any.port());
+                if !list.contains(&local) {
+                    list.push(local);
+                }
+            }
+        }
+        list
+    }
 }
 
 impl UdpSockets {
@@ -57,8 +114,9 @@ impl UdpSockets {
         let places = bind::places(wanted)?;
         let mut bound = bind::open(&places, port)?;
         let notes = bound.iter_mut().filter_map(|b| b.note.take()).collect();
+        let addresses = BoundAddresses(bound.iter().map(|b| b.local).collect());
         let sockets = bound.into_iter().map(Socket::new).collect::<Result<_, _>>()?;
-        Ok(UdpSockets { sockets, failures: SendFailures::default(), notes })
+        Ok(UdpSockets { sockets, failures: SendFailures::default(), bound: addresses, notes })
     }
 
     /// The number of sockets; they are numbered from 0.
@@ -72,51 +130,9 @@ impl UdpSockets {
         &self.notes
     }
 
-    /// The common UDP port.
-    pub fn port(&self) -> u16 {
-        self.sockets.first().map_or(0, |s| s.local.port())
-    }
-
-    /// The bound addresses, unspecified ones as they are.
-    pub fn bound_addresses(&self) -> Vec<SocketAddr> {
-        self.sockets.iter().map(|s| s.local).collect()
-    }
-
-    /// The addresses that this endpoint can be reached at: the bound ones, and for a socket on every
-    /// address those of the interfaces that are up (loopback if there are no others).
-    pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        let mut list = Vec::new();
-        for socket in &self.sockets {
-            if !socket.is_wildcard() {
-                list.push(socket.local);
-                continue;
-            }
-            let v6 = socket.local.is_ipv6();
-            let up = interfaces::interfaces().unwrap_or_default();
-            let ips = up.into_iter().map(|i| i.ip).filter(|ip| ip.is_ipv6() == v6);
-            list.extend(ips.map(|ip| SocketAddr::new(ip, socket.local.port())));
-        }
-        if list.is_empty() {
-            list.push(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), self.port()));
-        }
-        list
-    }
-
-    /// The addresses to send from when connecting to `remotes`: the bound ones; for a socket on every
-    /// address, what the kernel prefers for each remote.
-    pub fn sources_for(&self, remotes: &[SocketAddr]) -> Vec<SocketAddr> {
-        let mut list: Vec<SocketAddr> =
-            self.sockets.iter().filter(|s| !s.is_wildcard()).map(|s| s.local).collect();
-        for socket in self.sockets.iter().filter(|s| s.is_wildcard()) {
-            for remote in remotes.iter().filter(|r| r.is_ipv6() == socket.local.is_ipv6()) {
-                let Ok(ip) = preferred_source(*remote) else { continue };
-                let local = SocketAddr::new(ip, socket.local.port());
-                if !list.contains(&local) {
-                    list.push(local);
-                }
-            }
-        }
-        list
+    /// The addresses the sockets are bound to.
+    pub fn bound(&self) -> &BoundAddresses {
+        &self.bound
     }
 
     /// The number of the socket that sends from `local`: the one bound to it, or else one on every

@@ -32,7 +32,7 @@ async fn send(sockets: &mut UdpSockets, mut batch: Outgoing) {
 async fn a_batch_arrives_as_its_packets() {
     let mut a = bound(&["127.0.0.1"]);
     let b = bound(&["127.0.0.2"]);
-    let (from, to) = (a.bound_addresses()[0], b.bound_addresses()[0]);
+    let (from, to) = (a.bound().as_slice()[0], b.bound().as_slice()[0]);
     let bytes: Vec<u8> = (0..2500).map(|i| i as u8).collect();
     send(&mut a, batch(from, to, 1000, bytes.clone())).await;
 
@@ -51,8 +51,8 @@ async fn a_batch_arrives_as_its_packets() {
 async fn a_wildcard_socket_sends_from_the_address_it_is_told() {
     let mut a = bound(&["0.0.0.0"]);
     let b = bound(&["0.0.0.0"]);
-    let from = SocketAddr::new([127, 0, 0, 7].into(), a.port());
-    let to = SocketAddr::new([127, 0, 0, 9].into(), b.port());
+    let from = SocketAddr::new([127, 0, 0, 7].into(), a.bound().port());
+    let to = SocketAddr::new([127, 0, 0, 9].into(), b.bound().port());
     send(&mut a, batch(from, to, 5, b"hello".to_vec())).await;
 
     let (mut receiver, mut got) = (UdpReceiver::new(), Vec::new());
@@ -63,13 +63,13 @@ async fn a_wildcard_socket_sends_from_the_address_it_is_told() {
         (from, to),
         "source and destination are the concrete ones"
     );
-    assert_eq!(a.sources_for(&[to])[0].ip(), SocketAddr::from(([127, 0, 0, 1], 0)).ip());
+    assert_eq!(a.bound().sources_for(&[to])[0].ip(), SocketAddr::from(([127, 0, 0, 1], 0)).ip());
 }
 
 #[tokio::test]
 async fn refused_packets_are_losses_and_counted() {
     let mut a = bound(&["127.0.0.1"]);
-    let from = a.bound_addresses()[0];
+    let from = a.bound().as_slice()[0];
     let nowhere: SocketAddr = "192.0.2.1:9".parse().unwrap();
     // A loopback source cannot leave the host.
     send(&mut a, batch(from, nowhere, 100, vec![0; 250])).await;
@@ -85,7 +85,7 @@ async fn refused_packets_are_losses_and_counted() {
 async fn a_packet_too_long_loses_itself_only() {
     let mut a = bound(&["127.0.0.1"]);
     let b = bound(&["127.0.0.2"]);
-    let (from, to) = (a.bound_addresses()[0], b.bound_addresses()[0]);
+    let (from, to) = (a.bound().as_slice()[0], b.bound().as_slice()[0]);
     send(&mut a, batch(from, to, 70_000, vec![0; 70_001])).await;
     assert_eq!(a.send_failures().too_long, 1, "{:?}", a.send_failures());
     let (mut receiver, mut got) = (UdpReceiver::new(), Vec::new());

@@ -1,0 +1,226 @@
+//! One association, as an application sees it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use manypath_proto::{
+    AssocClosed, AssocId, AssocStats, Message, PathId, PathStats, SendOptions, StreamId,
+};
+use tokio::task::coop;
+
+use crate::error::{OpenStreamError, SendError};
+use crate::events::EventStream;
+use crate::shared::Shared;
+use crate::stream::{RecvStream, SendStream};
+
+/// An association with a peer: messages on streams, over several paths at once.
+///
+/// Clones are handles of the same association, for any number of tasks. When the last one is
+/// dropped, the association shuts down in the background: what was sent is still delivered as long
+/// as the runtime runs, what arrives is discarded. To know that it was delivered, wait for
+/// [`shutdown`](Association::shutdown).
+#[derive(Clone)]
+pub struct Association {
+    handle: Arc<Handle>,
+}
+
+/// What all clones share; releases the association when dropped.
+struct Handle {
+    shared: Arc<Shared>,
+    id: AssocId,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.with(|inner, now| inner.release(now, self.id));
+    }
+}
+
+impl fmt::Debug for Association {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Association").field(&self.handle.id).finish()
+    }
+}
+
+impl Association {
+    /// The one handle of an association that is owned from now on.
+    pub(crate) fn new(shared: Arc<Shared>, id: AssocId) -> Association {
+        Association { handle: Arc::new(Handle { shared, id }) }
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.handle.shared
+    }
+
+    /// The number of this association within its endpoint.
+    pub fn id(&self) -> AssocId {
+        self.handle.id
+    }
+
+    /// Queues a message for sending. Waits while the send buffer (`send_buffer`) is full; returns when
+    /// the message is in it, not when it is delivered.
+    ///
+    /// A message is delivered whole or not at all. Messages of one stream arrive in order unless sent
+    /// `unordered`. Cancel safe: if the future is dropped before it is ready, nothing was queued.
+    pub async fn send(&self, options: SendOptions, payload: Bytes) -> Result<(), SendError> {
+        poll_fn(|cx| {
+            let coop = ready!(coop::poll_proceed(cx));
+            let result = ready!(self.poll_send(cx, options, &payload));
+            coop.made_progress();
+            Poll::Ready(result)
+        })
+        .await
+    }
+
+    pub(crate) fn poll_send(
+        &self,
+        cx: &Context<'_>,
+        options: SendOptions,
+        payload: &Bytes,
+    ) -> Poll<Result<(), SendError>> {
+        self.shared().with(|inner, now| inner.poll_send(cx, now, self.id(), options, payload))
+    }
+
+    /// The next message, of any stream that is not open as a byte stream; `None` when the peer has
+    /// shut down and everything was received. What arrived before a failure is given out before the
+    /// failure is reported.
+    ///
+    /// A message larger than the receive buffer comes in parts, see
+    /// [`Message::end_of_message`]. Cancel safe. Reading makes room for the peer to send.
+    pub async fn recv(&self) -> Result<Option<Message>, AssocClosed> {
+        poll_fn(|cx| {
+            let coop = ready!(coop::poll_proceed(cx));
+            let poll =
+                |inner: &mut crate::shared::Inner, now| inner.poll_message(cx, now, self.id());
+            let result = ready!(self.shared().with(poll));
+            coop.made_progress();
+            Poll::Ready(result)
+        })
+        .await
+    }
+
+    /// Opens one stream as bytes in both directions. Meanwhile its messages do not come through
+    /// [`recv`](Association::recv).
+    ///
+    /// SCTP knows no end of a single stream: the reader sees the end when the peer shuts the
+    /// association down, so a protocol with several streams says in its bytes where each one ends.
+    /// All streams share one receive buffer; one that is open and not read ends up holding up the
+    /// others.
+    pub fn stream(&self, stream: StreamId) -> Result<(SendStream, RecvStream), OpenStreamError> {
+        let opened = self.shared().with(|inner, _| inner.state(self.id()).inbox.open(stream));
+        if !opened {
+            return Err(OpenStreamError::InUse(stream));
+        }
+        Ok((SendStream::new(self.clone(), stream), RecvStream::new(self.clone(), stream)))
+    }
+
+    /// Waits until the peer has acknowledged everything sent so far. Its application may not have
+    /// read it yet.
+    pub async fn acknowledged(&self) -> Result<(), AssocClosed> {
+        poll_fn(|cx| self.shared().with(|inner, _| inner.poll_acknowledged(cx, self.id()))).await
+    }
+
+    /// Shuts down: sends what is queued, no more is taken, and waits until both sides have
+    /// everything. The error says why that failed.
+    ///
+    /// What the peer still sends must be received meanwhile, or a full receive buffer holds the end
+    /// up. If the future is dropped the shutdown goes on.
+    pub async fn shutdown(&self) -> Result<(), AssocClosed> {
+        self.shared().with(|inner, now| inner.shutdown(now, self.id()));
+        match self.closed().await {
+            AssocClosed::Shutdown => Ok(()),
+            other => Err(other),
+        }
+    }
+
+    /// Ends the association at once. What is not delivered yet is lost; the peer learns the reason
+    /// (it sees at most 256 bytes of it).
+    pub fn abort(&self, reason: impl AsRef<[u8]>) {
+        self.shared().with(|inner, now| inner.abort(now, self.id(), reason.as_ref()));
+    }
+
+    /// Waits until the association is over, and says why.
+    pub async fn closed(&self) -> AssocClosed {
+        poll_fn(|cx| self.shared().with(|inner, _| inner.poll_closed(cx, self.id()))).await
+    }
+
+    /// Why the association is over; `None` while it is not.
+    pub fn close_reason(&self) -> Option<AssocClosed> {
+        self.shared().with(|inner, _| inner.closed(self.id()))
+    }
+
+    /// The events from now on: paths that come, go and change state, and what else
+    /// [`Event`](crate::Event) lists, but for the buffer events that `send` and `recv` stand for. A
+    /// reader more than 256 events behind loses the oldest.
+    pub fn events(&self) -> EventStream {
+        self.shared().with(|inner, _| inner.subscribe(self.id()))
+    }
+
+    /// The state and counters of every path.
+    pub fn paths(&self) -> Vec<PathStats> {
+        self.shared().with(|inner, _| {
+            inner.engine.assoc(self.id()).map(|a| a.paths().collect()).unwrap_or_default()
+        })
+    }
+
+    /// Counters of the association as a whole.
+    pub fn stats(&self) -> AssocStats {
+        self.shared()
+            .with(|inner, _| inner.engine.assoc(self.id()).map(|a| a.stats()).unwrap_or_default())
+    }
+
+    /// The peer's UDP address on the primary path; `None` when the association is over and has no
+    /// paths any more.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.shared().with(|inner, _| {
+            let assoc = inner.engine.assoc(self.id())?;
+            let primary = assoc.primary();
+            assoc.paths().find(|p| p.id == primary).map(|p| p.remote)
+        })
+    }
+
+    /// Bytes that may be queued now without waiting.
+    pub fn send_space(&self) -> usize {
+        self.shared().with(|inner, _| inner.engine.assoc(self.id()).map_or(0, |a| a.send_space()))
+    }
+
+    /// Bytes queued or not yet acknowledged.
+    pub fn unacked_bytes(&self) -> usize {
+        self.shared()
+            .with(|inner, _| inner.engine.assoc(self.id()).map_or(0, |a| a.unacked_bytes()))
+    }
+
+    /// Adds a path from one of this endpoint's addresses to one of the peer's; `None` if there is no
+    /// room for it (`max_paths`) or it exists. It carries data once it is verified.
+    pub fn add_path(&self, local: SocketAddr, remote: SocketAddr) -> Option<PathId> {
+        self.shared().with(|inner, now| {
+            let path = inner.engine.assoc_mut(self.id())?.add_path(now, local, remote);
+            inner.kick();
+            path
+        })
+    }
+
+    /// Removes a path; what was sent on it and is not acknowledged goes over the others.
+    pub fn remove_path(&self, path: PathId) {
+        self.shared().with(|inner, now| {
+            if let Some(assoc) = inner.engine.assoc_mut(self.id()) {
+                assoc.remove_path(now, path);
+            }
+            inner.kick();
+        });
+    }
+
+    /// Makes a path the primary one.
+    pub fn set_primary(&self, path: PathId) {
+        self.shared().with(|inner, now| {
+            if let Some(assoc) = inner.engine.assoc_mut(self.id()) {
+                assoc.set_primary(now, path);
+            }
+            inner.kick();
+        });
+    }
+}

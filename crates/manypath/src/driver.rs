@@ -1,0 +1,244 @@
+//! The task that moves packets between the sockets and the engine.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use manypath_net::{Outgoing, Sent, UdpReceiver, UdpSockets};
+use manypath_proto::{Datagram, Instant};
+use tokio::time::Sleep;
+
+use crate::shared::Shared;
+
+/// Rounds of receiving and sending before other tasks get their turn.
+const ROUNDS: usize = 8;
+
+/// Batches taken from the engine before the next look at what has arrived.
+const BATCHES: usize = 8;
+
+/// Batches that wait for a socket whose buffer is full, while other sockets go on. More are dropped,
+/// as a full queue on the way would.
+const BLOCKED_BATCHES: usize = 16;
+
+/// Bytes of one batch at most: what UDP can carry, since the system segments one large datagram.
+const BATCH_BYTES: usize = 65_507;
+
+/// IPv4 and UDP headers, bytes.
+const HEADERS: usize = 28;
+
+/// Receives, lets the engine think, wakes the application and sends; everything in batches, so that
+/// no lock is taken, no task woken and no system call made per packet.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    sockets: UdpSockets,
+    receiver: UdpReceiver,
+    received: Vec<Datagram>,
+    /// Taken from the engine, to be sent in this round.
+    outgoing: Vec<Outgoing>,
+    /// For each socket, what waits until its buffer has room.
+    blocked: Vec<VecDeque<Outgoing>>,
+    /// Buffers of batches that were sent.
+    spare: Vec<Vec<u8>>,
+    packets_per_batch: usize,
+    timer: Timer,
+    finished: bool,
+}
+
+/// What one round left to do.
+struct Round {
+    /// The engine has more to send.
+    more: bool,
+    /// When the engine wants to be called again.
+    deadline: Option<Instant>,
+    finished: bool,
+}
+
+impl Driver {
+    /// The driver of `sockets`; `mtu` in bytes bounds the packets of a batch.
+    pub(crate) fn new(shared: Arc<Shared>, sockets: UdpSockets, mtu: usize) -> Driver {
+        let packet = mtu.saturating_sub(HEADERS).max(1);
+        Driver {
+            shared,
+            blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
+            sockets,
+            receiver: UdpReceiver::new(),
+            received: Vec::new(),
+            outgoing: Vec::new(),
+            spare: Vec::new(),
+            packets_per_batch: (BATCH_BYTES / packet).max(1),
+            timer: Timer::new(),
+            finished: false,
+        }
+    }
+
+    /// One look at the engine under the lock: in goes what arrived, out comes what to send.
+    fn run_engine(&mut self, cx: &mut Context<'_>) -> Round {
+        let max_batches = if self.can_send() { BATCHES } else { 0 };
+        let segments = self.packets_per_batch.min(self.sockets.max_segments());
+        let failures = self.sockets.send_failures();
+        let shared = Arc::clone(&self.shared);
+        shared.with(|inner, now| {
+            inner.driver_runs(cx);
+            inner.send_failures = failures;
+            for datagram in self.received.drain(..) {
+                inner.engine.handle_datagram(now, datagram);
+            }
+            if inner.engine.poll_timeout().is_some_and(|at| at <= now) {
+                inner.engine.handle_timeout(now);
+            }
+            while self.outgoing.len() < max_batches {
+                let mut bytes = self.spare.pop().unwrap_or_default();
+                match inner.engine.poll_transmit(now, segments, &mut bytes) {
+                    Some(transmit) => self.outgoing.push(Outgoing::new(transmit, bytes)),
+                    None => {
+                        self.spare.push(bytes);
+                        break;
+                    }
+                }
+            }
+            inner.drain_events(now);
+            let more = max_batches > 0 && self.outgoing.len() == max_batches;
+            let finished = self.outgoing.is_empty() && inner.is_finished();
+            Round { more, deadline: inner.engine.poll_timeout(), finished }
+        })
+    }
+
+    /// False if every socket is blocked: then what the engine has can wait in the engine.
+    fn can_send(&self) -> bool {
+        self.blocked.iter().any(VecDeque::is_empty)
+    }
+
+    /// Sends what the engine gave out. A blocked socket keeps its own batches and stops no other.
+    fn send(&mut self) {
+        for mut batch in self.outgoing.drain(..) {
+            let queue = self
+                .sockets
+                .socket_for(batch.transmit.local)
+                .map(|index| &mut self.blocked[index])
+                .filter(|queue| !queue.is_empty());
+            match queue {
+                Some(queue) if queue.len() < BLOCKED_BATCHES => queue.push_back(batch),
+                Some(_) => {
+                    self.sockets.drop_batch(&batch);
+                    recycle(&mut self.spare, batch);
+                }
+                None => match self.sockets.try_send(&mut batch) {
+                    Sent::Done => recycle(&mut self.spare, batch),
+                    Sent::Blocked => {
+                        if let Some(index) = self.sockets.socket_for(batch.transmit.local) {
+                            self.blocked[index].push_back(batch);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Sends what waits for sockets that have room again, and has the task woken for the others.
+    fn send_blocked(&mut self, cx: &mut Context<'_>) {
+        for (index, queue) in self.blocked.iter_mut().enumerate() {
+            while let Some(batch) = queue.front_mut() {
+                // An error means that tokio's reactor is gone; this task soon will be.
+                if !matches!(self.sockets.poll_writable(index, cx), Poll::Ready(Ok(()))) {
+                    break;
+                }
+                if self.sockets.try_send(batch) == Sent::Done
+                    && let Some(batch) = queue.pop_front()
+                {
+                    recycle(&mut self.spare, batch);
+                }
+            }
+        }
+    }
+}
+
+/// Keeps the buffer of a batch that is done with.
+fn recycle(spare: &mut Vec<Vec<u8>>, batch: Outgoing) {
+    if spare.len() < BATCHES {
+        spare.push(batch.bytes);
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        for _ in 0..ROUNDS {
+            this.send_blocked(cx);
+            let arrived = this.receiver.poll_recv(cx, &this.sockets, &mut this.received).is_ready();
+            let round = this.run_engine(cx);
+            if round.finished {
+                this.finished = true;
+                return Poll::Ready(());
+            }
+            let blocked_before = this.blocked.iter().filter(|q| !q.is_empty()).count();
+            this.send();
+            let newly_blocked =
+                this.blocked.iter().filter(|q| !q.is_empty()).count() > blocked_before;
+            let due = this.timer.poll(cx, &this.shared, round.deadline).is_ready();
+            if !arrived && !round.more && !newly_blocked && !due {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        let sane = !std::thread::panicking();
+        let shared = Arc::clone(&self.shared);
+        shared.with(|inner, now| {
+            inner.driver_gone(now, sane);
+            let mut bytes = Vec::new();
+            while sane && let Some(transmit) = inner.engine.poll_transmit(now, 1, &mut bytes) {
+                let mut last = Outgoing::new(transmit, std::mem::take(&mut bytes));
+                self.sockets.try_send(&mut last);
+            }
+        });
+    }
+}
+
+/// The engine's deadline as a timer that is touched only when it moves earlier or has fired: most
+/// deadlines are postponed by the next acknowledgement.
+struct Timer {
+    sleep: Pin<Box<Sleep>>,
+    /// When `sleep` fires; `None` if it has.
+    set: Option<Instant>,
+}
+
+impl Timer {
+    fn new() -> Timer {
+        Timer { sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)), set: None }
+    }
+
+    /// Ready if `deadline` has come; otherwise the task is woken when it does.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &Shared,
+        deadline: Option<Instant>,
+    ) -> Poll<()> {
+        let Some(deadline) = deadline else { return Poll::Pending };
+        loop {
+            if self.set.is_none_or(|set| deadline < set) {
+                self.sleep.as_mut().reset(shared.clock.to_std(deadline).into());
+                self.set = Some(deadline);
+            }
+            if self.sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let fired = self.set.take();
+            if fired.is_none_or(|at| at >= deadline) {
+                return Poll::Ready(());
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Endpoints: sockets, and the associations that run over them.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use manypath_net::{SendFailures, UdpSockets, pair, preferred_source};
+use manypath_proto as proto;
+use manypath_proto::{AssocId, Rng};
+use tokio::runtime;
+
+use crate::association::Association;
+use crate::driver::Driver;
+use crate::error::{BindError, ConnectError};
+use crate::options::{ConnectTarget, EndpointOptions};
+use crate::shared::Shared;
+
+/// Local UDP sockets and the associations that run over them.
+///
+/// Clones are handles of the same endpoint. When the last one is dropped, no association is opened
+/// or accepted any more and those that wait to be accepted are aborted; the others go on until they
+/// end by themselves or by their own handles. When the runtime is dropped, all associations end at
+/// once, and peers are told as far as one packet to each can do that.
+#[derive(Clone)]
+pub struct Endpoint {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    accept: bool,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.with(|inner, now| inner.endpoint_dropped(now));
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Endpoint").field(&self.handle.shared.bound).finish()
+    }
+}
+
+impl Endpoint {
+    /// Opens the sockets and starts the task that drives them. Must be called within a tokio runtime
+    /// whose I/O and time drivers are enabled.
+    pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
+        let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
+        options.config.validate()?;
+        if options.sctp_port == 0 {
+            return Err(BindError::SctpPort);
+        }
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|_| BindError::Random)?;
+
+        let sockets = UdpSockets::bind(&options.bind, options.udp_port)?;
+        let bound = sockets.bound().clone();
+        let engine = proto::Endpoint::new(
+            proto::EndpointConfig {
+                config: Arc::clone(&options.config),
+                sctp_port: options.sctp_port,
+                accept: options.accept,
+                max_associations: options.max_associations,
+                // Of a socket on every address only the addresses that packets come to are told:
+                // a list of all interfaces would hold many that the peer cannot reach.
+                local_addresses: bound.concrete().collect(),
+            },
+            Rng::from_seed(seed),
+        );
+        let notes = sockets.notes().to_vec();
+        let shared = Shared::new(engine, bound, notes, options.accept_backlog);
+        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, options.config.mtu));
+        Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept }) })
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// Opens an association. Dropping the future gives the attempt up.
+    pub async fn connect(
+        &self,
+        target: impl Into<ConnectTarget>,
+    ) -> Result<Association, ConnectError> {
+        let ConnectTarget { remotes, sctp_port } = target.into();
+        if remotes.is_empty() {
+            return Err(ConnectError::NoRemote);
+        }
+        let locals = self.shared().bound.sources_for(&remotes);
+        let paths = pair(&locals, &remotes, |remote| preferred_source(remote).ok());
+        if paths.is_empty() {
+            return Err(ConnectError::NoPath { locals, remotes });
+        }
+        let id = self.shared().with(|inner, now| inner.connect(now, paths, sctp_port));
+        let association = self.handle_for(id.map_err(ConnectError::Refused)?);
+        poll_fn(|cx| {
+            association.shared().with(|inner, _| inner.poll_established(cx, association.id()))
+        })
+        .await?;
+        Ok(association)
+    }
+
+    /// The next association that a peer opened; `None` if the endpoint was closed or its options do
+    /// not let it accept any. Cancel safe.
+    pub async fn accept(&self) -> Option<Association> {
+        if !self.handle.accept {
+            return None;
+        }
+        let poll = |cx: &mut Context<'_>| -> Poll<Option<AssocId>> {
+            self.shared().with(|inner, _| inner.poll_accept(cx))
+        };
+        poll_fn(poll).await.map(|id| self.handle_for(id))
+    }
+
+    fn handle_for(&self, id: AssocId) -> Association {
+        Association::new(Arc::clone(self.shared()), id)
+    }
+
+    /// The UDP addresses that peers can reach this endpoint at: those it is bound to, or those of the
+    /// interfaces that are up now if it is bound to every address.
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.shared().bound.reachable()
+    }
+
+    /// The UDP port of all its sockets.
+    pub fn udp_port(&self) -> u16 {
+        self.shared().bound.port()
+    }
+
+    /// What a user should know of the way the sockets were opened, in words; for instance that one
+    /// could not be kept to its interface.
+    pub fn notes(&self) -> &[String] {
+        &self.shared().notes
+    }
+
+    /// Packets that the system refused to send, by reason.
+    pub fn send_failures(&self) -> SendFailures {
+        self.shared().with(|inner, _| inner.send_failures)
+    }
+
+    /// Closes the endpoint: takes no more associations, shuts all down, and waits until they are over.
+    /// What is queued is delivered first; a peer that does not answer holds this up until its
+    /// association fails. If the future is dropped the shutdowns go on.
+    pub async fn close(&self) {
+        self.shared().with(|inner, now| {
+            inner.stop_accepting(now);
+            inner.shutdown_all(now);
+        });
+        poll_fn(|cx| self.shared().with(|inner, _| inner.poll_all_closed(cx))).await;
+    }
+
+    /// Closes the endpoint at once: every association is aborted, and its peer told the reason.
+    pub fn abort(&self, reason: impl AsRef<[u8]>) {
+        self.shared().with(|inner, now| {
+            inner.stop_accepting(now);
+            inner.abort_all(now, reason.as_ref());
+        });
+    }
+}

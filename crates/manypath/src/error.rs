@@ -1,0 +1,116 @@
+//! What can go wrong, one enum per operation.
+
+use std::io;
+use std::net::SocketAddr;
+
+use manypath_proto::{AssocClosed, StreamId};
+
+/// Why an endpoint could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// A socket could not be opened.
+    #[error(transparent)]
+    Socket(#[from] manypath_net::BindError),
+    /// The configuration contradicts itself or is out of range.
+    #[error(transparent)]
+    Config(#[from] manypath_proto::config::ConfigError),
+    /// An SCTP port of 0.
+    #[error("SCTP port 0 is not a port; choose one from 1 to 65535")]
+    SctpPort,
+    /// The operating system gave no random numbers, without which cookies could be forged.
+    #[error("the operating system gave no random numbers")]
+    Random,
+    /// Called outside a tokio runtime.
+    #[error("an endpoint needs a tokio runtime: call this from within one")]
+    NoRuntime,
+}
+
+/// Why an association could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// No remote address was given.
+    #[error("no remote address given")]
+    NoRemote,
+    /// No local address can reach any of the remote ones.
+    #[error(
+        "no path: none of the local addresses ({}) can reach any of the remote ones ({}); \
+         check the families (IPv4, IPv6), the routes, and what the endpoint is bound to",
+        addresses(.locals), addresses(.remotes)
+    )]
+    NoPath {
+        /// What this endpoint can send from.
+        locals: Vec<SocketAddr>,
+        /// What it was to connect to.
+        remotes: Vec<SocketAddr>,
+    },
+    /// The endpoint has as many associations as its options allow, or was closed.
+    #[error("the endpoint takes no more associations: {0}")]
+    Refused(String),
+    /// The attempt failed.
+    #[error(transparent)]
+    Failed(#[from] AssocClosed),
+}
+
+fn addresses(list: &[SocketAddr]) -> String {
+    if list.is_empty() {
+        return "none".to_owned();
+    }
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a message could not be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Longer than the send buffer can ever hold.
+    #[error(
+        "the message is longer than {limit} bytes, what the send buffer may hold (send_buffer)"
+    )]
+    TooLarge {
+        /// The longest possible message, in bytes.
+        limit: usize,
+    },
+    /// SCTP has no messages without data (RFC 9260 §3.3.1).
+    #[error("a message needs at least one byte")]
+    Empty,
+    /// The stream was not agreed on when the association was opened.
+    #[error("there is no stream {}; the peer allows fewer streams (outbound_streams)", .0.0)]
+    NoSuchStream(StreamId),
+    /// This side or the peer has begun to shut down.
+    #[error("the association is shutting down; no more can be sent")]
+    ShutDown,
+    /// The association is over.
+    #[error(transparent)]
+    Closed(#[from] AssocClosed),
+}
+
+impl From<SendError> for io::Error {
+    fn from(error: SendError) -> io::Error {
+        match error {
+            SendError::Closed(closed) => closed_error(closed),
+            SendError::ShutDown => io::Error::new(io::ErrorKind::BrokenPipe, error),
+            SendError::TooLarge { .. } | SendError::Empty | SendError::NoSuchStream(_) => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
+            }
+        }
+    }
+}
+
+/// The end of an association as an I/O error.
+pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
+    let kind = match closed {
+        AssocClosed::Shutdown => io::ErrorKind::BrokenPipe,
+        AssocClosed::Aborted => io::ErrorKind::ConnectionAborted,
+        AssocClosed::PeerAborted { .. } => io::ErrorKind::ConnectionReset,
+        AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed => io::ErrorKind::TimedOut,
+        AssocClosed::ProtocolViolation(_) => io::ErrorKind::InvalidData,
+    };
+    io::Error::new(kind, closed)
+}
+
+/// Why a byte stream could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenStreamError {
+    /// Its bytes are being read already.
+    #[error("stream {} is open already; drop its other RecvStream first", .0.0)]
+    InUse(StreamId),
+}

@@ -1,0 +1,81 @@
+//! What an endpoint and a connection are made from.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manypath_net::BindTo;
+use manypath_proto::Config;
+
+/// The UDP port of SCTP encapsulation (RFC 6951 §5.1), and our SCTP port.
+pub const DEFAULT_PORT: u16 = 9899;
+
+/// How to open an [`Endpoint`](crate::Endpoint).
+#[derive(Clone, Debug)]
+pub struct EndpointOptions {
+    /// Transport parameters of all its associations.
+    pub config: Arc<Config>,
+    /// What to bind to, one UDP socket each; nothing is [`BindTo::Any`]. A client has a path per entry,
+    /// as far as the peer's addresses allow.
+    pub bind: Vec<BindTo>,
+    /// UDP port of all the sockets; 0 takes one that is free on all.
+    pub udp_port: u16,
+    /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know it.
+    pub sctp_port: u16,
+    /// Whether peers may open associations.
+    pub accept: bool,
+    /// Associations that peers have opened and that wait for [`accept`](crate::Endpoint::accept), at
+    /// most; further ones are aborted with a reason that says so.
+    pub accept_backlog: usize,
+    /// Associations at a time, at most.
+    pub max_associations: usize,
+}
+
+impl EndpointOptions {
+    /// Accepts associations on port 9899 of every address.
+    pub fn server() -> EndpointOptions {
+        EndpointOptions { udp_port: DEFAULT_PORT, accept: true, ..EndpointOptions::client() }
+    }
+
+    /// Opens associations only, from a free port of every address.
+    pub fn client() -> EndpointOptions {
+        EndpointOptions {
+            config: Arc::new(Config::default()),
+            bind: Vec::new(),
+            udp_port: 0,
+            sctp_port: DEFAULT_PORT,
+            accept: false,
+            accept_backlog: 128,
+            max_associations: 4096,
+        }
+    }
+}
+
+impl Default for EndpointOptions {
+    /// The same as [`client`](EndpointOptions::client).
+    fn default() -> EndpointOptions {
+        EndpointOptions::client()
+    }
+}
+
+/// Whom to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectTarget {
+    /// The peer's UDP addresses; the first is tried first. They are matched with the local ones as
+    /// [`pair`](crate::pair) says.
+    pub remotes: Vec<SocketAddr>,
+    /// The peer's SCTP port.
+    pub sctp_port: u16,
+}
+
+impl ConnectTarget {
+    /// A peer with these UDP addresses and SCTP port 9899.
+    pub fn new(remotes: impl IntoIterator<Item = SocketAddr>) -> ConnectTarget {
+        ConnectTarget { remotes: remotes.into_iter().collect(), sctp_port: DEFAULT_PORT }
+    }
+}
+
+impl From<SocketAddr> for ConnectTarget {
+    fn from(remote: SocketAddr) -> ConnectTarget {
+        ConnectTarget::new([remote])
+    }
+}
