@@ -6,10 +6,10 @@ use bytes::Bytes;
 use manypath_proto::{Ecn, Instant, Rng};
 
 use crate::link::{Link, LinkStats};
-use crate::packet::{Delivery, DropCause, Packet};
+use crate::packet::{Delivery, DropCause, Handle, Packet, Packets};
 use crate::packet_log::PacketLog;
 use crate::paths::Path;
-use crate::queue::{Slot, SlotQueue};
+use crate::queue::{Due, Slot, SlotQueue};
 use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
 use crate::trace_hash::{Mark, TraceHash};
@@ -59,6 +59,8 @@ struct Route {
 #[derive(Debug)]
 struct Node {
     timer: Slot,
+    /// When the timer runs out; its slot may be earlier.
+    deadline: Option<Due>,
     /// Searched in order; the newest first, so that a new mapping hides an old one.
     routes: Vec<(SocketAddr, SocketAddr, RouteId)>,
 }
@@ -113,6 +115,7 @@ pub struct Network {
     queue: SlotQueue,
     owners: Vec<Owner>,
     links: Vec<LinkState>,
+    packets: Packets,
     nodes: Vec<Node>,
     routes: Vec<Route>,
     pub(crate) paths: Vec<Path>,
@@ -139,6 +142,7 @@ impl Network {
             queue,
             owners: vec![Owner::Schedule],
             links: Vec::new(),
+            packets: Packets::default(),
             nodes: Vec::new(),
             routes: Vec::new(),
             paths: Vec::new(),
@@ -159,7 +163,7 @@ impl Network {
         let id = NodeId(self.nodes.len() as u32);
         let timer = self.queue.add_slot();
         self.owners.push(Owner::Timer(id));
-        self.nodes.push(Node { timer, routes: Vec::new() });
+        self.nodes.push(Node { timer, deadline: None, routes: Vec::new() });
         id
     }
 
@@ -189,7 +193,13 @@ impl Network {
         let id = RouteId(self.routes.len() as u32);
         let known = (spec.source, spec.destination, id);
         self.nodes[spec.from.0 as usize].routes.insert(0, known);
-        self.routes.push(Route { spec, seen_source, seen_destination, is_mapped: true, path: None });
+        self.routes.push(Route {
+            spec,
+            seen_source,
+            seen_destination,
+            is_mapped: true,
+            path: None,
+        });
         id
     }
 
@@ -245,18 +255,23 @@ impl Network {
             return None;
         };
         let size = payload.len() as u32 + self.header_bytes;
-        let packet = Packet { id, payload, route, size, hop: 0, ecn };
+        let packet = self.packets.add(Packet { id, payload, route, size, hop: 0, ecn });
         self.enter(self.routes[route.0 as usize].spec.links[0], packet);
         Some(route)
     }
 
     /// Sets or unsets the node's timer.
     pub fn set_timer(&mut self, node: NodeId, at: Option<Instant>) {
-        let slot = self.nodes[node.0 as usize].timer;
+        let node = &mut self.nodes[node.0 as usize];
         let at = at.map(|at| at.max(self.now));
-        if self.queue.get(slot).map(|due| due.at()) != at {
-            let due = at.map(|at| self.queue.plan(at));
-            self.queue.set(slot, due);
+        if node.deadline.map(Due::at) == at {
+            return;
+        }
+        node.deadline = at.map(|at| self.queue.plan(at));
+        // Timers mostly move back: then the slot stays and is set right when its time has come.
+        let is_later = |due| self.queue.get(node.timer).is_some_and(|set| set < due);
+        if !node.deadline.is_some_and(is_later) {
+            self.queue.set(node.timer, node.deadline);
         }
     }
 
@@ -277,9 +292,16 @@ impl Network {
                         return Some(Happening::Packet(delivery));
                     }
                 }
-                Owner::Timer(node) => {
-                    self.queue.set(slot, None);
-                    return Some(Happening::Timer(node));
+                Owner::Timer(id) => {
+                    let node = &mut self.nodes[id.0 as usize];
+                    let is_due = node.deadline.is_some_and(|due| due.at() <= at);
+                    if is_due {
+                        node.deadline = None;
+                    }
+                    self.queue.set(slot, node.deadline);
+                    if is_due {
+                        return Some(Happening::Timer(id));
+                    }
                 }
                 Owner::Schedule => self.run_schedule(),
             }
@@ -382,46 +404,53 @@ impl Network {
         }
     }
 
-    fn enter(&mut self, link: LinkId, packet: Packet) {
+    #[inline]
+    fn enter(&mut self, link: LinkId, packet: Handle) {
         let state = &mut self.links[link.0 as usize];
         let was = state.link.next_arrival();
-        let verdict = state.link.accept(self.now, packet, &mut self.queue);
+        let verdict = state.link.accept(self.now, packet, &mut self.packets, &mut self.queue);
         let is = state.link.next_arrival();
         if is != was {
             self.queue.set(state.slot, is);
         }
-        if let Err((cause, packet)) = verdict {
-            self.dropped(packet.id, cause);
+        if let Err(cause) = verdict {
+            let id = self.packets.get(packet).id;
+            self.packets.remove(packet);
+            self.dropped(id, cause);
         }
     }
 
+    /// Takes the packet that has arrived off the link, and puts it on the next or delivers it.
+    #[inline]
     fn leave(&mut self, link: LinkId) -> Option<Delivery> {
         let state = &mut self.links[link.0 as usize];
-        let packet = state.link.pop();
+        let handle = state.link.pop();
         self.queue.set(state.slot, state.link.next_arrival());
-        let mut packet = packet?;
+        let handle = handle?;
+        let packet = self.packets.get_mut(handle);
         packet.hop += 1;
         let route = &self.routes[packet.route.0 as usize];
         if let Some(&next) = route.spec.links.get(usize::from(packet.hop)) {
-            self.enter(next, packet);
+            self.enter(next, handle);
             return None;
         }
-        if !route.is_mapped {
-            self.dropped(packet.id, DropCause::Unmapped);
-            return None;
-        }
+        let (id, ecn) = (packet.id, packet.ecn);
         let delivery = Delivery {
             node: route.spec.to,
             local: route.seen_destination,
             remote: route.seen_source,
             route: packet.route,
-            id: packet.id,
-            ecn: packet.ecn,
-            payload: packet.payload,
+            id,
+            ecn,
+            payload: self.packets.remove(handle),
         };
-        self.trace.packet_fate(Mark::Delivered, self.now, packet.id, 0);
+        if !route.is_mapped {
+            self.dropped(id, DropCause::Unmapped);
+            return None;
+        }
+        self.trace.packet_fate(Mark::Delivered, self.now, id, 0);
         if let Some(log) = &mut self.log {
-            log.delivered(self.now, packet.id);
+            log.delivered(self.now, id);
         }
         Some(delivery)
     }

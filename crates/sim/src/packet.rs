@@ -23,6 +23,49 @@ pub(crate) struct Packet {
     pub(crate) ecn: Option<Ecn>,
 }
 
+/// Names a packet inside the network until it leaves.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handle(u32);
+
+/// The packets inside the network. Links pass handles on: a packet stays where it is.
+#[derive(Debug, Default)]
+pub(crate) struct Packets {
+    packets: Vec<Packet>,
+    free: Vec<Handle>,
+}
+
+impl Packets {
+    pub(crate) fn add(&mut self, packet: Packet) -> Handle {
+        if let Some(handle) = self.free.pop() {
+            self.packets[handle.0 as usize] = packet;
+            return handle;
+        }
+        self.packets.push(packet);
+        Handle(self.packets.len() as u32 - 1)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, handle: Handle) -> &Packet {
+        &self.packets[handle.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, handle: Handle) -> &mut Packet {
+        &mut self.packets[handle.0 as usize]
+    }
+
+    pub(crate) fn copy(&mut self, handle: Handle) -> Handle {
+        let copy = self.get(handle).clone();
+        self.add(copy)
+    }
+
+    /// Forgets a packet and returns its bytes.
+    pub(crate) fn remove(&mut self, handle: Handle) -> Bytes {
+        self.free.push(handle);
+        std::mem::take(&mut self.get_mut(handle).payload)
+    }
+}
+
 /// A packet that reached its destination.
 #[derive(Clone, Debug)]
 pub struct Delivery {

@@ -65,7 +65,13 @@ impl PacketLog {
         &self.packets
     }
 
-    pub(crate) fn sent(&mut self, at: Instant, from: NodeId, route: Option<RouteId>, bytes: &Bytes) {
+    pub(crate) fn sent(
+        &mut self,
+        at: Instant,
+        from: NodeId,
+        route: Option<RouteId>,
+        bytes: &Bytes,
+    ) {
         let bytes = bytes.clone();
         self.packets.push(LoggedPacket { at, from, route, fate: Fate::Underway, bytes });
     }

@@ -65,7 +65,11 @@ impl Network {
     ///
     /// If there is no such path.
     pub fn path(&mut self, number: usize) -> PathControl<'_> {
-        assert!(number < self.paths.len(), "there are {} paths, no path {number}", self.path_count());
+        assert!(
+            number < self.paths.len(),
+            "there are {} paths, no path {number}",
+            self.path_count()
+        );
         PathControl { net: self, number, at: None, direction: Direction::Both, hop: None }
     }
 
@@ -203,7 +207,8 @@ impl PathControl<'_> {
     fn change(self, change: &LinkChange) {
         let path = &self.net.paths[self.number];
         let chosen = |links: &[LinkId], wanted: bool| -> Vec<LinkId> {
-            let hops = links.iter().enumerate().filter(|(hop, _)| self.hop.is_none_or(|h| h == *hop));
+            let hops =
+                links.iter().enumerate().filter(|(hop, _)| self.hop.is_none_or(|h| h == *hop));
             hops.filter(|_| wanted).map(|(_, &link)| link).collect()
         };
         let mut links = chosen(&path.forward, self.direction != Direction::Reverse);

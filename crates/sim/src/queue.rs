@@ -11,15 +11,16 @@ use manypath_proto::Instant;
 /// When an event is due, and its turn among the events of the same instant.
 ///
 /// The turn is the number of events planned before it, so ties go by order of insertion and a run
-/// repeats exactly.
+/// repeats exactly. From high bits to low: 64 of time, 48 of turn, 16 left free for a slot.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due(u128);
 
-impl Due {
-    const NEVER: Due = Due(u128::MAX);
+const SLOT_BITS: u32 = 16;
+const SLOT_MASK: u128 = (1 << SLOT_BITS) - 1;
 
-    fn new(at: Instant, turn: u64) -> Due {
-        Due(u128::from(at.as_nanos()) << 64 | u128::from(turn))
+impl Due {
+    fn new(at: Instant, low: u64) -> Due {
+        Due(u128::from(at.as_nanos()) << 64 | u128::from(low))
     }
 
     /// The same event, its turn kept, at another instant.
@@ -35,89 +36,99 @@ impl Due {
 
 /// Names one source of events.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct Slot(u16);
 
 impl Slot {
     /// The number of slots added before this one.
     pub(crate) fn index(self) -> usize {
-        self.0 as usize
+        usize::from(self.0)
     }
-}
-
-#[derive(Copy, Clone, Debug)]
-struct Winner {
-    due: Due,
-    slot: u32,
 }
 
 /// The earliest event of each slot, and the earliest of all.
 #[derive(Debug)]
 pub(crate) struct SlotQueue {
-    /// A complete binary tree: node `i` holds the earlier of nodes `2i` and `2i + 1`, the leaves
-    /// are `leaves..2 * leaves`, and node 1 is the earliest of all.
-    tree: Vec<Winner>,
+    /// A complete binary tree: node `i` holds the lesser of nodes `2i` and `2i + 1`, the leaves are
+    /// `leaves..2 * leaves`, and node 1 is the least of all. A value is a [`Due`] with its slot in
+    /// the low bits.
+    tree: Vec<u128>,
     leaves: usize,
-    slots: u32,
+    slots: usize,
     turn: u64,
+}
+
+const IDLE: u128 = u128::MAX;
+
+impl Default for SlotQueue {
+    fn default() -> SlotQueue {
+        SlotQueue::new()
+    }
 }
 
 impl SlotQueue {
     pub(crate) fn new() -> SlotQueue {
-        SlotQueue { tree: idle_tree(1), leaves: 1, slots: 0, turn: 0 }
+        SlotQueue { tree: vec![IDLE; 2], leaves: 1, slots: 0, turn: 0 }
     }
 
     /// Adds a slot without an event.
+    ///
+    /// # Panics
+    ///
+    /// If there are 65536 already.
     pub(crate) fn add_slot(&mut self) -> Slot {
-        let slot = self.slots;
+        let slot = Slot(u16::try_from(self.slots).expect("at most 65536 links and nodes"));
         self.slots += 1;
-        if self.slots as usize > self.leaves {
-            let events: Vec<Due> = self.tree[self.leaves..].iter().map(|leaf| leaf.due).collect();
+        if self.slots > self.leaves {
+            let events = self.tree.split_off(self.leaves);
             self.leaves *= 2;
-            self.tree = idle_tree(self.leaves);
-            for (index, due) in events.into_iter().enumerate() {
-                self.put(index, due);
+            self.tree = vec![IDLE; 2 * self.leaves];
+            for (leaf, value) in events.into_iter().enumerate() {
+                self.put(leaf, value);
             }
         }
-        Slot(slot)
+        slot
     }
 
     /// The key of an event at `at` that is planned now. It need not be put in a slot at once.
+    #[inline]
     pub(crate) fn plan(&mut self, at: Instant) -> Due {
         self.turn += 1;
-        Due::new(at, self.turn)
+        Due::new(at, self.turn << SLOT_BITS)
     }
 
     /// Sets the slot's next event; `None` if it has none.
+    #[inline]
     pub(crate) fn set(&mut self, slot: Slot, due: Option<Due>) {
-        self.put(slot.index(), due.unwrap_or(Due::NEVER));
+        let value = due.map_or(IDLE, |due| due.0 | u128::from(slot.0));
+        self.put(slot.index(), value);
     }
 
     /// The slot's next event.
+    #[inline]
     pub(crate) fn get(&self, slot: Slot) -> Option<Due> {
-        let due = self.tree[self.leaves + slot.index()].due;
-        (due != Due::NEVER).then_some(due)
+        let value = self.tree[self.leaves + slot.index()];
+        (value != IDLE).then_some(Due(value & !SLOT_MASK))
     }
 
     /// The earliest event of all.
+    #[inline]
     pub(crate) fn next(&self) -> Option<(Instant, Slot)> {
         let first = self.tree[1];
-        (first.due != Due::NEVER).then(|| (first.due.at(), Slot(first.slot)))
+        (first != IDLE).then(|| (Due(first).at(), Slot(first as u16)))
     }
 
-    fn put(&mut self, leaf: usize, due: Due) {
+    fn put(&mut self, leaf: usize, mut value: u128) {
         let mut node = self.leaves + leaf;
-        self.tree[node] = Winner { due, slot: leaf as u32 };
+        self.tree[node] = value;
         while node > 1 {
-            let pair = node & !1;
-            let (left, right) = (self.tree[pair], self.tree[pair + 1]);
+            value = value.min(self.tree[node ^ 1]);
             node >>= 1;
-            self.tree[node] = if right.due < left.due { right } else { left };
+            if self.tree[node] == value {
+                break; // nor does anything change above
+            }
+            self.tree[node] = value;
         }
     }
-}
-
-fn idle_tree(leaves: usize) -> Vec<Winner> {
-    vec![Winner { due: Due::NEVER, slot: 0 }; 2 * leaves]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use manypath_proto::{Instant, Rng};
 use serde::Serialize;
 
-use crate::packet::{DropCause, Packet};
+use crate::packet::{DropCause, Handle, Packets};
 use crate::queue::{Due, SlotQueue};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
 
@@ -47,7 +47,7 @@ struct Underway {
     arrival: Due,
     /// When its last bit leaves.
     departure: Instant,
-    packet: Packet,
+    packet: Handle,
 }
 
 /// One direction of a link.
@@ -61,6 +61,7 @@ pub(crate) struct Link {
     limit: QueueLimit,
     /// Nanoseconds a byte takes, times 2^32.
     byte_time: u64,
+    delay_ns: u64,
     /// True if a packet's passage needs a draw beyond loss.
     is_irregular: bool,
     is_down: bool,
@@ -81,6 +82,7 @@ impl Link {
             limit: spec.queue.unwrap_or(default_queue),
             spec,
             byte_time: 0,
+            delay_ns: 0,
             is_irregular: false,
             is_down: false,
             busy_until: Instant::ZERO,
@@ -108,25 +110,26 @@ impl Link {
     }
 
     /// Takes the packet that arrives next.
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
+    pub(crate) fn pop(&mut self) -> Option<Handle> {
         self.underway.pop_front().map(|head| head.packet)
     }
 
-    /// Lets a packet in, or says why not.
+    /// Lets a packet in, or says why not; then the caller forgets it.
     pub(crate) fn accept(
         &mut self,
         now: Instant,
-        packet: Packet,
+        packet: Handle,
+        packets: &mut Packets,
         plans: &mut SlotQueue,
-    ) -> Result<(), (DropCause, Packet)> {
-        let size = packet.size;
+    ) -> Result<(), DropCause> {
+        let size = packets.get(packet).size;
         if self.is_down {
             self.stats.cut += 1;
-            return Err((DropCause::Cut, packet));
+            return Err(DropCause::Cut);
         }
         if self.spec.loss > 0.0 && self.rng.chance(self.spec.loss) {
             self.stats.lost += 1;
-            return Err((DropCause::Loss, packet));
+            return Err(DropCause::Loss);
         }
         self.forget_departed(now);
         let is_full = match self.limit {
@@ -136,20 +139,20 @@ impl Link {
         };
         if is_full {
             self.stats.overflowed += 1;
-            return Err((DropCause::QueueFull, packet));
+            return Err(DropCause::QueueFull);
         }
-        let sending = self.sending_time(size);
-        let departure = self.busy_until.max(now) + sending;
+        let sending = self.sending_ns(size);
+        let departure = later(self.busy_until.max(now), sending);
         self.busy_until = departure;
         self.backlog.push_back((departure, size));
         self.backlog_bytes += size as usize;
         self.stats.packets += 1;
         self.stats.bytes += u64::from(size);
-        self.stats.busy_ns += sending.as_nanos() as u64;
+        self.stats.busy_ns += sending;
         self.stats.longest_queue = self.stats.longest_queue.max(self.backlog.len());
-        let arrival = departure + self.spec.delay;
+        let arrival = later(departure, self.delay_ns);
         if self.is_irregular {
-            self.launch_irregular(departure, arrival, packet, plans);
+            self.launch_irregular(departure, arrival, packet, packets, plans);
         } else {
             let arrival = plans.plan(arrival);
             self.insert(Underway { arrival, departure, packet });
@@ -187,7 +190,7 @@ impl Link {
             let (old, size) = self.backlog[i];
             let new = match moves.last() {
                 None => old,
-                Some(&(_, before)) => before + self.sending_time(size),
+                Some(&(_, before)) => later(before, self.sending_ns(size)),
             };
             self.backlog[i].0 = new;
             moves.push((old, new));
@@ -209,15 +212,17 @@ impl Link {
             let nanos = (8_000_000_000_u128 << 32) / u128::from(bits);
             u64::try_from(nanos).unwrap_or(u64::MAX)
         });
+        self.delay_ns = u64::try_from(spec.delay.as_nanos()).unwrap_or(u64::MAX);
         self.is_irregular =
             spec.duplicate > 0.0 || spec.reorder > 0.0 || spec.jitter > Duration::ZERO;
     }
 
-    fn sending_time(&self, size: u32) -> Duration {
+    fn sending_ns(&self, size: u32) -> u64 {
         let nanos = (u128::from(self.byte_time) * u128::from(size)) >> 32;
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 
+    #[inline]
     fn forget_departed(&mut self, now: Instant) {
         while let Some(&(departure, size)) = self.backlog.front() {
             if departure > now {
@@ -232,7 +237,8 @@ impl Link {
         &mut self,
         departure: Instant,
         mut arrival: Instant,
-        packet: Packet,
+        packet: Handle,
+        packets: &mut Packets,
         plans: &mut SlotQueue,
     ) {
         if self.spec.jitter > Duration::ZERO {
@@ -243,23 +249,27 @@ impl Link {
         }
         if self.rng.chance(self.spec.duplicate) {
             self.stats.duplicated += 1;
-            let (arrival, packet) = (plans.plan(arrival), packet.clone());
+            let (arrival, packet) = (plans.plan(arrival), packets.copy(packet));
             self.insert(Underway { arrival, departure, packet });
         }
         let arrival = plans.plan(arrival);
         self.insert(Underway { arrival, departure, packet });
     }
 
-    /// Keeps `underway` in the order of arrival; at the back at once unless packets overtake.
+    /// Keeps `underway` in the order of arrival.
+    #[inline]
     fn insert(&mut self, new: Underway) {
-        let mut index = self.underway.len();
-        while index > 0 && self.underway[index - 1].arrival > new.arrival {
-            index -= 1;
-        }
-        if index == self.underway.len() {
+        if self.underway.back().is_none_or(|last| last.arrival < new.arrival) {
             self.underway.push_back(new);
         } else {
+            let index = self.underway.partition_point(|other| other.arrival < new.arrival);
             self.underway.insert(index, new);
         }
     }
+}
+
+/// `at` plus nanoseconds; the hot path's way round `Duration`, which divides by 10^9.
+#[inline]
+fn later(at: Instant, nanos: u64) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_add(nanos))
 }

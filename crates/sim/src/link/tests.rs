@@ -2,17 +2,38 @@ use bytes::Bytes;
 
 use super::*;
 use crate::network::RouteId;
+use crate::packet::Packet;
 use crate::spec::Rate;
 
 /// 8 Mbit/s: 1 us per byte, so sizes read as times.
-fn link(change: impl FnOnce(&mut LinkSpec)) -> (Link, SlotQueue) {
+fn link(change: impl FnOnce(&mut LinkSpec)) -> (Link, Inside) {
     let mut spec = LinkSpec::new(Rate::bps(8_000_000), Duration::from_millis(10));
     change(&mut spec);
-    (Link::new(spec, QueueLimit::Unlimited, Rng::from_number(1)), SlotQueue::new())
+    (Link::new(spec, QueueLimit::Unlimited, Rng::from_number(1)), Inside::default())
 }
 
-fn packet(id: u64, size: u32) -> Packet {
-    Packet { id, payload: Bytes::new(), route: RouteId(0), size, hop: 0, ecn: None }
+/// What a link needs of its network.
+#[derive(Default)]
+struct Inside {
+    packets: Packets,
+    plans: SlotQueue,
+}
+
+impl Inside {
+    fn enter(&mut self, link: &mut Link, at: Instant, id: u64, size: u32) -> Result<(), DropCause> {
+        let packet =
+            Packet { id, payload: Bytes::new(), route: RouteId(0), size, hop: 0, ecn: None };
+        let packet = self.packets.add(packet);
+        link.accept(at, packet, &mut self.packets, &mut self.plans)
+    }
+
+    fn arrivals(&self, link: &mut Link) -> Vec<(u64, Instant)> {
+        std::iter::from_fn(|| {
+            let at = link.next_arrival()?.at();
+            Some((self.packets.get(link.pop()?).id, at))
+        })
+        .collect()
+    }
 }
 
 fn us(micros: u64) -> Instant {
@@ -20,69 +41,61 @@ fn us(micros: u64) -> Instant {
 }
 
 /// Offers packets of 1000 bytes at these times and returns how many got in.
-fn offer(link: &mut Link, plans: &mut SlotQueue, times: &[Instant]) -> usize {
+fn offer(link: &mut Link, inside: &mut Inside, times: &[Instant]) -> usize {
     let before = link.stats.packets;
     for (id, &at) in times.iter().enumerate() {
-        let _ = link.accept(at, packet(id as u64, 1000), plans);
+        let _ = inside.enter(link, at, id as u64, 1000);
     }
     (link.stats.packets - before) as usize
 }
 
-fn arrivals(link: &mut Link) -> Vec<(u64, Instant)> {
-    std::iter::from_fn(|| {
-        let at = link.next_arrival()?.at();
-        Some((link.pop()?.id, at))
-    })
-    .collect()
-}
-
 #[test]
 fn packets_wait_for_those_before_them_and_arrive_a_delay_after_their_last_bit() {
-    let (mut link, mut plans) = link(|_| ());
-    offer(&mut link, &mut plans, &[us(0), us(0), us(5000)]);
-    let times: Vec<Instant> = arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
+    let (mut link, mut inside) = link(|_| ());
+    offer(&mut link, &mut inside, &[us(0), us(0), us(5000)]);
+    let times: Vec<Instant> = inside.arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
     assert_eq!(times, [us(11_000), us(12_000), us(16_000)]);
     assert_eq!(link.stats().busy_ns, 3_000_000);
 }
 
 #[test]
 fn a_rate_that_does_not_divide_a_second_is_exact_to_the_nanosecond() {
-    let (mut link, mut plans) = link(|spec| spec.rate = Rate::bps(3_000_000));
-    offer(&mut link, &mut plans, &[us(0)]);
-    assert_eq!(arrivals(&mut link)[0].1.as_nanos(), 10_000_000 + 2_666_666);
+    let (mut link, mut inside) = link(|spec| spec.rate = Rate::bps(3_000_000));
+    offer(&mut link, &mut inside, &[us(0)]);
+    assert_eq!(inside.arrivals(&mut link)[0].1.as_nanos(), 10_000_000 + 2_666_666);
 }
 
 #[test]
 fn an_infinite_rate_adds_no_time() {
-    let (mut link, mut plans) = link(|spec| spec.rate = Rate::INFINITE);
-    offer(&mut link, &mut plans, &[us(0), us(0)]);
-    assert!(arrivals(&mut link).iter().all(|&(_, at)| at == us(10_000)));
+    let (mut link, mut inside) = link(|spec| spec.rate = Rate::INFINITE);
+    offer(&mut link, &mut inside, &[us(0), us(0)]);
+    assert!(inside.arrivals(&mut link).iter().all(|&(_, at)| at == us(10_000)));
 }
 
 #[test]
 fn a_queue_of_packets_counts_the_one_being_sent() {
-    let (mut link, mut plans) = link(|spec| spec.queue = Some(QueueLimit::Packets(3)));
-    assert_eq!(offer(&mut link, &mut plans, &[us(0); 5]), 3);
+    let (mut link, mut inside) = link(|spec| spec.queue = Some(QueueLimit::Packets(3)));
+    assert_eq!(offer(&mut link, &mut inside, &[us(0); 5]), 3);
     assert_eq!(link.stats().overflowed, 2);
-    assert_eq!(offer(&mut link, &mut plans, &[us(999)]), 0, "the first is still being sent");
-    assert_eq!(offer(&mut link, &mut plans, &[us(1000)]), 1, "it has left");
+    assert_eq!(offer(&mut link, &mut inside, &[us(999)]), 0, "the first is still being sent");
+    assert_eq!(offer(&mut link, &mut inside, &[us(1000)]), 1, "it has left");
     assert_eq!(link.stats().longest_queue, 3);
 }
 
 #[test]
 fn a_queue_of_bytes_drops_what_does_not_fit() {
-    let (mut link, mut plans) = link(|spec| spec.queue = Some(QueueLimit::Bytes(2500)));
-    assert_eq!(offer(&mut link, &mut plans, &[us(0); 3]), 2);
-    assert!(link.accept(us(0), packet(9, 500), &mut plans).is_ok(), "500 bytes still fit");
-    assert!(link.accept(us(0), packet(9, 1), &mut plans).is_err());
+    let (mut link, mut inside) = link(|spec| spec.queue = Some(QueueLimit::Bytes(2500)));
+    assert_eq!(offer(&mut link, &mut inside, &[us(0); 3]), 2);
+    assert!(inside.enter(&mut link, us(0), 9, 500).is_ok(), "500 bytes still fit");
+    assert!(inside.enter(&mut link, us(0), 9, 1).is_err());
 }
 
 #[test]
 fn loss_takes_its_share_and_repeats_with_the_seed() {
     let run = || {
-        let (mut link, mut plans) = link(|spec| spec.loss = 0.07);
-        offer(&mut link, &mut plans, &[us(0); 20_000]);
-        (link.stats().lost, arrivals(&mut link))
+        let (mut link, mut inside) = link(|spec| spec.loss = 0.07);
+        offer(&mut link, &mut inside, &[us(0); 20_000]);
+        (link.stats().lost, inside.arrivals(&mut link))
     };
     let (lost, arrived) = run();
     assert!((1300..1500).contains(&lost), "{lost} of 20000 at 7 %");
@@ -91,70 +104,70 @@ fn loss_takes_its_share_and_repeats_with_the_seed() {
 
 #[test]
 fn a_cut_link_loses_what_enters_and_lets_out_what_is_inside() {
-    let (mut link, mut plans) = link(|_| ());
-    offer(&mut link, &mut plans, &[us(0)]);
+    let (mut link, mut inside) = link(|_| ());
+    offer(&mut link, &mut inside, &[us(0)]);
     link.change(us(1), &LinkChange::Cut);
-    assert_eq!(offer(&mut link, &mut plans, &[us(2)]), 0);
+    assert_eq!(offer(&mut link, &mut inside, &[us(2)]), 0);
     link.change(us(3), &LinkChange::Restore);
-    assert_eq!(offer(&mut link, &mut plans, &[us(4)]), 1);
-    assert_eq!((link.stats().cut, arrivals(&mut link).len()), (1, 2));
+    assert_eq!(offer(&mut link, &mut inside, &[us(4)]), 1);
+    assert_eq!((link.stats().cut, inside.arrivals(&mut link).len()), (1, 2));
 }
 
 #[test]
 fn a_duplicate_arrives_with_its_original_and_takes_no_room() {
-    let (mut link, mut plans) = link(|spec| spec.duplicate = 1.0);
-    offer(&mut link, &mut plans, &[us(0), us(0)]);
-    let ids: Vec<u64> = arrivals(&mut link).into_iter().map(|(id, _)| id).collect();
+    let (mut link, mut inside) = link(|spec| spec.duplicate = 1.0);
+    offer(&mut link, &mut inside, &[us(0), us(0)]);
+    let ids: Vec<u64> = inside.arrivals(&mut link).into_iter().map(|(id, _)| id).collect();
     assert_eq!(ids, [0, 0, 1, 1]);
     assert_eq!(link.stats().packets, 2);
 }
 
 #[test]
 fn a_reordered_packet_is_passed_by_later_ones() {
-    let (mut link, mut plans) = link(|spec| {
+    let (mut link, mut inside) = link(|spec| {
         (spec.reorder, spec.reorder_by) = (1.0, Duration::from_millis(5));
     });
-    offer(&mut link, &mut plans, &[us(0)]);
+    offer(&mut link, &mut inside, &[us(0)]);
     link.change(us(0), &LinkChange::Reorder(0.0, Duration::ZERO));
-    let _ = link.accept(us(0), packet(1, 1000), &mut plans);
-    assert_eq!(arrivals(&mut link), [(1, us(12_000)), (0, us(16_000))]);
+    let _ = inside.enter(&mut link, us(0), 1, 1000);
+    assert_eq!(inside.arrivals(&mut link), [(1, us(12_000)), (0, us(16_000))]);
 }
 
 #[test]
 fn jitter_spreads_arrivals_within_its_bound() {
-    let (mut link, mut plans) = link(|spec| {
+    let (mut link, mut inside) = link(|spec| {
         (spec.rate, spec.jitter) = (Rate::INFINITE, Duration::from_millis(4));
     });
-    offer(&mut link, &mut plans, &[us(0); 1000]);
-    let times: Vec<Instant> = arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
+    offer(&mut link, &mut inside, &[us(0); 1000]);
+    let times: Vec<Instant> = inside.arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
     assert!(times.is_sorted());
     assert!(times[0] < us(10_100) && times[999] > us(13_900) && times[999] <= us(14_000));
 }
 
 #[test]
 fn a_new_rate_holds_for_what_waits_but_not_for_what_is_being_sent() {
-    let (mut link, mut plans) = link(|_| ());
-    offer(&mut link, &mut plans, &[us(0); 3]);
+    let (mut link, mut inside) = link(|_| ());
+    offer(&mut link, &mut inside, &[us(0); 3]);
     link.change(us(500), &LinkChange::Rate(Rate::bps(4_000_000)));
-    let times: Vec<Instant> = arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
+    let times: Vec<Instant> = inside.arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
     assert_eq!(times, [us(11_000), us(13_000), us(15_000)]);
     assert_eq!(link.busy_until, us(5000));
 }
 
 #[test]
 fn a_shorter_delay_lets_later_packets_overtake() {
-    let (mut link, mut plans) = link(|_| ());
-    offer(&mut link, &mut plans, &[us(0), us(0)]);
+    let (mut link, mut inside) = link(|_| ());
+    offer(&mut link, &mut inside, &[us(0), us(0)]);
     link.change(us(1500), &LinkChange::Delay(Duration::from_millis(1)));
-    assert_eq!(arrivals(&mut link), [(1, us(3000)), (0, us(11_000))]);
+    assert_eq!(inside.arrivals(&mut link), [(1, us(3000)), (0, us(11_000))]);
 }
 
 #[test]
 fn a_new_delay_keeps_the_extra_delay_of_a_reordered_packet() {
-    let (mut link, mut plans) = link(|spec| {
+    let (mut link, mut inside) = link(|spec| {
         (spec.reorder, spec.reorder_by) = (1.0, Duration::from_millis(5));
     });
-    offer(&mut link, &mut plans, &[us(0)]);
+    offer(&mut link, &mut inside, &[us(0)]);
     link.change(us(10), &LinkChange::Delay(Duration::from_millis(20)));
-    assert_eq!(arrivals(&mut link), [(0, us(26_000))]);
+    assert_eq!(inside.arrivals(&mut link), [(0, us(26_000))]);
 }
