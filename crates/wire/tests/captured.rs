@@ -149,9 +149,9 @@ fn sack_with_gaps_and_duplicates() {
     let (_, sack) = only!("sack_gaps_duplicates", Chunk::Sack(sack) => sack);
     assert_eq!(sack.cum_tsn_ack, Tsn(1000));
     let blocks: Vec<_> = sack.gap_ack_blocks().map(|b| (b.start, b.end)).collect();
-    assert_eq!(blocks, [(2, 3), (6, 6), (9, 9)]);
+    assert_eq!(blocks, [(2, 3), (6, 6)]);
     assert!(sack.gap_ack_blocks_ascend());
-    assert_eq!(sack.duplicate_tsns().len(), 0, "each was reported in an earlier SACK");
+    assert_eq!(sack.duplicate_tsns().collect::<Vec<_>>(), [Tsn(1006)]);
 }
 
 #[test]

@@ -218,6 +218,8 @@ fn walk(bytes: Bytes) -> Result<(), DecodeError> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     #[test]
     fn what_is_encoded_decodes_to_itself(specs in vec(chunk(), 0..6)) {
         let bytes = Bytes::from(encode(&specs));
