@@ -53,7 +53,8 @@ pub use stream::{RecvStream, SendStream};
 
 pub use bytes::Bytes;
 pub use manypath_net::{
-    BindTo, InterfaceAddress, SendFailures, interfaces, pair, preferred_source,
+    BindError as SocketError, BindTo, InterfaceAddress, SendFailures, interfaces, pair,
+    preferred_source,
 };
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,
