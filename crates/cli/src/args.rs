@@ -327,6 +327,9 @@ mod tests {
         let Command::Send(send) = cli.command else { panic!("not send") };
         assert_eq!(send.files, [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(send.dest, "host:1");
-        assert!(Cli::try_parse_from(["manypath", "send", "a"]).is_err(), "a file and a destination");
+        assert!(
+            Cli::try_parse_from(["manypath", "send", "a"]).is_err(),
+            "a file and a destination"
+        );
     }
 }

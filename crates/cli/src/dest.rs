@@ -24,8 +24,9 @@ impl Destination {
         let text = text.trim();
         if Ticket::looks_like(text) {
             return Ticket::parse(text).map(Destination::Ticket).map_err(|e| {
-                Failure::usage(e.to_string())
-                    .hint("copy the whole word that `manypath recv` printed, from manypath1: to its end")
+                Failure::usage(e.to_string()).hint(
+                    "copy the whole word that `manypath recv` printed, from manypath1: to its end",
+                )
             });
         }
         text.split(',').map(host_port).collect::<Result<_>>().map(Destination::Hosts)
@@ -106,7 +107,9 @@ mod tests {
         }
         let Ok(Destination::Hosts(two)) = Destination::parse("a:1,[::1]:2") else { panic!() };
         assert_eq!(two, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
-        for text in ["", "a:", "a:0", "a:65536", "a:b", ":1", "[x]:1", "[::1", "[::1]7", "a,", "a b"] {
+        for text in
+            ["", "a:", "a:0", "a:65536", "a:b", ":1", "[x]:1", "[::1", "[::1]7", "a,", "a b"]
+        {
             assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text:?}");
         }
     }

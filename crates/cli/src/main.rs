@@ -1,28 +1,39 @@
 //! The manypath command: sends files over several network paths at once.
-#![allow(dead_code)]
 
 mod args;
+mod demo;
 mod dest;
 mod emulator;
 mod failure;
+mod paths;
+mod perf;
+mod progress;
+mod recv;
 mod settings;
 mod show;
 mod ticket;
 mod transfer;
+mod transport;
 
+use std::future::Future;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, ConfigCommand};
+use args::{Cli, Command, ConfigCommand, PerfCommand};
+use failure::{Failure, Result};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Demo(args) => block_on(demo::run(args)),
+        Command::Send(args) => block_on(transfer::sender::run(args)),
+        Command::Recv(args) => block_on(recv::run(args)),
+        Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
+        Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
         Command::Presets(report) => show::presets(&report),
         Command::Config(ConfigCommand::Show(args)) => show::config(&args),
         Command::Completions { shell } => show::completions(shell),
         Command::Man => show::man(),
-        _ => Ok(()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,4 +42,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit as u8)
         }
     }
+}
+
+/// Runs a command that uses the network.
+fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::failed(format!("cannot start: {e}")))?;
+    let result = runtime.block_on(command);
+    // Threads that still read files are of no use any more.
+    runtime.shutdown_background();
+    result
 }

@@ -109,7 +109,9 @@ mod tests {
 
     #[test]
     fn wrong_settings_are_usage_errors_that_name_them() {
-        for (set, named) in [("rto_min", "KEY=VALUE"), ("rto_mim=1s", "rto_min"), ("rto_min=x", "rto_min")] {
+        for (set, named) in
+            [("rto_min", "KEY=VALUE"), ("rto_mim=1s", "rto_min"), ("rto_min=x", "rto_min")]
+        {
             let args = TransportArgs { set: vec![set.to_owned()], ..args() };
             let failure = config(&args, &[]).unwrap_err();
             assert_eq!(failure.exit, crate::failure::Exit::Usage);

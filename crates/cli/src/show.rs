@@ -78,12 +78,16 @@ pub(crate) fn config(args: &ShowArgs) -> Result<()> {
 /// The parameters in aligned columns, and with `docs` a line that explains each.
 fn table(config: &Config, docs: bool) -> String {
     let rows = config.explain();
-    let width = |f: fn(&manypath::config::Explained) -> usize| rows.iter().map(f).max().unwrap_or(0);
+    let width =
+        |f: fn(&manypath::config::Explained) -> usize| rows.iter().map(f).max().unwrap_or(0);
     let name = width(|r| r.name.len());
     let value = width(|r| r.value.len());
     let default = width(|r| r.default.len()).max("profile's".len());
     let mut text = format!("profile {}, preset {}\n\n", config.profile.name(), config.preset);
-    text += &format!("{:name$}  {:value$}  {:default$}  from      allowed\n", "parameter", "value", "profile's");
+    text += &format!(
+        "{:name$}  {:value$}  {:default$}  from      allowed\n",
+        "parameter", "value", "profile's"
+    );
     for row in &rows {
         let from = row.origin.to_string();
         let head = format!("{:name$}  {:value$}  {:default$}", row.name, row.value, row.default);
@@ -113,7 +117,6 @@ pub(crate) fn man() -> Result<()> {
         man.render_name_section(page)?;
         man.render_synopsis_section(page)?;
         man.render_description_section(page)?;
-        man.render_subcommands_section(page)?;
         render_commands(&command, page)?;
         man.render_extra_section(page)?;
         man.render_version_section(page)

@@ -115,7 +115,9 @@ impl Ticket {
         for _ in 0..count {
             let (&family, after) = rest.split_first()?;
             let (ip, after) = match family {
-                4 => after.split_first_chunk::<4>().map(|(ip, r)| (Ipv4Addr::from(*ip).into(), r))?,
+                4 => {
+                    after.split_first_chunk::<4>().map(|(ip, r)| (Ipv4Addr::from(*ip).into(), r))?
+                }
                 6 => after
                     .split_first_chunk::<16>()
                     .map(|(ip, r)| (Ipv6Addr::from(*ip).into(), r))?,
@@ -210,14 +212,14 @@ mod tests {
         };
         for body in [
             vec![],
-            vec![1, 0, 0, 1, 0, 1, 4, 1, 2, 3, 4],            // empty token
-            vec![1, 0, 0, 1, 200, 1],                         // token longer than the ticket
-            vec![1, 0, 0, 1, 1, 9, 0],                        // no address
-            vec![1, 0, 0, 1, 1, 9, 255, 4, 1, 2, 3, 4],       // more addresses than there are
-            vec![1, 0, 0, 1, 1, 9, 1, 5, 1, 2, 3, 4],         // unknown family
-            vec![1, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4, 0],      // something behind
-            vec![1, 1, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4],         // fingerprint missing
-            vec![2, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4],         // layout 2
+            vec![1, 0, 0, 1, 0, 1, 4, 1, 2, 3, 4], // empty token
+            vec![1, 0, 0, 1, 200, 1],              // token longer than the ticket
+            vec![1, 0, 0, 1, 1, 9, 0],             // no address
+            vec![1, 0, 0, 1, 1, 9, 255, 4, 1, 2, 3, 4], // more addresses than there are
+            vec![1, 0, 0, 1, 1, 9, 1, 5, 1, 2, 3, 4], // unknown family
+            vec![1, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4, 0], // something behind
+            vec![1, 1, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4], // fingerprint missing
+            vec![2, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4], // layout 2
         ] {
             let word = with_checksum(body.clone());
             assert_eq!(Ticket::parse(&word), Err(TicketError::Damaged), "{body:?}");
@@ -228,7 +230,9 @@ mod tests {
     fn tickets_are_told_from_host_names() {
         assert!(Ticket::looks_like("manypath1:abc"));
         assert!(Ticket::looks_like("manypath12:"));
-        for host in ["manypath:9899", "manypath.example:9899", "manypath1", "example.org", "[::1]:5"] {
+        for host in
+            ["manypath:9899", "manypath.example:9899", "manypath1", "example.org", "[::1]:5"]
+        {
             assert!(!Ticket::looks_like(host), "{host}");
         }
     }

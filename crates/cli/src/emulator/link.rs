@@ -135,7 +135,10 @@ mod tests {
         let accepted = (0..50).filter(|_| link.offer(ms(0), PAYLOAD).is_some()).count();
         assert_eq!(accepted, 11, "one is sent, ten wait");
         assert_eq!(link.offer(ms(3), PAYLOAD), Some(ms(32)), "room for those that left");
-        assert_eq!(link.counts(), LinkCounts { packets: 12, bytes: 12 * PAYLOAD as u64, dropped: 39 });
+        assert_eq!(
+            link.counts(),
+            LinkCounts { packets: 12, bytes: 12 * PAYLOAD as u64, dropped: 39 }
+        );
     }
 
     #[test]

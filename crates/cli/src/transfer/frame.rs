@@ -287,7 +287,8 @@ fn decode_header(r: &mut Reader<'_>) -> Result<FileHeader, FrameError> {
     let seconds = i64::from_be_bytes(r.array()?);
     let nanos = r.u32()?;
     let name_len = r.u16()?;
-    let name = RelativePath::from_bytes(r.take(usize::from(name_len))?).map_err(FrameError::Name)?;
+    let name =
+        RelativePath::from_bytes(r.take(usize::from(name_len))?).map_err(FrameError::Name)?;
     Ok(FileHeader {
         index,
         kind,
@@ -367,6 +368,17 @@ impl Outcome {
         Outcome::ALL.into_iter().find(|o| *o as u8 == byte)
     }
 
+    /// What the sender's user can do about it.
+    pub(crate) const fn hint(self) -> Option<&'static str> {
+        match self {
+            Outcome::Exists => Some("give the receiver --overwrite, or another --dir"),
+            Outcome::CannotCreate => Some("look at the receiver's --dir and its permissions"),
+            Outcome::DiskFull => Some("free space at the receiver, or give it another --dir"),
+            Outcome::DigestMismatch => Some("send it again"),
+            Outcome::Stored | Outcome::WriteFailed | Outcome::Abandoned => None,
+        }
+    }
+
     /// The name used in JSON results.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -430,7 +442,12 @@ mod tests {
     fn client_frames() -> Vec<ClientFrame> {
         let name = RelativePath::from_bytes("dir/ü".as_bytes()).unwrap();
         vec![
-            ClientFrame::Hello(Hello { version: 1, token: vec![1, 2, 3], entries: 9, bytes: 1 << 40 }),
+            ClientFrame::Hello(Hello {
+                version: 1,
+                token: vec![1, 2, 3],
+                entries: 9,
+                bytes: 1 << 40,
+            }),
             ClientFrame::File(FileHeader {
                 index: 3,
                 kind: Kind::File,
@@ -494,7 +511,8 @@ mod tests {
 
     #[test]
     fn the_hello_is_as_documented() {
-        let hello = ClientFrame::Hello(Hello { version: 1, token: vec![0xaa], entries: 2, bytes: 3 });
+        let hello =
+            ClientFrame::Hello(Hello { version: 1, token: vec![0xaa], entries: 2, bytes: 3 });
         let expected = b"\x01MPFT\x01\x01\xaa\0\0\0\x02\0\0\0\0\0\0\0\x03";
         assert_eq!(hello.encode(), expected);
     }
@@ -525,6 +543,8 @@ mod tests {
         let status = FileStatus { index: 0, outcome: Outcome::DiskFull, text };
         let bytes = ServerFrame::Status(status).encode();
         assert!(bytes.len() < FRAME_MAX);
-        assert!(matches!(ServerFrame::decode(&bytes), Ok(ServerFrame::Status(s)) if s.text.len() <= TEXT_MAX));
+        assert!(
+            matches!(ServerFrame::decode(&bytes), Ok(ServerFrame::Status(s)) if s.text.len() <= TEXT_MAX)
+        );
     }
 }

@@ -1,6 +1,15 @@
-//! The transfer of files: protocol, reading, writing. `docs/protocol-transfer.md` describes it.
+//! The transfer of files: protocol, reading, writing, and both ends of it.
+//! `docs/protocol-transfer.md` describes the protocol.
 
 pub(crate) mod frame;
+pub(crate) mod messages;
+pub(crate) mod receiver;
 pub(crate) mod relative;
+pub(crate) mod report;
+pub(crate) mod sender;
 pub(crate) mod sink;
 pub(crate) mod source;
+
+/// What `send` and `recv` say until transfers are encrypted.
+pub(crate) const NOT_ENCRYPTED: &str =
+    "Note: this transfer is NOT encrypted; anyone on the way can read it.";

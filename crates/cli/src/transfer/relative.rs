@@ -124,9 +124,8 @@ fn fits_windows(part: &str) -> bool {
     let numbered = |device| {
         stem.strip_prefix(device).is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
     };
-    let device = ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str())
-        || numbered("COM")
-        || numbered("LPT");
+    let device =
+        ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str()) || numbered("COM") || numbered("LPT");
     !device
         && !part.contains(|c: char| c < ' ' || "\\:*?\"<>|".contains(c))
         && !part.ends_with(['.', ' '])
@@ -180,7 +179,8 @@ mod tests {
         std::os::unix::fs::symlink("/", dir.path().join("out")).unwrap();
         std::fs::create_dir(dir.path().join("in")).unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
-        let place = |name: &str| RelativePath::from_bytes(name.as_bytes()).unwrap().in_dir(dir.path());
+        let place =
+            |name: &str| RelativePath::from_bytes(name.as_bytes()).unwrap().in_dir(dir.path());
         assert_eq!(place("out/x"), Err(dir.path().join("out")));
         assert_eq!(place("file/x"), Err(dir.path().join("file")));
         assert_eq!(place("in/x"), Ok(dir.path().join("in/x")));

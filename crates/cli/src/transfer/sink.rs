@@ -189,7 +189,8 @@ impl Store {
                 false => UNIX_EPOCH.checked_sub(offset),
             };
             // A file system that cannot keep the time still keeps the file.
-            if let Some(time) = base.and_then(|t| t.checked_add(Duration::from_nanos(nanos.into()))) {
+            if let Some(time) = base.and_then(|t| t.checked_add(Duration::from_nanos(nanos.into())))
+            {
                 let _ = part.file.set_modified(time);
             }
         }

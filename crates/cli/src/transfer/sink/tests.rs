@@ -27,10 +27,8 @@ fn run(dir: &Path, overwrite: bool, work: Vec<Work>) -> Vec<(u32, Outcome)> {
 }
 
 fn listing(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(dir)
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -99,9 +97,7 @@ fn existing_files_are_replaced_only_when_asked() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("x");
     fs::write(&place, "old").unwrap();
-    let work = || {
-        vec![Work::Begin(header(0, "x", 3)), content(b"new"), Work::End(digest(b"new"))]
-    };
+    let work = || vec![Work::Begin(header(0, "x", 3)), content(b"new"), Work::End(digest(b"new"))];
     assert_eq!(run(dir.path(), false, work()), [(0, Outcome::Exists)]);
     assert_eq!(fs::read(&place).unwrap(), b"old");
     assert_eq!(run(dir.path(), true, work()), [(0, Outcome::Stored)]);

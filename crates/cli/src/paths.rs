@@ -1,0 +1,140 @@
+//! What is reported about an association's paths: counters for the result, changes as they happen.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use manypath::{Association, Event, PathStats};
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::progress::Screen;
+
+/// As many state changes as are kept for each association; a path that flaps must not fill memory.
+const CHANGES_MAX: usize = 1000;
+
+/// One path in a result. The keys are a public contract; what only a simulation knows is null.
+#[derive(Debug, Serialize)]
+pub(crate) struct PathReport {
+    /// Our transport address.
+    pub local: String,
+    /// The peer's transport address.
+    pub remote: String,
+    /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
+    pub state: &'static str,
+    /// SCTP packets sent.
+    pub packets_sent: u64,
+    /// SCTP packets received.
+    pub packets_received: u64,
+    /// DATA chunks sent, retransmissions included.
+    pub data_chunks_sent: u64,
+    /// Bytes sent, SCTP headers included.
+    pub bytes_sent: u64,
+    /// User bytes that the peer acknowledged from this path.
+    pub bytes_acked: u64,
+    /// DATA chunks retransmitted.
+    pub retransmissions: u64,
+    /// Retransmissions of chunks that had arrived; known in simulation only.
+    pub spurious_retransmissions: Option<u64>,
+    /// DATA chunks marked by missing reports.
+    pub fast_retransmits: u64,
+    /// Expirations of T3-rtx.
+    pub t3_expirations: u64,
+    /// Packets lost on the path; known in simulation only.
+    pub packets_dropped: Option<u64>,
+    /// Heartbeats sent.
+    pub heartbeats_sent: u64,
+    /// Smoothed round-trip time; null before the first measurement.
+    pub srtt_s: Option<f64>,
+    /// Congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// The changes of state in order.
+    pub state_changes: Vec<StateChange>,
+}
+
+/// A path changed state.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StateChange {
+    /// Seconds since the association was established.
+    pub at_s: f64,
+    /// The state it left.
+    pub from: &'static str,
+    /// The state it entered.
+    pub to: &'static str,
+    #[serde(skip)]
+    path: u8,
+}
+
+/// Notes the state changes of an association as they happen, and tells the user.
+#[derive(Debug)]
+pub(crate) struct PathWatch {
+    changes: Arc<Mutex<Vec<StateChange>>>,
+    task: JoinHandle<()>,
+}
+
+impl PathWatch {
+    /// Begins to watch; call it when the association is established.
+    pub(crate) fn start(association: &Association, screen: Screen) -> PathWatch {
+        let changes = Arc::new(Mutex::new(Vec::new()));
+        let begin = Instant::now();
+        let mut events = association.events();
+        let association = association.clone();
+        let noted = changes.clone();
+        let task = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                let Event::PathState { path, from, to } = event else { continue };
+                let at_s = begin.elapsed().as_secs_f64();
+                let change = StateChange { at_s, from: from.name(), to: to.name(), path: path.0 };
+                let ends = association.paths().into_iter().find(|p| p.id == path);
+                let ends = ends.map_or(String::new(), |p| format!(" ({} - {})", p.local, p.remote));
+                let to = to.name().replace('_', " ");
+                screen.line(&format!("{at_s:6.1} s  {path}{ends} is {to}"));
+                let mut changes = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                if changes.len() < CHANGES_MAX {
+                    changes.push(change);
+                }
+            }
+        });
+        PathWatch { changes, task }
+    }
+
+    /// The paths as they are now, with what happened to them.
+    pub(crate) fn report(&self, association: &Association) -> Vec<PathReport> {
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        association
+            .paths()
+            .into_iter()
+            .map(|path| {
+                let changes = changes.iter().filter(|c| c.path == path.id.0).cloned().collect();
+                path_report(&path, changes)
+            })
+            .collect()
+    }
+}
+
+impl Drop for PathWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn path_report(path: &PathStats, state_changes: Vec<StateChange>) -> PathReport {
+    PathReport {
+        local: path.local.to_string(),
+        remote: path.remote.to_string(),
+        state: path.state.name(),
+        packets_sent: path.packets_sent,
+        packets_received: path.packets_received,
+        data_chunks_sent: path.data_chunks_sent,
+        bytes_sent: path.bytes_sent,
+        bytes_acked: path.acked_bytes,
+        retransmissions: path.retransmissions,
+        spurious_retransmissions: None,
+        fast_retransmits: path.fast_retransmits,
+        t3_expirations: path.t3_expirations,
+        packets_dropped: None,
+        heartbeats_sent: path.heartbeats_sent,
+        srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
+        cwnd_bytes: path.cwnd as u64,
+        state_changes,
+    }
+}

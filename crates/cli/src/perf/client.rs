@@ -1,0 +1,227 @@
+//! `manypath perf client`.
+
+use std::time::Duration;
+
+use manypath::{AssocClosed, Association, SendError};
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
+use super::run::{Broken, Carried, Run, next_frame, send};
+use crate::args::PerfClientArgs;
+use crate::dest::Destination;
+use crate::failure::{Failure, Result};
+use crate::paths::{PathReport, PathWatch};
+use crate::progress::{Screen, bit_rate, size};
+use crate::{settings, show, transport};
+
+/// How long is sent when nothing is said.
+const TIME_DEFAULT: Duration = Duration::from_secs(10);
+/// Intervals kept for the result.
+const INTERVALS_MAX: usize = 3700;
+
+/// What was carried in one interval.
+#[derive(Debug, Serialize)]
+struct Interval {
+    /// Its end, in seconds from the beginning.
+    at_s: f64,
+    /// Towards the server, acknowledged.
+    up_bps: u64,
+    /// From the server, received.
+    down_bps: u64,
+}
+
+/// `manypath perf client`.
+pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
+    let dest = Destination::parse(&args.dest)?;
+    if matches!(dest, Destination::Ticket(_)) {
+        return Err(Failure::usage(
+            "a ticket is for `manypath send`; name the HOST of a perf server",
+        ));
+    }
+    let config = settings::config(&args.transport, &[])?;
+    let preset = config.preset;
+    let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
+    let remotes = dest.resolve().await?;
+    let request = request(&args, transport::bulk_message_size(&config, &remotes))?;
+    let screen = Screen::new(&args.report);
+    let peer = transport::addresses(&remotes);
+    let endpoint = transport::open(config, &args.bind.bind, 0, false)?;
+    for note in endpoint.notes() {
+        screen.line(note);
+    }
+    let association = transport::connect(&endpoint, remotes, limit).await?;
+    let watch = PathWatch::start(&association, screen.clone());
+    let mut intervals = Vec::new();
+    let played = tokio::select! {
+        played = measure(&association, &request, &screen, &mut intervals) => played,
+        () = transport::interrupted() => {
+            transport::abort(&association, "interrupted").await;
+            return Err(Failure::failed("interrupted"));
+        }
+    };
+    let (ours, theirs) = match played {
+        Ok(played) => played,
+        Err(broken) => {
+            transport::abort(&association, "protocol error").await;
+            return Err(failure(&broken, &peer));
+        }
+    };
+    transport::finish(&association).await;
+
+    let (up, down) = (Carried::from(theirs), Carried::from(ours));
+    let paths = watch.report(&association);
+    tell(&screen, &request, (up, down), (ours, theirs), &paths);
+    if args.report.json {
+        let result = json!({
+            "role": "client",
+            "preset": preset,
+            "completed": true,
+            "peer": peer,
+            "bytes": up.bytes + down.bytes,
+            "seconds": up.seconds.max(down.seconds),
+            "goodput_bps": up.goodput_bps + down.goodput_bps,
+            "cpu_seconds": ours.cpu.as_secs_f64(),
+            "peer_cpu_seconds": theirs.cpu.as_secs_f64(),
+            "message_size": request.message_size,
+            "up": (request.direction != Direction::Down).then_some(up),
+            "down": (request.direction != Direction::Up).then_some(down),
+            "intervals": intervals,
+            "paths": paths,
+        });
+        show::print(&format!("{result}\n"))?;
+    }
+    Ok(())
+}
+
+fn request(args: &PerfClientArgs, message_size: usize) -> Result<Request> {
+    let direction = match (args.reverse, args.bidir) {
+        (_, true) => Direction::Both,
+        (true, false) => Direction::Down,
+        (false, false) => Direction::Up,
+    };
+    let bytes = args.bytes.as_deref().map(|n| settings::size("-n", n)).transpose()?;
+    let time = match args.time {
+        None if bytes.is_some() => TIME_MAX,
+        None => TIME_DEFAULT,
+        Some(t) => Duration::try_from_secs_f64(t)
+            .ok()
+            .filter(|t| !t.is_zero() && *t <= TIME_MAX)
+            .ok_or_else(|| Failure::usage(format!("-t {t}: not from 0 to 3600 seconds")))?,
+    };
+    let message_size = match &args.messages {
+        None => message_size,
+        Some(text) => usize::try_from(settings::size("--messages", text)?)
+            .ok()
+            .filter(|n| (1..=MESSAGE_MAX).contains(n))
+            .ok_or_else(|| Failure::usage(format!("--messages {text}: not from 1 B to 1 MiB")))?,
+    };
+    Ok(Request { direction, message_size, time, bytes })
+}
+
+/// Runs the measurement, telling how it goes once a second.
+async fn measure(
+    association: &Association,
+    request: &Request,
+    screen: &Screen,
+    intervals: &mut Vec<Interval>,
+) -> std::result::Result<(Report, Report), Broken> {
+    send(association, Frame::Request(*request)).await?;
+    match next_frame(association).await? {
+        Frame::Accept => {}
+        _ => return Err(Broken::Protocol),
+    }
+    let run = Run::new(association);
+    let watching = async {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        ticks.tick().await; // the first comes at once
+        let begin = Instant::now();
+        let mut last = (begin, 0, 0);
+        loop {
+            let now = ticks.tick().await;
+            let (up, down) = (association.stats().bytes_acked, run.received());
+            let seconds = (now - last.0).as_secs_f64();
+            let rate = |bytes: u64, before: u64| {
+                (bytes.saturating_sub(before) as f64 * 8.0 / seconds) as u64
+            };
+            let interval = Interval {
+                at_s: (now - begin).as_secs_f64(),
+                up_bps: rate(up, last.1),
+                down_bps: rate(down, last.2),
+            };
+            last = (now, up, down);
+            let (up, down) = (bit_rate(interval.up_bps as f64), bit_rate(interval.down_bps as f64));
+            screen.line(&match request.direction {
+                Direction::Up => format!("{:6.1} s  {up}", interval.at_s),
+                Direction::Down => format!("{:6.1} s  {down}", interval.at_s),
+                Direction::Both => format!("{:6.1} s  up {up}, down {down}", interval.at_s),
+            });
+            if intervals.len() < INTERVALS_MAX {
+                intervals.push(interval);
+            }
+        }
+    };
+    tokio::select! {
+        played = run.play(request, request.direction != Direction::Down) => played,
+        () = watching => Err(Broken::Protocol),
+    }
+}
+
+fn failure(broken: &Broken, peer: &str) -> Failure {
+    match broken {
+        Broken::Closed(closed) | Broken::Send(SendError::Closed(closed)) => match closed {
+            AssocClosed::PeerAborted { reason, .. } if reason.starts_with(b"busy") => {
+                Failure::failed(format!("{peer} is busy with other measurements"))
+                    .hint("try again later")
+            }
+            closed => transport::closed_failure(closed, peer),
+        },
+        Broken::Send(e) => transport::send_failure(e, peer),
+        Broken::Protocol => Failure::failed(format!(
+            "{peer} does not speak this measurement protocol"
+        ))
+        .hint("use the same version of manypath on both sides, and `manypath perf server` there"),
+    }
+}
+
+/// Tells a person how it went.
+fn tell(
+    screen: &Screen,
+    request: &Request,
+    (up, down): (Carried, Carried),
+    (ours, theirs): (Report, Report),
+    paths: &[PathReport],
+) {
+    let direction = |name: &str, carried: &Carried| {
+        screen.line(&format!(
+            "{name}: {} in {:.2} s, {}",
+            size(carried.bytes),
+            carried.seconds,
+            bit_rate(carried.goodput_bps as f64)
+        ));
+    };
+    if request.direction != Direction::Down {
+        direction("to the server", &up);
+    }
+    if request.direction != Direction::Up {
+        direction("from the server", &down);
+    }
+    for path in paths {
+        let rtt = path.srtt_s.map_or("-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
+        screen.line(&format!(
+            "  {} - {}: {}, {} acknowledged, {} retransmissions, RTT {rtt}",
+            path.local,
+            path.remote,
+            path.state,
+            size(path.bytes_acked),
+            path.retransmissions
+        ));
+    }
+    screen.line(&format!(
+        "processor time: {:.2} s here, {:.2} s at the server",
+        ours.cpu.as_secs_f64(),
+        theirs.cpu.as_secs_f64()
+    ));
+}

@@ -1,0 +1,332 @@
+//! One transfer at its receiving end, from the hello to the summary.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use manypath::{AssocClosed, Association};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::frame::{ClientFrame, FileHeader, FrameError, Kind, ServerFrame, VERSION, reason};
+use super::messages::{Incoming, Messages, send_frame};
+use super::report::{DeliveryMeter, FileLog, TransferResult};
+use super::sink::{Done, Store, Work};
+use crate::args::ReportArgs;
+use crate::failure::Failure;
+use crate::paths::PathWatch;
+use crate::progress::{Counted, Progress, Screen};
+use crate::transport::{self, CLOSE_TIME_MAX, closed_failure};
+
+/// How long a peer may take to show its token.
+const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
+/// Messages that wait for the disk.
+const WRITE_BEHIND: usize = 32;
+/// Statuses that wait to be sent.
+const STATUSES_WAITING: usize = 64;
+
+/// What all transfers of a receiver have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// SHA-256 of the token that senders must show.
+    pub token_digest: [u8; 32],
+    /// Where files go.
+    pub store: Store,
+    /// The preset's name, for the result.
+    pub preset: &'static str,
+    /// Messages for the user.
+    pub screen: Screen,
+    /// How results are reported.
+    pub report: ReportArgs,
+    /// Whether progress is printed as JSON records.
+    pub progress_records: bool,
+}
+
+/// A sender that showed the right token.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    association: Association,
+    peer: SocketAddr,
+    messages: Messages,
+    total: u64,
+}
+
+impl Admitted {
+    /// Tells the sender to begin.
+    pub(crate) async fn welcome(&self) -> std::result::Result<(), manypath::SendError> {
+        send_frame(&self.association, ServerFrame::Welcome.encode()).await
+    }
+}
+
+impl Receiver {
+    /// Hears the hello of whoever opened `association`. A stranger is sent away with the reason, which is
+    /// returned.
+    pub(crate) async fn admit(
+        &self,
+        association: Association,
+        peer: SocketAddr,
+    ) -> std::result::Result<Admitted, String> {
+        let mut messages = Messages::default();
+        let hello = tokio::time::timeout(HELLO_TIME_MAX, next_frame(&association, &mut messages));
+        let refused = match hello.await {
+            Err(_) => format!("{}: no hello in time", reason::PROTOCOL),
+            Ok(Err(Broken::Closed(closed))) => return Err(closed.to_string()),
+            Ok(Err(broken)) => broken.reason(),
+            Ok(Ok(ClientFrame::Hello(hello))) => {
+                // Digests compare in a time that says nothing about the token, nor about its length.
+                let shown: [u8; 32] = Sha256::digest(&hello.token).into();
+                if !bool::from(shown.ct_eq(&self.token_digest)) {
+                    format!("{}: wrong token", reason::NOT_AUTHORISED)
+                } else if hello.version != VERSION {
+                    format!("{}: version {VERSION} is spoken here", reason::PROTOCOL)
+                } else {
+                    return Ok(Admitted { association, peer, messages, total: hello.bytes });
+                }
+            }
+            Ok(Ok(_)) => format!("{}: no hello", reason::PROTOCOL),
+        };
+        transport::abort(&association, &refused).await;
+        Err(refused)
+    }
+
+    /// Receives everything from an admitted sender. Returns the result and why it failed, if it did.
+    pub(crate) async fn receive(&self, admitted: Admitted) -> (TransferResult, Option<Failure>) {
+        let Admitted { association, peer, mut messages, total } = admitted;
+        self.screen.line(&format!("receiving from {peer}"));
+        let watch = PathWatch::start(&association, self.screen.clone());
+        let received = Arc::new(AtomicU64::new(0));
+        let counted = Counted::Received(received.clone());
+        let progress = Progress::start(&self.screen, &self.report, &association, total, counted);
+        let records = self.progress_records.then(|| progress_records(received.clone()));
+
+        let meter = DeliveryMeter::new(Instant::now());
+        let (work_tx, work_rx) = mpsc::channel(WRITE_BEHIND);
+        let (done_tx, done_rx) = mpsc::channel(STATUSES_WAITING);
+        let store = self.store.clone();
+        let writing = tokio::task::spawn_blocking(move || store.write_all(work_rx, &done_tx));
+        let answering = tokio::spawn(answer(association.clone(), done_rx));
+        let mut intake = Intake {
+            association: &association,
+            work: work_tx,
+            meter,
+            received,
+            current: None,
+            next: 0,
+        };
+        let taken = tokio::select! {
+            taken = intake.run(&mut messages) => taken,
+            () = transport::interrupted() => Err(Broken::Interrupted),
+        };
+        let meter = intake.end();
+        // Both end once the work's channel is closed; a part file is gone before we are.
+        let stored = writing.await;
+        let files = answering.await.unwrap_or_default();
+        let failure = match (&taken, stored) {
+            (Ok(()), Ok(())) => self.conclude(&association, &meter, &files).await,
+            (Ok(()), Err(_)) => Some(Failure::failed("the writing thread failed")),
+            (Err(broken), _) => {
+                if !matches!(broken, Broken::Closed(_)) {
+                    transport::abort(&association, &broken.reason()).await;
+                }
+                Some(broken.failure(peer))
+            }
+        };
+        drop(progress);
+        if let Some(records) = records {
+            records.abort();
+        }
+        let error = failure.as_ref().map(|f| f.message.clone());
+        let summary = meter.summary(Instant::now(), &files);
+        let mut result = TransferResult::new(self.preset, files, error);
+        result.measured(&summary, meter.transfer_time());
+        result.paths = watch.report(&association);
+        (result, failure)
+    }
+
+    /// Tells the sender what became of its files, and lets it end the association.
+    async fn conclude(
+        &self,
+        association: &Association,
+        meter: &DeliveryMeter,
+        files: &FileLog,
+    ) -> Option<Failure> {
+        let summary = ServerFrame::Summary(meter.summary(Instant::now(), files));
+        // A sender that is gone before it hears this changes nothing about what is stored.
+        let _ = send_frame(association, summary.encode()).await;
+        let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.closed()).await;
+        let (outcome, text) = files.first_failure.as_ref()?;
+        let what = format!("{} of {} not stored; the first: {text}", files.failed, files.total);
+        let failure = Failure::failed(what);
+        Some(match outcome.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        })
+    }
+}
+
+/// Why a transfer stopped before its end.
+#[derive(Debug)]
+enum Broken {
+    /// The association is over.
+    Closed(AssocClosed),
+    /// A frame that is not understood.
+    Frame(FrameError),
+    /// Something out of order.
+    Order(&'static str),
+    /// Our user stopped us.
+    Interrupted,
+    /// The writing thread is gone.
+    Writer,
+}
+
+impl Broken {
+    /// What the peer is told.
+    fn reason(&self) -> String {
+        match self {
+            Broken::Interrupted => reason::INTERRUPTED.to_owned(),
+            Broken::Frame(e) => format!("{}: {e}", reason::PROTOCOL),
+            Broken::Order(what) => format!("{}: {what}", reason::PROTOCOL),
+            Broken::Closed(_) | Broken::Writer => "the receiver failed".to_owned(),
+        }
+    }
+
+    fn failure(&self, peer: SocketAddr) -> Failure {
+        match self {
+            Broken::Closed(AssocClosed::PeerAborted { reason, .. })
+                if reason.starts_with(reason::INTERRUPTED.as_bytes()) =>
+            {
+                Failure::failed(format!(
+                    "the sender at {peer} was stopped; unfinished files are removed"
+                ))
+            }
+            Broken::Closed(closed) => closed_failure(closed, &format!("the sender at {peer}")),
+            Broken::Interrupted => Failure::failed("interrupted; unfinished files are removed"),
+            other => Failure::failed(format!("the sender at {peer}: {}", other.reason())),
+        }
+    }
+}
+
+/// The next frame, where no content may come.
+async fn next_frame(
+    association: &Association,
+    messages: &mut Messages,
+) -> std::result::Result<ClientFrame, Broken> {
+    match next(association, messages).await? {
+        Incoming::Frame(bytes) => ClientFrame::decode(&bytes).map_err(Broken::Frame),
+        Incoming::Content(_) => Err(Broken::Order("content before a file")),
+    }
+}
+
+async fn next(
+    association: &Association,
+    messages: &mut Messages,
+) -> std::result::Result<Incoming, Broken> {
+    loop {
+        let message = association.recv().await.map_err(Broken::Closed)?;
+        let message = message.ok_or(Broken::Closed(AssocClosed::Shutdown))?;
+        match messages.take(message) {
+            Ok(Some(incoming)) => return Ok(incoming),
+            Ok(None) => {}
+            Err(_) => return Err(Broken::Order("a message of another protocol")),
+        }
+    }
+}
+
+/// Takes what arrives, checks its order and passes it to the disk.
+struct Intake<'a> {
+    association: &'a Association,
+    work: mpsc::Sender<Work>,
+    meter: DeliveryMeter,
+    received: Arc<AtomicU64>,
+    /// The file whose content comes.
+    current: Option<FileHeader>,
+    /// The next header's index.
+    next: u32,
+}
+
+impl Intake<'_> {
+    /// Runs until the sender has nothing more.
+    async fn run(&mut self, messages: &mut Messages) -> std::result::Result<(), Broken> {
+        loop {
+            let work = match next(self.association, messages).await? {
+                Incoming::Content(pieces) => {
+                    if self.current.is_none() {
+                        return Err(Broken::Order("content outside a file"));
+                    }
+                    let bytes = pieces.iter().map(bytes::Bytes::len).sum();
+                    self.meter.delivered(Instant::now(), bytes);
+                    self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+                    Work::Content(pieces)
+                }
+                Incoming::Frame(bytes) => match self.frame(&bytes)? {
+                    Some(work) => work,
+                    None => return Ok(()),
+                },
+            };
+            self.work.send(work).await.map_err(|_| Broken::Writer)?;
+        }
+    }
+
+    /// What a frame means for the disk; `None` at the end of all.
+    fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Option<Work>, Broken> {
+        match ClientFrame::decode(bytes).map_err(Broken::Frame)? {
+            ClientFrame::File(header) => {
+                if self.current.is_some() || header.index != self.next {
+                    return Err(Broken::Order("a file out of order"));
+                }
+                self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
+                if header.kind == Kind::File {
+                    self.current = Some(header.clone());
+                }
+                Ok(Some(Work::Begin(header)))
+            }
+            ClientFrame::End { index, sha256 } => match self.current.take() {
+                Some(header) if header.index == index => Ok(Some(Work::End(sha256))),
+                _ => Err(Broken::Order("the end of another file")),
+            },
+            ClientFrame::Finish { entries } if self.current.is_none() && entries == self.next => {
+                Ok(None)
+            }
+            ClientFrame::Finish { .. } => Err(Broken::Order("an end before all files")),
+            ClientFrame::Hello(_) => Err(Broken::Order("a second hello")),
+        }
+    }
+
+    /// Closes the work's channel; the measurements.
+    fn end(self) -> DeliveryMeter {
+        self.meter
+    }
+}
+
+/// Tells the sender what becomes of each file, and keeps the list.
+async fn answer(association: Association, mut done: mpsc::Receiver<Done>) -> FileLog {
+    let mut files = FileLog::default();
+    while let Some(Done { status, header, sha256 }) = done.recv().await {
+        files.add(&header, status.outcome, &status.text, sha256);
+        // If the association is over, its end is noticed elsewhere; the list still grows.
+        let _ = send_frame(&association, ServerFrame::Status(status).encode()).await;
+    }
+    files
+}
+
+/// Prints a progress record every 50 ms until aborted.
+fn progress_records(received: Arc<AtomicU64>) -> JoinHandle<()> {
+    let begin = Instant::now();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            ticks.tick().await;
+            let bytes = received.load(Ordering::Relaxed);
+            let elapsed = begin.elapsed().as_secs_f64();
+            let record =
+                serde_json::json!({ "event": "progress", "elapsed_s": elapsed, "bytes": bytes });
+            if crate::show::print(&format!("{record}\n")).is_err() {
+                return;
+            }
+        }
+    })
+}

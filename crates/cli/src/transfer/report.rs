@@ -1,0 +1,286 @@
+//! What a transfer's result says, as JSON and to a person.
+
+use serde::Serialize;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::frame::{FileHeader, Outcome, Summary};
+use crate::paths::PathReport;
+use crate::progress::{Screen, bit_rate, size};
+
+/// As many files as are listed; of more, only the first are, and all are counted.
+const FILES_LISTED: usize = 10_000;
+
+/// The result of one transfer. The keys are a public contract.
+#[derive(Debug, Serialize)]
+pub(crate) struct TransferResult {
+    /// Only simulations have one.
+    pub scenario: Option<String>,
+    /// The preset used.
+    pub preset: &'static str,
+    /// Only simulations have one.
+    pub seed: Option<u64>,
+    /// Everything arrived and was stored.
+    pub completed: bool,
+    /// What went wrong, if anything did.
+    pub error: Option<String>,
+    /// Content bytes delivered to the receiving application.
+    pub bytes: u64,
+    /// From the first content handed to the association to the last delivered.
+    pub transfer_time_s: f64,
+    /// Content bits per second over that time.
+    pub goodput_bps: u64,
+    /// From the receiver's Welcome to the first content delivered.
+    pub first_byte_s: Option<f64>,
+    /// How long the peer's receive buffer alone kept the sender from sending; null at the receiver.
+    pub receive_buffer_blocked_s: Option<f64>,
+    /// Longest pause between two deliveries of content to the receiving application.
+    pub max_delivery_gap_s: Option<f64>,
+    /// Only simulations have one.
+    pub trace_hash: Option<String>,
+    /// The association's paths as this side sees them.
+    pub paths: Vec<PathReport>,
+    /// The first files and directories and what became of them.
+    pub files: Vec<FileReport>,
+    /// How many files and directories there were.
+    pub files_total: u32,
+    /// How many of them were not stored.
+    pub files_failed: u32,
+    /// The digest, if one file was transferred.
+    pub sha256: Option<String>,
+}
+
+/// What became of one file.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FileReport {
+    /// Name at the receiver.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Digest of the content; null for directories and what was not stored.
+    pub sha256: Option<String>,
+    /// `stored`, or why not.
+    pub status: &'static str,
+}
+
+/// The list of files, bounded.
+#[derive(Debug, Default)]
+pub(crate) struct FileLog {
+    listed: Vec<FileReport>,
+    /// All entries that are over.
+    pub total: u32,
+    /// Those not stored.
+    pub failed: u32,
+    /// Why the first of them was not.
+    pub first_failure: Option<(Outcome, String)>,
+}
+
+impl FileLog {
+    /// Notes what became of an entry.
+    pub(crate) fn add(
+        &mut self,
+        header: &FileHeader,
+        outcome: Outcome,
+        text: &str,
+        sha256: Option<[u8; 32]>,
+    ) {
+        self.total += 1;
+        if outcome != Outcome::Stored {
+            self.failed += 1;
+            self.first_failure.get_or_insert_with(|| (outcome, format!("{}: {text}", header.name)));
+        }
+        if self.listed.len() < FILES_LISTED {
+            self.listed.push(FileReport {
+                name: header.name.as_str().to_owned(),
+                bytes: header.size,
+                sha256: sha256.filter(|_| outcome == Outcome::Stored).map(hex),
+                status: outcome.name(),
+            });
+        }
+    }
+}
+
+impl TransferResult {
+    /// A result of which only the files and the outcome are known yet.
+    pub(crate) fn new(
+        preset: &'static str,
+        files: FileLog,
+        error: Option<String>,
+    ) -> TransferResult {
+        let mut digests = files.listed.iter().filter_map(|f| f.sha256.clone());
+        let sha256 = digests.next().filter(|_| digests.next().is_none());
+        TransferResult {
+            scenario: None,
+            preset,
+            seed: None,
+            completed: error.is_none(),
+            error,
+            bytes: 0,
+            transfer_time_s: 0.0,
+            goodput_bps: 0,
+            first_byte_s: None,
+            receive_buffer_blocked_s: None,
+            max_delivery_gap_s: None,
+            trace_hash: None,
+            paths: Vec::new(),
+            files_total: files.total,
+            files_failed: files.failed,
+            files: files.listed,
+            sha256,
+        }
+    }
+
+    /// Adds what was measured; `time` from first content sent to last delivered.
+    pub(crate) fn measured(&mut self, summary: &Summary, time: Duration) {
+        self.bytes = summary.bytes;
+        self.transfer_time_s = time.as_secs_f64();
+        if !time.is_zero() {
+            self.goodput_bps = (summary.bytes as f64 * 8.0 / time.as_secs_f64()) as u64;
+        }
+        if summary.bytes > 0 {
+            self.first_byte_s = Some(summary.first_byte_ns as f64 / 1e9);
+            self.max_delivery_gap_s = Some(summary.max_delivery_gap_ns as f64 / 1e9);
+        }
+    }
+
+    /// Tells a person how it went.
+    pub(crate) fn tell(&self, screen: &Screen) {
+        screen.line(&format!(
+            "{} in {:.2} s, {}; longest pause {:.2} s; {} of {} stored and verified",
+            size(self.bytes),
+            self.transfer_time_s,
+            bit_rate(self.goodput_bps as f64),
+            self.max_delivery_gap_s.unwrap_or(0.0),
+            self.files_total - self.files_failed,
+            self.files_total,
+        ));
+    }
+
+    /// The result as one line of JSON.
+    pub(crate) fn json_line(&self) -> String {
+        // Plain numbers, strings and lists: this cannot fail.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// Measures the deliveries of content to the receiving application.
+#[derive(Debug)]
+pub(crate) struct DeliveryMeter {
+    welcome: Instant,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    max_gap: Duration,
+    bytes: u64,
+}
+
+impl DeliveryMeter {
+    /// Starts when the sender is welcomed.
+    pub(crate) fn new(welcome: Instant) -> DeliveryMeter {
+        DeliveryMeter { welcome, first: None, last: None, max_gap: Duration::ZERO, bytes: 0 }
+    }
+
+    /// Content was delivered.
+    pub(crate) fn delivered(&mut self, now: Instant, bytes: usize) {
+        if let Some(last) = self.last {
+            self.max_gap = self.max_gap.max(now - last);
+        }
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        self.bytes += bytes as u64;
+    }
+
+    /// From Welcome to the last delivery.
+    pub(crate) fn transfer_time(&self) -> Duration {
+        self.last.map_or(Duration::ZERO, |last| last - self.welcome)
+    }
+
+    /// What the sender is told at `now`.
+    pub(crate) fn summary(&self, now: Instant, files: &FileLog) -> Summary {
+        Summary {
+            stored: files.total - files.failed,
+            failed: files.failed,
+            bytes: self.bytes,
+            first_byte_ns: self.first.map_or(0, |first| nanos(first - self.welcome)),
+            max_delivery_gap_ns: nanos(self.max_gap),
+            settle_ns: nanos(now - self.last.unwrap_or(self.welcome)),
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A digest as people compare it.
+pub(crate) fn hex(digest: [u8; 32]) -> String {
+    data_encoding::HEXLOWER.encode(&digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::frame::Kind;
+    use crate::transfer::relative::RelativePath;
+
+    fn header(name: &str) -> FileHeader {
+        let name = RelativePath::from_bytes(name.as_bytes()).unwrap();
+        FileHeader { index: 0, kind: Kind::File, size: 4, mode: None, modified: None, name }
+    }
+
+    #[tokio::test]
+    async fn the_longest_pause_is_between_deliveries_only() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut meter = DeliveryMeter::new(start);
+        for (ms, bytes) in [(900, 10), (950, 20), (1150, 30), (1200, 40)] {
+            meter.delivered(at(ms), bytes);
+        }
+        let summary = meter.summary(at(5000), &FileLog::default());
+        assert_eq!(summary.max_delivery_gap_ns, 200_000_000);
+        assert_eq!(summary.first_byte_ns, 900_000_000);
+        assert_eq!(summary.settle_ns, 3_800_000_000);
+        assert_eq!(summary.bytes, 100);
+        assert_eq!(meter.transfer_time(), Duration::from_millis(1200));
+    }
+
+    #[test]
+    fn one_digest_is_the_result_s_several_are_the_files() {
+        let mut one = FileLog::default();
+        one.add(&header("a"), Outcome::Stored, "", Some([1; 32]));
+        let mut two = FileLog::default();
+        two.add(&header("a"), Outcome::Stored, "", Some([1; 32]));
+        two.add(&header("b"), Outcome::Stored, "", Some([2; 32]));
+        two.add(&header("c"), Outcome::DiskFull, "full", Some([3; 32]));
+        assert_eq!(two.first_failure, Some((Outcome::DiskFull, "c: full".to_owned())));
+        let one = TransferResult::new("cmt-pf", one, None);
+        assert_eq!(one.sha256, Some("01".repeat(32)));
+        let two = TransferResult::new("cmt-pf", two, Some("why".to_owned()));
+        assert_eq!((two.sha256.as_ref(), two.files_failed, two.completed), (None, 1, false));
+        assert_eq!(two.files[2].sha256, None, "what is not stored has no digest");
+    }
+
+    #[test]
+    fn the_contract_s_keys_are_all_there() {
+        let result = TransferResult::new("cmt-pf", FileLog::default(), None);
+        let value: serde_json::Value = serde_json::from_str(&result.json_line()).unwrap();
+        for key in [
+            "scenario",
+            "preset",
+            "seed",
+            "completed",
+            "bytes",
+            "transfer_time_s",
+            "goodput_bps",
+            "first_byte_s",
+            "receive_buffer_blocked_s",
+            "max_delivery_gap_s",
+            "trace_hash",
+            "paths",
+            "files",
+            "sha256",
+        ] {
+            assert!(value.get(key).is_some(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! `manypath send`: the sending end of a transfer.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use manypath::{AssocClosed, Association, SendError};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::NOT_ENCRYPTED;
+use super::frame::{ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
+use super::messages::{Incoming, Messages, send_content, send_frame};
+use super::relative::printable;
+use super::report::{FileLog, TransferResult};
+use super::source::{Entry, Piece, Plan, Unwanted, read_all};
+use crate::args::SendArgs;
+use crate::dest::Destination;
+use crate::failure::{Failure, Result};
+use crate::paths::PathWatch;
+use crate::progress::{Counted, Progress, Screen};
+use crate::transport::{self, closed_failure, send_failure};
+use crate::{settings, show};
+
+/// Messages that are read ahead of the network.
+const READ_AHEAD: usize = 32;
+/// How long the receiver may take to answer the hello.
+const WELCOME_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// `manypath send`.
+pub(crate) async fn run(args: SendArgs) -> Result<()> {
+    let dest = Destination::parse(&args.dest)?;
+    let token = token(&args, &dest)?;
+    let config = settings::config(&args.transport, &[])?;
+    let preset = config.preset;
+    let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
+    let plan = Plan::new(&args.files)?;
+    let screen = Screen::new(&args.report);
+    for path in &plan.skipped {
+        screen.line(&format!("left out, neither file nor directory: {}", path.display()));
+    }
+    let remotes = dest.resolve().await?;
+    let message_size = transport::bulk_message_size(&config, &remotes);
+    let peer = transport::addresses(&remotes);
+    screen.line(NOT_ENCRYPTED);
+
+    let endpoint = transport::open(config, &args.bind.bind, 0, false)?;
+    for note in endpoint.notes() {
+        screen.line(note);
+    }
+    let connected = tokio::select! {
+        connected = transport::connect(&endpoint, remotes, limit) => connected,
+        () = transport::interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
+    };
+    let mut transfer = Transfer { peer, plan, message_size, files: FileLog::default() };
+    let (done, ended) = match connected {
+        Err(failure) => (Err(failure), None),
+        Ok(association) => {
+            let watch = PathWatch::start(&association, screen.clone());
+            let progress = Progress::start(
+                &screen,
+                &args.report,
+                &association,
+                transfer.plan.bytes,
+                Counted::Acked,
+            );
+            let done = tokio::select! {
+                done = transfer.run(&association, token) => done,
+                () = transport::interrupted() => {
+                    transport::abort(&association, reason::INTERRUPTED).await;
+                    Err(Failure::failed("interrupted; the receiver keeps nothing of unfinished files"))
+                }
+            };
+            drop(progress);
+            let blocked = association.stats().receive_buffer_blocked;
+            (done, Some((watch.report(&association), blocked)))
+        }
+    };
+
+    let failure = transfer.failure(&done);
+    let error = failure.as_ref().map(|f| f.message.clone());
+    let mut result = TransferResult::new(preset, transfer.files, error);
+    if let Some((paths, blocked)) = ended {
+        result.paths = paths;
+        result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
+    }
+    if let Ok(measured) = done {
+        result.measured(&measured.summary, measured.time);
+        result.tell(&screen);
+    }
+    if args.report.json {
+        show::print(&result.json_line())?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// What a transfer that came to its end measured.
+struct Measured {
+    summary: Summary,
+    time: Duration,
+}
+
+fn token(args: &SendArgs, dest: &Destination) -> Result<Vec<u8>> {
+    match (dest, &args.token) {
+        (Destination::Ticket(_), Some(_)) => {
+            Err(Failure::usage("--token is for a HOST; a ticket contains its token"))
+        }
+        (Destination::Ticket(ticket), None) => Ok(ticket.token.clone()),
+        (Destination::Hosts(_), Some(token)) if token.len() > super::frame::TOKEN_MAX => {
+            Err(Failure::usage("--token: longer than 255 bytes"))
+        }
+        (Destination::Hosts(_), token) => Ok(token.clone().unwrap_or_default().into_bytes()),
+    }
+}
+
+struct Transfer {
+    peer: String,
+    plan: Plan,
+    message_size: usize,
+    files: FileLog,
+}
+
+/// What both halves of a transfer, feeding and listening, know of its files.
+struct Shared<'a> {
+    entries: &'a [Entry],
+    /// Digests of files whose status is awaited.
+    digests: RefCell<BTreeMap<u32, [u8; 32]>>,
+    unwanted: Unwanted,
+    peer: &'a str,
+}
+
+impl Transfer {
+    async fn run(&mut self, association: &Association, token: Vec<u8>) -> Result<Measured> {
+        let hello = Hello {
+            version: VERSION,
+            token,
+            entries: self.plan.entries.len() as u32,
+            bytes: self.plan.bytes,
+        };
+        send_frame(association, ClientFrame::Hello(hello).encode())
+            .await
+            .map_err(|e| send_failure(&e, &self.peer))?;
+        let mut answers = Answers { association, messages: Messages::default(), peer: &self.peer };
+        let welcome = tokio::time::timeout(WELCOME_TIME_MAX, answers.next());
+        match welcome.await {
+            Ok(frame) => match frame? {
+                ServerFrame::Welcome => {}
+                _ => return Err(protocol_error(&self.peer)),
+            },
+            Err(_) => {
+                transport::abort(association, reason::PROTOCOL).await;
+                let what = format!("{} does not answer the transfer protocol", self.peer);
+                return Err(Failure::failed(what).hint("check that `manypath recv` listens there"));
+            }
+        }
+
+        let shared = Shared {
+            entries: &self.plan.entries,
+            digests: RefCell::default(),
+            unwanted: Unwanted::none(),
+            peer: &self.peer,
+        };
+        let mut pieces = self.read(&shared.unwanted);
+        let feeding = feed(association, &shared, &mut pieces);
+        let ((begin, given_up), summary) =
+            tokio::try_join!(feeding, answers.until_summary(&shared, &mut self.files))?;
+        let settle = Duration::from_nanos(summary.settle_ns);
+        let time = begin.map_or(Duration::ZERO, |begin| begin.elapsed().saturating_sub(settle));
+        transport::finish(association).await;
+        if let Some(why) = given_up {
+            self.files.first_failure = Some((Outcome::Abandoned, why));
+        }
+        Ok(Measured { summary, time })
+    }
+
+    /// Starts the thread that reads the files. It ends when what it returns is dropped.
+    fn read(&self, unwanted: &Unwanted) -> mpsc::Receiver<Piece> {
+        let (pieces_tx, pieces) = mpsc::channel(READ_AHEAD);
+        let (entries, unwanted) = (self.plan.entries.clone(), unwanted.clone());
+        let message_size = self.message_size;
+        drop(tokio::task::spawn_blocking(move || {
+            read_all(&entries, message_size, &unwanted, &pieces_tx);
+        }));
+        pieces
+    }
+
+    /// Why the command fails, if it does.
+    fn failure(&self, done: &Result<Measured>) -> Option<Failure> {
+        let (outcome, text) = match (done, &self.files.first_failure) {
+            (Err(failure), _) => return Some(failure.clone()),
+            (Ok(_), first) => first.as_ref()?,
+        };
+        let (total, failed) = (self.files.total, self.files.failed);
+        let what = format!("{failed} of {total} not stored; the first: {text}");
+        let failure = Failure::failed(what);
+        Some(match outcome.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        })
+    }
+}
+
+/// Hands everything to the association. Returns when the first content was handed over, and why the
+/// first file was given up, if one was.
+async fn feed(
+    association: &Association,
+    shared: &Shared<'_>,
+    pieces: &mut mpsc::Receiver<Piece>,
+) -> Result<(Option<Instant>, Option<String>)> {
+    let entry = |index: u32| &shared.entries[index as usize];
+    let failed = |e: SendError| match e {
+        SendError::Closed(closed) => refusal(&closed, shared.peer),
+        other => send_failure(&other, shared.peer),
+    };
+    let (mut begin, mut given_up) = (None, None);
+    while let Some(piece) = pieces.recv().await {
+        let sent = match piece {
+            Piece::Begin(index) => {
+                let header = entry(index).header.clone();
+                send_frame(association, ClientFrame::File(header).encode()).await
+            }
+            Piece::Content(content) => {
+                begin.get_or_insert_with(Instant::now);
+                send_content(association, content).await
+            }
+            Piece::End { index, result } => {
+                let sha256 = result.unwrap_or_else(|why| {
+                    let source = entry(index).source.display();
+                    given_up.get_or_insert(format!("cannot read {source}: {why}"));
+                    None
+                });
+                if let Some(sha256) = sha256 {
+                    shared.digests.borrow_mut().insert(index, sha256);
+                }
+                send_frame(association, ClientFrame::End { index, sha256 }.encode()).await
+            }
+        };
+        sent.map_err(failed)?;
+    }
+    let finish = ClientFrame::Finish { entries: shared.entries.len() as u32 };
+    send_frame(association, finish.encode()).await.map_err(failed)?;
+    Ok((begin, given_up))
+}
+
+/// Reads what the receiver answers.
+struct Answers<'a> {
+    association: &'a Association,
+    messages: Messages,
+    peer: &'a str,
+}
+
+impl Answers<'_> {
+    async fn next(&mut self) -> Result<ServerFrame> {
+        loop {
+            let message = match self.association.recv().await {
+                Ok(Some(message)) => message,
+                Ok(None) => return Err(closed_failure(&AssocClosed::Shutdown, self.peer)),
+                Err(closed) => return Err(refusal(&closed, self.peer)),
+            };
+            match self.messages.take(message) {
+                Ok(None) => {}
+                Ok(Some(Incoming::Frame(bytes))) => {
+                    return ServerFrame::decode(&bytes).map_err(|_| protocol_error(self.peer));
+                }
+                Ok(Some(Incoming::Content(_))) | Err(_) => return Err(protocol_error(self.peer)),
+            }
+        }
+    }
+
+    async fn until_summary(mut self, shared: &Shared<'_>, files: &mut FileLog) -> Result<Summary> {
+        loop {
+            match self.next().await? {
+                ServerFrame::Status(status) => {
+                    let index = status.index;
+                    let entry = shared.entries.get(index as usize);
+                    let entry = entry.ok_or_else(|| protocol_error(self.peer))?;
+                    if status.outcome != Outcome::Stored {
+                        shared.unwanted.set(index);
+                    }
+                    let text = printable(&status.text);
+                    let sha256 = shared.digests.borrow_mut().remove(&index);
+                    files.add(&entry.header, status.outcome, &text, sha256);
+                }
+                ServerFrame::Summary(summary) => return Ok(summary),
+                ServerFrame::Welcome => return Err(protocol_error(self.peer)),
+            }
+        }
+    }
+}
+
+fn protocol_error(peer: &str) -> Failure {
+    Failure::failed(format!("{peer} does not speak this version of the transfer protocol"))
+        .hint("use the same version of manypath on both sides, and `manypath recv` on the other")
+}
+
+/// What the receiver's ABORT means.
+fn refusal(closed: &AssocClosed, peer: &str) -> Failure {
+    let text = match closed {
+        AssocClosed::PeerAborted { reason, .. } => String::from_utf8_lossy(reason),
+        other => return closed_failure(other, peer),
+    };
+    if text.starts_with(reason::NOT_AUTHORISED) {
+        return Failure::not_authorised(format!("{peer} does not accept this token"))
+            .hint("use the ticket that `manypath recv` prints now; each start makes a new one");
+    }
+    if text.starts_with(reason::BUSY) {
+        return Failure::failed(format!("{peer} is busy with other transfers"))
+            .hint("try again later");
+    }
+    if text.starts_with(reason::INTERRUPTED) {
+        return Failure::failed(format!("the receiver at {peer} was stopped"));
+    }
+    closed_failure(closed, peer)
+}

@@ -1,0 +1,170 @@
+//! Opening endpoints and associations, and what to say when it does not work.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use manypath::config::Config;
+use manypath::{
+    AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
+    EndpointOptions, SendError,
+};
+
+use crate::failure::{Failure, Result};
+
+/// How long the end of an association is waited for once everything is said.
+pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
+/// DATA chunks that a message of bulk content fills.
+const CHUNKS_PER_MESSAGE: usize = 32;
+
+/// Opens an endpoint on `bind`, addresses or interface names; none is all of the host's.
+pub(crate) fn open(config: Config, bind: &[String], port: u16, accept: bool) -> Result<Endpoint> {
+    let bind: Vec<BindTo> = bind
+        .iter()
+        .map(|text| match text.parse() {
+            Ok(bind) => bind,
+            Err(never) => match never {},
+        })
+        .collect();
+    let options = EndpointOptions {
+        config: Arc::new(config),
+        bind,
+        udp_port: port,
+        accept,
+        ..EndpointOptions::client()
+    };
+    // The messages of these errors say what to try.
+    Endpoint::bind(options).map_err(|e| match e {
+        BindError::Config(e) => Failure::usage(e.to_string()),
+        e => Failure::failed(e.to_string()),
+    })
+}
+
+/// Opens an association with any of `remotes`, within `limit`.
+pub(crate) async fn connect(
+    endpoint: &Endpoint,
+    remotes: Vec<SocketAddr>,
+    limit: Duration,
+) -> Result<Association> {
+    let shown = addresses(&remotes);
+    let no_answer = || {
+        Failure::no_path(format!("no answer from {shown}")).hint(
+            "check that the receiver is running, its address and port, and any firewall between \
+             (UDP must pass)",
+        )
+    };
+    let connecting = endpoint.connect(ConnectTarget::new(remotes));
+    let Ok(connected) = tokio::time::timeout(limit, connecting).await else {
+        return Err(no_answer());
+    };
+    connected.map_err(|e| match e {
+        ConnectError::Failed(AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed) => {
+            no_answer()
+        }
+        ConnectError::Failed(closed) => closed_failure(&closed, &shown),
+        ConnectError::NoPath { .. } | ConnectError::NoRemote => Failure::no_path(e.to_string()),
+        ConnectError::Refused(_) => Failure::failed(e.to_string()),
+    })
+}
+
+/// What the end of an association with `peer` means when more was to come.
+pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
+    match closed {
+        AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed => {
+            Failure::no_path(format!("lost {peer}: no path answers any more"))
+                .hint("check that the other side still runs, and the networks between")
+        }
+        AssocClosed::Shutdown => Failure::failed(format!("{peer} ended the association early"))
+            .hint("look at what the other side says"),
+        AssocClosed::Aborted => Failure::failed("interrupted"),
+        AssocClosed::PeerAborted { reason, .. } if !reason.is_empty() => {
+            let reason = crate::transfer::relative::printable(&String::from_utf8_lossy(reason));
+            Failure::failed(format!("{peer} broke off: {reason}"))
+        }
+        AssocClosed::PeerAborted { .. } => Failure::failed(format!("{peer} broke off"))
+            .hint("the program there has ended or was restarted; look at what it says"),
+        AssocClosed::ProtocolViolation(what) => {
+            Failure::failed(format!("{peer} broke the protocol: {what}"))
+        }
+    }
+}
+
+/// What a failed send to `peer` means.
+pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
+    match error {
+        SendError::Closed(closed) => closed_failure(closed, peer),
+        SendError::ShutDown => closed_failure(&AssocClosed::Shutdown, peer),
+        other => Failure::failed(other.to_string()),
+    }
+}
+
+/// Bytes of a message of bulk content that fills its packets, over any of `remotes`.
+pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr]) -> usize {
+    let ip_header = if remotes.iter().any(SocketAddr::is_ipv6) { 40 } else { 20 };
+    // UDP header, SCTP common header, DATA chunk header; chunks are padded to four bytes.
+    let headers = ip_header + 8 + 12 + 16;
+    let chunk = (config.mtu as usize).saturating_sub(headers) & !3;
+    let chunk = config.pmdcs_limit.map_or(chunk, |limit| chunk.min(limit as usize));
+    chunk.max(4) * CHUNKS_PER_MESSAGE
+}
+
+/// The IP addresses that a server can be reached at, most useful first: those it is bound to without
+/// loopback and link-local ones, or these if there are no others.
+pub(crate) fn reachable(endpoint: &Endpoint) -> Vec<IpAddr> {
+    let mut all: Vec<IpAddr> = Vec::new();
+    for address in endpoint.local_addresses() {
+        if !all.contains(&address.ip()) {
+            all.push(address.ip());
+        }
+    }
+    let useful: Vec<_> = all.iter().copied().filter(|ip| is_global(*ip)).collect();
+    let mut addresses = if useful.is_empty() { all } else { useful };
+    addresses.sort_by_key(IpAddr::is_ipv6); // stable: IPv4 first
+    addresses
+}
+
+fn is_global(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local() && !ip.is_unspecified(),
+        IpAddr::V6(ip) => !ip.is_loopback() && !ip.is_unicast_link_local() && !ip.is_unspecified(),
+    }
+}
+
+/// Addresses as a person reads them.
+pub(crate) fn addresses(list: &[SocketAddr]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Ends an association after all was said, without waiting for a peer that is gone.
+pub(crate) async fn finish(association: &Association) {
+    // Either way the work is done; only the good-bye may be missing.
+    let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.shutdown()).await;
+}
+
+/// Breaks an association off and lets the ABORT leave.
+pub(crate) async fn abort(association: &Association, reason: &str) {
+    association.abort(reason.as_bytes());
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+/// Completes when the user or the system asks the program to stop.
+pub(crate) async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // Without a handler the signal ends the program at once, which is what is wanted then.
+        if let (Ok(mut term), Ok(mut hup)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = term.recv() => {}
+                _ = hup.recv() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
