@@ -7,17 +7,18 @@ use std::time::Duration;
 use super::kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
 use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
 use super::{ConfigError, Profile};
+use crate::policy;
 
 /// Names of the policies that choose the path of new data.
-pub const SCHEDULERS: &[&str] = &["primary", "fill_first"];
+pub const SCHEDULERS: &[&str] = policy::sched::NAMES;
 /// Names of the policies that choose the path of a retransmission.
-pub const RTX_POLICIES: &[&str] = &["same", "asap", "cwnd", "ssthresh", "lossrate", "csl"];
+pub const RTX_POLICIES: &[&str] = policy::rtx::NAMES;
 /// Names of the policies that detect the failure of a path.
-pub const FAILURE_POLICIES: &[&str] = &["pmr", "pf"];
+pub const FAILURE_POLICIES: &[&str] = policy::fail::NAMES;
 /// Names of the congestion controllers.
-pub const CONGESTION_CONTROLS: &[&str] = &["rfc9260"];
+pub const CONGESTION_CONTROLS: &[&str] = policy::cc::NAMES;
 /// Names of the policies that choose the path of a SACK.
-pub const ACK_PATHS: &[&str] = &["last_received"];
+pub const ACK_PATHS: &[&str] = policy::ack_path::NAMES;
 
 /// One parameter: what it is called, what it means and how it is read and written.
 pub struct Param {
@@ -250,6 +251,10 @@ params! {
     /// where the RTO is longer; off: one probe per RTO.
     hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
         default: None, fast: Some(ms(250));
+    /// Upper bound of the time between probes of a potentially failed or inactive path: how late a path that is
+    /// back may be noticed; off: no bound.
+    hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
+        default: None, fast: Some(secs(1));
     /// Policy that says when a path is potentially failed or inactive.
     failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper",
         default: Cow::Borrowed("pmr");
@@ -352,6 +357,13 @@ params! {
 
     // ---- Packets ----
 
+    /// Whether packets travel in UDP datagrams, whose header then counts in the MTU.
+    udp_encapsulation: bool, "switch", Any, "RFC 6951",
+        default: true, papers: false;
+    /// Whether INIT and INIT ACK list our addresses, if we have several. Off, the peer uses only those it
+    /// is given, or sees packets from: for a host behind relays or a NAT.
+    advertise_addresses: bool, "switch", Any, "RFC 9260 §5.1.2",
+        default: true;
     /// Whether the CRC32c of packets is computed and checked. Off is for virtual networks only,
     /// where nothing can corrupt a packet; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",

@@ -210,6 +210,11 @@ impl Inbound {
         Some(message)
     }
 
+    /// Whether [`pop`](Self::pop) has something to return.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// User data held, in bytes: in reassembly, waiting for its turn, or ready and not popped.
     pub fn buffered_bytes(&self) -> usize {
         self.bytes

@@ -58,6 +58,12 @@ pub struct GapAckBlock {
 }
 
 impl Sack {
+    /// A SACK that acknowledges cumulatively only, as SHUTDOWN does (§3.3.8).
+    #[must_use]
+    pub fn cumulative(cum_tsn_ack: Tsn, a_rwnd: u32) -> Self {
+        Self { cum_tsn_ack, a_rwnd, flags: 0, gap_ack_blocks: 0, items: Bytes::new() }
+    }
+
     #[inline]
     pub(super) fn decode(raw: &RawChunk<'_>) -> Result<Self, DecodeError> {
         let [c0, c1, c2, c3, a0, a1, a2, a3, g0, g1, d0, d1] = *raw.fixed::<FIXED_LEN>()?;

@@ -335,6 +335,19 @@ fn part_of_a_complete_message_can_be_discarded() {
 }
 
 #[test]
+fn a_discarded_fragment_no_longer_counts_for_partial_delivery() {
+    let limits = Limits { receive_buffer: 100, max_chunks: 64, partial_delivery_point: 20 };
+    let mut r = Receiver::new(limits);
+    r.take(101, 0, 1, BEGIN);
+    r.take(102, 0, 1, 0);
+    r.inbound.drop_highest(&mut r.tracker);
+    r.take(100, 0, 0, WHOLE);
+    assert_eq!(r.popped(), [(0, 0)], "10 bytes are held");
+    r.take(102, 0, 1, 0);
+    assert_eq!(r.popped(), [(0, 1)]);
+}
+
+#[test]
 fn a_deferred_message_can_be_discarded() {
     let limits = Limits { receive_buffer: 400, max_chunks: 64, partial_delivery_point: 10 };
     let mut r = Receiver::new(limits);

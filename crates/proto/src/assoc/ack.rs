@@ -1,0 +1,150 @@
+//! What a SACK does: to windows, timers, path states and the send buffer.
+
+use manypath_wire::{ErrorCause, Sack};
+
+use super::{Association, PathTimer, Timer};
+use crate::event::Event;
+use crate::path::{PathId, PathState, Recovery};
+use crate::policy::cc::AckFacts;
+use crate::time::Instant;
+use crate::tx::{AckRules, PathDigest, SackError};
+
+impl Association {
+    pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack) {
+        if !self.state.is_open() {
+            return;
+        }
+        self.stats.sacks_received += 1;
+        let rules = AckRules {
+            sfr: self.config.sfr,
+            cuc: self.config.cuc,
+            dac: self.config.dac,
+            missing_reports: u8::try_from(self.config.missing_reports).unwrap_or(u8::MAX),
+            in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
+        };
+        let mut digest = std::mem::take(&mut self.digest);
+        let result = self.out.acknowledge(sack, rules, now, &mut digest);
+        match result {
+            Ok(true) => {
+                if !digest.stale {
+                    self.a_rwnd = sack.a_rwnd as usize;
+                }
+                self.probe_answered = true;
+                if digest.newly_acked > 0 {
+                    self.error_count = 0;
+                    self.probing_window = false;
+                }
+                self.stats.bytes_acked += digest.released as u64;
+                for id in self.paths.ids() {
+                    if let Some(facts) = digest.paths.get(id.index()) {
+                        self.on_path_digest(now, id, facts);
+                    }
+                }
+                self.reopen_window(now);
+                if digest.released > 0 {
+                    self.tell_if_writable();
+                    if self.unacked_bytes() == 0 {
+                        self.events.push_back(Event::SendBufferEmpty);
+                    }
+                }
+                self.continue_shutdown(now);
+            }
+            // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
+            Ok(false) | Err(SackError::BadGapAckBlocks) => {}
+            Err(SackError::AcksUnsent) => {
+                let text = bytes::Bytes::from_static(b"SACK for a TSN that was never sent");
+                self.abort_with(
+                    ErrorCause::ProtocolViolation(text),
+                    "a SACK for a TSN that was never sent",
+                );
+            }
+        }
+        self.digest = digest;
+    }
+
+    fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
+        let config = self.config_rc();
+        let flight_after = self.out.flight_size(id);
+        let earliest = self.out.earliest_order(id);
+        let cum = self.out.cum_tsn_ack_point();
+        let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let limits = p.limits(&config);
+        p.renew_burst(&config);
+        p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
+        if let Some(rtt) = facts.rtt {
+            p.rto.sample(rtt);
+        }
+        if let Some(r) = p.recovery {
+            let by_path = config.sfr && earliest.is_none_or(|order| order > r.exit_order);
+            if by_path || cum.ge(r.exit_tsn) {
+                p.recovery = None;
+            }
+        }
+        if facts.cwnd_update && facts.newly_acked_bytes > 0 {
+            let ack = AckFacts {
+                acked_bytes: facts.newly_acked_bytes,
+                flight_before: facts.flight_before,
+                flight_after,
+                in_fast_recovery: p.recovery.is_some(),
+            };
+            p.window = p.cc.on_ack(p.window, &limits, &ack);
+        }
+        if facts.lost > 0 {
+            p.counters.fast_retransmits += facts.lost as u64;
+            p.counters.chunks_lost += facts.lost as u64;
+            if p.recovery.is_none() {
+                // RFC 9260 §7.2.4 (2): cut once per fast recovery.
+                p.window = p.cc.on_fast_retransmit(p.window, &limits);
+                p.recovery = Some(exit);
+                self.forced_rtx = true;
+            }
+        }
+        if facts.newly_acked_bytes > 0 {
+            self.data_acked_on(now, id, facts.unambiguous);
+        }
+        self.renew_t3(now, id, facts.earliest_acked);
+    }
+
+    /// The ack of data proves that a path works. The ack of a retransmission does not say which
+    /// transmission arrived, so it leaves a path that is in doubt as it is (CMT-PF paper, §III-A).
+    fn data_acked_on(&mut self, now: Instant, id: PathId, unambiguous: bool) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if unambiguous || p.state == PathState::Active {
+            p.error_count = 0;
+            p.last_active = now;
+            if matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive) {
+                self.set_path_state(now, id, PathState::Active);
+            }
+        }
+    }
+
+    /// RFC 9260 §6.3.2, R2 and R3.
+    pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, earliest_acked: bool) {
+        let t3 = Timer::Path(id, PathTimer::T3Rtx);
+        let Some(p) = self.paths.get(id) else { return };
+        let at = now + p.rto.rto();
+        if self.out.chunks_in_flight(id) == 0 {
+            self.timers.stop(t3);
+            self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
+        } else if earliest_acked {
+            self.timers.set(t3, at);
+            self.arm_tail_loss_probe(now, id);
+        } else {
+            self.timers.start(t3, at);
+        }
+    }
+
+    /// A window that was closed opened again: the chunk that probed it was dropped for want of room, and
+    /// is sent again now instead of after its timeout.
+    fn reopen_window(&mut self, now: Instant) {
+        if !self.probing_window || self.a_rwnd < self.config.mtu.min(self.fragment_size()) {
+            return;
+        }
+        self.probing_window = false;
+        for id in self.paths.ids() {
+            self.out.mark_path(id, None);
+            self.renew_t3(now, id, false);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The state cookie (RFC 9260 §5.1.3): what a server would have to remember, signed and given to the
+//! client instead.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use hmac::{Hmac, KeyInit, Mac};
+use manypath_wire::Tsn;
+use sha2::Sha256;
+
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// Bytes of HMAC-SHA-256 that a cookie carries: 128 bits, to keep INIT ACK small.
+const MAC_LEN: usize = 16;
+/// Bytes of a key: the block size of SHA-256.
+const KEY_LEN: usize = 64;
+/// How long a key signs cookies; the key before it still verifies for as long again.
+const KEY_LIFE: Duration = Duration::from_secs(3600);
+/// Addresses of the peer that a cookie holds at most.
+pub(crate) const MAX_ADDRESSES: usize = 32;
+
+/// What the association is made of, once the cookie comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cookie {
+    pub(crate) created: Instant,
+    pub(crate) life: Duration,
+    pub(crate) local_tag: u32,
+    pub(crate) peer_tag: u32,
+    pub(crate) local_tsn: Tsn,
+    pub(crate) peer_tsn: Tsn,
+    pub(crate) peer_rwnd: u32,
+    pub(crate) streams_out: u16,
+    pub(crate) streams_in: u16,
+    /// The tags of an association that existed when the cookie was made, or 0 (§5.2.2).
+    pub(crate) tie_local: u32,
+    pub(crate) tie_peer: u32,
+    pub(crate) local_port: u16,
+    pub(crate) peer_port: u16,
+    /// Where the INIT came in, and from where.
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    /// The addresses the peer listed.
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// Why a cookie is refused.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CookieError {
+    /// Not made by this endpoint, or damaged: dropped without an answer.
+    Invalid,
+    /// It expired (answered with Stale Cookie).
+    Stale {
+        /// For how long.
+        by: Duration,
+        /// Where the answer goes.
+        peer_tag: u32,
+    },
+}
+
+/// The keys that sign cookies.
+#[derive(Debug)]
+pub(crate) struct CookieKeys {
+    rng: Rng,
+    current: [u8; KEY_LEN],
+    previous: [u8; KEY_LEN],
+    since: Instant,
+}
+
+impl CookieKeys {
+    pub(crate) fn new(mut rng: Rng) -> CookieKeys {
+        let mut keys = CookieKeys {
+            current: [0; KEY_LEN],
+            previous: [0; KEY_LEN],
+            since: Instant::ZERO,
+            rng: rng.clone(),
+        };
+        rng.fill(&mut keys.current);
+        rng.fill(&mut keys.previous);
+        keys.rng = rng;
+        keys
+    }
+
+    /// The cookie's bytes, signed.
+    pub(crate) fn seal(&mut self, cookie: &Cookie, now: Instant) -> Bytes {
+        if now - self.since >= KEY_LIFE {
+            self.previous = self.current;
+            self.rng.fill(&mut self.current);
+            self.since = now;
+        }
+        let mut out = Vec::with_capacity(128);
+        cookie.encode(&mut out);
+        let mac = mac(&self.current, &out);
+        out.put_slice(&mac);
+        out.into()
+    }
+
+    /// The cookie behind the bytes, if this endpoint made them and they have not expired.
+    pub(crate) fn open(&self, mut bytes: Bytes, now: Instant) -> Result<Cookie, CookieError> {
+        if bytes.len() < MAC_LEN {
+            return Err(CookieError::Invalid);
+        }
+        let signature = bytes.split_off(bytes.len() - MAC_LEN);
+        if !verify(&self.current, &bytes, &signature) && !verify(&self.previous, &bytes, &signature)
+        {
+            return Err(CookieError::Invalid);
+        }
+        let cookie = Cookie::decode(bytes).ok_or(CookieError::Invalid)?;
+        let age = now - cookie.created;
+        if age > cookie.life {
+            let (by, peer_tag) = (age - cookie.life, cookie.peer_tag);
+            return Err(CookieError::Stale { by, peer_tag });
+        }
+        Ok(cookie)
+    }
+}
+
+fn hmac(key: &[u8; KEY_LEN], bytes: &[u8]) -> Hmac<Sha256> {
+    let mut mac = <Hmac<Sha256> as KeyInit>::new(key.into());
+    mac.update(bytes);
+    mac
+}
+
+fn mac(key: &[u8; KEY_LEN], bytes: &[u8]) -> [u8; MAC_LEN] {
+    let full = hmac(key, bytes).finalize().into_bytes();
+    std::array::from_fn(|i| full[i])
+}
+
+/// Compares in constant time.
+fn verify(key: &[u8; KEY_LEN], bytes: &[u8], signature: &[u8]) -> bool {
+    hmac(key, bytes).verify_truncated_left(signature).is_ok()
+}
+
+impl Cookie {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.created.as_nanos());
+        out.put_u32(u32::try_from(self.life.as_millis()).unwrap_or(u32::MAX));
+        for n in [self.local_tag, self.peer_tag, self.local_tsn.0, self.peer_tsn.0, self.peer_rwnd]
+        {
+            out.put_u32(n);
+        }
+        out.put_u16(self.streams_out);
+        out.put_u16(self.streams_in);
+        out.put_u32(self.tie_local);
+        out.put_u32(self.tie_peer);
+        out.put_u16(self.local_port);
+        out.put_u16(self.peer_port);
+        for address in [self.local, self.remote] {
+            put_ip(out, address.ip());
+            out.put_u16(address.port());
+        }
+        let count = self.addresses.len().min(MAX_ADDRESSES);
+        out.put_u8(count as u8);
+        for &address in &self.addresses[..count] {
+            put_ip(out, address);
+        }
+    }
+
+    /// Reads what `encode` wrote; `None` if it is anything else.
+    fn decode(mut b: Bytes) -> Option<Cookie> {
+        Some(Cookie {
+            created: Instant::from_nanos(b.try_get_u64().ok()?),
+            life: Duration::from_millis(b.try_get_u32().ok()?.into()),
+            local_tag: b.try_get_u32().ok()?,
+            peer_tag: b.try_get_u32().ok()?,
+            local_tsn: Tsn(b.try_get_u32().ok()?),
+            peer_tsn: Tsn(b.try_get_u32().ok()?),
+            peer_rwnd: b.try_get_u32().ok()?,
+            streams_out: b.try_get_u16().ok()?,
+            streams_in: b.try_get_u16().ok()?,
+            tie_local: b.try_get_u32().ok()?,
+            tie_peer: b.try_get_u32().ok()?,
+            local_port: b.try_get_u16().ok()?,
+            peer_port: b.try_get_u16().ok()?,
+            local: SocketAddr::new(get_ip(&mut b)?, b.try_get_u16().ok()?),
+            remote: SocketAddr::new(get_ip(&mut b)?, b.try_get_u16().ok()?),
+            addresses: {
+                let count = usize::from(b.try_get_u8().ok()?).min(MAX_ADDRESSES);
+                (0..count).map(|_| get_ip(&mut b)).collect::<Option<_>>()?
+            },
+        })
+    }
+}
+
+fn put_ip(out: &mut Vec<u8>, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => {
+            out.put_u8(4);
+            out.put_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            out.put_u8(6);
+            out.put_slice(&ip.octets());
+        }
+    }
+}
+
+fn get_ip(b: &mut Bytes) -> Option<IpAddr> {
+    match b.try_get_u8().ok()? {
+        4 => Some(Ipv4Addr::from_bits(b.try_get_u32().ok()?).into()),
+        6 => Some(Ipv6Addr::from_bits(b.try_get_u128().ok()?).into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookie() -> Cookie {
+        Cookie {
+            created: Instant::from_millis(5),
+            life: Duration::from_secs(60),
+            local_tag: 1,
+            peer_tag: 2,
+            local_tsn: Tsn(3),
+            peer_tsn: Tsn(u32::MAX),
+            peer_rwnd: 65_536,
+            streams_out: 10,
+            streams_in: 11,
+            tie_local: 0,
+            tie_peer: 9,
+            local_port: 9899,
+            peer_port: 5000,
+            local: "192.0.2.1:9899".parse().expect("an address"),
+            remote: "[2001:db8::1]:40000".parse().expect("an address"),
+            addresses: vec![[192, 0, 2, 7].into(), [198, 51, 100, 7].into()],
+        }
+    }
+
+    #[test]
+    fn a_cookie_comes_back_as_it_was() {
+        let mut keys = CookieKeys::new(Rng::from_number(1));
+        let sealed = keys.seal(&cookie(), Instant::ZERO);
+        assert_eq!(keys.open(sealed, Instant::from_millis(5)), Ok(cookie()));
+    }
+
+    #[test]
+    fn a_changed_or_foreign_cookie_is_refused() {
+        let mut keys = CookieKeys::new(Rng::from_number(1));
+        let sealed = keys.seal(&cookie(), Instant::ZERO);
+        for at in 0..sealed.len() {
+            let mut changed = sealed.to_vec();
+            changed[at] ^= 1;
+            assert_eq!(keys.open(changed.into(), Instant::ZERO), Err(CookieError::Invalid), "{at}");
+            let cut = sealed.slice(..at);
+            assert_eq!(keys.open(cut, Instant::ZERO), Err(CookieError::Invalid), "cut at {at}");
+        }
+        let other = CookieKeys::new(Rng::from_number(2));
+        assert_eq!(other.open(sealed, Instant::ZERO), Err(CookieError::Invalid));
+    }
+
+    #[test]
+    fn a_cookie_expires_and_says_for_how_long() {
+        let mut keys = CookieKeys::new(Rng::from_number(1));
+        let sealed = keys.seal(&cookie(), Instant::ZERO);
+        let late = Instant::from_millis(5) + Duration::from_secs(61);
+        let stale = CookieError::Stale { by: Duration::from_secs(1), peer_tag: 2 };
+        assert_eq!(keys.open(sealed, late), Err(stale), "RFC 9260 §5.1.5, item 4");
+    }
+
+    #[test]
+    fn keys_change_and_the_last_one_still_verifies() {
+        let mut keys = CookieKeys::new(Rng::from_number(1));
+        let long = Cookie { life: Duration::from_secs(100_000), ..cookie() };
+        let first = keys.seal(&long, Instant::ZERO);
+        let mut now = Instant::ZERO + KEY_LIFE;
+        keys.seal(&long, now);
+        assert!(keys.open(first.clone(), now).is_ok());
+        now += KEY_LIFE;
+        keys.seal(&long, now);
+        assert_eq!(keys.open(first, now), Err(CookieError::Invalid));
+    }
+}

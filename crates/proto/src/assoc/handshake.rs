@@ -1,0 +1,449 @@
+//! Opening an association (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, collisions, restarts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, parameter_type};
+
+use super::cookie::{Cookie, MAX_ADDRESSES};
+use super::output::Control;
+use super::state::State;
+use super::{AssocTimer, Association, Identity, Timer};
+use crate::config::Config;
+use crate::event::{AssocClosed, Event};
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
+const MIN_A_RWND: u32 = 1500;
+
+/// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7). None yet.
+const SUPPORTED_EXTENSIONS: &[u8] = &[];
+
+/// What an INIT or INIT ACK says, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerInit {
+    pub(crate) tag: u32,
+    pub(crate) a_rwnd: u32,
+    pub(crate) streams_out: u16,
+    pub(crate) streams_in: u16,
+    pub(crate) initial_tsn: Tsn,
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) cookie: Option<Bytes>,
+    /// Parameters to be reported, whole.
+    pub(crate) unrecognized: Vec<Bytes>,
+}
+
+impl PeerInit {
+    /// Checks an INIT or INIT ACK (RFC 9260 §3.3.2, §3.3.3); the error goes into an ABORT.
+    pub(crate) fn read(init: &Init) -> Result<PeerInit, ErrorCause> {
+        let bad = init.initiate_tag == 0
+            || init.outbound_streams == 0
+            || init.inbound_streams == 0
+            || init.a_rwnd < MIN_A_RWND;
+        if bad {
+            return Err(ErrorCause::InvalidMandatoryParameter);
+        }
+        let mut peer = PeerInit {
+            tag: init.initiate_tag,
+            a_rwnd: init.a_rwnd,
+            streams_out: init.outbound_streams,
+            streams_in: init.inbound_streams,
+            initial_tsn: init.initial_tsn,
+            addresses: Vec::new(),
+            cookie: None,
+            unrecognized: Vec::new(),
+        };
+        for parameter in &init.params {
+            let Ok(parameter) = parameter else {
+                return Err(ErrorCause::ProtocolViolation(Bytes::from_static(
+                    b"malformed parameter",
+                )));
+            };
+            match parameter {
+                Parameter::Ipv4(ip) => peer.add_address(ip.into()),
+                Parameter::Ipv6(ip) => peer.add_address(ip.into()),
+                Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
+                Parameter::HostNameAddress(_) => {
+                    // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
+                    let mut raw = Vec::new();
+                    parameter.encode(&mut raw);
+                    return Err(ErrorCause::UnresolvableAddress(raw.into()));
+                }
+                Parameter::Unknown(unknown) => {
+                    let action = unknown.action();
+                    if action.report && peer.unrecognized.len() < 16 {
+                        peer.unrecognized.push(unknown.raw().clone());
+                    }
+                    if action.stop {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(peer)
+    }
+
+    /// Keeps an address that a packet can be sent to.
+    fn add_address(&mut self, ip: IpAddr) {
+        let unusable = match ip {
+            IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
+            IpAddr::V6(v6) => {
+                v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()
+            }
+        };
+        if !unusable && self.addresses.len() < MAX_ADDRESSES && !self.addresses.contains(&ip) {
+            self.addresses.push(ip);
+        }
+    }
+}
+
+/// The parameters of our INIT or INIT ACK.
+fn parameters(config: &Config, local: &[SocketAddr], cookie: Option<Bytes>) -> Vec<Parameter> {
+    let mut params = Vec::new();
+    params.extend(cookie.map(Parameter::StateCookie));
+    if config.advertise_addresses && local.len() > 1 {
+        params.extend(local.iter().map(|a| Parameter::from(a.ip())));
+    }
+    params.push(Parameter::SupportedAddressTypes(vec![
+        parameter_type::IPV4_ADDRESS,
+        parameter_type::IPV6_ADDRESS,
+    ]));
+    params.push(Parameter::SupportedExtensions(Bytes::from_static(SUPPORTED_EXTENSIONS)));
+    params
+}
+
+/// The INIT ACK for an INIT, without keeping anything (RFC 9260 §5.1.3).
+///
+/// `budget` is the largest chunk that may be sent to an address that is not verified: lest it amplify,
+/// the addresses are left out if they do not fit.
+pub(crate) fn init_ack(
+    config: &Config,
+    local: &[SocketAddr],
+    cookie: &Cookie,
+    sealed: Bytes,
+    unrecognized: &[Bytes],
+    budget: usize,
+) -> Init {
+    let mut params = parameters(config, local, Some(sealed));
+    params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
+    loop {
+        let init = Init {
+            initiate_tag: cookie.local_tag,
+            a_rwnd: a_rwnd(config),
+            outbound_streams: cookie.streams_out,
+            inbound_streams: config.inbound_streams,
+            initial_tsn: cookie.local_tsn,
+            params: params.iter().cloned().collect(),
+        };
+        // The cookie comes first and stays.
+        if init.params.as_bytes().len() <= budget || params.len() == 1 {
+            return init;
+        }
+        params.pop();
+    }
+}
+
+fn a_rwnd(config: &Config) -> u32 {
+    u32::try_from(config.receive_buffer).unwrap_or(u32::MAX)
+}
+
+/// What to do with a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CookieAction {
+    /// A: the peer restarted.
+    Restart,
+    /// B: both sides opened at once.
+    Collision,
+    /// C: a late cookie of an attempt that was given up.
+    Discard,
+    /// D: a duplicate, or our COOKIE ACK was lost.
+    Duplicate,
+}
+
+impl Association {
+    /// A new association that sends INIT on the first of `paths`.
+    pub(crate) fn connect(
+        config: Arc<Config>,
+        id: Identity,
+        paths: &[(SocketAddr, SocketAddr)],
+        local_addresses: Vec<SocketAddr>,
+        rng: Rng,
+        now: Instant,
+    ) -> Association {
+        let mut a = Association::new(config, id, local_addresses, rng);
+        for &pair in paths {
+            a.create_path(now, pair, false);
+        }
+        a.send_init(now);
+        a
+    }
+
+    /// The association a valid COOKIE ECHO establishes (RFC 9260 §5.1.5).
+    pub(crate) fn from_cookie(
+        config: Arc<Config>,
+        cookie: &Cookie,
+        local_addresses: Vec<SocketAddr>,
+        rng: Rng,
+        now: Instant,
+    ) -> Association {
+        let id = Identity {
+            local_tag: cookie.local_tag,
+            peer_tag: cookie.peer_tag,
+            local_port: cookie.local_port,
+            peer_port: cookie.peer_port,
+            initial_tsn: cookie.local_tsn,
+        };
+        let mut a = Association::new(config, id, local_addresses, rng);
+        a.a_rwnd = cookie.peer_rwnd as usize;
+        a.streams_out = cookie.streams_out;
+        a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
+        let first = a.create_path(now, (cookie.local, cookie.remote), false);
+        a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
+        if let Some(first) = first {
+            // RFC 9260 §5.4: the cookie came back from there, so the address is the peer's.
+            a.confirm_path(now, first);
+        }
+        a
+    }
+
+    fn send_init(&mut self, now: Instant) {
+        self.control.push_back(Control::Init);
+        let rto = self.handshake_rto();
+        self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
+    }
+
+    fn handshake_rto(&self) -> std::time::Duration {
+        self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto())
+    }
+
+    /// Our INIT.
+    pub(super) fn init_chunk(&self) -> Init {
+        Init {
+            initiate_tag: self.id.local_tag,
+            a_rwnd: a_rwnd(&self.config),
+            outbound_streams: self.config.outbound_streams,
+            inbound_streams: self.config.inbound_streams,
+            initial_tsn: self.id.initial_tsn,
+            params: parameters(&self.config, &self.local_addresses, None)
+                .into_iter()
+                .collect::<Params>(),
+        }
+    }
+
+    /// Handles INIT ACK: the answer to our INIT (RFC 9260 §5.1, C).
+    pub(super) fn on_init_ack(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        init: &Init,
+    ) {
+        if !matches!(self.state, State::CookieWait { .. }) {
+            return; // §5.2.3: a late or duplicate one
+        }
+        let peer = match PeerInit::read(init) {
+            Ok(peer) => peer,
+            Err(cause) => {
+                self.id.peer_tag = init.initiate_tag;
+                self.abort_with(cause, "an INIT ACK with invalid values");
+                return;
+            }
+        };
+        let Some(cookie) = peer.cookie.clone() else {
+            self.id.peer_tag = peer.tag;
+            let missing = ErrorCause::MissingMandatoryParameter(vec![parameter_type::STATE_COOKIE]);
+            self.abort_with(missing, "an INIT ACK without a state cookie");
+            return;
+        };
+        self.id.peer_tag = peer.tag;
+        self.a_rwnd = peer.a_rwnd as usize;
+        self.streams_out = self.config.outbound_streams.min(peer.streams_in);
+        let streams_in = self.config.inbound_streams.min(peer.streams_out);
+        self.start_receiver(peer.initial_tsn, streams_in, now);
+        let config = self.config_rc();
+        for p in self.paths.iter_mut() {
+            let ssthresh = config.initial_ssthresh.bytes(peer.a_rwnd);
+            p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
+        }
+        if let Some(path) = self.path_of(now, from) {
+            self.primary = path;
+        }
+        self.add_peer_addresses(now, &peer.addresses, from.1.port());
+        if !peer.unrecognized.is_empty() {
+            let mut raw = Vec::new();
+            for parameter in &peer.unrecognized {
+                raw.resize(raw.len().next_multiple_of(4), 0);
+                raw.extend_from_slice(parameter);
+            }
+            self.report(ErrorCause::UnrecognizedParameters(raw.into()));
+        }
+        self.state = State::CookieEchoed { cookie, attempts: 0 };
+        self.control.push_front(Control::CookieEcho);
+        let rto = self.handshake_rto();
+        self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
+    }
+
+    /// T1-init or T1-cookie expired (RFC 9260 §5.1, rules A and C; §4, note 2).
+    pub(super) fn on_t1(&mut self, now: Instant) {
+        let limit = self.config.max_init_retransmits;
+        let attempts = match &mut self.state {
+            State::CookieWait { attempts } | State::CookieEchoed { attempts, .. } => {
+                *attempts += 1;
+                *attempts
+            }
+            _ => return,
+        };
+        if attempts > limit {
+            self.close(AssocClosed::HandshakeTimedOut);
+            return;
+        }
+        // The next attempt takes the next path: one that is down does not keep the association closed.
+        let ids: Vec<_> = self.paths.ids().collect();
+        let rto = self.handshake_rto();
+        if let Some(at) = ids.iter().position(|&id| id == self.primary) {
+            self.primary = ids[(at + 1) % ids.len()];
+            for p in self.paths.iter_mut() {
+                p.rto.back_off();
+            }
+        }
+        self.control.push_back(match self.state {
+            State::CookieWait { .. } => Control::Init,
+            _ => Control::CookieEcho,
+        });
+        let doubled = (rto * 2).min(self.config.rto_max);
+        self.timers.set(Timer::Assoc(AssocTimer::T1), now + doubled);
+    }
+
+    /// Handles COOKIE ACK: established (RFC 9260 §5.1, E).
+    pub(super) fn on_cookie_ack(&mut self, now: Instant) {
+        if matches!(self.state, State::CookieEchoed { .. }) {
+            self.establish(now, false);
+        }
+    }
+
+    pub(crate) fn establish(&mut self, now: Instant, incoming: bool) {
+        self.timers.stop(Timer::Assoc(AssocTimer::T1));
+        self.state = State::Established;
+        self.error_count = 0;
+        self.events.push_back(Event::Connected { incoming });
+        let primary = self.primary;
+        self.confirm_path(now, primary);
+        self.verify_paths(now);
+    }
+
+    /// The peer lacks room for our cookie's age: try once more with a fresh one (RFC 9260 §5.2.6).
+    pub(super) fn on_stale_cookie(&mut self, now: Instant) {
+        if let State::CookieEchoed { attempts, .. } = self.state {
+            self.receiver = None;
+            self.id.peer_tag = 0;
+            self.state = State::CookieWait { attempts: attempts + 1 };
+            if attempts >= self.config.max_init_retransmits {
+                self.close(AssocClosed::HandshakeTimedOut);
+            } else {
+                self.send_init(now);
+            }
+        }
+    }
+
+    /// The cookie fields that an INIT for this existing association gets (RFC 9260 §5.2.1, §5.2.2).
+    /// `None`: no INIT ACK is sent.
+    pub(crate) fn cookie_for_existing(&mut self, fresh: Cookie) -> Option<Cookie> {
+        match self.state {
+            State::CookieWait { .. } | State::CookieEchoed { .. } => Some(Cookie {
+                // §5.2.1: the tag and TSN of our own INIT.
+                local_tag: self.id.local_tag,
+                local_tsn: self.id.initial_tsn,
+                tie_local: if matches!(self.state, State::CookieEchoed { .. }) {
+                    self.id.local_tag
+                } else {
+                    0
+                },
+                tie_peer: self.id.peer_tag,
+                ..fresh
+            }),
+            State::ShutdownAckSent { .. } => {
+                // §9.2: INIT is discarded, and SHUTDOWN ACK sent again.
+                self.control.push_back(Control::ShutdownAck);
+                None
+            }
+            _ => Some(Cookie { tie_local: self.id.local_tag, tie_peer: self.id.peer_tag, ..fresh }),
+        }
+    }
+
+    /// True if an INIT names only addresses that the association knows: another would let anyone who
+    /// can reach us take over the association (RFC 9260 §5.2.2).
+    pub(crate) fn knows_addresses(&self, addresses: &[IpAddr]) -> bool {
+        let opening = matches!(self.state, State::CookieWait { .. } | State::CookieEchoed { .. });
+        opening || addresses.iter().all(|ip| self.paths.iter().any(|p| p.remote.ip() == *ip))
+    }
+
+    /// Which case of RFC 9260 §5.2.4 a valid cookie is.
+    pub(crate) fn classify_cookie(&self, cookie: &Cookie) -> CookieAction {
+        let local = cookie.local_tag == self.id.local_tag;
+        let peer = cookie.peer_tag == self.id.peer_tag;
+        let ties = cookie.tie_local == self.id.local_tag && cookie.tie_peer == self.id.peer_tag;
+        match (local, peer) {
+            (true, true) => CookieAction::Duplicate,
+            (true, false) => CookieAction::Collision,
+            (false, false) if ties && cookie.tie_local != 0 => CookieAction::Restart,
+            _ => CookieAction::Discard,
+        }
+    }
+
+    /// Acts on a valid cookie for this association; for `Restart` the endpoint has already replaced
+    /// the association.
+    pub(crate) fn on_cookie_echo(&mut self, now: Instant, action: CookieAction, cookie: &Cookie) {
+        match action {
+            CookieAction::Restart | CookieAction::Discard => return,
+            CookieAction::Collision => {
+                self.id.peer_tag = cookie.peer_tag;
+                self.a_rwnd = cookie.peer_rwnd as usize;
+                self.streams_out = cookie.streams_out;
+                if !self.state.is_open() {
+                    self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
+                }
+            }
+            CookieAction::Duplicate => {}
+        }
+        if !self.state.is_open() {
+            if self.receiver.is_none() {
+                self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
+            }
+            if let Some(path) = self.path_of(now, (cookie.local, cookie.remote)) {
+                self.primary = path;
+            }
+            self.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
+            self.establish(now, false);
+        }
+        self.control.push_front(Control::CookieAck { to: (cookie.local, cookie.remote) });
+    }
+
+    /// Answers a cookie that made this association.
+    pub(crate) fn acknowledge_cookie(&mut self, cookie: &Cookie) {
+        self.control.push_front(Control::CookieAck { to: (cookie.local, cookie.remote) });
+    }
+
+    /// Takes over from an association that its peer restarted: the same one for the application, with
+    /// everything unacknowledged lost (RFC 9260 §5.2.4, action A).
+    pub(crate) fn succeed(&mut self, old: Association) {
+        self.events.retain(|e| !matches!(e, Event::Connected { .. }));
+        let mut events = old.events;
+        events.push_back(Event::Restarted);
+        events.append(&mut self.events);
+        self.events = events;
+        self.stats = old.stats;
+        self.readable_told = false;
+    }
+
+    /// COOKIE ECHO in SHUTDOWN-ACK-SENT (RFC 9260 §5.2.4, action A's exception).
+    pub(crate) fn refuse_cookie_while_shutting_down(&mut self) -> bool {
+        if !matches!(self.state, State::ShutdownAckSent { .. }) {
+            return false;
+        }
+        self.control.push_back(Control::ShutdownAck);
+        self.report(ErrorCause::CookieReceivedWhileShuttingDown);
+        true
+    }
+}

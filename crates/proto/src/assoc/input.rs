@@ -1,0 +1,201 @@
+//! A packet for this association, chunk by chunk.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet};
+
+use super::output::{Control, MAX_CONTROL};
+use super::state::State;
+use super::{AssocTimer, Association, Timer};
+use crate::event::{AssocClosed, Event};
+use crate::path::PathId;
+use crate::rx::{Arrival, PacketFacts};
+use crate::time::Instant;
+
+/// An ABORT's text is kept up to this length, in bytes.
+const MAX_REASON: usize = 256;
+
+/// What the rest of a packet needs to know of the chunks before.
+struct Progress {
+    now: Instant,
+    from: (SocketAddr, SocketAddr),
+    path: Option<PathId>,
+    has_data: bool,
+    facts: PacketFacts,
+}
+
+impl Association {
+    /// Handles a packet whose verification tag and ports are right.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        packet: &Packet,
+    ) {
+        if matches!(self.state, State::Closed(_)) {
+            return;
+        }
+        let path = self.path_of(now, from);
+        if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
+            p.counters.packets_received += 1;
+            p.counters.bytes_received += packet.bytes().len() as u64;
+            p.last_heard = Some(now);
+        }
+        let gap_before = self.receiver.as_ref().is_some_and(|r| r.tracker.has_gaps());
+        let facts = PacketFacts { gap_before, ..PacketFacts::default() };
+        let mut progress = Progress { now, from, path, has_data: false, facts };
+        for chunk in packet.chunks() {
+            let Ok(chunk) = chunk else {
+                // The chunks before the damage count; what follows cannot be told apart.
+                self.stats.packets_dropped += 1;
+                break;
+            };
+            if !self.handle_chunk(chunk, &mut progress) || matches!(self.state, State::Closed(_)) {
+                break;
+            }
+        }
+        if progress.has_data {
+            self.after_data_packet(&progress);
+        }
+        self.tell_if_readable();
+    }
+
+    /// Returns false if the rest of the packet is to be ignored.
+    fn handle_chunk(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
+        match chunk {
+            Chunk::Data(data) => self.on_data(data, p),
+            Chunk::Sack(sack) => self.on_sack(p.now, &sack),
+            Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
+            Chunk::CookieAck => self.on_cookie_ack(p.now),
+            Chunk::Heartbeat(info) => {
+                // RFC 9260 §8.3: the answer goes to where the question came from.
+                self.reply(Control::HeartbeatAck { info: info.0, to: p.from });
+            }
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
+            Chunk::Abort(abort) => {
+                let cause = abort.causes.iter().find_map(Result::ok);
+                let reason = match &cause {
+                    Some(ErrorCause::UserInitiatedAbort(r) | ErrorCause::ProtocolViolation(r)) => {
+                        r[..r.len().min(MAX_REASON)].to_vec()
+                    }
+                    _ => Vec::new(),
+                };
+                let cause = cause.map_or(0, |c| c.code());
+                self.control.clear();
+                self.close(AssocClosed::PeerAborted { cause, reason });
+            }
+            Chunk::Error(error) => self.on_error(p.now, &error),
+            Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, shutdown.cum_tsn_ack),
+            Chunk::ShutdownAck => self.on_shutdown_ack(p.from),
+            Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
+            // The endpoint handles these; bundled behind other chunks they mean nothing.
+            Chunk::Init(_) | Chunk::CookieEcho(_) => {}
+            Chunk::Unknown(unknown) => {
+                let action = unknown.action();
+                if action.report {
+                    let raw = unknown.raw().slice(..unknown.raw().len().min(512));
+                    self.report(ErrorCause::UnrecognizedChunkType(raw));
+                }
+                return !action.stop;
+            }
+        }
+        true
+    }
+
+    fn on_data(&mut self, data: Data, p: &mut Progress) {
+        if !self.state.may_receive_data() {
+            return;
+        }
+        if data.payload.is_empty() {
+            // RFC 9260 §6.2
+            self.abort_with(ErrorCause::NoUserData(data.tsn), "a DATA chunk without user data");
+            return;
+        }
+        let Some(receiver) = self.receiver.as_mut() else { return };
+        p.has_data = true;
+        p.facts.immediate_bit |= data.flags.immediate();
+        let stream = data.stream;
+        match receiver.inbound.accept(data, &mut receiver.tracker) {
+            Ok(Arrival::New) => p.facts.any_new = true,
+            Ok(Arrival::Duplicate) => {
+                p.facts.any_duplicate = true;
+                self.stats.duplicates_received += 1;
+            }
+            Ok(_) => p.facts.any_dropped = true,
+            Err(violation) if violation.is_fatal() => {
+                let text = Bytes::from(violation.to_string());
+                self.abort_with(
+                    ErrorCause::ProtocolViolation(text),
+                    "DATA chunks that contradict each other",
+                );
+            }
+            Err(_) => {
+                p.facts.any_new = true;
+                self.report(ErrorCause::InvalidStreamIdentifier(stream));
+            }
+        }
+    }
+
+    /// Decides about the SACK after a packet with DATA.
+    fn after_data_packet(&mut self, p: &Progress) {
+        let Some(r) = self.receiver.as_mut() else { return };
+        r.last_data = p.path.or(r.last_data);
+        let facts = PacketFacts { gap_after: r.tracker.has_gaps(), ..p.facts };
+        r.adapt_sack_every(&self.config, p.now);
+        r.delayed.on_data_packet(p.now, facts);
+        match r.delayed.deadline() {
+            Some(at) => self.timers.start(Timer::Assoc(AssocTimer::Sack), at),
+            None => self.timers.stop(Timer::Assoc(AssocTimer::Sack)),
+        }
+        self.shutdown_sent_got_data(p.now);
+    }
+
+    fn on_error(&mut self, now: Instant, error: &ErrorChunk) {
+        for cause in error.causes.iter().map_while(Result::ok).take(16) {
+            if let ErrorCause::StaleCookie(_) = cause {
+                self.on_stale_cookie(now);
+            }
+            self.events.push_back(Event::PeerError { cause: cause.code() });
+        }
+    }
+
+    /// Queues an answer, unless the peer floods us.
+    pub(super) fn reply(&mut self, control: Control) {
+        if self.control.len() < MAX_CONTROL {
+            self.control.push_back(control);
+        }
+    }
+
+    /// Tells the peer of an error that does not end the association.
+    pub(super) fn report(&mut self, cause: ErrorCause) {
+        self.reply(Control::Error(cause));
+    }
+
+    /// Ends the association because the peer broke the protocol.
+    pub(super) fn abort_with(&mut self, cause: ErrorCause, what: &'static str) {
+        self.control.clear();
+        self.control.push_back(Control::Abort(Some(cause)));
+        self.close(AssocClosed::ProtocolViolation(what));
+    }
+}
+
+impl super::Receiver {
+    /// Fewer SACKs at high packet rates: one per millisecond's worth of packets, within the configured
+    /// limits. Each SACK costs both ends as much as a packet of data.
+    fn adapt_sack_every(&mut self, config: &crate::config::Config, now: Instant) {
+        const WINDOW_MS: u32 = 10;
+        if config.sack_every_max <= config.sack_every {
+            return;
+        }
+        self.window_packets += 1;
+        let elapsed = now - self.window_start;
+        if elapsed.as_millis() >= WINDOW_MS.into() {
+            let per_ms = f64::from(self.window_packets) / (elapsed.as_secs_f64() * 1e3);
+            let every = (per_ms as u32).clamp(config.sack_every, config.sack_every_max);
+            self.delayed.set_sack_every(every);
+            self.window_packets = 0;
+            self.window_start = now;
+        }
+    }
+}

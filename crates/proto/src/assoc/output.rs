@@ -1,0 +1,407 @@
+//! The one place that builds packets: control chunks, SACKs and DATA meet here once.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_wire::{CommonHeader, DATA_HEADER_LEN, ErrorCause, PacketBuilder, Tsn};
+
+use super::state::State;
+use super::{AssocTimer, Association, PathTimer, Timer};
+use crate::endpoint::Transmit;
+use crate::path::PathId;
+use crate::policy::rtx::{LossCause, RtxCandidate};
+use crate::time::Instant;
+use crate::tx::Sent;
+
+/// A control chunk that waits to be sent, in a packet of its own.
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    Init,
+    CookieEcho,
+    CookieAck { to: (SocketAddr, SocketAddr) },
+    HeartbeatAck { info: Bytes, to: (SocketAddr, SocketAddr) },
+    Error(ErrorCause),
+    Shutdown,
+    ShutdownAck,
+    ShutdownComplete { to: (SocketAddr, SocketAddr) },
+    Abort(Option<ErrorCause>),
+}
+
+/// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
+pub(super) const MAX_CONTROL: usize = 64;
+
+/// A chunk that may be sent now, and where.
+#[derive(Copy, Clone, Debug)]
+enum Source {
+    Retransmission(Tsn),
+    New,
+}
+
+impl Association {
+    /// Writes the next packets for one path to the end of `buf`: up to `max_segments` of the same size,
+    /// the last of which may be shorter.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        while let Some(control) = self.control.pop_front() {
+            if let Some(transmit) = self.control_packet(now, control, buf) {
+                return Some(transmit);
+            }
+        }
+        if !self.state.is_open() {
+            return None;
+        }
+        if let Some(transmit) = self.heartbeat_packet(now, buf) {
+            return Some(transmit);
+        }
+        self.prepare_windows(now);
+        let choice = self.choose(now).map(|(path, _)| path);
+        let sack_path = self.sack_path(now);
+        let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
+        let path = if sack_due { sack_path } else { choice };
+        let Some(path) = path else {
+            self.wait_for_window(now);
+            return None;
+        };
+        // A SACK that is not due yet travels with DATA for its path (RFC 9260 §6.2).
+        let with_sack = sack_due || (self.sack_pending() && sack_path == Some(path));
+        self.batch(now, path, with_sack, max_segments, buf)
+    }
+
+    fn header(&self) -> CommonHeader {
+        CommonHeader {
+            source_port: self.id.local_port,
+            destination_port: self.id.peer_port,
+            verification_tag: self.id.peer_tag,
+        }
+    }
+
+    // ---- Control chunks ----
+
+    fn control_packet(&mut self, now: Instant, c: Control, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let to = match &c {
+            Control::CookieAck { to }
+            | Control::HeartbeatAck { to, .. }
+            | Control::ShutdownComplete { to } => *to,
+            _ => {
+                let p = self.paths.get(self.control_path())?;
+                (p.local, p.remote)
+            }
+        };
+        let mut header = self.header();
+        if matches!(c, Control::Init) {
+            header.verification_tag = 0; // RFC 9260 §8.5.1, A
+        }
+        let path = self.paths.find(to.0, to.1);
+        let max =
+            path.and_then(|id| self.paths.get(id)).map_or(self.config.mtu - 48, |p| p.max_packet);
+        let cum_tsn = self.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
+        let mut packet = PacketBuilder::new(buf, header, max);
+        let fits = match &c {
+            Control::Init => packet.push_init(&self.init_chunk()),
+            Control::CookieEcho => match &self.state {
+                State::CookieEchoed { cookie, .. } => packet.push_cookie_echo(cookie),
+                _ => false,
+            },
+            Control::CookieAck { .. } => packet.push_cookie_ack(),
+            Control::HeartbeatAck { info, .. } => packet.push_heartbeat_ack(info),
+            Control::Error(cause) => packet.push_error(std::slice::from_ref(cause)),
+            Control::Shutdown => packet.push_shutdown(cum_tsn),
+            Control::ShutdownAck => packet.push_shutdown_ack(),
+            Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
+            Control::Abort(cause) => packet.push_abort(false, cause.as_slice()),
+        };
+        if !fits {
+            packet.discard();
+            return None;
+        }
+        let len = packet.finish(self.config.checksum);
+        if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
+            p.counters.packets_sent += 1;
+            p.counters.bytes_sent += len as u64;
+        }
+        let _ = now;
+        Some(Transmit { local: to.0, remote: to.1, ecn: None, segment_size: len })
+    }
+
+    /// Where control chunks go that answer nothing: the primary, or another path if it is not usable.
+    fn control_path(&self) -> PathId {
+        let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.usable);
+        if !self.state.is_open() || usable(self.primary) {
+            return self.primary;
+        }
+        self.paths.iter().find(|p| p.usable).map_or(self.primary, |p| p.id)
+    }
+
+    fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.paths.iter().find(|p| p.heartbeat_due)?.id;
+        let info = self.new_probe(now, id);
+        let header = self.header();
+        let checksum = self.config.checksum;
+        let p = self.paths.get_mut(id)?;
+        let mut packet = PacketBuilder::new(buf, header, p.max_packet);
+        packet.push_heartbeat(&info);
+        let len = packet.finish(checksum);
+        p.counters.packets_sent += 1;
+        p.counters.heartbeats_sent += 1;
+        p.counters.bytes_sent += len as u64;
+        Some(Transmit { local: p.local, remote: p.remote, ecn: None, segment_size: len })
+    }
+
+    // ---- SACK and DATA ----
+
+    fn sack_pending(&self) -> bool {
+        self.receiver.as_ref().is_some_and(|r| r.delayed.packets_since_sack() > 0)
+    }
+
+    fn sack_path(&mut self, now: Instant) -> Option<PathId> {
+        let last = self.receiver.as_ref()?.last_data;
+        let chosen = self.decide(now, |policies, cx| policies.ack_path.choose(cx, last));
+        chosen.filter(|&id| self.paths.get(id).is_some()).or(Some(self.control_path()))
+    }
+
+    /// Brings idle windows and pacers up to date before anything is chosen.
+    fn prepare_windows(&mut self, now: Instant) {
+        if self.queue.is_empty() && self.out.is_empty() {
+            return;
+        }
+        let config = self.config_rc();
+        for p in self.paths.iter_mut() {
+            if self.out.chunks_in_flight(p.id) == 0 {
+                p.decay_if_idle(&config, now);
+            }
+            if config.pacing {
+                let (w, srtt) = (&p.window, p.rto.srtt());
+                p.pacer.update(now, w.cwnd, w.cwnd < w.ssthresh, srtt, p.max_packet);
+            }
+        }
+    }
+
+    /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1, C).
+    fn choose(&mut self, now: Instant) -> Option<(PathId, Source)> {
+        if !self.state.may_send_data() {
+            return None;
+        }
+        let mut heads: smallvec::SmallVec<[(Tsn, PathId); 8]> = smallvec::SmallVec::new();
+        for id in self.paths.ids() {
+            heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
+        }
+        let base = self.out.cum_tsn_ack_point();
+        heads.sort_unstable_by_key(|(tsn, _)| tsn.distance_from(base));
+        for (tsn, last_path) in heads {
+            let Some(sent) = self.out.get(tsn) else { continue };
+            let cause = if sent.fast_retransmitted {
+                LossCause::FastRetransmit
+            } else {
+                LossCause::Timeout
+            };
+            let lost = RtxCandidate { last_path, cause, transmissions: sent.transmissions };
+            if let Some(path) = self.decide(now, |policies, cx| policies.rtx.choose(cx, &lost)) {
+                return Some((path, Source::Retransmission(tsn)));
+            }
+        }
+        if !self.new_data_allowed() {
+            return None;
+        }
+        let path = self.decide(now, |policies, cx| policies.sched.choose(cx))?;
+        // A forced retransmission does not let new data past cwnd.
+        let room = self.paths.get(path)?.cwnd_space(self.out.flight_size(path)) > 0;
+        room.then_some((path, Source::New))
+    }
+
+    /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
+    fn new_data_allowed(&self) -> bool {
+        let Some(len) = self.queue.next_len(self.fragment_size()) else { return false };
+        if self.config.verify_all_paths_first
+            && self.paths.iter().any(|p| p.state == crate::path::PathState::Unconfirmed)
+        {
+            return false;
+        }
+        let in_flight = self.out.flight_user_bytes();
+        len <= self.a_rwnd.saturating_sub(in_flight) || self.out.is_empty()
+    }
+
+    fn batch(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        mut with_sack: bool,
+        max_segments: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let p = self.paths.get(path)?;
+        let (local, remote, max_packet) = (p.local, p.remote, p.max_packet);
+        let mut segment_size = 0;
+        for n in 0..max_segments.max(1) {
+            let limit = if n == 0 { max_packet } else { segment_size };
+            let Some(len) = self.packet(now, path, with_sack, limit, buf) else { break };
+            with_sack = false;
+            if n == 0 {
+                segment_size = len;
+            }
+            // Only the last of a batch may be shorter; and a small first one would make all small.
+            if len < segment_size || len < max_packet / 4 * 3 {
+                break;
+            }
+        }
+        (segment_size > 0).then_some(Transmit { local, remote, ecn: None, segment_size })
+    }
+
+    /// Appends one packet for `path` of at most `limit` bytes; `None` if there is nothing for it.
+    fn packet(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        with_sack: bool,
+        limit: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let header = self.header();
+        let mut packet = PacketBuilder::new(buf, header, limit);
+        if with_sack {
+            self.push_sack(now, &mut packet);
+        }
+        let mut chunks = 0;
+        while let Some((_, source)) = self.choose(now).filter(|&(chosen, _)| chosen == path) {
+            let pushed = match source {
+                Source::Retransmission(tsn) => self.push_again(now, path, tsn, &mut packet),
+                Source::New => self.push_new(now, path, &mut packet),
+            };
+            if !pushed {
+                break;
+            }
+            chunks += 1;
+        }
+        if packet.is_empty() {
+            packet.discard();
+            return None;
+        }
+        let len = packet.finish(self.config.checksum);
+        if chunks > 0 {
+            self.forced_rtx = false;
+            self.after_data(now, path, len);
+        }
+        let p = self.paths.get_mut(path)?;
+        p.counters.packets_sent += 1;
+        p.counters.bytes_sent += len as u64;
+        Some(len)
+    }
+
+    fn push_sack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
+        let window = self.advertised_window();
+        let Some(r) = self.receiver.as_mut() else { return };
+        let flags = if r.delayed.dac_flags(1) > 0 { crate::tx::SACK_FLAG_TWO_PACKETS } else { 0 };
+        let a_rwnd = u32::try_from(window).unwrap_or(u32::MAX);
+        let duplicates = r.tracker.duplicates().iter().copied();
+        if packet.push_sack(
+            r.tracker.cum_tsn(),
+            a_rwnd,
+            flags,
+            r.tracker.gap_ack_blocks(),
+            duplicates,
+        ) {
+            r.advertised = window;
+            r.tracker.clear_duplicates();
+            r.delayed.on_sack_sent();
+            self.timers.stop(Timer::Assoc(AssocTimer::Sack));
+            self.stats.sacks_sent += 1;
+        }
+        let _ = now;
+    }
+
+    /// Appends a chunk that is sent again.
+    fn push_again(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tsn: Tsn,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let Some(sent) = self.out.get(tsn) else { return false };
+        if !push_data(packet, tsn, sent) {
+            return false;
+        }
+        let is_lowest = tsn == self.out.cum_tsn_ack_point().next();
+        self.out.retransmit(tsn, path, now);
+        let Some(p) = self.paths.get_mut(path) else { return true };
+        p.counters.retransmissions += 1;
+        p.counters.data_chunks_sent += 1;
+        if is_lowest {
+            // RFC 9260 §7.2.4, point 4: the earliest outstanding chunk restarts T3-rtx.
+            let at = now + p.rto.rto();
+            self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
+        }
+        true
+    }
+
+    /// Appends the next new chunk.
+    fn push_new(&mut self, now: Instant, path: PathId, packet: &mut PacketBuilder<'_>) -> bool {
+        let limit = self.fragment_size();
+        let fits = self
+            .queue
+            .next_len(limit)
+            .is_some_and(|n| (DATA_HEADER_LEN + n).next_multiple_of(4) <= packet.remaining());
+        if !fits {
+            return false;
+        }
+        let a_rwnd = self.a_rwnd.saturating_sub(self.out.flight_user_bytes());
+        let Some(fragment) = self.queue.pop(limit) else { return false };
+        if fragment.payload.len() > a_rwnd {
+            self.probing_window = true;
+        }
+        let tsn = self.out.push(fragment, path, now);
+        if let Some(sent) = self.out.get(tsn) {
+            push_data(packet, tsn, sent);
+        }
+        if let Some(p) = self.paths.get_mut(path) {
+            p.counters.data_chunks_sent += 1;
+        }
+        self.stats.first_data_sent.get_or_insert(now);
+        true
+    }
+
+    /// Books a packet with DATA.
+    fn after_data(&mut self, now: Instant, path: PathId, len: usize) {
+        let Some(p) = self.paths.get_mut(path) else { return };
+        p.last_data_sent = Some(now);
+        p.pacer.spend(len);
+        p.burst_left = p.burst_left.saturating_sub(1);
+        let rto = p.rto.rto();
+        self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
+        self.arm_tail_loss_probe(now, path);
+    }
+
+    /// Nothing can be sent: notes what it waits for.
+    fn wait_for_window(&mut self, now: Instant) {
+        let config = self.config_rc();
+        let wants = self.state.may_send_data() && (!self.queue.is_empty() || self.out.has_marked());
+        let mut window_open = false;
+        for p in self.paths.iter().filter(|p| wants && p.usable) {
+            let room = p.window.cwnd > self.out.flight_size(p.id);
+            window_open |= room;
+            if config.pacing
+                && room
+                && let Some(at) = p.pacer.ready_at()
+            {
+                self.timers.set(Timer::Path(p.id, PathTimer::Pacing), at);
+                window_open = false;
+            }
+        }
+        let blocked = wants && window_open && !self.queue.is_empty() && !self.new_data_allowed();
+        match (blocked, self.blocked_since) {
+            (true, None) => self.blocked_since = Some(now),
+            (false, Some(since)) => {
+                self.stats.receive_buffer_blocked += now - since;
+                self.blocked_since = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn push_data(packet: &mut PacketBuilder<'_>, tsn: Tsn, s: &Sent) -> bool {
+    packet.push_data(tsn, s.stream, s.ssn, s.ppid, s.flags, &s.payload)
+}

@@ -1,0 +1,331 @@
+//! Paths come, are verified, fail, recover and go; and heartbeats, which find that out.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+
+use super::{AssocTimer, Association, PathTimer, Timer};
+use crate::event::Event;
+use crate::path::{Path, PathId, PathState, Probe};
+use crate::time::Instant;
+
+/// Length of our Heartbeat Information: a nonce and the path.
+const PROBE_LEN: usize = 12;
+
+impl Association {
+    /// Adds a path between two transport addresses; it is verified before it carries data
+    /// (RFC 9260 §5.4). Returns `None` if it exists or `max_paths` is reached.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<PathId> {
+        let id = self.create_path(now, (local, remote), false)?;
+        if self.state.is_open() {
+            self.probe_now(now, id);
+        }
+        Some(id)
+    }
+
+    /// Removes a path; what is outstanding on it is retransmitted on the others. The last path stays.
+    pub fn remove_path(&mut self, now: Instant, id: PathId) {
+        if self.paths.len() < 2 || self.paths.get(id).is_none() {
+            return;
+        }
+        self.paths.remove(id);
+        self.timers.stop_path(id);
+        let rest: Vec<_> =
+            self.paths.iter().map(|p| (p.state != PathState::Active, p.id)).collect();
+        let Some(&(_, heir)) = rest.iter().min() else { return };
+        self.out.abandon_path(id, heir);
+        if self.primary == id {
+            self.primary = heir;
+        }
+        if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
+            r.last_data = None;
+        }
+        self.events.push_back(Event::PathRemoved { path: id });
+        self.refresh_usable(now);
+    }
+
+    pub(super) fn create_path(
+        &mut self,
+        now: Instant,
+        pair: (SocketAddr, SocketAddr),
+        learnt: bool,
+    ) -> Option<PathId> {
+        let (local, remote) = pair;
+        let full = self.paths.len() >= self.config.max_paths as usize;
+        if full || self.paths.find(local, remote).is_some() {
+            return None;
+        }
+        let id = self.paths.free_id();
+        let peer_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
+        let mut path = Path::new(id, pair, &self.config, peer_rwnd, now);
+        path.learnt = learnt;
+        self.out.add_path(id);
+        self.paths.insert(path);
+        self.events.push_back(Event::PathAdded { path: id, local, remote });
+        self.refresh_usable(now);
+        Some(id)
+    }
+
+    /// The path on which a packet arrived. The packet carried our verification tag, so it is the peer's:
+    /// an address pair that was not known becomes a path, to be verified. This is how a server learns of
+    /// its client's uplinks, and how a path survives a NAT that gives it a new port.
+    pub(super) fn path_of(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+    ) -> Option<PathId> {
+        if let Some(id) = self.paths.find(local, remote) {
+            return Some(id);
+        }
+        // The pairing of a listed address with one of ours was a guess: correct it.
+        let guess = |p: &&mut Path| p.remote == remote && p.last_heard.is_none();
+        if let Some(p) = self.paths.iter_mut().find(guess) {
+            p.local = local;
+            let path = p.id;
+            self.events.push_back(Event::PathAdded { path, local, remote });
+            return Some(path);
+        }
+        if self.paths.len() >= self.config.max_paths as usize {
+            let idle = |p: &&Path| p.learnt && p.state != PathState::Active && p.id != self.primary;
+            let oldest = self.paths.iter().filter(idle).min_by_key(|p| p.last_heard)?.id;
+            self.remove_path(now, oldest);
+        }
+        let id = self.create_path(now, (local, remote), true)?;
+        if self.state.is_open() {
+            self.probe_now(now, id);
+        }
+        Some(id)
+    }
+
+    /// Adds a path for each address that the peer listed, from a local address of the same family that is
+    /// not in use yet, or else from the first.
+    pub(super) fn add_peer_addresses(&mut self, now: Instant, addresses: &[IpAddr], port: u16) {
+        for &ip in addresses {
+            if self.paths.iter().any(|p| p.remote.ip() == ip) {
+                continue;
+            }
+            let same_family = |a: &&SocketAddr| a.is_ipv4() == ip.is_ipv4();
+            let unused = |a: &&SocketAddr| self.paths.iter().all(|p| p.local != **a);
+            let candidates = || self.local_addresses.iter().filter(same_family);
+            let local = candidates().find(unused).or_else(|| candidates().next()).copied();
+            if let Some(local) = local {
+                self.create_path(now, (local, SocketAddr::new(ip, port)), false);
+            }
+        }
+    }
+
+    // ---- States ----
+
+    pub(super) fn confirm_path(&mut self, now: Instant, id: PathId) {
+        if self.paths.get(id).is_some_and(|p| p.state == PathState::Unconfirmed) {
+            if let Some(p) = self.paths.get_mut(id) {
+                p.error_count = 0;
+                p.last_active = now;
+            }
+            self.set_path_state(now, id, PathState::Active);
+            self.replace_rebound(now, id);
+        }
+    }
+
+    /// A path that was learnt from the same host by the same local address, while an older path has been
+    /// silent since, is that older path behind a new port of a NAT: it goes on with its congestion state.
+    fn replace_rebound(&mut self, now: Instant, id: PathId) {
+        let Some(new) = self.paths.get(id).filter(|p| p.learnt) else { return };
+        let (local, remote, since) = (new.local, new.remote, new.created);
+        let silent = |p: &&Path| {
+            p.id != id
+                && p.local == local
+                && p.remote.ip() == remote.ip()
+                && p.last_heard.is_some_and(|at| at < since)
+        };
+        let Some(old) = self.paths.iter().find(silent).map(|p| p.id) else { return };
+        self.remove_path(now, id);
+        let Some(p) = self.paths.get_mut(old) else { return };
+        p.remote = remote;
+        p.last_heard = Some(now);
+        p.error_count = 0;
+        p.last_active = now;
+        self.events.push_back(Event::PathAdded { path: old, local, remote });
+        self.set_path_state(now, old, PathState::Active);
+        if let Some(r) = self.receiver.as_mut() {
+            r.last_data.get_or_insert(old);
+        }
+    }
+
+    pub(super) fn set_path_state(&mut self, now: Instant, id: PathId, to: PathState) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let from = p.state;
+        if from == to {
+            return;
+        }
+        p.state = to;
+        p.probes_lost = 0;
+        self.events.push_back(Event::PathState { path: id, from, to });
+        match to {
+            PathState::PotentiallyFailed => self.probe_now(now, id),
+            PathState::Active => self.schedule_heartbeat(now, id),
+            PathState::Inactive => {
+                self.schedule_heartbeat(now, id);
+                self.switch_primary(id);
+            }
+            PathState::Unconfirmed => {}
+        }
+        self.refresh_usable(now);
+    }
+
+    /// RFC 7829 §5.2: after enough timeouts another path is primary for good.
+    fn switch_primary(&mut self, failed: PathId) {
+        let Some(limit) = self.config.primary_switchover_max_retrans else { return };
+        let over = self.paths.get(failed).is_some_and(|p| p.error_count > limit);
+        let active = self.paths.iter().find(|p| p.state == PathState::Active).map(|p| p.id);
+        if let Some(active) = active.filter(|_| over && failed == self.primary) {
+            self.primary = active;
+        }
+    }
+
+    /// Asks the failure policy which paths may carry data, and watches for "none works".
+    fn refresh_usable(&mut self, now: Instant) {
+        let fail = &self.policies.fail;
+        let views: Vec<_> = self.paths.iter().map(|p| p.view(0)).collect();
+        for (p, view) in self.paths.iter_mut().zip(&views) {
+            p.usable = fail.is_usable(view, &views);
+        }
+        let give_up = Timer::Assoc(AssocTimer::GiveUp);
+        let works = self.paths.iter().any(|p| p.state == PathState::Active);
+        match self.config.association_timeout {
+            Some(after) if !works && self.state.is_open() => {
+                self.timers.start(give_up, now + after)
+            }
+            _ => self.timers.stop(give_up),
+        }
+    }
+
+    // ---- Heartbeats ----
+
+    /// Starts the verification of every path the handshake did not verify (RFC 9260 §5.4).
+    pub(super) fn verify_paths(&mut self, now: Instant) {
+        let burst = self.config.hb_max_burst as usize;
+        let unconfirmed: Vec<_> = self
+            .paths
+            .iter()
+            .filter(|p| p.state == PathState::Unconfirmed)
+            .map(|p| (p.id, p.rto.rto()))
+            .collect();
+        for (n, (id, rto)) in unconfirmed.into_iter().enumerate() {
+            match u32::try_from(n / burst) {
+                Ok(0) => self.probe_now(now, id),
+                round => {
+                    let at = now + rto * round.unwrap_or(u32::MAX);
+                    self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
+                }
+            }
+        }
+    }
+
+    fn probe_now(&mut self, now: Instant, id: PathId) {
+        if let Some(p) = self.paths.get_mut(id) {
+            p.heartbeat_due = true;
+            let at = now + p.rto.rto();
+            self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
+        }
+    }
+
+    /// The Heartbeat Information for a probe that is sent now.
+    pub(super) fn new_probe(&mut self, now: Instant, id: PathId) -> Vec<u8> {
+        let nonce = self.rng.next_u64();
+        if let Some(p) = self.paths.get_mut(id) {
+            p.heartbeat_due = false;
+            p.probe = Some(Probe { nonce, sent_at: now });
+            let answer_by = match p.state {
+                PathState::Active => p.rto.rto(),
+                _ => probe_interval(p, &self.config),
+            };
+            self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
+        }
+        let mut info = Vec::with_capacity(PROBE_LEN);
+        info.put_u64(nonce);
+        info.put_u32(id.0.into());
+        info
+    }
+
+    /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3).
+    pub(super) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
+        let jitter = self.rng.unit() + 0.5;
+        let Some(p) = self.paths.get(id) else { return };
+        let mut after = self.config.hb_interval + p.rto.rto().mul_f64(jitter);
+        if p.state != PathState::Active {
+            after = after.min(probe_interval(p, &self.config).max(p.rto.rto()));
+        }
+        let timer = Timer::Path(id, PathTimer::Heartbeat);
+        if p.state == PathState::Active && !self.config.heartbeats {
+            self.timers.stop(timer);
+        } else {
+            self.timers.set(timer, now + after);
+        }
+    }
+
+    pub(super) fn on_heartbeat_timer(&mut self, now: Instant, id: PathId) {
+        if !self.state.is_open() {
+            return;
+        }
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if p.probe.take().is_some() {
+            p.probes_lost = p.probes_lost.saturating_add(1);
+            self.count_timeout(now, id);
+        }
+        let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
+        let busy = p.last_data_sent.is_some_and(|at| now - at < self.config.hb_interval);
+        match p.state {
+            // RFC 9260 §8.3: only idle paths are probed.
+            PathState::Active if busy => self.schedule_heartbeat(now, id),
+            _ => self.probe_now(now, id),
+        }
+    }
+
+    pub(super) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes) {
+        let mut info = info.clone();
+        if info.len() != PROBE_LEN {
+            return;
+        }
+        let nonce = info.get_u64();
+        let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return };
+        let config = self.config_rc();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let Some(probe) = p.probe.filter(|probe| probe.nonce == nonce) else { return };
+        p.probe = None;
+        p.rto.sample(now - probe.sent_at);
+        p.error_count = 0;
+        p.probes_lost = 0;
+        p.last_active = now;
+        self.error_count = 0;
+        let state = p.state;
+        if let Some(packets) = self.policies.fail.recovery_cwnd(state) {
+            p.window.cwnd = packets as usize * p.limits(&config).packet;
+        }
+        match state {
+            PathState::Unconfirmed => self.confirm_path(now, id),
+            PathState::PotentiallyFailed | PathState::Inactive => {
+                self.set_path_state(now, id, PathState::Active);
+            }
+            PathState::Active => self.schedule_heartbeat(now, id),
+        }
+    }
+}
+
+/// The time between probes of a path that is not active: its RTO, which backs off, unless the
+/// configuration asks for quicker ones. Never quicker than an answer can come.
+fn probe_interval(p: &Path, config: &crate::config::Config) -> Duration {
+    let rto = p.rto.rto();
+    let slow = if p.state == PathState::Inactive { rto + config.hb_interval } else { rto };
+    let Some(srtt) = p.rto.srtt() else { return slow };
+    let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
+    let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
+    let most = config.hb_probe_max.unwrap_or(Duration::MAX);
+    slow.min(first.min(most).max(2 * srtt))
+}

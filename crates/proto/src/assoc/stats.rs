@@ -1,0 +1,35 @@
+//! Counters of an association.
+
+use std::time::Duration;
+
+use crate::time::Instant;
+
+/// Counters of an association; those of its paths are in [`PathStats`](crate::PathStats).
+#[derive(Clone, Debug, Default)]
+pub struct AssocStats {
+    /// Messages taken from the application.
+    pub messages_sent: u64,
+    /// User bytes taken from the application.
+    pub bytes_queued: u64,
+    /// User bytes acknowledged cumulatively.
+    pub bytes_acked: u64,
+    /// Whole messages delivered to the application.
+    pub messages_received: u64,
+    /// User bytes delivered to the application.
+    pub bytes_received: u64,
+    /// User bytes in the receive buffer now.
+    pub receive_buffered: usize,
+    /// DATA chunks that arrived more than once.
+    pub duplicates_received: u64,
+    /// SACKs sent.
+    pub sacks_sent: u64,
+    /// SACKs received.
+    pub sacks_received: u64,
+    /// Time during which data and congestion windows were there, and only the peer's receive buffer
+    /// held the sender back.
+    pub receive_buffer_blocked: Duration,
+    /// When the first DATA chunk was sent.
+    pub first_data_sent: Option<Instant>,
+    /// Packets dropped as malformed, or as not belonging here.
+    pub packets_dropped: u64,
+}

@@ -1,0 +1,114 @@
+//! Timers that expire.
+
+use std::time::Duration;
+
+use super::{AssocTimer, Association, PathTimer, Timer};
+use crate::event::AssocClosed;
+use crate::path::{PathId, PathState};
+use crate::time::Instant;
+
+impl Association {
+    /// Acts on every timer that has expired.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Assoc(AssocTimer::T1) => self.on_t1(now),
+                Timer::Assoc(AssocTimer::T2) => self.on_t2(now),
+                Timer::Assoc(AssocTimer::T5) => self.on_t5(),
+                // The SACK is due now; output sees it.
+                Timer::Assoc(AssocTimer::Sack) => {}
+                Timer::Assoc(AssocTimer::GiveUp) => self.give_up(),
+                Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
+                Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
+                Timer::Path(path, PathTimer::TailLossProbe) => self.on_tail_loss_probe(now, path),
+                // The pacer has tokens; output uses them.
+                Timer::Path(_, PathTimer::Pacing) => {}
+            }
+        }
+    }
+
+    /// T3-rtx expired (RFC 9260 §6.3.3).
+    fn on_t3(&mut self, now: Instant, id: PathId) {
+        if self.out.chunks_in_flight(id) == 0 {
+            return;
+        }
+        let config = self.config_rc();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.renew_burst(&config);
+        p.counters.t3_expirations += 1;
+        let spare_after = match p.rto.srtt() {
+            Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
+            _ => None,
+        };
+        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable.
+        let window_closed = self.probing_window && std::mem::take(&mut self.probe_answered);
+        let marked = self.out.mark_path(id, spare_after);
+        if window_closed {
+            p.rto.back_off();
+        } else if marked > 0 {
+            let limits = p.limits(&config);
+            p.window = p.cc.on_timeout(p.window, &limits);
+            p.recovery = None;
+            p.counters.chunks_lost += marked as u64;
+            self.count_timeout(now, id);
+        }
+        self.forced_rtx |= marked > 0;
+        self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
+        self.renew_t3(now, id, true);
+    }
+
+    /// Counts a timeout of data or of a heartbeat on a path (RFC 9260 §8.1, §8.2) and backs off its RTO.
+    pub(super) fn count_timeout(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.rto.back_off();
+        p.error_count = p.error_count.saturating_add(1);
+        let view = p.view(self.out.flight_size(id));
+        let was_unconfirmed = p.state == PathState::Unconfirmed;
+        let state = self.policies.fail.after_timeout(&view);
+        self.set_path_state(now, id, state);
+        if was_unconfirmed {
+            return; // §5.4: verification says nothing of the association
+        }
+        self.error_count = self.error_count.saturating_add(1);
+        if self.config.association_max_retrans.is_some_and(|max| self.error_count > max) {
+            self.give_up();
+        }
+    }
+
+    fn give_up(&mut self) {
+        // The peer may only be deaf: tell it (RFC 9260 §8.1).
+        self.control.clear();
+        self.control.push_back(super::output::Control::Abort(None));
+        self.close(AssocClosed::PathsFailed);
+    }
+
+    /// Starts the tail-loss probe of a path that has data in flight.
+    pub(super) fn arm_tail_loss_probe(&mut self, now: Instant, id: PathId) {
+        if !self.config.tail_loss_probe {
+            return;
+        }
+        let Some(p) = self.paths.get(id) else { return };
+        let Some(srtt) = p.rto.srtt().filter(|_| p.state == PathState::Active) else { return };
+        // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for it.
+        let delayed = if self.out.chunks_in_flight(id) <= 2 {
+            self.config.sack_delay
+        } else {
+            Duration::ZERO
+        };
+        let after = (2 * srtt + delayed).max(Duration::from_millis(10));
+        if after < p.rto.rto() {
+            self.timers.set(Timer::Path(id, PathTimer::TailLossProbe), now + after);
+        }
+    }
+
+    /// Repeats the last chunk in flight once, to draw a SACK that shows what is missing. It is no sign of
+    /// congestion, and T3-rtx keeps running.
+    fn on_tail_loss_probe(&mut self, _now: Instant, id: PathId) {
+        let Some(tsn) = self.out.last_in_flight(id) else { return };
+        self.out.mark_for_probe(tsn);
+        self.forced_rtx = true;
+        if let Some(p) = self.paths.get_mut(id) {
+            p.counters.tail_loss_probes += 1;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One table of timers, so that "when next" cannot forget one.
+
+use crate::path::PathId;
+use crate::time::Instant;
+
+/// Timers of an association.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum AssocTimer {
+    /// T1-init and T1-cookie: only one of them can run.
+    T1,
+    /// T2-shutdown.
+    T2,
+    /// T5-shutdown-guard: bounds the whole of a shutdown.
+    T5,
+    /// A delayed SACK.
+    Sack,
+    /// No path was usable for `association_timeout`.
+    GiveUp,
+}
+
+const ASSOC_TIMERS: [AssocTimer; 5] =
+    [AssocTimer::T1, AssocTimer::T2, AssocTimer::T5, AssocTimer::Sack, AssocTimer::GiveUp];
+
+/// Timers of a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum PathTimer {
+    /// T3-rtx: data in flight is not acknowledged.
+    T3Rtx,
+    /// A heartbeat is to be sent, or was not answered.
+    Heartbeat,
+    /// The tail of a flight may be lost.
+    TailLossProbe,
+    /// The pacer has tokens again.
+    Pacing,
+}
+
+const PATH_TIMERS: [PathTimer; 4] =
+    [PathTimer::T3Rtx, PathTimer::Heartbeat, PathTimer::TailLossProbe, PathTimer::Pacing];
+
+/// A timer of the table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    Assoc(AssocTimer),
+    Path(PathId, PathTimer),
+}
+
+/// When each timer expires; `None` if it is not running.
+#[derive(Debug, Default)]
+pub(crate) struct TimerTable {
+    assoc: [Option<Instant>; ASSOC_TIMERS.len()],
+    paths: Vec<[Option<Instant>; PATH_TIMERS.len()]>,
+}
+
+impl TimerTable {
+    fn slot(&mut self, timer: Timer) -> &mut Option<Instant> {
+        match timer {
+            Timer::Assoc(t) => &mut self.assoc[t as usize],
+            Timer::Path(path, t) => {
+                if self.paths.len() <= path.index() {
+                    self.paths.resize_with(path.index() + 1, Default::default);
+                }
+                &mut self.paths[path.index()][t as usize]
+            }
+        }
+    }
+
+    /// Starts a timer, or starts it anew.
+    pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
+        *self.slot(timer) = Some(at);
+    }
+
+    pub(crate) fn stop(&mut self, timer: Timer) {
+        *self.slot(timer) = None;
+    }
+
+    /// Starts a timer unless it is running.
+    pub(crate) fn start(&mut self, timer: Timer, at: Instant) {
+        self.slot(timer).get_or_insert(at);
+    }
+
+    pub(crate) fn stop_path(&mut self, path: PathId) {
+        for t in PATH_TIMERS {
+            self.stop(Timer::Path(path, t));
+        }
+    }
+
+    pub(crate) fn stop_all(&mut self) {
+        *self = TimerTable::default();
+    }
+
+    fn running(&self) -> impl Iterator<Item = (Instant, Timer)> + '_ {
+        let assoc = ASSOC_TIMERS.iter().map(|&t| (self.assoc[t as usize], Timer::Assoc(t)));
+        let paths = self.paths.iter().enumerate().flat_map(|(i, slots)| {
+            PATH_TIMERS.iter().map(move |&t| (slots[t as usize], Timer::Path(PathId(i as u8), t)))
+        });
+        assoc.chain(paths).filter_map(|(at, timer)| Some((at?, timer)))
+    }
+
+    /// When the next timer expires.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.running().map(|(at, _)| at).min()
+    }
+
+    /// Stops and returns the earliest of the timers that have expired.
+    pub(crate) fn pop_expired(&mut self, now: Instant) -> Option<Timer> {
+        let (_, timer) = self.running().filter(|&(at, _)| at <= now).min_by_key(|&(at, _)| at)?;
+        self.stop(timer);
+        Some(timer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_expire_in_the_order_of_time_and_once() {
+        let mut t = TimerTable::default();
+        let (sack, t3) = (Timer::Assoc(AssocTimer::Sack), Timer::Path(PathId(1), PathTimer::T3Rtx));
+        t.set(sack, Instant::from_millis(20));
+        t.set(t3, Instant::from_millis(10));
+        t.start(t3, Instant::from_millis(5));
+        assert_eq!(t.next(), Some(Instant::from_millis(10)), "start leaves a running timer alone");
+        assert_eq!(t.pop_expired(Instant::from_millis(9)), None);
+        let now = Instant::from_millis(30);
+        assert_eq!([t.pop_expired(now), t.pop_expired(now)], [Some(t3), Some(sack)]);
+        assert_eq!((t.pop_expired(now), t.next()), (None, None));
+    }
+}

@@ -1,0 +1,691 @@
+//! From datagrams to associations and back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use manypath_wire::{
+    COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder, Tsn,
+};
+
+use crate::assoc::cookie::{Cookie, CookieError, CookieKeys};
+use crate::assoc::{Association, CookieAction, Identity, PeerInit, init_ack};
+use crate::config::Config;
+use crate::event::Event;
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// Names an association of an endpoint; never used again for another one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssocId {
+    index: u32,
+    generation: u32,
+}
+
+/// Explicit congestion notification of a packet (RFC 3168); carried through, not used yet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// ECT(0).
+    Ect0,
+    /// ECT(1).
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// What an endpoint is.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The configuration of its associations.
+    pub config: Arc<Config>,
+    /// Its SCTP port.
+    pub sctp_port: u16,
+    /// Whether peers may open associations.
+    pub accept: bool,
+    /// Associations at most; more are refused with "out of resource".
+    pub max_associations: usize,
+    /// The transport (UDP) addresses it can be reached at and can send from, with concrete IP addresses.
+    pub local_addresses: Vec<SocketAddr>,
+}
+
+/// Where to connect to.
+#[derive(Clone, Debug)]
+pub struct ConnectTo {
+    /// Pairs of a local and a remote transport address. INIT takes the first, then the others in turn.
+    pub paths: Vec<(SocketAddr, SocketAddr)>,
+    /// The peer's SCTP port.
+    pub sctp_port: u16,
+}
+
+/// Why an association could not be begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// No pair of addresses was given.
+    #[error(
+        "no path to connect over; give at least one local and one remote address of one family"
+    )]
+    NoPath,
+    /// The peer's SCTP port is 0.
+    #[error("SCTP port 0 cannot be connected to")]
+    ZeroPort,
+    /// The endpoint has as many associations as it may.
+    #[error("the endpoint has {limit} associations already (max_associations)")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// A received datagram: one SCTP packet.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Our address that it was sent to.
+    pub local: SocketAddr,
+    /// The address it came from.
+    pub remote: SocketAddr,
+    /// Its congestion mark.
+    pub ecn: Option<Ecn>,
+    /// The SCTP packet.
+    pub payload: Bytes,
+}
+
+/// Packets to send, in the buffer given to [`Endpoint::poll_transmit`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Our address to send from.
+    pub local: SocketAddr,
+    /// The address to send to.
+    pub remote: SocketAddr,
+    /// Congestion mark to set.
+    pub ecn: Option<Ecn>,
+    /// Length of every packet in the buffer but the last, which may be shorter.
+    pub segment_size: usize,
+}
+
+/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
+/// packets is no reason to hold memory.
+const MAX_REPLIES: usize = 256;
+/// IPv4 and UDP headers, in bytes, for the bound on amplification.
+const DATAGRAM_OVERHEAD: usize = 28;
+/// An answer to an address that is not verified is at most this many times as long as the question.
+const AMPLIFICATION: usize = 3;
+
+struct Reply {
+    local: SocketAddr,
+    remote: SocketAddr,
+    packet: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    assoc: Option<Box<Association>>,
+    dirty: bool,
+    deadline: Option<Instant>,
+    /// In `by_tag` and `by_peer`.
+    registered: bool,
+}
+
+/// An SCTP endpoint: any number of associations behind one SCTP port.
+///
+/// It owns no socket, clock or thread. After any input or command, drain
+/// [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event); then wait until
+/// [`poll_timeout`](Self::poll_timeout), or for the next input.
+///
+/// - Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_timeout`](Self::handle_timeout).
+/// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut), [`forget`](Self::forget),
+///   [`set_local_addresses`](Self::set_local_addresses).
+/// - Outputs: the three `poll_` methods.
+pub struct Endpoint {
+    config: EndpointConfig,
+    rng: Rng,
+    keys: CookieKeys,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_tag: HashMap<u32, u32>,
+    by_peer: BTreeMap<(SocketAddr, u16), u32>,
+    dirty: VecDeque<u32>,
+    deadlines: BTreeSet<(Instant, u32)>,
+    events: VecDeque<(AssocId, Event)>,
+    replies: VecDeque<Reply>,
+}
+
+impl Endpoint {
+    /// An endpoint that draws all its randomness from `rng`.
+    pub fn new(config: EndpointConfig, rng: Rng) -> Endpoint {
+        Endpoint {
+            keys: CookieKeys::new(rng.fork("cookie keys")),
+            rng: rng.fork("endpoint"),
+            config,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_tag: HashMap::new(),
+            by_peer: BTreeMap::new(),
+            dirty: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            events: VecDeque::new(),
+            replies: VecDeque::new(),
+        }
+    }
+
+    // ---- Commands ----
+
+    /// Begins an association.
+    ///
+    /// # Errors
+    /// Says what is wrong with the request. That nobody answers is an event.
+    pub fn connect(&mut self, now: Instant, to: ConnectTo) -> Result<AssocId, ConnectError> {
+        if to.paths.is_empty() {
+            return Err(ConnectError::NoPath);
+        }
+        if to.sctp_port == 0 {
+            return Err(ConnectError::ZeroPort);
+        }
+        if self.open_associations() >= self.config.max_associations {
+            return Err(ConnectError::TooMany { limit: self.config.max_associations });
+        }
+        let id = Identity {
+            local_tag: self.unused_tag(),
+            peer_tag: 0,
+            local_port: self.config.sctp_port,
+            peer_port: to.sctp_port,
+            initial_tsn: Tsn(self.rng.next_u32()),
+        };
+        let rng = self.assoc_rng(id.local_tag);
+        let local = self.config.local_addresses.clone();
+        let config = Arc::clone(&self.config.config);
+        let assoc = Association::connect(config, id, &to.paths, local, rng, now);
+        Ok(self.insert(assoc))
+    }
+
+    /// An association, to give it a command. Drain the outputs afterwards.
+    pub fn assoc_mut(&mut self, id: AssocId) -> Option<&mut Association> {
+        self.index(id)?;
+        self.mark_dirty(id.index);
+        self.slots[id.index as usize].assoc.as_deref_mut()
+    }
+
+    /// An association, to read from.
+    pub fn assoc(&self, id: AssocId) -> Option<&Association> {
+        self.slots[self.index(id)?].assoc.as_deref()
+    }
+
+    /// Drops an association at once, without telling its peer. For one that is closed.
+    pub fn forget(&mut self, id: AssocId) {
+        if let Some(index) = self.index(id) {
+            self.unregister(id.index);
+            let slot = &mut self.slots[index];
+            slot.assoc = None;
+            slot.generation += 1;
+            if let Some(at) = slot.deadline.take() {
+                self.deadlines.remove(&(at, id.index));
+            }
+            self.free.push(id.index);
+        }
+    }
+
+    /// The addresses for associations begun from now on.
+    pub fn set_local_addresses(&mut self, addresses: Vec<SocketAddr>) {
+        self.config.local_addresses = addresses;
+    }
+
+    /// Whether peers may open associations from now on.
+    pub fn set_accept(&mut self, accept: bool) {
+        self.config.accept = accept;
+    }
+
+    /// All associations that were not forgotten.
+    pub fn associations(&self) -> impl Iterator<Item = AssocId> + '_ {
+        let ids = self.slots.iter().enumerate().filter(|(_, s)| s.assoc.is_some());
+        ids.map(|(i, s)| AssocId { index: i as u32, generation: s.generation })
+    }
+
+    // ---- Inputs ----
+
+    /// Handles one datagram. Whatever is wrong with it is answered as RFC 9260 says, or dropped.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+        let check = if self.config.config.checksum { Checksum::Verify } else { Checksum::Ignore };
+        let Ok(packet) = Packet::parse(datagram.payload, check) else { return };
+        if packet.header.destination_port != self.config.sctp_port {
+            return self.out_of_the_blue((datagram.local, datagram.remote), &packet);
+        }
+        let from = (datagram.local, datagram.remote);
+        if packet.header.verification_tag == 0 {
+            return self.on_init(now, from, &packet);
+        }
+        if let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next() {
+            return self.on_cookie_echo(now, from, cookie, &packet);
+        }
+        match self.find(from.1, &packet) {
+            Some(index) => self.deliver(now, index, from, &packet),
+            None => self.out_of_the_blue(from, &packet),
+        }
+    }
+
+    /// Acts on every timer that has expired.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.settle_all();
+        while let Some(&(at, index)) = self.deadlines.first() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop_first();
+            self.slots[index as usize].deadline = None;
+            if let Some(assoc) = self.slots[index as usize].assoc.as_mut() {
+                assoc.handle_timeout(now);
+                self.mark_dirty(index);
+                self.collect(index);
+            }
+        }
+    }
+
+    // ---- Outputs ----
+
+    /// Clears `buf` and writes the next packets into it: up to `max_segments` for one pair of addresses,
+    /// all of `segment_size` but the last, which may be shorter.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        buf.clear();
+        if let Some(reply) = self.replies.pop_front() {
+            buf.extend_from_slice(&reply.packet);
+            let (local, remote) = (reply.local, reply.remote);
+            return Some(Transmit { local, remote, ecn: None, segment_size: buf.len() });
+        }
+        while let Some(&index) = self.dirty.front() {
+            let assoc = self.slots[index as usize].assoc.as_mut();
+            let transmit = assoc.and_then(|a| a.poll_transmit(now, max_segments, buf));
+            if transmit.is_some() {
+                // Each association in turn, a batch at a time.
+                self.dirty.rotate_left(1);
+                return transmit;
+            }
+            self.dirty.pop_front();
+            self.slots[index as usize].dirty = false;
+            self.settle(index);
+        }
+        None
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<(AssocId, Event)> {
+        if self.events.is_empty() {
+            for i in 0..self.dirty.len() {
+                self.collect(self.dirty[i]);
+            }
+        }
+        self.events.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) must be called next, if nothing else happens.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        self.settle_all();
+        self.deadlines.first().map(|&(at, _)| at)
+    }
+
+    // ---- Bookkeeping ----
+
+    fn index(&self, id: AssocId) -> Option<usize> {
+        let slot = self.slots.get(id.index as usize)?;
+        (slot.generation == id.generation && slot.assoc.is_some()).then_some(id.index as usize)
+    }
+
+    fn open_associations(&self) -> usize {
+        self.by_tag.len()
+    }
+
+    fn unused_tag(&mut self) -> u32 {
+        loop {
+            let tag = self.rng.next_u32();
+            if tag != 0 && !self.by_tag.contains_key(&tag) {
+                return tag;
+            }
+        }
+    }
+
+    fn assoc_rng(&self, tag: u32) -> Rng {
+        self.rng.fork(&format!("association {tag}"))
+    }
+
+    fn insert(&mut self, assoc: Association) -> AssocId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        self.by_tag.insert(assoc.identity().local_tag, index);
+        let slot = &mut self.slots[index as usize];
+        slot.assoc = Some(Box::new(assoc));
+        slot.registered = true;
+        let id = AssocId { index, generation: slot.generation };
+        self.mark_dirty(index);
+        self.collect(index);
+        id
+    }
+
+    fn mark_dirty(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if !slot.dirty {
+            slot.dirty = true;
+            self.dirty.push_back(index);
+        }
+    }
+
+    /// Moves an association's events to the endpoint's, and keeps the table of peers up to date.
+    fn collect(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_mut() else { return };
+        let id = AssocId { index, generation: slot.generation };
+        let port = assoc.identity().peer_port;
+        while let Some(event) = assoc.poll_event() {
+            if let Event::PathAdded { remote, .. } = event {
+                self.by_peer.insert((remote, port), index);
+            }
+            self.events.push_back((id, event));
+        }
+    }
+
+    /// Brings deadline and tables up to date with an association.
+    fn settle(&mut self, index: u32) {
+        self.collect(index);
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_ref() else { return };
+        let deadline = assoc.poll_timeout();
+        let over = assoc.closed().is_some() && !assoc.has_control();
+        if deadline != slot.deadline {
+            if let Some(at) = slot.deadline {
+                self.deadlines.remove(&(at, index));
+            }
+            slot.deadline = deadline;
+            self.deadlines.extend(deadline.map(|at| (at, index)));
+        }
+        if over {
+            self.unregister(index);
+        }
+    }
+
+    fn settle_all(&mut self) {
+        for i in 0..self.dirty.len() {
+            self.settle(self.dirty[i]);
+        }
+    }
+
+    /// Packets for this association are out of the blue from now on.
+    fn unregister(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
+        slot.registered = false;
+        self.by_tag.remove(&assoc.identity().local_tag);
+        let port = assoc.identity().peer_port;
+        for path in assoc.paths() {
+            let key = (path.remote, port);
+            if self.by_peer.get(&key) == Some(&index) {
+                self.by_peer.remove(&key);
+            }
+        }
+    }
+
+    /// The association a packet belongs to (RFC 9260 §8.5).
+    fn find(&self, remote: SocketAddr, packet: &Packet) -> Option<u32> {
+        let header = &packet.header;
+        if let Some(&index) = self.by_tag.get(&header.verification_tag) {
+            let assoc = self.slots[index as usize].assoc.as_ref()?;
+            return (assoc.identity().peer_port == header.source_port).then_some(index);
+        }
+        // §8.5.1, B and C: ABORT and SHUTDOWN COMPLETE may reflect the tag that we sent.
+        let reflected = packet.chunks().next()?.ok().is_some_and(|c| match c {
+            Chunk::Abort(abort) => abort.tag_reflected,
+            Chunk::ShutdownComplete { tag_reflected } => tag_reflected,
+            _ => false,
+        });
+        let &index = self.by_peer.get(&(remote, header.source_port)).filter(|_| reflected)?;
+        let assoc = self.slots[index as usize].assoc.as_ref()?;
+        (assoc.identity().peer_tag == header.verification_tag).then_some(index)
+    }
+
+    fn deliver(
+        &mut self,
+        now: Instant,
+        index: u32,
+        from: (SocketAddr, SocketAddr),
+        packet: &Packet,
+    ) {
+        if let Some(assoc) = self.slots[index as usize].assoc.as_mut() {
+            assoc.handle_packet(now, from, packet);
+            self.mark_dirty(index);
+            self.collect(index);
+        }
+    }
+
+    // ---- Packets without an association ----
+
+    /// Handles a packet with verification tag 0, which must be an INIT alone (RFC 9260 §8.5.1, A).
+    fn on_init(&mut self, now: Instant, from: (SocketAddr, SocketAddr), packet: &Packet) {
+        let mut chunks = packet.chunks();
+        let (Some(Ok(Chunk::Init(init))), None) = (chunks.next(), chunks.next()) else { return };
+        let peer = match PeerInit::read(&init) {
+            Ok(peer) => peer,
+            Err(cause) => return self.refuse(from, packet, &init, cause),
+        };
+        let key = (from.1, packet.header.source_port);
+        let existing = self.by_peer.get(&key).copied();
+        if existing.is_none() && !self.config.accept {
+            return self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
+        }
+        if existing.is_none() && self.open_associations() >= self.config.max_associations {
+            return self.refuse(from, packet, &init, ErrorCause::OutOfResource);
+        }
+        let config = Arc::clone(&self.config.config);
+        let fresh = Cookie {
+            created: now,
+            life: config.valid_cookie_life,
+            local_tag: self.unused_tag(),
+            peer_tag: peer.tag,
+            local_tsn: Tsn(self.rng.next_u32()),
+            peer_tsn: peer.initial_tsn,
+            peer_rwnd: peer.a_rwnd,
+            streams_out: config.outbound_streams.min(peer.streams_in),
+            streams_in: config.inbound_streams.min(peer.streams_out),
+            tie_local: 0,
+            tie_peer: 0,
+            local_port: packet.header.destination_port,
+            peer_port: packet.header.source_port,
+            local: from.0,
+            remote: from.1,
+            addresses: peer.addresses.clone(),
+        };
+        let cookie = match existing {
+            None => fresh,
+            Some(index) => {
+                let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return };
+                if !assoc.knows_addresses(&peer.addresses) {
+                    // §5.2.2: only the addresses themselves are reported.
+                    let cause = ErrorCause::RestartWithNewAddresses(Bytes::new());
+                    return self.refuse(from, packet, &init, cause);
+                }
+                let cookie = assoc.cookie_for_existing(fresh);
+                self.mark_dirty(index);
+                let Some(cookie) = cookie else { return };
+                cookie
+            }
+        };
+        let sealed = self.keys.seal(&cookie, now);
+        let allowed = AMPLIFICATION * (packet.bytes().len() + DATAGRAM_OVERHEAD);
+        let budget = allowed.saturating_sub(DATAGRAM_OVERHEAD + COMMON_HEADER_LEN + 20);
+        let local = &self.config.local_addresses;
+        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, budget);
+        self.reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
+    }
+
+    /// Handles a packet that begins with COOKIE ECHO (RFC 9260 §5.1.5, §5.2.4).
+    fn on_cookie_echo(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        cookie: Bytes,
+        packet: &Packet,
+    ) {
+        let mut cookie = match self.keys.open(cookie, now) {
+            Ok(cookie) => cookie,
+            Err(CookieError::Invalid) => return,
+            Err(CookieError::Stale { by, peer_tag }) => {
+                let micros = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
+                let cause = [ErrorCause::StaleCookie(micros)];
+                return self.reply(from, packet, peer_tag, |p| p.push_error(&cause));
+            }
+        };
+        let h = &packet.header;
+        if h.verification_tag != cookie.local_tag
+            || h.source_port != cookie.peer_port
+            || h.destination_port != cookie.local_port
+        {
+            return;
+        }
+        // The cookie may come back by another path than INIT took: that one is verified.
+        (cookie.local, cookie.remote) = from;
+        let existing = self
+            .by_tag
+            .get(&cookie.local_tag)
+            .or_else(|| self.by_peer.get(&(from.1, cookie.peer_port)))
+            .copied();
+        let index = match existing {
+            Some(index) => {
+                if !self.cookie_for_existing(now, index, &cookie) {
+                    return;
+                }
+                index
+            }
+            None => {
+                if !self.config.accept || self.open_associations() >= self.config.max_associations {
+                    let cause = [ErrorCause::OutOfResource];
+                    return self
+                        .reply(from, packet, cookie.peer_tag, |p| p.push_abort(false, &cause));
+                }
+                let assoc = self.associate(now, &cookie);
+                self.insert(assoc).index
+            }
+        };
+        self.deliver(now, index, from, packet);
+    }
+
+    fn associate(&mut self, now: Instant, cookie: &Cookie) -> Association {
+        let config = Arc::clone(&self.config.config);
+        let local = self.config.local_addresses.clone();
+        let rng = self.assoc_rng(cookie.local_tag);
+        let mut assoc = Association::from_cookie(config, cookie, local, rng, now);
+        assoc.establish(now, true);
+        assoc.acknowledge_cookie(cookie);
+        assoc
+    }
+
+    /// Returns false if the packet is to be ignored.
+    fn cookie_for_existing(&mut self, now: Instant, index: u32, cookie: &Cookie) -> bool {
+        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
+        let action = assoc.classify_cookie(cookie);
+        self.mark_dirty(index);
+        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
+        match action {
+            CookieAction::Discard => return false,
+            CookieAction::Restart if assoc.refuse_cookie_while_shutting_down() => return false,
+            CookieAction::Restart => {
+                self.unregister(index);
+                let mut new = self.associate(now, cookie);
+                let slot = &mut self.slots[index as usize];
+                if let Some(old) = slot.assoc.take() {
+                    new.succeed(*old);
+                }
+                slot.assoc = Some(Box::new(new));
+                slot.registered = true;
+                self.by_tag.insert(cookie.local_tag, index);
+                self.collect(index);
+            }
+            CookieAction::Collision | CookieAction::Duplicate => {
+                assoc.on_cookie_echo(now, action, cookie);
+            }
+        }
+        true
+    }
+
+    /// Answers an INIT with ABORT.
+    fn refuse(
+        &mut self,
+        from: (SocketAddr, SocketAddr),
+        packet: &Packet,
+        init: &Init,
+        cause: ErrorCause,
+    ) {
+        self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[cause]));
+    }
+
+    /// RFC 9260 §8.4.
+    fn out_of_the_blue(&mut self, from: (SocketAddr, SocketAddr), packet: &Packet) {
+        let mut first = None;
+        for chunk in packet.chunks() {
+            match chunk {
+                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other forever.
+                Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::CookieAck)
+                | Err(_) => {
+                    return;
+                }
+                Ok(Chunk::Error(e)) => {
+                    let stale = |c| matches!(c, Ok(ErrorCause::StaleCookie(_)));
+                    if e.causes.iter().any(stale) {
+                        return;
+                    }
+                }
+                Ok(chunk) => {
+                    first.get_or_insert(chunk);
+                }
+            }
+        }
+        let tag = packet.header.verification_tag;
+        match first {
+            // Rule 3: an INIT for a port where nobody listens.
+            Some(Chunk::Init(init)) => {
+                self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
+            }
+            // Rule 5: our SHUTDOWN COMPLETE was lost.
+            Some(Chunk::ShutdownAck) => {
+                self.reply(from, packet, tag, |p| p.push_shutdown_complete(true));
+            }
+            // Rule 8: the tag is reflected, so that the sender knows it as its own.
+            _ => self.reply(from, packet, tag, |p| p.push_abort(true, &[])),
+        }
+    }
+
+    /// Queues a packet that answers `question`.
+    fn reply(
+        &mut self,
+        (local, remote): (SocketAddr, SocketAddr),
+        question: &Packet,
+        tag: u32,
+        write: impl FnOnce(&mut PacketBuilder<'_>) -> bool,
+    ) {
+        if self.replies.len() >= MAX_REPLIES {
+            return;
+        }
+        let header = CommonHeader {
+            source_port: question.header.destination_port,
+            destination_port: question.header.source_port,
+            verification_tag: tag,
+        };
+        let mut packet = Vec::new();
+        let mut builder = PacketBuilder::new(&mut packet, header, self.config.config.mtu - 48);
+        if write(&mut builder) {
+            builder.finish(self.config.config.checksum);
+            self.replies.push_back(Reply { local, remote, packet });
+        }
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("config", &self.config)
+            .field("associations", &self.by_tag.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! What the engine tells its driver.
+
+use std::net::SocketAddr;
+
+use crate::path::{PathId, PathState};
+
+/// Something that happened to an association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The association is established: data may flow.
+    Connected {
+        /// True if the peer opened it.
+        incoming: bool,
+    },
+    /// At least one message can be received. Sent once until the messages are all received.
+    Readable,
+    /// There is room in the send buffer again after a send found it full.
+    Writable,
+    /// A path exists from now on.
+    PathAdded {
+        /// The path.
+        path: PathId,
+        /// Our transport address on it.
+        local: SocketAddr,
+        /// The peer's transport address on it.
+        remote: SocketAddr,
+    },
+    /// A path changed state (RFC 9260 §8.2, RFC 7829 §4).
+    PathState {
+        /// The path.
+        path: PathId,
+        /// The state it left.
+        from: PathState,
+        /// The state it is in.
+        to: PathState,
+    },
+    /// A path is gone and its id may be used again.
+    PathRemoved {
+        /// The path.
+        path: PathId,
+    },
+    /// Everything sent so far has been acknowledged cumulatively by the peer.
+    SendBufferEmpty,
+    /// The peer began a graceful shutdown: what is queued is still delivered, no more may be sent.
+    PeerShutdown,
+    /// The peer restarted (RFC 9260 §5.2.4, action A): what was unacknowledged is lost.
+    Restarted,
+    /// The peer reported an error that does not end the association.
+    PeerError {
+        /// The error cause code, RFC 9260 §3.3.10.
+        cause: u16,
+    },
+    /// The association is over; no event follows.
+    Closed(AssocClosed),
+}
+
+/// Why an association ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AssocClosed {
+    /// Gracefully: both sides have everything (RFC 9260 §9.2).
+    #[error("the association was shut down; everything was delivered")]
+    Shutdown,
+    /// The application called `abort`.
+    #[error("aborted by this side")]
+    Aborted,
+    /// The peer sent ABORT.
+    #[error("the peer aborted the association (cause {cause}{})", reason_text(.reason))]
+    PeerAborted {
+        /// First error cause code in the ABORT, 0 if it carried none (RFC 9260 §3.3.10).
+        cause: u16,
+        /// The reason's text if the peer's user gave one (cause 12), cut to 256 bytes.
+        reason: Vec<u8>,
+    },
+    /// Nobody answered the handshake (`max_init_retransmits`, RFC 9260 §5.1).
+    #[error("no answer from the peer; check its address, its port and any firewall between")]
+    HandshakeTimedOut,
+    /// Every path failed for longer than the configuration allows (RFC 9260 §8.1).
+    #[error("no usable path to the peer is left")]
+    PathsFailed,
+    /// The peer broke the protocol; we sent ABORT.
+    #[error("the peer broke the protocol: {0}")]
+    ProtocolViolation(&'static str),
+}
+
+fn reason_text(reason: &[u8]) -> String {
+    if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", String::from_utf8_lossy(reason).escape_debug())
+    }
+}

@@ -1,0 +1,337 @@
+//! A path: one local and one remote transport address, and everything the sender knows of the pair.
+
+mod pacer;
+mod rto;
+mod state;
+mod table;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use state::PathState;
+pub(crate) use table::PathTable;
+
+use crate::config::{Config, Units};
+use crate::policy::cc::{self, CongestionControl, Limits, Window};
+use crate::time::Instant;
+use pacer::Pacer;
+use rto::Rto;
+
+/// Number of a path within its association, from 0. Shown as "path 1" for 0.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+impl PathId {
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl fmt::Display for PathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "path {}", u16::from(self.0) + 1)
+    }
+}
+
+/// A path as policies see it.
+#[derive(Clone, Debug)]
+pub struct PathView {
+    /// The path.
+    pub id: PathId,
+    /// Its state.
+    pub state: PathState,
+    /// It may carry data now, by the failure policy.
+    pub usable: bool,
+    /// Congestion window in bytes.
+    pub cwnd: usize,
+    /// Slow-start threshold in bytes.
+    pub ssthresh: usize,
+    /// Bytes of DATA chunks in flight.
+    pub flight_size: usize,
+    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk may
+    /// exceed it by less than its own size (RFC 9260 §6.1, rule B).
+    pub cwnd_space: usize,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout, with its back-off.
+    pub rto: Duration,
+    /// Fraction of chunks lost: what a simulation's oracle says, or else what was measured.
+    pub loss_rate: f64,
+    /// Timeouts in a row.
+    pub error_count: u32,
+    /// When the path last proved to work.
+    pub last_active: Instant,
+}
+
+/// Counters of a path, and a snapshot of its variables.
+#[derive(Clone, Debug)]
+pub struct PathStats {
+    /// The path.
+    pub id: PathId,
+    /// Our transport address.
+    pub local: SocketAddr,
+    /// The peer's transport address.
+    pub remote: SocketAddr,
+    /// Its state.
+    pub state: PathState,
+    /// SCTP packets sent.
+    pub packets_sent: u64,
+    /// SCTP packets received.
+    pub packets_received: u64,
+    /// DATA chunks sent, retransmissions included.
+    pub data_chunks_sent: u64,
+    /// Bytes of SCTP packets sent, without IP and UDP headers.
+    pub bytes_sent: u64,
+    /// Bytes of SCTP packets received.
+    pub bytes_received: u64,
+    /// DATA chunks sent again here.
+    pub retransmissions: u64,
+    /// Chunks last sent here that missing reports made lost.
+    pub fast_retransmits: u64,
+    /// Expirations of T3-rtx.
+    pub t3_expirations: u64,
+    /// Tail-loss probes sent.
+    pub tail_loss_probes: u64,
+    /// Heartbeats sent.
+    pub heartbeats_sent: u64,
+    /// User bytes that were last sent here and are acknowledged.
+    pub acked_bytes: u64,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// Round-trip time variation.
+    pub rttvar: Duration,
+    /// Retransmission timeout, with its back-off.
+    pub rto: Duration,
+    /// Congestion window in bytes.
+    pub cwnd: usize,
+    /// Slow-start threshold in bytes.
+    pub ssthresh: usize,
+    /// Bytes of DATA chunks in flight.
+    pub flight_size: usize,
+    /// Timeouts in a row.
+    pub error_count: u32,
+}
+
+/// Counters that a path keeps; the rest of [`PathStats`] is read when asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_received: u64,
+    pub(crate) data_chunks_sent: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) fast_retransmits: u64,
+    pub(crate) t3_expirations: u64,
+    pub(crate) tail_loss_probes: u64,
+    pub(crate) heartbeats_sent: u64,
+    pub(crate) acked_bytes: u64,
+    pub(crate) chunks_lost: u64,
+}
+
+/// Where a fast recovery ends (RFC 9260 §7.2.4).
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Recovery {
+    /// The highest TSN outstanding when it began.
+    pub(crate) exit_tsn: manypath_wire::Tsn,
+    /// The latest transmission when it began: with SFR a path recovers on its own, whatever other paths
+    /// hold back the cumulative TSN ack point.
+    pub(crate) exit_order: u64,
+}
+
+/// A heartbeat that was sent and not answered.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) nonce: u64,
+    pub(crate) sent_at: Instant,
+}
+
+/// One path of an association.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) id: PathId,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    pub(crate) state: PathState,
+    /// May carry data now; renewed by the association when any path changes state.
+    pub(crate) usable: bool,
+    /// Learnt from a packet's source, not from the handshake or the application: may be given up.
+    pub(crate) learnt: bool,
+    pub(crate) created: Instant,
+    /// When a packet of the peer last arrived on exactly this pair.
+    pub(crate) last_heard: Option<Instant>,
+    pub(crate) window: Window,
+    pub(crate) cc: Box<dyn CongestionControl>,
+    pub(crate) rto: Rto,
+    pub(crate) pacer: Pacer,
+    /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
+    pub(crate) error_count: u32,
+    pub(crate) recovery: Option<Recovery>,
+    pub(crate) probe: Option<Probe>,
+    /// A heartbeat shall be sent.
+    pub(crate) heartbeat_due: bool,
+    /// Heartbeats lost in a row: doubles the interval of the first probes.
+    pub(crate) probes_lost: u32,
+    /// When DATA was last sent.
+    pub(crate) last_data_sent: Option<Instant>,
+    pub(crate) last_active: Instant,
+    /// Packets that may still leave before the next SACK or timeout (Max.Burst).
+    pub(crate) burst_left: u32,
+    /// The simulation's true loss rate.
+    pub(crate) loss_oracle: Option<f64>,
+    pub(crate) counters: Counters,
+    /// Largest IP packet.
+    pub(crate) mtu: usize,
+    /// Largest SCTP packet: the MTU less IP and UDP headers.
+    pub(crate) max_packet: usize,
+    /// Path maximum DATA chunk size, header included (RFC 9260 §1.3).
+    pub(crate) pmdcs: usize,
+}
+
+impl Path {
+    pub(crate) fn new(
+        id: PathId,
+        (local, remote): (SocketAddr, SocketAddr),
+        config: &Config,
+        peer_rwnd: u32,
+        now: Instant,
+    ) -> Path {
+        let ip = if remote.is_ipv4() { 20 } else { 40 };
+        let udp = if config.udp_encapsulation { 8 } else { 0 };
+        let max_packet = (config.mtu - ip - udp) & !3;
+        let fits = max_packet - manypath_wire::COMMON_HEADER_LEN;
+        let pmdcs =
+            config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
+        let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Path {
+            id,
+            local,
+            remote,
+            state: PathState::Unconfirmed,
+            usable: false,
+            learnt: false,
+            created: now,
+            last_heard: None,
+            window: Window {
+                cwnd: bytes(config.initial_cwnd.bytes(pmdcs, config.mtu)),
+                ssthresh: bytes(config.initial_ssthresh.bytes(peer_rwnd)),
+                partial_bytes_acked: 0,
+            },
+            cc: cc::build(&config.congestion_control, config)
+                .unwrap_or_else(|| Box::new(cc::Rfc9260)),
+            rto: Rto::new(config),
+            pacer: Pacer::default(),
+            error_count: 0,
+            recovery: None,
+            probe: None,
+            heartbeat_due: false,
+            probes_lost: 0,
+            last_data_sent: None,
+            last_active: now,
+            burst_left: burst_limit(config),
+            loss_oracle: None,
+            counters: Counters::default(),
+            mtu: config.mtu,
+            max_packet,
+            pmdcs,
+        }
+    }
+
+    /// The constants of congestion control on this path.
+    pub(crate) fn limits(&self, config: &Config) -> Limits {
+        let bytes = |u: Units| usize::try_from(u.bytes(self.pmdcs, self.mtu)).unwrap_or(usize::MAX);
+        // RFC 2960, and so the papers, count in MTU where RFC 9260 counts in PMDCS.
+        let packet = match config.ssthresh_floor {
+            Units::Mtu(_) => self.mtu,
+            Units::Pmdcs(_) | Units::Bytes(_) => self.pmdcs,
+        };
+        Limits {
+            packet,
+            ssthresh_floor: bytes(config.ssthresh_floor),
+            slow_start_increase_max: bytes(config.slow_start_increase_max),
+        }
+    }
+
+    /// Halves cwnd for every RTO without data (RFC 9260 §7.2.1).
+    pub(crate) fn decay_if_idle(&mut self, config: &Config, now: Instant) {
+        let Some(last) = self.last_data_sent.filter(|_| config.idle_cwnd_decay) else { return };
+        let floor = self.limits(config).ssthresh_floor;
+        let rto = self.rto.rto();
+        let mut idle = now - last;
+        while idle >= rto && self.window.cwnd > floor {
+            self.window.cwnd = (self.window.cwnd / 2).max(floor);
+            idle -= rto;
+        }
+    }
+
+    /// Bytes of new DATA that may be sent now (RFC 9260 §6.1, rules B and D).
+    pub(crate) fn cwnd_space(&self, flight_size: usize) -> usize {
+        if self.burst_left == 0 || !self.pacer.may_send() {
+            return 0;
+        }
+        self.window.cwnd.saturating_sub(flight_size)
+    }
+
+    /// Allows a new burst: something arrived or a timer expired.
+    pub(crate) fn renew_burst(&mut self, config: &Config) {
+        self.burst_left = burst_limit(config);
+    }
+
+    /// Fraction of chunks lost.
+    pub(crate) fn loss_rate(&self) -> f64 {
+        let measured =
+            || self.counters.chunks_lost as f64 / self.counters.data_chunks_sent.max(1) as f64;
+        self.loss_oracle.unwrap_or_else(measured)
+    }
+
+    pub(crate) fn view(&self, flight_size: usize) -> PathView {
+        PathView {
+            id: self.id,
+            state: self.state,
+            usable: self.usable,
+            cwnd: self.window.cwnd,
+            ssthresh: self.window.ssthresh,
+            flight_size,
+            cwnd_space: self.cwnd_space(flight_size),
+            srtt: self.rto.srtt(),
+            rto: self.rto.rto(),
+            loss_rate: self.loss_rate(),
+            error_count: self.error_count,
+            last_active: self.last_active,
+        }
+    }
+
+    pub(crate) fn stats(&self, flight_size: usize) -> PathStats {
+        let c = &self.counters;
+        PathStats {
+            id: self.id,
+            local: self.local,
+            remote: self.remote,
+            state: self.state,
+            packets_sent: c.packets_sent,
+            packets_received: c.packets_received,
+            data_chunks_sent: c.data_chunks_sent,
+            bytes_sent: c.bytes_sent,
+            bytes_received: c.bytes_received,
+            retransmissions: c.retransmissions,
+            fast_retransmits: c.fast_retransmits,
+            t3_expirations: c.t3_expirations,
+            tail_loss_probes: c.tail_loss_probes,
+            heartbeats_sent: c.heartbeats_sent,
+            acked_bytes: c.acked_bytes,
+            srtt: self.rto.srtt(),
+            rttvar: self.rto.rttvar(),
+            rto: self.rto.rto(),
+            cwnd: self.window.cwnd,
+            ssthresh: self.window.ssthresh,
+            flight_size,
+            error_count: self.error_count,
+        }
+    }
+}
+
+/// Packets per burst; no limit if Max.Burst is off.
+fn burst_limit(config: &Config) -> u32 {
+    if config.max_burst == 0 { u32::MAX } else { config.max_burst }
+}

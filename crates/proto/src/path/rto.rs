@@ -1,0 +1,124 @@
+//! Round-trip time and retransmission timeout of a path (RFC 9260 §6.3.1, RFC 6298).
+
+use std::time::Duration;
+
+use crate::config::Config;
+
+/// Smoothed round-trip time and the timeout derived from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rto {
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    rto: Duration,
+    min: Duration,
+    max: Duration,
+    alpha: f64,
+    beta: f64,
+}
+
+/// The clock granularity G of RFC 6298: RTTVAR never counts for less.
+const GRANULARITY: Duration = Duration::from_millis(1);
+
+impl Rto {
+    /// An estimator without a measurement: the timeout is `rto_initial`.
+    pub(crate) fn new(config: &Config) -> Rto {
+        Rto {
+            srtt: None,
+            rttvar: Duration::ZERO,
+            rto: config.rto_initial,
+            min: config.rto_min,
+            max: config.rto_max,
+            alpha: config.rto_alpha,
+            beta: config.rto_beta,
+        }
+    }
+
+    /// Takes one measurement (RFC 9260 §6.3.1, C2 and C3). It also ends any back-off.
+    pub(crate) fn sample(&mut self, rtt: Duration) {
+        match self.srtt {
+            None => {
+                self.srtt = Some(rtt);
+                self.rttvar = rtt / 2;
+            }
+            Some(srtt) => {
+                let error = srtt.abs_diff(rtt);
+                self.rttvar = self.rttvar.mul_f64(1.0 - self.beta) + error.mul_f64(self.beta);
+                self.srtt = Some(srtt.mul_f64(1.0 - self.alpha) + rtt.mul_f64(self.alpha));
+            }
+        }
+        let srtt = self.srtt.unwrap_or(rtt);
+        self.rto = (srtt + (4 * self.rttvar).max(GRANULARITY)).clamp(self.min, self.max);
+    }
+
+    /// Doubles the timeout after it expired, up to `rto_max` (RFC 9260 §6.3.3, E2).
+    pub(crate) fn back_off(&mut self) {
+        self.rto = (self.rto * 2).min(self.max);
+    }
+
+    /// The current timeout.
+    pub(crate) fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    /// Smoothed round-trip time, once measured.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+
+    /// Round-trip time variation; zero until measured.
+    pub(crate) fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn rto(initial: u64, min: u64, max: u64) -> Rto {
+        Rto {
+            srtt: None,
+            rttvar: Duration::ZERO,
+            rto: ms(initial),
+            min: ms(min),
+            max: ms(max),
+            alpha: 0.125,
+            beta: 0.25,
+        }
+    }
+
+    #[test]
+    fn the_first_measurement_sets_srtt_and_half_of_it_as_variation() {
+        let mut r = rto(3000, 100, 60_000);
+        r.sample(ms(200));
+        assert_eq!((r.srtt(), r.rttvar(), r.rto()), (Some(ms(200)), ms(100), ms(600)), "C2");
+    }
+
+    #[test]
+    fn later_measurements_move_by_alpha_and_beta() {
+        let mut r = rto(3000, 100, 60_000);
+        r.sample(ms(200));
+        r.sample(ms(280));
+        assert_eq!(r.srtt(), Some(ms(210)));
+        assert_eq!(r.rttvar(), ms(95), "0.75 * 100 + 0.25 * |200 - 280|");
+        assert_eq!(r.rto(), ms(590));
+    }
+
+    #[test]
+    fn the_timeout_stays_between_its_bounds_and_backs_off_by_doubling() {
+        let mut r = rto(1000, 1000, 5000);
+        r.sample(ms(10));
+        assert_eq!(r.rto(), ms(1000), "RTO.Min");
+        r.back_off();
+        r.back_off();
+        assert_eq!(r.rto(), ms(4000));
+        r.back_off();
+        assert_eq!(r.rto(), ms(5000), "RTO.Max");
+        r.sample(ms(10));
+        assert_eq!(r.rto(), ms(1000), "a measurement ends the back-off");
+    }
+}

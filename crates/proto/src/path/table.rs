@@ -1,0 +1,63 @@
+//! The paths of an association, by id.
+
+use std::net::SocketAddr;
+
+use super::{Path, PathId};
+
+/// A slot per path id; ids of removed paths are used again.
+#[derive(Debug, Default)]
+pub(crate) struct PathTable {
+    slots: Vec<Option<Path>>,
+}
+
+impl PathTable {
+    /// The id that the next path would get.
+    pub(crate) fn free_id(&self) -> PathId {
+        let at = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        PathId(u8::try_from(at).unwrap_or(u8::MAX))
+    }
+
+    pub(crate) fn insert(&mut self, path: Path) {
+        let at = path.id.index();
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, || None);
+        }
+        self.slots[at] = Some(path);
+    }
+
+    pub(crate) fn remove(&mut self, id: PathId) -> Option<Path> {
+        self.slots.get_mut(id.index())?.take()
+    }
+
+    pub(crate) fn get(&self, id: PathId) -> Option<&Path> {
+        self.slots.get(id.index())?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.slots.get_mut(id.index())?.as_mut()
+    }
+
+    /// In the order of ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.slots.iter().flatten()
+    }
+
+    /// In the order of ids.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.slots.iter_mut().flatten()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        let ids: smallvec::SmallVec<[PathId; 8]> = self.iter().map(|p| p.id).collect();
+        ids.into_iter()
+    }
+
+    /// The path with exactly these addresses.
+    pub(crate) fn find(&self, local: SocketAddr, remote: SocketAddr) -> Option<PathId> {
+        self.iter().find(|p| p.remote == remote && p.local == local).map(|p| p.id)
+    }
+}

@@ -1,0 +1,58 @@
+//! The congestion window of a path.
+
+mod rfc9260;
+
+pub use rfc9260::Rfc9260;
+
+use super::registry;
+
+/// The variables of congestion control (RFC 9260 §7.2), in bytes of DATA chunks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window.
+    pub cwnd: usize,
+    /// Slow-start threshold.
+    pub ssthresh: usize,
+    /// Progress towards the next increase in congestion avoidance.
+    pub partial_bytes_acked: usize,
+}
+
+/// The constants of a path, in bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// One packet in window arithmetic: PMDCS (RFC 9260), or the MTU (RFC 2960 and the papers).
+    pub packet: usize,
+    /// Lower bound of ssthresh after a loss.
+    pub ssthresh_floor: usize,
+    /// Upper bound of the growth per SACK in slow start.
+    pub slow_start_increase_max: usize,
+}
+
+/// What a SACK says to congestion control.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct AckFacts {
+    /// Bytes acknowledged for the first time on the path.
+    pub acked_bytes: usize,
+    /// Flight size before the SACK, in bytes.
+    pub flight_before: usize,
+    /// Flight size after it, in bytes.
+    pub flight_after: usize,
+    /// The path is in fast recovery.
+    pub in_fast_recovery: bool,
+}
+
+/// Moves the congestion window of one path.
+pub trait CongestionControl: std::fmt::Debug + Send {
+    /// The window after a SACK that moved the left edge of the path.
+    fn on_ack(&mut self, window: Window, limits: &Limits, ack: &AckFacts) -> Window;
+
+    /// The window after a loss seen by missing reports; called once per fast recovery.
+    fn on_fast_retransmit(&mut self, window: Window, limits: &Limits) -> Window;
+
+    /// The window after T3-rtx expired.
+    fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
+}
+
+registry!(CongestionControl {
+    "rfc9260" => |_| Box::new(Rfc9260),
+});

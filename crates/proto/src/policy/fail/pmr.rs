@@ -1,0 +1,40 @@
+//! Failure after Path.Max.Retrans timeouts in a row (RFC 9260 §8.2).
+
+use super::{FailurePolicy, last_resort};
+use crate::config::Config;
+use crate::path::{PathState, PathView};
+
+/// A path works until it has had more than `path_max_retrans` timeouts in a row.
+#[derive(Debug)]
+pub struct Pmr {
+    path_max_retrans: u32,
+    data_before_verification: bool,
+}
+
+impl Pmr {
+    /// With the thresholds of a configuration.
+    pub fn new(config: &Config) -> Pmr {
+        Pmr {
+            path_max_retrans: config.path_max_retrans,
+            data_before_verification: config.data_before_verification,
+        }
+    }
+}
+
+impl FailurePolicy for Pmr {
+    fn after_timeout(&mut self, path: &PathView) -> PathState {
+        if path.error_count > self.path_max_retrans { PathState::Inactive } else { path.state }
+    }
+
+    fn recovery_cwnd(&self, _left: PathState) -> Option<u32> {
+        None
+    }
+
+    fn is_usable(&self, path: &PathView, all: &[PathView]) -> bool {
+        match path.state {
+            PathState::Active => true,
+            PathState::Unconfirmed => self.data_before_verification,
+            PathState::PotentiallyFailed | PathState::Inactive => last_resort(all) == Some(path.id),
+        }
+    }
+}

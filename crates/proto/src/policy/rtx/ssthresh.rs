@@ -1,0 +1,17 @@
+//! RTX-SSTHRESH (CMT paper, section IV-B).
+
+use super::{RtxCandidate, RtxPolicy, if_room};
+use crate::path::PathId;
+use crate::policy::PolicyCx;
+
+/// The path with the largest ssthresh, in bytes: it moves more slowly than cwnd, and so says more of the
+/// path's loss. The papers recommend it.
+#[derive(Debug, Default)]
+pub struct RtxSsthresh;
+
+impl RtxPolicy for RtxSsthresh {
+    fn choose(&mut self, cx: &mut PolicyCx<'_>, _lost: &RtxCandidate) -> Option<PathId> {
+        let chosen = cx.argmax(|p| p.usable, |p| p.ssthresh);
+        if_room(cx, chosen)
+    }
+}

@@ -1,0 +1,69 @@
+//! Each policy against paths written by hand.
+
+use super::*;
+use crate::Rng;
+use crate::config::Config;
+use crate::path::PathView;
+use crate::policy::tests::{cx, view};
+
+fn choose(name: &str, paths: &[PathView], last: u8, seed: u64) -> Option<PathId> {
+    let lost = RtxCandidate {
+        last_path: PathId(last),
+        cause: LossCause::FastRetransmit,
+        transmissions: 1,
+    };
+    let mut policy = build(name, &Config::default()).expect("a registered name");
+    policy.choose(&mut cx(paths, 0, &mut Rng::from_number(seed)), &lost)
+}
+
+#[test]
+fn every_policy_follows_its_own_measure() {
+    let mut paths = [view(0), view(1), view(2)];
+    paths[0] = PathView { cwnd: 9000, ssthresh: 4000, loss_rate: 0.03, ..paths[0].clone() };
+    paths[1] = PathView { cwnd: 6000, ssthresh: 8000, loss_rate: 0.02, ..paths[1].clone() };
+    paths[2] = PathView { cwnd: 3000, ssthresh: 6000, loss_rate: 0.01, ..paths[2].clone() };
+    let expected = [("same", 1), ("cwnd", 0), ("ssthresh", 1), ("lossrate", 2), ("csl", 0)];
+    for (name, path) in expected {
+        assert_eq!(choose(name, &paths, 1, 1), Some(PathId(path)), "{name}");
+    }
+    paths[1].cwnd = 9000;
+    assert_eq!(
+        choose("csl", &paths, 0, 1),
+        Some(PathId(1)),
+        "ssthresh decides between equal cwnds"
+    );
+}
+
+#[test]
+fn no_policy_uses_a_path_that_is_not_usable() {
+    let mut paths = [view(0), view(1)];
+    paths[0] = PathView { cwnd: 9000, ssthresh: 9000, usable: false, ..paths[0].clone() };
+    for &name in NAMES {
+        assert_eq!(choose(name, &paths, 0, 1), Some(PathId(1)), "{name}");
+    }
+}
+
+#[test]
+fn a_ranking_policy_waits_for_the_best_path_and_asap_does_not() {
+    let mut paths = [view(0), view(1)];
+    paths[0] = PathView { cwnd: 9000, ssthresh: 9000, loss_rate: -1.0, ..paths[0].clone() };
+    paths[0].cwnd_space = 0;
+    for &name in NAMES {
+        let expected = (name == "asap").then_some(PathId(1));
+        assert_eq!(choose(name, &paths, 0, 1), expected, "{name}");
+    }
+}
+
+#[test]
+fn ties_are_broken_at_random_from_the_seed() {
+    let paths = [view(0), view(1), view(2)];
+    let picks = |name| (0..300).map(|seed| choose(name, &paths, 0, seed)).collect::<Vec<_>>();
+    for name in ["asap", "cwnd", "ssthresh", "lossrate", "csl"] {
+        let all = picks(name);
+        for path in 0..3 {
+            let count = all.iter().filter(|&&p| p == Some(PathId(path))).count();
+            assert!((60..140).contains(&count), "{name} chose path {path} {count} times of 300");
+        }
+        assert_eq!(all, picks(name), "the same seeds choose the same paths");
+    }
+}

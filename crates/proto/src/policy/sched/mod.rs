@@ -1,0 +1,21 @@
+//! The path of new data.
+
+mod fill_first;
+mod primary;
+
+pub use fill_first::FillFirst;
+pub use primary::Primary;
+
+use super::{PolicyCx, registry};
+use crate::path::PathId;
+
+/// Chooses where the next new data goes.
+pub trait Scheduler: std::fmt::Debug + Send {
+    /// A path that is usable and has room in its congestion window, or `None` to wait.
+    fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId>;
+}
+
+registry!(Scheduler {
+    "primary" => |_| Box::new(Primary),
+    "fill_first" => |_| Box::new(FillFirst::default()),
+});

@@ -1,0 +1,336 @@
+//! A SACK, turned into facts per path that congestion control, loss recovery and policies read.
+
+use std::time::Duration;
+
+use manypath_wire::{Sack, Tsn};
+
+use super::outstanding::{Outstanding, TsnState};
+use super::ranges::{TsnRange, TsnRanges};
+use crate::config::Cuc;
+use crate::path::PathId;
+use crate::time::Instant;
+
+/// Which of the CMT paper's algorithms read the SACK.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct AckRules {
+    /// Split fast retransmit: missing reports per path (CMT paper, Fig. 2).
+    pub(crate) sfr: bool,
+    /// Cwnd update for CMT (CMT paper, Figs. 3 and 8).
+    pub(crate) cuc: Cuc,
+    /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
+    pub(crate) dac: bool,
+    /// Missing reports that make a chunk lost (RFC 9260 §7.2.4).
+    pub(crate) missing_reports: u8,
+    /// Some path is in fast recovery.
+    pub(crate) in_fast_recovery: bool,
+}
+
+/// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
+pub(crate) const SACK_FLAG_TWO_PACKETS: u8 = 0x80;
+
+/// What one SACK says.
+#[derive(Debug, Default)]
+pub(crate) struct SackDigest {
+    /// Indexed by path.
+    pub(crate) paths: Vec<PathDigest>,
+    /// The cumulative TSN ack point moved.
+    pub(crate) cum_advanced: bool,
+    /// Chunks acknowledged for the first time, on all paths.
+    pub(crate) newly_acked: usize,
+    /// User bytes released from the send buffer.
+    pub(crate) released: usize,
+    /// The SACK is older than one already processed (SACKs of different paths overtake each other):
+    /// its a_rwnd is out of date.
+    pub(crate) stale: bool,
+    highest_newly_acked: Option<Tsn>,
+    // Scratch space, kept to allocate nothing per SACK.
+    reported: TsnRanges,
+    scratch: TsnRanges,
+    fresh: Vec<TsnRange>,
+    revoked: Vec<TsnRange>,
+}
+
+/// What one SACK says of one path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathDigest {
+    /// Flight size before the SACK, in bytes.
+    pub(crate) flight_before: usize,
+    /// Bytes of DATA chunks acknowledged for the first time.
+    pub(crate) newly_acked_bytes: usize,
+    /// The user bytes in them.
+    pub(crate) newly_acked_user_bytes: usize,
+    /// The left edge of the path moved: its cwnd may grow (CUC; without it, the cumulative TSN ack
+    /// point moved).
+    pub(crate) cwnd_update: bool,
+    /// The chunk that was sent first of those in flight is acknowledged: T3-rtx starts anew.
+    pub(crate) earliest_acked: bool,
+    /// A chunk that was sent only once is acknowledged, so the path is known to work.
+    pub(crate) unambiguous: bool,
+    /// A round-trip time measured by this SACK.
+    pub(crate) rtt: Option<Duration>,
+    /// Chunks that the SACK made lost.
+    pub(crate) lost: usize,
+    /// Order of the latest transmission acknowledged.
+    latest: Option<u64>,
+    lowest: Option<Tsn>,
+    /// Left edges: the first chunk in the queue sent once, and the first retransmitted one.
+    edges: [Option<Tsn>; 2],
+}
+
+/// A SACK that cannot be: the association is aborted (RFC 9260 §6.2.1 and §3.3.4).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SackError {
+    /// It acknowledges a TSN that was never sent.
+    AcksUnsent,
+    /// Its gap ack blocks are out of order, overlap, or touch the cumulative TSN ack.
+    BadGapAckBlocks,
+}
+
+impl Outstanding {
+    /// Applies a SACK. What it says is in `digest` afterwards.
+    ///
+    /// The work is proportional to what is newly acknowledged and to the number of gaps, never to the
+    /// window. Returns false for a SACK below the cumulative TSN ack point, which says nothing new.
+    pub(crate) fn acknowledge(
+        &mut self,
+        sack: &Sack,
+        rules: AckRules,
+        now: Instant,
+        digest: &mut SackDigest,
+    ) -> Result<bool, SackError> {
+        if sack.cum_tsn_ack.lt(self.cum_tsn_ack_point()) {
+            return Ok(false);
+        }
+        if sack.cum_tsn_ack.gt(self.highest_tsn()) {
+            return Err(SackError::AcksUnsent);
+        }
+        digest.reset(self);
+        digest.read_blocks(sack, self.highest_tsn())?;
+        self.acknowledge_cumulatively(sack.cum_tsn_ack, now, digest);
+        self.acknowledge_gaps(rules, now, digest);
+        self.find_reneged(digest);
+        if rules.sfr {
+            let packets = if rules.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0 { 2 } else { 1 };
+            self.split_fast_retransmit(rules, packets, digest);
+        } else {
+            self.fast_retransmit(rules, digest);
+        }
+        Ok(true)
+    }
+
+    fn acknowledge_cumulatively(&mut self, cum: Tsn, now: Instant, digest: &mut SackDigest) {
+        while self.base.le(cum) {
+            let tsn = self.base;
+            if self.ring.front().is_some_and(|s| s.state != TsnState::Acked) {
+                self.newly_acked(tsn, now, digest);
+                let path = self.ring[0].path;
+                // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
+                digest.paths[path.index()].cwnd_update = true;
+            }
+            let Some(sent) = self.ring.pop_front() else { break };
+            self.user_bytes -= sent.payload.len();
+            digest.released += sent.payload.len();
+            digest.cum_advanced = true;
+            self.base = self.base.next();
+        }
+        self.acked.remove_up_to(cum);
+    }
+
+    fn acknowledge_gaps(&mut self, rules: AckRules, now: Instant, digest: &mut SackDigest) {
+        let mut fresh = std::mem::take(&mut digest.fresh);
+        digest.reported.difference(&self.acked, &mut fresh);
+        if !fresh.is_empty() {
+            self.note_left_edges(digest);
+        }
+        for range in &fresh {
+            let mut tsn = range.first;
+            while tsn.le(range.last) {
+                let Some(path) = self.get(tsn).map(|s| s.path) else { break };
+                let [once, again] = digest.paths[path.index()].edges;
+                // CUC steps 3: the pseudo-cumack is acknowledged. CUC knows one left edge, CUCv2 one
+                // each for chunks sent once and for retransmitted ones.
+                let moved = match rules.cuc {
+                    Cuc::Off => false,
+                    Cuc::V1 => self.first_in_queue(path) == Some(tsn),
+                    Cuc::V2 => once == Some(tsn) || again == Some(tsn),
+                };
+                digest.paths[path.index()].cwnd_update |= moved;
+                self.newly_acked(tsn, now, digest);
+                if let Some(sent) = self.get_mut(tsn) {
+                    sent.state = TsnState::Acked;
+                }
+                tsn = tsn.next();
+            }
+        }
+        if rules.cuc == Cuc::Off {
+            // RFC 9260 §7.2.1: without CUC cwnd moves with the cumulative TSN ack point only.
+            for p in &mut digest.paths {
+                p.cwnd_update = digest.cum_advanced && p.newly_acked_bytes > 0;
+            }
+        }
+        digest.fresh = fresh;
+    }
+
+    fn first_in_queue(&self, path: PathId) -> Option<Tsn> {
+        self.queue_from_head(path).next().map(|(t, _)| t)
+    }
+
+    fn note_left_edges(&self, digest: &mut SackDigest) {
+        for (i, p) in digest.paths.iter_mut().enumerate() {
+            for (tsn, sent) in self.queue_from_head(PathId(i as u8)) {
+                p.edges[usize::from(sent.transmissions > 1)].get_or_insert(tsn);
+                if sent.transmissions <= 1 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Books a chunk acknowledged for the first time and takes it out of its queue.
+    fn newly_acked(&mut self, tsn: Tsn, now: Instant, digest: &mut SackDigest) {
+        let Some(sent) = self.get(tsn) else { return };
+        let path = sent.path;
+        let is_first = self.first_in_queue(path) == Some(tsn);
+        let p = &mut digest.paths[path.index()];
+        p.newly_acked_bytes += sent.size();
+        p.newly_acked_user_bytes += sent.payload.len();
+        p.earliest_acked |= is_first;
+        p.unambiguous |= sent.transmissions == 1;
+        p.latest = p.latest.max(Some(sent.order));
+        p.lowest.get_or_insert(tsn);
+        let queue = &mut self.queues[path.index()];
+        if queue.rtt_probe == Some(tsn) {
+            queue.rtt_probe = None;
+            let (sent_at, once) =
+                self.get(tsn).map_or((now, false), |s| (s.sent_at, s.transmissions == 1));
+            if once {
+                p.rtt = Some(now - sent_at);
+            }
+        }
+        digest.newly_acked += 1;
+        digest.highest_newly_acked = Some(tsn);
+        self.leave_flight(tsn);
+        self.unlink(tsn);
+    }
+
+    /// Compares the gap ack blocks with what earlier SACKs acknowledged.
+    fn find_reneged(&mut self, digest: &mut SackDigest) {
+        let mut revoked = std::mem::take(&mut digest.revoked);
+        self.acked.difference(&digest.reported, &mut revoked);
+        if let Some(highest) = digest.reported.last() {
+            // Beyond its highest block a SACK may have been cut to fit its packet.
+            revoked.retain(|r| r.first.lt(highest));
+        }
+        // A SACK that acknowledges something new was sent after all processed so far, so a TSN that it
+        // no longer reports was dropped by the receiver. Any other may just be an older SACK.
+        let is_newer = digest.newly_acked > 0;
+        digest.stale = !is_newer && !revoked.is_empty();
+        if is_newer && !revoked.is_empty() {
+            for r in &revoked {
+                let mut tsn = r.first;
+                while tsn.le(r.last) {
+                    self.revoke(tsn);
+                    tsn = tsn.next();
+                }
+            }
+            self.acked.subtract(&revoked, &mut digest.scratch);
+        }
+        self.acked.union_with(&digest.reported, &mut digest.scratch);
+        digest.revoked = revoked;
+    }
+
+    /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that were
+    /// sent later on its own path.
+    ///
+    /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks sent
+    /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
+    /// about it.
+    fn split_fast_retransmit(&mut self, rules: AckRules, packets: u8, digest: &mut SackDigest) {
+        let one_path = digest.paths.iter().filter(|p| p.latest.is_some()).count() == 1;
+        for (i, p) in digest.paths.iter_mut().enumerate() {
+            let Some(latest) = p.latest else { continue };
+            let mut at = self.queues[i].head;
+            while let Some(tsn) = at {
+                let Some(sent) = self.get(tsn).filter(|s| s.order < latest) else { break };
+                at = sent.next;
+                let all_above = p.lowest.is_some_and(|l| l.gt(tsn));
+                let reports = if one_path && all_above { packets } else { 1 };
+                p.lost += usize::from(self.report_missing(tsn, reports, rules.missing_reports));
+            }
+        }
+    }
+
+    /// RFC 9260 §7.2.4: every chunk below the highest TSN newly acknowledged gets a missing report,
+    /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack moved.
+    fn fast_retransmit(&mut self, rules: AckRules, digest: &mut SackDigest) {
+        let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
+        let highest = if in_recovery { digest.reported.last() } else { digest.highest_newly_acked };
+        let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
+        let mut tsn = self.base;
+        let mut gaps: Vec<TsnRange> = self.acked.iter().collect();
+        gaps.push(TsnRange { first: highest, last: highest });
+        for gap in gaps {
+            while tsn.lt(gap.first) && tsn.lt(highest) {
+                let path = self.get(tsn).map(|s| s.path);
+                if self.report_missing(tsn, 1, rules.missing_reports)
+                    && let Some(path) = path
+                {
+                    digest.paths[path.index()].lost += 1;
+                }
+                tsn = tsn.next();
+            }
+            tsn = gap.last.next();
+        }
+    }
+
+    /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
+    fn report_missing(&mut self, tsn: Tsn, reports: u8, threshold: u8) -> bool {
+        let Some(sent) = self.get_mut(tsn) else { return false };
+        if sent.state != TsnState::InFlight || sent.fast_retransmitted {
+            return false;
+        }
+        sent.missing_reports = sent.missing_reports.saturating_add(reports);
+        if sent.missing_reports < threshold {
+            return false;
+        }
+        sent.fast_retransmitted = true;
+        self.mark(tsn);
+        true
+    }
+}
+
+impl SackDigest {
+    fn reset(&mut self, outstanding: &Outstanding) {
+        self.paths.clear();
+        self.paths.extend(
+            outstanding
+                .queues
+                .iter()
+                .map(|q| PathDigest { flight_before: q.flight_size, ..PathDigest::default() }),
+        );
+        self.cum_advanced = false;
+        self.newly_acked = 0;
+        self.released = 0;
+        self.stale = false;
+        self.highest_newly_acked = None;
+    }
+
+    fn read_blocks(&mut self, sack: &Sack, highest_sent: Tsn) -> Result<(), SackError> {
+        self.reported.clear();
+        let mut above = 1u32;
+        for block in sack.gap_ack_blocks() {
+            let (start, end) = (u32::from(block.start), u32::from(block.end));
+            // Block offsets start at 2: cum + 1 is missing by definition (RFC 9260 §3.3.4).
+            if start <= above || end < start {
+                return Err(SackError::BadGapAckBlocks);
+            }
+            above = end;
+            let last = sack.cum_tsn_ack.add(end);
+            if last.gt(highest_sent) {
+                return Err(SackError::AcksUnsent);
+            }
+            self.reported.push_back(TsnRange { first: sack.cum_tsn_ack.add(start), last });
+        }
+        Ok(())
+    }
+}

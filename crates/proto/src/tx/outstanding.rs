@@ -1,0 +1,403 @@
+//! Outstanding TSNs: sent, and not yet acknowledged cumulatively.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
+
+use super::Fragment;
+use super::ranges::TsnRanges;
+use crate::path::PathId;
+use crate::time::Instant;
+
+/// Where an outstanding TSN stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TsnState {
+    /// On its way; counts in the flight size of its path.
+    InFlight,
+    /// Taken for lost; waits to be retransmitted.
+    Marked,
+    /// Acknowledged by a gap ack block; kept, because the receiver may renege (RFC 9260 §6.2).
+    Acked,
+}
+
+/// One outstanding DATA chunk.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) payload: Bytes,
+    pub(crate) ppid: u32,
+    pub(crate) stream: StreamId,
+    pub(crate) ssn: Ssn,
+    pub(crate) flags: DataFlags,
+    pub(crate) state: TsnState,
+    /// The path of the last transmission.
+    pub(crate) path: PathId,
+    /// Missing reports since the last transmission (RFC 9260 §7.2.4).
+    pub(crate) missing_reports: u8,
+    /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
+    pub(crate) fast_retransmitted: bool,
+    /// How often it was sent.
+    pub(crate) transmissions: u16,
+    /// When it was last sent.
+    pub(crate) sent_at: Instant,
+    /// Numbers all transmissions of the association in their order.
+    pub(crate) order: u64,
+    prev: Option<Tsn>,
+    /// The chunk sent next on the same path.
+    pub(super) next: Option<Tsn>,
+}
+
+impl Sent {
+    /// The size that counts against cwnd: the DATA chunk with its header, without padding.
+    pub(crate) fn size(&self) -> usize {
+        DATA_HEADER_LEN + self.payload.len()
+    }
+}
+
+/// SFR's virtual queue (CMT paper, §III-A): the outstanding TSNs that were last sent on one path and
+/// are not acknowledged, linked in the order of their transmission.
+#[derive(Debug, Default)]
+pub(crate) struct PathQueue {
+    pub(super) head: Option<Tsn>,
+    tail: Option<Tsn>,
+    /// Bytes of DATA chunks in flight on the path.
+    pub(super) flight_size: usize,
+    /// Chunks in flight on the path.
+    pub(super) chunks_in_flight: usize,
+    /// TSNs to retransmit that were last sent on this path, ascending. May hold some that were
+    /// acknowledged meanwhile.
+    marked: VecDeque<Tsn>,
+    /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
+    pub(super) rtt_probe: Option<Tsn>,
+}
+
+/// All outstanding TSNs of an association, and per path the queue of those sent there.
+#[derive(Debug)]
+pub(crate) struct Outstanding {
+    /// `cum_tsn_ack_point + 1`, the TSN of `ring[0]`.
+    pub(super) base: Tsn,
+    pub(super) ring: VecDeque<Sent>,
+    pub(super) queues: Vec<PathQueue>,
+    /// Gap-acknowledged TSNs.
+    pub(super) acked: TsnRanges,
+    pub(super) flight_user_bytes: usize,
+    pub(super) user_bytes: usize,
+    next_order: u64,
+}
+
+impl Outstanding {
+    pub(crate) fn new(initial_tsn: Tsn) -> Outstanding {
+        Outstanding {
+            base: initial_tsn,
+            ring: VecDeque::new(),
+            queues: Vec::new(),
+            acked: TsnRanges::default(),
+            flight_user_bytes: 0,
+            user_bytes: 0,
+            next_order: 0,
+        }
+    }
+
+    /// Makes room for a path with this id.
+    pub(crate) fn add_path(&mut self, path: PathId) {
+        if self.queues.len() <= path.index() {
+            self.queues.resize_with(path.index() + 1, PathQueue::default);
+        }
+    }
+
+    pub(crate) fn cum_tsn_ack_point(&self) -> Tsn {
+        self.base.prev()
+    }
+
+    /// The TSN that the next new chunk gets.
+    pub(crate) fn next_tsn(&self) -> Tsn {
+        self.base.add(self.ring.len() as u32)
+    }
+
+    pub(crate) fn highest_tsn(&self) -> Tsn {
+        self.next_tsn().prev()
+    }
+
+    /// True if every TSN sent was acknowledged cumulatively.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    pub(crate) fn flight_size(&self, path: PathId) -> usize {
+        self.queues[path.index()].flight_size
+    }
+
+    pub(crate) fn chunks_in_flight(&self, path: PathId) -> usize {
+        self.queues[path.index()].chunks_in_flight
+    }
+
+    /// User bytes in flight on all paths: what the peer's a_rwnd must still hold.
+    pub(crate) fn flight_user_bytes(&self) -> usize {
+        self.flight_user_bytes
+    }
+
+    /// User bytes held until they are acknowledged cumulatively.
+    pub(crate) fn user_bytes(&self) -> usize {
+        self.user_bytes
+    }
+
+    pub(crate) fn get(&self, tsn: Tsn) -> Option<&Sent> {
+        self.ring.get(tsn.distance_from(self.base) as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Sent> {
+        self.ring.get_mut(tsn.distance_from(self.base) as usize)
+    }
+
+    /// Sends a new chunk on `path` and returns its TSN.
+    pub(crate) fn push(&mut self, f: Fragment, path: PathId, now: Instant) -> Tsn {
+        let tsn = self.next_tsn();
+        self.user_bytes += f.payload.len();
+        self.ring.push_back(Sent {
+            payload: f.payload,
+            ppid: f.ppid,
+            stream: f.stream,
+            ssn: f.ssn,
+            flags: f.flags,
+            state: TsnState::Marked,
+            path,
+            missing_reports: 0,
+            fast_retransmitted: false,
+            transmissions: 0,
+            sent_at: now,
+            order: 0,
+            prev: None,
+            next: None,
+        });
+        self.transmit(tsn, path, now);
+        let queue = &mut self.queues[path.index()];
+        if queue.rtt_probe.is_none() {
+            queue.rtt_probe = Some(tsn);
+        }
+        tsn
+    }
+
+    /// Sends a marked chunk again, on `path`.
+    pub(crate) fn retransmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
+        let Some(old) = self.get(tsn).map(|s| s.path) else { return };
+        let queue = &mut self.queues[old.index()];
+        if queue.rtt_probe == Some(tsn) {
+            queue.rtt_probe = None; // Karn: never measure a chunk that was retransmitted
+        }
+        if queue.marked.front() == Some(&tsn) {
+            queue.marked.pop_front();
+        }
+        self.unlink(tsn);
+        self.transmit(tsn, path, now);
+    }
+
+    /// Puts an unlinked chunk in flight at the end of a path's queue.
+    fn transmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
+        let order = self.next_order;
+        self.next_order += 1;
+        let tail = self.queues[path.index()].tail;
+        let Some(sent) = self.get_mut(tsn) else { return };
+        sent.state = TsnState::InFlight;
+        sent.path = path;
+        sent.missing_reports = 0;
+        sent.transmissions = sent.transmissions.saturating_add(1);
+        sent.sent_at = now;
+        sent.order = order;
+        self.link_at_tail(tsn, path, tail);
+        self.enter_flight(tsn);
+    }
+
+    fn link_at_tail(&mut self, tsn: Tsn, path: PathId, tail: Option<Tsn>) {
+        if let Some(sent) = self.get_mut(tsn) {
+            sent.prev = tail;
+            sent.next = None;
+        }
+        if let Some(last) = tail.and_then(|t| self.get_mut(t)) {
+            last.next = Some(tsn);
+        }
+        let queue = &mut self.queues[path.index()];
+        queue.tail = Some(tsn);
+        queue.head.get_or_insert(tsn);
+    }
+
+    /// Takes a chunk out of its path's queue.
+    pub(super) fn unlink(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get_mut(tsn) else { return };
+        let (path, prev, next) = (sent.path, sent.prev.take(), sent.next.take());
+        match prev.and_then(|t| self.get_mut(t)) {
+            Some(before) => before.next = next,
+            None => self.queues[path.index()].head = next,
+        }
+        match next.and_then(|t| self.get_mut(t)) {
+            Some(after) => after.prev = prev,
+            None => self.queues[path.index()].tail = prev,
+        }
+    }
+
+    fn enter_flight(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get(tsn) else { return };
+        let (path, size, user) = (sent.path, sent.size(), sent.payload.len());
+        let queue = &mut self.queues[path.index()];
+        queue.flight_size += size;
+        queue.chunks_in_flight += 1;
+        self.flight_user_bytes += user;
+    }
+
+    pub(super) fn leave_flight(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get(tsn) else { return };
+        if sent.state != TsnState::InFlight {
+            return;
+        }
+        let (path, size, user) = (sent.path, sent.size(), sent.payload.len());
+        let queue = &mut self.queues[path.index()];
+        queue.flight_size -= size;
+        queue.chunks_in_flight -= 1;
+        self.flight_user_bytes -= user;
+    }
+
+    /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that T3-rtx
+    /// or missing reports recover it (RFC 9260 §6.2.1, D iii).
+    pub(super) fn revoke(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get_mut(tsn) else { return };
+        sent.state = TsnState::InFlight;
+        sent.missing_reports = 0;
+        let path = sent.path;
+        let tail = self.queues[path.index()].tail;
+        self.link_at_tail(tsn, path, tail);
+        self.enter_flight(tsn);
+    }
+
+    /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
+    pub(super) fn mark(&mut self, tsn: Tsn) {
+        self.leave_flight(tsn);
+        let Some(sent) = self.get_mut(tsn) else { return };
+        sent.state = TsnState::Marked;
+        let path = sent.path;
+        let marked = &mut self.queues[path.index()].marked;
+        let at = marked.iter().rposition(|&t| t.lt(tsn)).map_or(0, |i| i + 1);
+        marked.insert(at, tsn);
+    }
+
+    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3) and returns the
+    /// number of chunks marked.
+    ///
+    /// Chunks sent after `spare_after` stay: nothing younger than one SRTT can have timed out (CMT
+    /// paper, §IV-C2).
+    pub(crate) fn mark_path(&mut self, path: PathId, spare_after: Option<Instant>) -> usize {
+        let mut at = self.queues[path.index()].head;
+        let mut count = 0;
+        while let Some(tsn) = at {
+            let Some(sent) = self.get(tsn) else { break };
+            at = sent.next;
+            let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
+            if sent.state == TsnState::InFlight && !spared {
+                self.mark(tsn);
+                count += 1;
+            }
+        }
+        self.queues[path.index()].rtt_probe = None;
+        count
+    }
+
+    /// The lowest TSN waiting for retransmission that was last sent on `path`.
+    pub(crate) fn next_marked(&mut self, path: PathId) -> Option<Tsn> {
+        while let Some(&tsn) = self.queues[path.index()].marked.front() {
+            if self.get(tsn).is_some_and(|s| s.state == TsnState::Marked && s.path == path) {
+                return Some(tsn);
+            }
+            self.queues[path.index()].marked.pop_front();
+        }
+        None
+    }
+
+    /// True if something waits for retransmission.
+    pub(crate) fn has_marked(&mut self) -> bool {
+        (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
+    }
+
+    /// The TSN that was last sent on `path` and is in flight: what a tail-loss probe repeats.
+    pub(crate) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
+        let mut at = self.queues[path.index()].tail;
+        while let Some(tsn) = at {
+            let sent = self.get(tsn)?;
+            if sent.state == TsnState::InFlight {
+                return Some(tsn);
+            }
+            at = sent.prev;
+        }
+        None
+    }
+
+    /// Marks one chunk in flight so that the caller can send it again at once.
+    pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
+        self.mark(tsn);
+    }
+
+    /// The order of the earliest transmission on a path that is not acknowledged.
+    pub(crate) fn earliest_order(&self, path: PathId) -> Option<u64> {
+        self.queue_from_head(path).next().map(|(_, sent)| sent.order)
+    }
+
+    /// The order of the latest transmission.
+    pub(crate) fn last_order(&self) -> u64 {
+        self.next_order.saturating_sub(1)
+    }
+
+    /// The TSNs in a path's queue, first sent first.
+    pub(super) fn queue_from_head(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
+        std::iter::successors(self.queues[path.index()].head, |&t| self.get(t)?.next)
+            .filter_map(|t| Some((t, self.get(t)?)))
+    }
+
+    /// Moves everything last sent on `from` to the retransmission queue of `to`: `from` is removed.
+    pub(crate) fn abandon_path(&mut self, from: PathId, to: PathId) {
+        self.mark_path(from, None);
+        let moved: Vec<Tsn> = self.queue_from_head(from).map(|(t, _)| t).collect();
+        for tsn in moved {
+            self.unlink(tsn);
+            let tail = self.queues[to.index()].tail;
+            if let Some(sent) = self.get_mut(tsn) {
+                sent.path = to;
+            }
+            self.link_at_tail(tsn, to, tail);
+            self.mark(tsn);
+        }
+        self.queues[from.index()] = PathQueue::default();
+        for sent in &mut self.ring {
+            // Gap-acknowledged chunks are in no queue, but a revoked one returns to its path's.
+            if sent.path == from {
+                sent.path = to;
+            }
+        }
+    }
+
+    /// Checks what must always hold; panics with a description if it does not.
+    pub(crate) fn check_invariants(&self) {
+        let mut user = 0;
+        for (i, queue) in self.queues.iter().enumerate() {
+            let (mut size, mut chunks, mut last) = (0, 0, None);
+            for (tsn, sent) in self.queue_from_head(PathId(i as u8)) {
+                assert_eq!(sent.path.index(), i, "{tsn:?} is linked on another path than its own");
+                assert_ne!(sent.state, TsnState::Acked, "{tsn:?} is acked and still queued");
+                assert_eq!(sent.prev, last, "{tsn:?} has a broken link");
+                last = Some(tsn);
+                if sent.state == TsnState::InFlight {
+                    size += sent.size();
+                    chunks += 1;
+                    user += sent.payload.len();
+                } else {
+                    assert!(queue.marked.contains(&tsn), "{tsn:?} is marked but not queued");
+                }
+            }
+            assert_eq!(queue.tail, last, "the tail of path {i}");
+            assert_eq!(queue.flight_size, size, "flight size of path {i}");
+            assert_eq!(queue.chunks_in_flight, chunks, "chunks in flight on path {i}");
+        }
+        assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
+        let held: usize = self.ring.iter().map(|s| s.payload.len()).sum();
+        assert_eq!(self.user_bytes, held, "user bytes held");
+        let acked = self.ring.iter().filter(|s| s.state == TsnState::Acked).count() as u32;
+        let ranged: u32 = self.acked.iter().map(|r| r.last.distance_from(r.first) + 1).sum();
+        assert_eq!(acked, ranged, "gap-acknowledged TSNs");
+    }
+}
