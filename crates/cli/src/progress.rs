@@ -167,7 +167,7 @@ impl View {
             Some(seconds) => format!("{} left", time(seconds)),
             None => "waiting".to_owned(),
         };
-        let percent = if self.total == 0 { 100 } else { done * 100 / self.total };
+        let percent = (done * 100).checked_div(self.total).unwrap_or(100);
         let elapsed = time((now - self.begin).as_secs_f64());
         let text = format!(
             "{percent:3} %  {} of {}  {}  {elapsed}, {eta}",

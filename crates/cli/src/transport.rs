@@ -103,8 +103,8 @@ pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr]) -> usiz
     let ip_header = if remotes.iter().any(SocketAddr::is_ipv6) { 40 } else { 20 };
     // UDP header, SCTP common header, DATA chunk header; chunks are padded to four bytes.
     let headers = ip_header + 8 + 12 + 16;
-    let chunk = (config.mtu as usize).saturating_sub(headers) & !3;
-    let chunk = config.pmdcs_limit.map_or(chunk, |limit| chunk.min(limit as usize));
+    let chunk = config.mtu.saturating_sub(headers) & !3;
+    let chunk = config.pmdcs_limit.map_or(chunk, |limit| chunk.min(limit));
     chunk.max(4) * CHUNKS_PER_MESSAGE
 }
 

@@ -395,7 +395,8 @@ impl Outcome {
 
 /// The beginning of `text`, at most `max` bytes, cut between characters.
 pub(crate) fn cut(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
+    let end = (0..=max.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
 }
 
 /// Reads big-endian fields from the front.
