@@ -241,9 +241,7 @@ impl Network {
     ) -> Option<RouteId> {
         let id = self.packets_sent;
         self.packets_sent += 1;
-        let known = &self.nodes[node.0 as usize].routes;
-        let found = known.iter().find(|(source, to, _)| *source == local && *to == remote);
-        let route = found.map(|&(.., route)| route);
+        let route = self.find_route(node, local, remote);
         let number = route.map_or(u32::MAX, |route| route.0);
         self.trace.packet_sent(self.now, id, number, &payload);
         if let Some(log) = &mut self.log {
@@ -351,6 +349,18 @@ impl Network {
     /// The number of the path that a route belongs to, if any.
     pub fn route_path(&self, route: RouteId) -> Option<usize> {
         self.routes[route.0 as usize].path
+    }
+
+    /// The number of the path that packets from `local` to `remote` take.
+    pub fn find_path(&self, node: NodeId, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
+        self.route_path(self.find_route(node, local, remote)?)
+    }
+
+    #[inline]
+    fn find_route(&self, node: NodeId, local: SocketAddr, remote: SocketAddr) -> Option<RouteId> {
+        let known = &self.nodes[node.0 as usize].routes;
+        let found = known.iter().find(|(source, to, _)| *source == local && *to == remote);
+        found.map(|&(.., route)| route)
     }
 
     pub(crate) fn mark_routes(&mut self, path: usize, (forward, reverse): (RouteId, RouteId)) {

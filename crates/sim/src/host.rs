@@ -1,0 +1,414 @@
+//! A host: an engine, its applications, and a place in the network.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manypath_proto::config::Config;
+use manypath_proto::{
+    AssocClosed, AssocId, AssocStats, Association, ConnectTo, Datagram, Endpoint, EndpointConfig,
+    Event, Instant, PathStats, Rng,
+};
+
+use crate::ledger::Ledger;
+use crate::network::{Network, NodeId};
+use crate::packet::{Delivery, PacketPool};
+use crate::traffic::{Receiver, Sender};
+
+/// How a host is set up.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The engine's configuration.
+    pub config: Arc<Config>,
+    /// Its transport addresses.
+    pub addresses: Vec<SocketAddr>,
+    /// The paths over which it associates, primary first; none if it waits for its peer.
+    pub connect: Vec<(SocketAddr, SocketAddr)>,
+    /// Most packets that the engine may hand over at once.
+    pub max_segments: usize,
+    /// Counts spurious retransmissions.
+    pub has_ledger: bool,
+    /// Where its randomness comes from.
+    pub rng: Rng,
+}
+
+/// The SCTP port of every host.
+const SCTP_PORT: u16 = 9899;
+
+/// A host with one association at a time, and the applications that use it.
+///
+/// Commands such as [`send`](Self::send) take effect at the present time, when the run goes on.
+#[derive(Debug)]
+pub struct Host {
+    node: NodeId,
+    setup: HostConfig,
+    endpoint: Endpoint,
+    assoc: Option<AssocId>,
+    /// Times the host lost all its state.
+    restarts: u32,
+    /// Associations and peer restarts so far: the counters of sender and receiver are of the latest.
+    epoch: u32,
+    connects: bool,
+    reconnects: bool,
+    shuts_down: bool,
+    has_begun_shutdown: bool,
+    aborts: Option<Vec<u8>>,
+    reads: bool,
+    has_commands: bool,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) ledger: Option<Ledger>,
+    events: Vec<(Instant, Event)>,
+    pool: PacketPool,
+    out: Vec<u8>,
+    text: String,
+}
+
+impl Host {
+    /// A host at that node.
+    pub fn new(node: NodeId, setup: HostConfig) -> Host {
+        Host {
+            node,
+            endpoint: new_endpoint(&setup, 0),
+            assoc: None,
+            restarts: 0,
+            epoch: 0,
+            connects: !setup.connect.is_empty(),
+            reconnects: false,
+            shuts_down: false,
+            has_begun_shutdown: false,
+            aborts: None,
+            reads: true,
+            has_commands: true,
+            sender: Sender::default(),
+            receiver: Receiver::default(),
+            ledger: setup.has_ledger.then(Ledger::default),
+            events: Vec::new(),
+            pool: PacketPool::default(),
+            out: Vec::new(),
+            text: String::new(),
+            setup,
+        }
+    }
+
+    /// Its place in the network.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    // ---- Commands ----
+
+    /// Sends a file of `bytes` on stream 0, in order, in messages of one DATA chunk each. Only what the
+    /// send buffer holds is in memory.
+    pub fn send_file(&mut self, bytes: u64) {
+        self.sender.add(0, false, bytes, None);
+        self.has_commands = true;
+    }
+
+    /// Sends one message of `length` bytes, after what was to be sent before.
+    pub fn send(&mut self, stream: u16, length: usize) {
+        self.sender.add(stream, false, length as u64, Some(length));
+        self.has_commands = true;
+    }
+
+    /// Sends one message of `length` bytes that need not wait for its stream's order.
+    pub fn send_unordered(&mut self, stream: u16, length: usize) {
+        self.sender.add(stream, true, length as u64, Some(length));
+        self.has_commands = true;
+    }
+
+    /// Ends the association once everything is sent and acknowledged.
+    pub fn shutdown(&mut self) {
+        self.shuts_down = true;
+        self.has_commands = true;
+    }
+
+    /// Ends the association at once.
+    pub fn abort(&mut self, reason: &str) {
+        self.aborts = Some(reason.as_bytes().to_vec());
+        self.has_commands = true;
+    }
+
+    /// Stops to read: the receive buffer fills and the window closes.
+    pub fn pause_reading(&mut self) {
+        self.reads = false;
+    }
+
+    /// Reads again.
+    pub fn resume_reading(&mut self) {
+        self.reads = true;
+        self.has_commands = true;
+    }
+
+    /// Loses everything the host knew, and starts anew at the same addresses. A host that associates
+    /// does so at once; what it had to send is gone.
+    pub fn kill_and_restart(&mut self) {
+        self.restarts += 1;
+        self.endpoint = new_endpoint(&self.setup, self.restarts);
+        self.assoc = None;
+        self.sender.clear();
+        self.new_epoch();
+        self.connects = !self.setup.connect.is_empty();
+        (self.shuts_down, self.aborts) = (false, None);
+        self.has_commands = true;
+    }
+
+    /// Whether the host associates again whenever its association ends but by shutdown.
+    pub fn reconnect_when_lost(&mut self, reconnects: bool) {
+        self.reconnects = reconnects;
+    }
+
+    /// Runs any other command on the association.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn command<T>(&mut self, command: impl FnOnce(&mut Association) -> T) -> T {
+        self.has_commands = true;
+        let id = self.assoc.expect("no association yet");
+        command(self.endpoint.assoc_mut(id).expect("hosts forget only what they replace"))
+    }
+
+    // ---- Facts ----
+
+    /// The association, open or closed.
+    pub fn assoc(&self) -> Option<&Association> {
+        self.endpoint.assoc(self.assoc?)
+    }
+
+    /// True while the association is established.
+    pub fn is_established(&self) -> bool {
+        self.assoc().is_some_and(Association::is_established)
+    }
+
+    /// Why the association ended, if it did.
+    pub fn closed(&self) -> Option<&AssocClosed> {
+        self.assoc()?.closed()
+    }
+
+    /// The paths as the engine reports them.
+    pub fn paths(&self) -> Vec<PathStats> {
+        self.assoc().map(|assoc| assoc.paths().collect()).unwrap_or_default()
+    }
+
+    /// The counters of the association.
+    pub fn stats(&self) -> Option<AssocStats> {
+        self.assoc().map(Association::stats)
+    }
+
+    /// User bytes handed to the association since it, or the peer, started.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sender.bytes
+    }
+
+    /// Messages handed to the association since it, or the peer, started.
+    pub fn sent_messages(&self) -> u64 {
+        self.sender.messages
+    }
+
+    /// User bytes received since the association, or the peer, started.
+    pub fn received_bytes(&self) -> u64 {
+        self.receiver.bytes
+    }
+
+    /// Messages received since the association, or the peer, started.
+    pub fn received_messages(&self) -> u64 {
+        self.receiver.messages
+    }
+
+    /// When the last bytes were received.
+    pub fn last_received(&self) -> Option<Instant> {
+        self.receiver.last
+    }
+
+    /// True if the association took everything that was to be sent.
+    pub fn has_sent_all(&self) -> bool {
+        self.sender.is_done()
+    }
+
+    /// True if a shutdown was asked for or begun and the association is not over.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shuts_down || self.has_begun_shutdown
+    }
+
+    /// Associations and peer restarts so far.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Everything the engine reported but that there is data to read or room to write.
+    pub fn events(&self) -> &[(Instant, Event)] {
+        &self.events
+    }
+
+    /// Checks what must always hold in the engine.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn check_invariants(&self) {
+        for id in self.endpoint.associations() {
+            if let Some(assoc) = self.endpoint.assoc(id) {
+                assoc.check_invariants();
+            }
+        }
+    }
+
+    // ---- For the driver ----
+
+    /// True if commands wait for [`drive`](Self::drive).
+    pub fn has_commands(&self) -> bool {
+        self.has_commands
+    }
+
+    /// Hands a packet to the engine.
+    pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
+        let Delivery { local, remote, ecn, payload, .. } = delivery;
+        self.endpoint.handle_datagram(net.now(), Datagram { local, remote, ecn, payload });
+        self.drive(net);
+    }
+
+    /// Tells the engine that its timer ran out.
+    pub fn handle_timer(&mut self, net: &mut Network) {
+        self.endpoint.handle_timeout(net.now());
+        self.drive(net);
+    }
+
+    /// Carries out commands and drains the engine, which is its one law: after any input, take all
+    /// outputs, then wait.
+    pub fn drive(&mut self, net: &mut Network) {
+        let now = net.now();
+        self.start(now);
+        loop {
+            let mut is_quiet = true;
+            while let Some((id, event)) = self.endpoint.poll_event() {
+                is_quiet = false;
+                self.on_event(id, event, net);
+            }
+            is_quiet &= !self.run_applications(now);
+            is_quiet &= !self.transmit(net);
+            if is_quiet {
+                break;
+            }
+        }
+        self.has_commands = false;
+        net.set_timer(self.node, self.endpoint.poll_timeout());
+    }
+
+    fn start(&mut self, now: Instant) {
+        if !std::mem::take(&mut self.connects) {
+            return;
+        }
+        if let Some(old) = self.assoc.take() {
+            self.endpoint.forget(old);
+        }
+        let to = ConnectTo { paths: self.setup.connect.clone(), sctp_port: SCTP_PORT };
+        let id =
+            self.endpoint.connect(now, to).expect("the paths were given as pairs of own addresses");
+        self.assoc = Some(id);
+    }
+
+    fn on_event(&mut self, id: AssocId, event: Event, net: &mut Network) {
+        let now = net.now();
+        match event {
+            Event::Readable => net.trace_event(self.node, b"readable"),
+            Event::Writable => net.trace_event(self.node, b"writable"),
+            _ => {
+                self.text.clear();
+                // Writing to a String does not fail.
+                let _ = write!(self.text, "{event:?}");
+                net.trace_event(self.node, self.text.as_bytes());
+            }
+        }
+        if let Event::Connected { incoming: true } = event
+            && self.assoc != Some(id)
+        {
+            if let Some(old) = self.assoc.replace(id) {
+                self.endpoint.forget(old);
+                self.new_epoch();
+            }
+        }
+        if self.assoc != Some(id) {
+            return;
+        }
+        match &event {
+            Event::Readable => return,
+            Event::Writable => return self.sender.on_writable(),
+            Event::Restarted => self.new_epoch(),
+            Event::PeerShutdown => self.has_begun_shutdown = true,
+            Event::Closed(why) => {
+                let is_lost = !matches!(why, AssocClosed::Shutdown | AssocClosed::Aborted);
+                if is_lost && self.reconnects && !self.setup.connect.is_empty() {
+                    self.new_epoch();
+                    self.connects = true;
+                    self.start(now);
+                }
+            }
+            _ => {}
+        }
+        self.events.push((now, event));
+    }
+
+    fn new_epoch(&mut self) {
+        self.epoch += 1;
+        self.has_begun_shutdown = false;
+        self.sender.restart();
+        self.receiver.restart();
+        if self.ledger.is_some() {
+            self.ledger = Some(Ledger::default());
+        }
+    }
+
+    /// True if an application did something.
+    fn run_applications(&mut self, now: Instant) -> bool {
+        let Some(id) = self.assoc else { return false };
+        let Some(assoc) = self.endpoint.assoc_mut(id) else { return false };
+        let mut has_acted = false;
+        if let Some(reason) = self.aborts.take() {
+            assoc.abort(now, &reason);
+            return true;
+        }
+        while self.reads
+            && let Some(message) = assoc.recv(now)
+        {
+            self.receiver.take(now, message);
+            has_acted = true;
+        }
+        has_acted |= self.sender.feed(now, assoc);
+        if self.shuts_down && self.sender.is_done() {
+            self.shuts_down = false;
+            self.has_begun_shutdown = true;
+            assoc.shutdown(now);
+            has_acted = true;
+        }
+        has_acted
+    }
+
+    /// True if the engine sent something.
+    fn transmit(&mut self, net: &mut Network) -> bool {
+        let mut has_sent = false;
+        let (endpoint, out) = (&mut self.endpoint, &mut self.out);
+        while let Some(to) = endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
+            has_sent = true;
+            for packet in out.chunks(to.segment_size.max(1)) {
+                let bytes = self.pool.store(packet);
+                let route = net.send(self.node, to.local, to.remote, to.ecn, bytes);
+                if let (Some(ledger), Some(route)) = (&mut self.ledger, route) {
+                    ledger.sent(packet, net.route_path(route).unwrap_or(0));
+                }
+            }
+        }
+        has_sent
+    }
+}
+
+fn new_endpoint(setup: &HostConfig, restarts: u32) -> Endpoint {
+    let config = EndpointConfig {
+        config: Arc::clone(&setup.config),
+        sctp_port: SCTP_PORT,
+        accept: setup.connect.is_empty(),
+        max_associations: 16,
+        local_addresses: setup.addresses.clone(),
+    };
+    Endpoint::new(config, setup.rng.fork(&format!("endpoint {restarts}")))
+}

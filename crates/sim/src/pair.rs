@@ -1,0 +1,408 @@
+//! Two hosts and the paths between them: what most tests need.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use manypath_proto::config::{Config, Profile};
+use manypath_proto::{Event, Instant, PathId, PathState, Rng};
+
+use crate::host::{Host, HostConfig};
+use crate::network::{Happening, Network};
+use crate::packet_log::Sent;
+use crate::paths::PathEnds;
+use crate::result::TransferResult;
+use crate::spec::{PathSpec, QueueLimit};
+
+/// The instant `seconds` after the start of the run.
+pub const fn secs(seconds: u64) -> Instant {
+    Instant::from_millis(seconds * 1000)
+}
+
+/// The instant `milliseconds` after the start of the run.
+pub const fn millis(milliseconds: u64) -> Instant {
+    Instant::from_millis(milliseconds)
+}
+
+/// Accepts the event that a path enters a state; for [`Pair::run_until_event`].
+pub fn path_state(path: PathId, state: PathState) -> impl Fn(&Event) -> bool {
+    move |event| matches!(event, Event::PathState { path: p, to, .. } if *p == path && *to == state)
+}
+
+/// Two hosts, `a` which associates and `z` which waits, with independent paths between them.
+///
+/// ```no_run
+/// use manypath_proto::{PathId, PathState};
+/// use manypath_sim::{Pair, chunk_type::DATA, path_state, secs};
+///
+/// let mut t = Pair::two_paths("cmt-pf").rate_mbps(10.0).delay_ms(45.0).seed(7).connect();
+/// t.a.send_file(8 << 20);
+/// t.run_until(secs(5));
+/// t.net.path(1).cut();
+///
+/// let pf = t.run_until_event(path_state(PathId(1), PathState::PotentiallyFailed));
+/// let data = t.run_to_end(secs(60)).sent(DATA).on(PathId(1)).since(pf);
+/// assert_eq!(data.count(), 0);
+/// assert_eq!(t.z.received_bytes(), 8 << 20);
+/// ```
+#[derive(Debug)]
+pub struct Pair {
+    /// The host that associates.
+    pub a: Host,
+    /// The host that waits.
+    pub z: Host,
+    /// Everything between them.
+    pub net: Network,
+    seed: u64,
+    preset: &'static str,
+    checks_invariants: bool,
+}
+
+impl Pair {
+    /// Begins a pair with one path of 10 Mbit/s and 45 ms, on the `rfc9260` profile.
+    pub fn one_path(preset: &str) -> PairBuilder {
+        Pair::paths(preset, vec![PathSpec::new()])
+    }
+
+    /// Begins a pair with two such paths.
+    pub fn two_paths(preset: &str) -> PairBuilder {
+        Pair::paths(preset, vec![PathSpec::new(); 2])
+    }
+
+    /// Begins a pair with these paths; path 0 is the primary.
+    pub fn paths(preset: &str, paths: Vec<PathSpec>) -> PairBuilder {
+        assert!((1..=200).contains(&paths.len()), "{} paths", paths.len());
+        PairBuilder {
+            profile: "rfc9260".to_owned(),
+            preset: preset.to_owned(),
+            paths,
+            overrides: Vec::new(),
+            only_a: Vec::new(),
+            only_z: Vec::new(),
+            seed: 1,
+            header_bytes: None,
+            max_segments: 1,
+            is_logged: true,
+            has_ledger: true,
+            has_one_far_address: false,
+            checks_invariants: cfg!(debug_assertions),
+        }
+    }
+
+    /// Runs to that time.
+    pub fn run_until(&mut self, limit: Instant) {
+        while self.step(limit) {}
+    }
+
+    /// Runs for that long.
+    pub fn run_for(&mut self, length: Duration) {
+        self.run_until(self.net.now() + length);
+    }
+
+    /// Runs until host `a` reports an event that `accepts` does, and returns when.
+    ///
+    /// # Panics
+    ///
+    /// If none comes within ten minutes.
+    pub fn run_until_event(&mut self, accepts: impl Fn(&Event) -> bool) -> Instant {
+        let limit = self.net.now() + Duration::from_secs(600);
+        let mut seen = self.a.events().len();
+        let mut found = None;
+        self.run_until_true(limit, |t| {
+            let new = t.a.events().get(seen..).unwrap_or_default();
+            found = new.iter().find(|(_, event)| accepts(event)).map(|(at, _)| *at);
+            seen = t.a.events().len();
+            found.is_some()
+        });
+        let report = || format!("no such event until {limit:?}; events: {:?}", self.a.events());
+        found.unwrap_or_else(|| panic!("{}", report()))
+    }
+
+    /// Runs until `is_true`, at most to `limit`. Returns whether it became true.
+    pub fn run_until_true(
+        &mut self,
+        limit: Instant,
+        mut is_true: impl FnMut(&Pair) -> bool,
+    ) -> bool {
+        loop {
+            if is_true(self) {
+                return true;
+            }
+            if !self.step(limit) {
+                return is_true(self);
+            }
+        }
+    }
+
+    /// Runs until everything is delivered, both ways, and a shutdown that was asked for is over; until
+    /// the association is lost; or to `limit`.
+    pub fn run_to_end(&mut self, limit: Instant) -> &Pair {
+        self.run_until_true(limit, |t| t.is_at_end() || t.is_lost());
+        self
+    }
+
+    /// Everything is delivered, both ways, and a shutdown that was begun is over.
+    pub fn is_at_end(&self) -> bool {
+        let is_open = |host: &Host| host.closed().is_none();
+        let is_settled = match (is_open(&self.a), is_open(&self.z)) {
+            (true, true) => !self.a.is_shutting_down() && !self.z.is_shutting_down(),
+            (false, false) => true,
+            _ => false,
+        };
+        is_settled && self.has_delivered_all()
+    }
+
+    /// Everything that was to be sent has been delivered, both ways.
+    pub fn has_delivered_all(&self) -> bool {
+        let is_done = |from: &Host, to: &Host| {
+            from.has_sent_all() && from.sent_bytes() == to.received_bytes()
+        };
+        is_done(&self.a, &self.z) && is_done(&self.z, &self.a)
+    }
+
+    /// Both ends gave the association up.
+    fn is_lost(&self) -> bool {
+        self.a.closed().is_some() && self.z.closed().is_some()
+    }
+
+    /// Asks about packets with a chunk of this type; see [`Sent`].
+    pub fn sent(&self, chunk: u8) -> Sent<'_> {
+        Sent::new(&self.net, chunk)
+    }
+
+    /// What the transfer from `a` to `z` did so far.
+    pub fn result(&self) -> TransferResult {
+        TransferResult::of(&self.a, &self.z, &self.net, self.preset, self.seed)
+    }
+
+    /// Does what happens next, if that is not beyond `limit`. False if nothing is left to do until
+    /// then.
+    pub fn step(&mut self, limit: Instant) -> bool {
+        for host in [&mut self.a, &mut self.z] {
+            if host.has_commands() {
+                host.drive(&mut self.net);
+            }
+        }
+        match self.net.poll(limit) {
+            None => return false,
+            Some(Happening::Packet(packet)) => {
+                let is_for_a = packet.node == self.a.node();
+                let (to, from) =
+                    if is_for_a { (&mut self.a, &mut self.z) } else { (&mut self.z, &mut self.a) };
+                if let Some(ledger) = &mut from.ledger {
+                    ledger.arrived(&packet.payload);
+                }
+                to.handle_packet(packet, &mut self.net);
+            }
+            Some(Happening::Timer(node)) => {
+                let host = if node == self.a.node() { &mut self.a } else { &mut self.z };
+                host.handle_timer(&mut self.net);
+            }
+        }
+        if self.checks_invariants {
+            self.a.check_invariants();
+            self.z.check_invariants();
+        }
+        true
+    }
+}
+
+/// A pair in the making.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `connect` or `start`"]
+pub struct PairBuilder {
+    profile: String,
+    preset: String,
+    paths: Vec<PathSpec>,
+    overrides: Vec<(String, String)>,
+    only_a: Vec<(String, String)>,
+    only_z: Vec<(String, String)>,
+    seed: u64,
+    header_bytes: Option<u32>,
+    max_segments: usize,
+    is_logged: bool,
+    has_ledger: bool,
+    has_one_far_address: bool,
+    checks_invariants: bool,
+}
+
+impl PairBuilder {
+    /// Uses this profile: `rfc9260`, `fast` or `2006`.
+    pub fn profile(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.profile);
+        self
+    }
+
+    /// Sets a parameter of the engine by name, at both ends.
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.overrides.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets a parameter of the engine at host `a` only.
+    pub fn set_a(mut self, name: &str, value: &str) -> Self {
+        self.only_a.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets a parameter of the engine at host `z` only.
+    pub fn set_z(mut self, name: &str, value: &str) -> Self {
+        self.only_z.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the rate of all paths.
+    pub fn rate_mbps(self, megabits: f64) -> Self {
+        self.each_path(|path| path.rate_mbps(megabits))
+    }
+
+    /// Sets the one-way delay of all paths.
+    pub fn delay_ms(self, millis: f64) -> Self {
+        self.each_path(|path| path.delay_ms(millis))
+    }
+
+    /// Sets the loss probability of all paths, both ways.
+    pub fn loss(self, loss: f64) -> Self {
+        self.each_path(|path| path.loss(loss))
+    }
+
+    /// Sets the queues of all paths.
+    pub fn queue(self, queue: QueueLimit) -> Self {
+        self.each_path(|path| path.queue(queue))
+    }
+
+    /// Changes one path, by its number.
+    pub fn path(mut self, number: usize, change: impl FnOnce(PathSpec) -> PathSpec) -> Self {
+        self.paths[number] = change(std::mem::take(&mut self.paths[number]));
+        self
+    }
+
+    /// Sets the seed of the run.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the `2006` profile, whose
+    /// SCTP runs over IP.
+    pub fn header_bytes(mut self, bytes: u32) -> Self {
+        self.header_bytes = Some(bytes);
+        self
+    }
+
+    /// Lets the engine hand over up to this many packets at once; 1 unless said.
+    pub fn max_segments(mut self, packets: usize) -> Self {
+        self.max_segments = packets;
+        self
+    }
+
+    /// Gives `z` one address for all paths, as a server with one uplink has.
+    pub fn one_far_address(mut self) -> Self {
+        self.has_one_far_address = true;
+        self
+    }
+
+    /// Keeps no packets, counts no spurious retransmissions and checks no invariants: for long runs.
+    pub fn lean(mut self) -> Self {
+        (self.is_logged, self.has_ledger, self.checks_invariants) = (false, false, false);
+        self
+    }
+
+    /// Whether packets are kept to ask about; yes unless said.
+    pub fn packet_log(mut self, is_kept: bool) -> Self {
+        self.is_logged = is_kept;
+        self
+    }
+
+    /// Whether the engine's invariants are checked after every step; in debug builds unless said.
+    pub fn check_invariants(mut self, checks: bool) -> Self {
+        self.checks_invariants = checks;
+        self
+    }
+
+    /// Builds the pair and runs until both ends are established and every path is verified.
+    ///
+    /// # Panics
+    ///
+    /// If they are not within two minutes, or the configuration is not valid.
+    pub fn connect(self) -> Pair {
+        let mut pair = self.start();
+        let is_ready = |t: &Pair| {
+            let is_verified =
+                |host: &Host| host.paths().iter().all(|p| p.state != PathState::Unconfirmed);
+            t.a.is_established() && t.z.is_established() && is_verified(&t.a)
+        };
+        let is_connected = pair.run_until_true(secs(120), is_ready);
+        assert!(is_connected, "not established within two minutes: {:?}", pair.a.paths());
+        pair
+    }
+
+    /// Builds the pair; the first INIT is sent when it runs.
+    ///
+    /// # Panics
+    ///
+    /// If the configuration is not valid.
+    pub fn start(self) -> Pair {
+        let config_a = self.config(&self.only_a);
+        let config_z = self.config(&self.only_z);
+        let header_bytes = self.header_bytes.unwrap_or(match config_a.profile {
+            Profile::Papers2006 => 20,
+            _ => 28,
+        });
+        let rng = Rng::from_number(self.seed);
+        let mut net = Network::new(rng.fork("network"), header_bytes);
+        if self.is_logged {
+            net.keep_packet_log();
+        }
+        let (node_a, node_z) = (net.add_node(), net.add_node());
+        let (mut near, mut far, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, spec) in self.paths.iter().enumerate() {
+            let (local, remote) = self.addresses(number);
+            near.push(local);
+            if !far.contains(&remote) {
+                far.push(remote);
+            }
+            pairs.push((local, remote));
+            net.add_path(PathEnds { near: (node_a, local), far: (node_z, remote) }, spec);
+        }
+        let preset = config_a.preset;
+        let host = |node, config: Config, addresses, connect, name| {
+            let setup = HostConfig {
+                config: Arc::new(config),
+                addresses,
+                connect,
+                max_segments: self.max_segments,
+                has_ledger: self.has_ledger,
+                rng: rng.fork(name),
+            };
+            Host::new(node, setup)
+        };
+        Pair {
+            a: host(node_a, config_a, near, pairs, "host a"),
+            z: host(node_z, config_z, far, Vec::new(), "host z"),
+            net,
+            seed: self.seed,
+            preset,
+            checks_invariants: self.checks_invariants,
+        }
+    }
+
+    fn config(&self, more: &[(String, String)]) -> Config {
+        let all: Vec<_> = self.overrides.iter().chain(more).cloned().collect();
+        let config = Config::build(&self.profile, &self.preset, &all);
+        config.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The two addresses of a path: 10.0.N.1 and 10.0.N.2, N counted from 1.
+    fn addresses(&self, number: usize) -> (SocketAddr, SocketAddr) {
+        let at = |net: u8, host| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 9899);
+        let net = number as u8 + 1;
+        let far = if self.has_one_far_address { at(0, 2) } else { at(net, 2) };
+        (at(net, 1), far)
+    }
+
+    fn each_path(mut self, change: impl Fn(PathSpec) -> PathSpec) -> Self {
+        self.paths = self.paths.into_iter().map(change).collect();
+        self
+    }
+}

@@ -1,0 +1,164 @@
+//! What a transfer did, as one value.
+
+use std::net::SocketAddr;
+
+use manypath_proto::{Event, PathStats};
+use serde::Serialize;
+
+use crate::host::Host;
+use crate::network::Network;
+
+/// What the transfer from one host to another did: the object that is printed as JSON for each run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferResult {
+    /// The sender's preset.
+    pub preset: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Everything handed to the association was delivered.
+    pub completed: bool,
+    /// User bytes delivered.
+    pub bytes: u64,
+    /// From the first message handed to the association to the last byte delivered, in seconds.
+    pub transfer_time_s: f64,
+    /// `bytes` over `transfer_time_s`, in bits per second; 0 if nothing was delivered.
+    pub goodput_bps: f64,
+    /// From the first message handed to the association to the first byte delivered, in seconds.
+    pub first_byte_s: Option<f64>,
+    /// How long only the peer's receive buffer held the sender back, in seconds.
+    pub receive_buffer_blocked_s: f64,
+    /// The longest time between two deliveries, in seconds.
+    pub max_delivery_gap_s: f64,
+    /// The hash over everything that happened, in hexadecimal.
+    pub trace_hash: String,
+    /// The sender's paths.
+    pub paths: Vec<PathResult>,
+}
+
+/// What one path did, from the sender's side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathResult {
+    /// The sender's address.
+    pub local: SocketAddr,
+    /// The receiver's address.
+    pub remote: SocketAddr,
+    /// Its state at the end.
+    pub state: &'static str,
+    /// Packets sent on it.
+    pub packets_sent: u64,
+    /// DATA chunks sent on it, retransmissions included.
+    pub data_chunks_sent: u64,
+    /// Bytes sent on it.
+    pub bytes_sent: u64,
+    /// DATA chunks sent on it that had been sent before, on whatever path.
+    pub retransmissions: u64,
+    /// Retransmissions on it of what arrived otherwise too; `None` if not counted.
+    pub spurious_retransmissions: Option<u64>,
+    /// DATA chunks retransmitted after missing reports.
+    pub fast_retransmits: u64,
+    /// Times the T3-rtx timer ran out.
+    pub t3_expirations: u64,
+    /// Packets of the sender that the network dropped on this path.
+    pub packets_dropped: u64,
+    /// HEARTBEATs sent.
+    pub heartbeats_sent: u64,
+    /// Smoothed round-trip time in seconds; `None` before the first measurement.
+    pub srtt_s: Option<f64>,
+    /// cwnd at the end, in bytes.
+    pub cwnd_bytes: usize,
+    /// Every change of its state.
+    pub state_changes: Vec<StateChange>,
+}
+
+/// A change of a path's state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StateChange {
+    /// When, in seconds since the run began.
+    pub at_s: f64,
+    /// The state it left.
+    pub from: &'static str,
+    /// The state it entered.
+    pub to: &'static str,
+}
+
+impl TransferResult {
+    pub(crate) fn of(
+        from: &Host,
+        to: &Host,
+        net: &Network,
+        preset: &str,
+        seed: u64,
+    ) -> TransferResult {
+        let begin = from.sender.first;
+        let since = |at| begin.map(|begin| to_secs(at, begin));
+        let time = to.receiver.last.and_then(since).unwrap_or(0.0);
+        let bytes = to.received_bytes();
+        let blocked = from.stats().map(|stats| stats.receive_buffer_blocked.as_secs_f64());
+        TransferResult {
+            preset: preset.to_owned(),
+            seed,
+            completed: from.has_sent_all() && from.sent_bytes() == bytes,
+            bytes,
+            transfer_time_s: time,
+            goodput_bps: if time > 0.0 { bytes as f64 * 8.0 / time } else { 0.0 },
+            first_byte_s: to.receiver.first.and_then(since),
+            receive_buffer_blocked_s: blocked.unwrap_or(0.0),
+            max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
+            trace_hash: format!("{:016x}", net.trace_hash()),
+            paths: from.paths().iter().map(|path| PathResult::of(path, from, net)).collect(),
+        }
+    }
+
+    /// DATA chunks sent on all paths beyond the first time.
+    pub fn retransmissions(&self) -> u64 {
+        self.paths.iter().map(|path| path.retransmissions).sum()
+    }
+
+    /// Retransmissions on all paths of what arrived otherwise too.
+    pub fn spurious_retransmissions(&self) -> u64 {
+        self.paths.iter().filter_map(|path| path.spurious_retransmissions).sum()
+    }
+
+    /// T3-rtx expiries on all paths.
+    pub fn t3_expirations(&self) -> u64 {
+        self.paths.iter().map(|path| path.t3_expirations).sum()
+    }
+}
+
+fn to_secs(at: manypath_proto::Instant, begin: manypath_proto::Instant) -> f64 {
+    at.saturating_since(begin).as_secs_f64()
+}
+
+impl PathResult {
+    fn of(path: &PathStats, from: &Host, net: &Network) -> PathResult {
+        let number = net.find_path(from.node(), path.local, path.remote);
+        let dropped = number.map(|number| {
+            let (forward, _) = net.path_stats(number);
+            forward.iter().map(|link| link.dropped()).sum()
+        });
+        let ledger = from.ledger.as_ref();
+        let changes = from.events().iter().filter_map(|(at, event)| match event {
+            Event::PathState { path: id, from, to } if *id == path.id => {
+                Some(StateChange { at_s: at.as_secs_f64(), from: from.name(), to: to.name() })
+            }
+            _ => None,
+        });
+        PathResult {
+            local: path.local,
+            remote: path.remote,
+            state: path.state.name(),
+            packets_sent: path.packets_sent,
+            data_chunks_sent: path.data_chunks_sent,
+            bytes_sent: path.bytes_sent,
+            retransmissions: path.retransmissions,
+            spurious_retransmissions: ledger.and_then(|l| number.map(|n| l.spurious_on(n))),
+            fast_retransmits: path.fast_retransmits,
+            t3_expirations: path.t3_expirations,
+            packets_dropped: dropped.unwrap_or(0),
+            heartbeats_sent: path.heartbeats_sent,
+            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
+            cwnd_bytes: path.cwnd,
+            state_changes: changes.collect(),
+        }
+    }
+}

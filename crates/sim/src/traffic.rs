@@ -1,0 +1,278 @@
+//! The applications at both ends: what they send, and proof that it arrives as sent.
+//!
+//! Messages are numbered per stream, ordered and unordered apart; the number travels as the payload
+//! protocol identifier. Content follows from stream, number and length, so the receiver checks every
+//! byte without being told, and neither end holds more than a message.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manypath_proto::{Association, Instant, Message, SendError, SendOptions};
+use manypath_wire::StreamId;
+
+/// Positions in the pattern at which a message may start; a prime.
+const STARTS: u64 = 65_521;
+
+/// The longest message, in bytes.
+pub const LONGEST_MESSAGE: usize = 1 << 20;
+
+/// What messages are slices of: made once, never freed.
+static PATTERN: LazyLock<&'static [u8]> = LazyLock::new(|| {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let bytes = (0..STARTS as usize + LONGEST_MESSAGE).map(|_| {
+        // A 64-bit linear congruential generator; its high byte has a long period.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    });
+    Box::leak(bytes.collect::<Vec<u8>>().into_boxed_slice())
+});
+
+/// The content of a message.
+fn content(stream: u16, unordered: bool, number: u32, length: usize) -> &'static [u8] {
+    let name = u64::from(number) << 17 | u64::from(stream) << 1 | u64::from(unordered);
+    let start = (name.wrapping_mul(48_271).wrapping_add(length as u64 * 7) % STARTS) as usize;
+    &PATTERN[start..start + length]
+}
+
+/// Messages still to be sent.
+#[derive(Clone, Debug)]
+struct Source {
+    stream: StreamId,
+    unordered: bool,
+    /// Bytes left.
+    left: u64,
+    /// Length of each message but the last; `None` for as much as fits one DATA chunk.
+    message: Option<usize>,
+}
+
+/// The sending application.
+#[derive(Debug, Default)]
+pub(crate) struct Sender {
+    sources: VecDeque<Source>,
+    /// Waiting for Event::Writable.
+    is_full: bool,
+    next: BTreeMap<(StreamId, bool), u32>,
+    /// What the association took.
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) first: Option<Instant>,
+}
+
+impl Sender {
+    /// Adds `bytes` in messages of `message` bytes each.
+    pub(crate) fn add(&mut self, stream: u16, unordered: bool, bytes: u64, message: Option<usize>) {
+        assert!(message.is_none_or(|m| (1..=LONGEST_MESSAGE).contains(&m)), "{message:?} bytes");
+        if bytes > 0 {
+            let stream = StreamId(stream);
+            self.sources.push_back(Source { stream, unordered, left: bytes, message });
+        }
+    }
+
+    /// True if the association took everything.
+    pub(crate) fn is_done(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    pub(crate) fn on_writable(&mut self) {
+        self.is_full = false;
+    }
+
+    /// A new association begins: counts and numbers start again, what is not sent yet stays.
+    pub(crate) fn restart(&mut self) {
+        *self = Sender { sources: std::mem::take(&mut self.sources), ..Sender::default() };
+    }
+
+    /// Drops what is not sent yet.
+    pub(crate) fn clear(&mut self) {
+        self.sources.clear();
+    }
+
+    /// Gives the association as much as it takes. True if it took something.
+    pub(crate) fn feed(&mut self, now: Instant, assoc: &mut Association) -> bool {
+        let before = self.messages;
+        while let Some(source) = self.sources.front_mut() {
+            if self.is_full {
+                break;
+            }
+            let whole = source.message.unwrap_or_else(|| assoc.fragment_size()) as u64;
+            let length = whole.min(source.left) as usize;
+            let (stream, unordered) = (source.stream, source.unordered);
+            let number = self.next.entry((stream, unordered)).or_insert(0);
+            let payload = Bytes::from_static(content(stream.0, unordered, *number, length));
+            match assoc.send(now, SendOptions { stream, ppid: *number, unordered }, payload) {
+                Ok(()) => {}
+                Err(SendError::Full) => {
+                    self.is_full = true;
+                    break;
+                }
+                // Over, or being shut down: the rest is never sent.
+                Err(SendError::Closed) => {
+                    self.sources.clear();
+                    break;
+                }
+                Err(error) => panic!("send of {length} bytes on {stream:?}: {error:?}"),
+            }
+            *number = number.wrapping_add(1);
+            source.left -= length as u64;
+            self.messages += 1;
+            self.bytes += length as u64;
+            self.first.get_or_insert(now);
+            if source.left == 0 {
+                self.sources.pop_front();
+            }
+        }
+        self.messages > before
+    }
+}
+
+/// What one stream delivered.
+#[derive(Debug, Default)]
+struct StreamIn {
+    next_ordered: u32,
+    /// All unordered messages below this number have come, and those in the set.
+    next_unordered: u32,
+    early: BTreeSet<u32>,
+    /// Pieces of a message delivered in parts.
+    parts: Vec<Bytes>,
+}
+
+/// The receiving application.
+#[derive(Debug, Default)]
+pub(crate) struct Receiver {
+    streams: Vec<StreamIn>,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) first: Option<Instant>,
+    pub(crate) last: Option<Instant>,
+    pub(crate) longest_gap: Duration,
+}
+
+impl Receiver {
+    /// Takes a message.
+    ///
+    /// # Panics
+    ///
+    /// If it is not one that was sent, comes twice, or out of its stream's order.
+    pub(crate) fn take(&mut self, now: Instant, message: Message) {
+        let length = message.payload.len();
+        self.bytes += length as u64;
+        if let Some(last) = self.last {
+            self.longest_gap = self.longest_gap.max(now - last);
+        }
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        let index = usize::from(message.stream.0);
+        if index >= self.streams.len() {
+            self.streams.resize_with(index + 1, StreamIn::default);
+        }
+        let stream = &mut self.streams[index];
+        if !message.end_of_message {
+            stream.parts.extend(message.payload.chunks().iter().cloned());
+            return;
+        }
+        self.messages += 1;
+        let (number, unordered) = (message.ppid, message.unordered);
+        let parts = std::mem::take(&mut stream.parts);
+        let pieces = || parts.iter().chain(message.payload.chunks());
+        let whole = parts.iter().map(Bytes::len).sum::<usize>() + length;
+        let mut rest = content(message.stream.0, unordered, number, whole);
+        for piece in pieces() {
+            let (start, end) = rest.split_at(piece.len());
+            let kind = if unordered { "unordered" } else { "ordered" };
+            assert!(
+                start == &piece[..],
+                "{kind} message {number} of {whole} bytes on stream {index} is damaged"
+            );
+            rest = end;
+        }
+        if unordered {
+            stream.take_unordered(number, index);
+        } else {
+            let expected = stream.next_ordered;
+            assert_eq!(number, expected, "ordered message on stream {index} out of order");
+            stream.next_ordered = expected.wrapping_add(1);
+        }
+    }
+
+    /// A new association begins.
+    pub(crate) fn restart(&mut self) {
+        *self = Receiver::default();
+    }
+}
+
+impl StreamIn {
+    fn take_unordered(&mut self, number: u32, index: usize) {
+        let is_new = number >= self.next_unordered && self.early.insert(number);
+        assert!(is_new, "unordered message {number} on stream {index} came twice");
+        while self.early.remove(&self.next_unordered) {
+            self.next_unordered += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(stream: u16, number: u32, unordered: bool, payload: &'static [u8]) -> Message {
+        Message {
+            stream: StreamId(stream),
+            ssn: manypath_wire::Ssn(0),
+            ppid: number,
+            unordered,
+            payload: Bytes::from_static(payload).into(),
+            end_of_message: true,
+        }
+    }
+
+    fn sent(stream: u16, number: u32, unordered: bool, length: usize) -> Message {
+        message(stream, number, unordered, content(stream, unordered, number, length))
+    }
+
+    #[test]
+    fn messages_as_sent_pass() {
+        let mut receiver = Receiver::default();
+        receiver.take(Instant::from_millis(1), sent(0, 0, false, 100));
+        receiver.take(Instant::from_millis(5), sent(3, 1, true, 7));
+        receiver.take(Instant::from_millis(6), sent(3, 0, true, 9));
+        receiver.take(Instant::from_millis(7), sent(0, 1, false, LONGEST_MESSAGE));
+        assert_eq!((receiver.messages, receiver.bytes), (4, 116 + LONGEST_MESSAGE as u64));
+        assert_eq!(receiver.longest_gap, Duration::from_millis(4));
+    }
+
+    #[test]
+    fn parts_make_a_message() {
+        let mut receiver = Receiver::default();
+        let whole = content(0, false, 0, 5000);
+        let mut first = message(0, 0, false, &whole[..3000]);
+        first.end_of_message = false;
+        receiver.take(Instant::ZERO, first);
+        assert_eq!(receiver.messages, 0);
+        receiver.take(Instant::ZERO, message(0, 0, false, &whole[3000..]));
+        assert_eq!((receiver.messages, receiver.bytes), (1, 5000));
+    }
+
+    #[test]
+    #[should_panic(expected = "came twice")]
+    fn a_message_that_comes_twice_is_found() {
+        let mut receiver = Receiver::default();
+        receiver.take(Instant::ZERO, sent(0, 2, true, 10));
+        receiver.take(Instant::ZERO, sent(0, 2, true, 10));
+    }
+
+    #[test]
+    #[should_panic(expected = "out of order")]
+    fn a_missing_ordered_message_is_found() {
+        Receiver::default().take(Instant::ZERO, sent(0, 1, false, 10));
+    }
+
+    #[test]
+    #[should_panic(expected = "is damaged")]
+    fn a_shortened_message_is_found() {
+        let whole = content(0, false, 0, 500);
+        Receiver::default().take(Instant::ZERO, message(0, 0, false, &whole[..499]));
+    }
+}
