@@ -133,11 +133,6 @@ impl Config {
         self.check_order("rto_min", self.rto_min, "rto_initial", self.rto_initial)?;
         self.check_order("rto_initial", self.rto_initial, "rto_max", self.rto_max)?;
         self.check_order("sack_every", self.sack_every, "sack_every_max", self.sack_every_max)?;
-        if self.dac && !self.sfr {
-            let allowed = "needs sfr = true: DAC weighs the missing reports that SFR counts per \
-                           path; set sfr = true or dac = false";
-            return Err(ConfigError::new("dac", "true", allowed));
-        }
         let (pf, switchover) = (self.pf_max_retrans, self.primary_switchover_max_retrans);
         if self.failure == "pf" && switchover.is_some_and(|limit| limit < pf) {
             let allowed = format!("must not be below pf_max_retrans = {pf} (RFC 7829 §5)");

@@ -438,8 +438,12 @@ impl Inbound {
             ppid: first.ppid,
             unordered: first.flags.unordered(),
         };
+        debug_assert!(
+            first.flags.begin(),
+            "what is before the cumulative TSN was checked against it"
+        );
         // A complete message that is still held waits for its turn as a whole.
-        if first.flags.begin() && self.is_turn(heading.stream, heading.ssn, heading.unordered) {
+        if self.is_turn(heading.stream, heading.ssn, heading.unordered) {
             self.continue_partial(heading, run);
         }
     }

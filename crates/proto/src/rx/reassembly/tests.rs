@@ -123,6 +123,19 @@ fn ssns_wrap_around() {
 }
 
 #[test]
+fn half_the_ssns_can_be_ahead_if_as_many_tsns_are() {
+    let mut r = Receiver::ample();
+    r.take(INITIAL + 40_000, 0, 40_000, WHOLE);
+    let violation = r.violation(INITIAL + 10, 1, 40_000, WHOLE);
+    let expected = ProtocolViolation::SsnReused {
+        tsn: Tsn(INITIAL + 10),
+        stream: StreamId(1),
+        ssn: Ssn(40_000),
+    };
+    assert_eq!(violation, expected, "RFC 9260 §6.5: 40000 is behind 0 by serial arithmetic");
+}
+
+#[test]
 fn an_invalid_stream_is_acknowledged_and_reported() {
     let mut r = Receiver::ample();
     let violation = r.violation(100, 4, 0, WHOLE);
@@ -236,6 +249,19 @@ fn only_the_stream_of_a_partial_message_waits_for_its_end() {
 }
 
 #[test]
+fn a_partial_message_is_followed_by_its_own_fragments_only() {
+    for (stream, ssn, flags) in [(1, 0, WHOLE), (0, 0, WHOLE), (0, 1, 0), (1, 0, END), (9, 0, END)]
+    {
+        let limits = Limits { receive_buffer: 400, max_chunks: 64, partial_delivery_point: 10 };
+        let mut r = Receiver::new(limits);
+        r.take(100, 0, 0, BEGIN);
+        assert_eq!(r.popped(), [(0, 0)]);
+        let violation = r.violation(101, stream, ssn, flags);
+        assert!(violation.is_fatal(), "RFC 9260 §6.9: {stream} {ssn} {flags}");
+    }
+}
+
+#[test]
 fn a_partial_message_can_begin_when_a_gap_before_it_closes() {
     let limits = Limits { receive_buffer: 100, max_chunks: 64, partial_delivery_point: 30 };
     let mut r = Receiver::new(limits);
@@ -294,7 +320,11 @@ fn a_buffer_full_of_ready_messages_waits_for_the_application() {
     r.take(101, 0, 1, WHOLE);
     assert_eq!(r.accept(chunk(102, 0, 2, WHOLE, 10)), Ok(Arrival::Dropped));
     r.inbound.pop();
-    r.take(102, 0, 2, WHOLE);
+    r.take(102, 0, 2, BEGIN);
+    assert_eq!(r.accept(chunk(103, 0, 2, END, 10)), Ok(Arrival::Dropped));
+    assert_eq!(r.popped(), [(0, 1)], "no reason to deliver in parts");
+    r.take(103, 0, 2, END);
+    assert_eq!(r.popped(), [(0, 2)]);
 }
 
 #[test]
@@ -361,6 +391,20 @@ fn a_deferred_message_can_be_discarded() {
 }
 
 #[test]
+fn a_discarded_message_that_comes_back_as_another_is_not_taken_for_the_first() {
+    let limits = Limits { receive_buffer: 400, max_chunks: 64, partial_delivery_point: 10 };
+    let mut r = Receiver::new(limits);
+    r.take(100, 0, 0, BEGIN);
+    r.take(102, 0, 0, WHOLE | UNORDERED);
+    r.inbound.drop_highest(&mut r.tracker);
+    r.take(102, 0, 2, WHOLE);
+    r.take(101, 0, 0, END);
+    assert_eq!(r.popped(), [(0, 0), (0, 0)], "RFC 9260 §6.6: SSN 1 is missing");
+    r.take(103, 0, 1, WHOLE);
+    assert_eq!(r.popped(), [(0, 1), (0, 2)]);
+}
+
+#[test]
 fn messages_that_can_never_be_delivered_end_in_a_violation() {
     let mut r = Receiver::new(Limits::for_receive_buffer(1000));
     let fatal = (0..200).find_map(|i| {
@@ -403,6 +447,22 @@ fn short_payloads_that_wait_do_not_pin_their_packet() {
     assert_eq!(payloads.len(), 2);
     assert!(!within.contains(&payloads[0].as_ptr()), "511 bytes are copied");
     assert!(within.contains(&payloads[1].as_ptr()), "512 bytes are not");
+}
+
+#[test]
+fn many_short_payloads_that_are_not_popped_do_not_pin_their_packets() {
+    let packet = Bytes::from(vec![7; 2000]);
+    let mut r = Receiver::ample();
+    for i in 0..=READY_UNCOPIED as u32 {
+        let data = chunk(INITIAL + i, 0, i as u16, WHOLE, 0);
+        r.accept(Data { payload: packet.slice(..100), ..data }).unwrap();
+    }
+    let copied =
+        |message: Message| !packet.as_ptr_range().contains(&message.payload.into_bytes().as_ptr());
+    assert_eq!(
+        std::iter::from_fn(|| r.inbound.pop().map(copied)).filter(|&copied| copied).count(),
+        1
+    );
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn transfer(plans: &[Plan], initial: u32, limits: Limits, keys: &[u16], window: 
     }
     assert_eq!((inbound.buffered_bytes(), inbound.buffered_chunks()), (0, 0));
     assert!(inbound.held.is_empty() && inbound.waiting.is_empty() && inbound.deferred.is_empty());
+    assert!(inbound.streams.iter().all(|stream| stream.waiting == 0));
     for (stream, ssns) in &app.ordered {
         assert!(ssns.iter().zip(0..).all(|(&ssn, i)| ssn == i), "stream {stream}: {ssns:?}");
     }
