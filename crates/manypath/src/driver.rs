@@ -1,7 +1,7 @@
 //! The task that moves packets between the sockets and the engine.
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -50,6 +50,8 @@ pub(crate) struct Driver {
 struct Round {
     /// The engine has more to send.
     more: bool,
+    /// Somebody waits for what this round brought.
+    woke: bool,
     /// When the engine wants to be called again.
     deadline: Option<Instant>,
     finished: bool,
@@ -101,7 +103,8 @@ impl Driver {
             inner.drain_events(now);
             let more = max_batches > 0 && self.outgoing.len() == max_batches;
             let finished = self.outgoing.is_empty() && inner.is_finished();
-            Round { more, deadline: inner.engine.poll_timeout(), finished }
+            let woke = inner.wakes_anyone();
+            Round { more, woke, deadline: inner.engine.poll_timeout(), finished }
         })
     }
 
@@ -161,30 +164,57 @@ fn recycle(spare: &mut Vec<Vec<u8>>, batch: Outgoing) {
     }
 }
 
-impl Future for Driver {
-    type Output = ();
+/// Why a turn of the driver ended.
+enum Turn {
+    /// Others should have theirs, then there is more to do.
+    Yield,
+    /// Nothing is left to do, now or later.
+    Finished,
+}
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        for _ in 0..ROUNDS {
-            this.send_blocked(cx);
-            let arrived = this.receiver.poll_recv(cx, &this.sockets, &mut this.received).is_ready();
-            let round = this.run_engine(cx);
-            if round.finished {
-                this.finished = true;
-                return Poll::Ready(());
+impl Driver {
+    /// Moves packets until the endpoint and its associations are done with.
+    pub(crate) async fn run(mut self) {
+        loop {
+            match poll_fn(|cx| self.poll_turn(cx)).await {
+                // Not by waking this task again, which would let it run many times before a
+                // reader in `block_on` gets its turn, and before new packets are looked for.
+                Turn::Yield => tokio::task::yield_now().await,
+                Turn::Finished => {
+                    self.finished = true;
+                    return;
+                }
             }
-            let blocked_before = this.blocked.iter().filter(|q| !q.is_empty()).count();
-            this.send();
-            let newly_blocked =
-                this.blocked.iter().filter(|q| !q.is_empty()).count() > blocked_before;
-            let due = this.timer.poll(cx, &this.shared, round.deadline).is_ready();
+        }
+    }
+
+    /// A few rounds; pending when there is nothing to do for now.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        for _ in 0..ROUNDS {
+            self.send_blocked(cx);
+            let arrived = self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready();
+            let round = self.run_engine(cx);
+            if round.finished {
+                return Poll::Ready(Turn::Finished);
+            }
+            let blocked_before = self.count_blocked();
+            self.send();
+            let newly_blocked = self.count_blocked() > blocked_before;
+            let due = self.timer.poll(cx, &self.shared, round.deadline).is_ready();
             if !arrived && !round.more && !newly_blocked && !due {
                 return Poll::Pending;
             }
+            if round.woke {
+                // A reader takes a batch while it is in the cache; a receive buffer never fills
+                // only because its reader had no turn.
+                break;
+            }
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        Poll::Ready(Turn::Yield)
+    }
+
+    fn count_blocked(&self) -> usize {
+        self.blocked.iter().filter(|queue| !queue.is_empty()).count()
     }
 }
 

@@ -142,6 +142,11 @@ impl Inner {
         }
     }
 
+    /// True if a task is to be woken.
+    pub(crate) fn wakes_anyone(&self) -> bool {
+        !self.to_wake.is_empty()
+    }
+
     /// True when nothing is left to do, now or later.
     pub(crate) fn is_finished(&self) -> bool {
         !self.handles && self.all_closed()
