@@ -315,7 +315,8 @@ fn a_full_buffer_discards_the_highest_tsn_for_a_lower_one() {
 
 #[test]
 fn a_buffer_full_of_ready_messages_waits_for_the_application() {
-    let mut r = Receiver::new(Limits::for_receive_buffer(20));
+    let limits = Limits { receive_buffer: 20, max_chunks: 64, partial_delivery_point: 15 };
+    let mut r = Receiver::new(limits);
     r.take(100, 0, 0, WHOLE);
     r.take(101, 0, 1, WHOLE);
     assert_eq!(r.accept(chunk(102, 0, 2, WHOLE, 10)), Ok(Arrival::Dropped));
