@@ -110,8 +110,11 @@ static bool send_message(const void *data, size_t len, uint16_t sid, uint32_t pp
 	struct sctp_sndinfo info = { .snd_sid = sid, .snd_flags = flags, .snd_ppid = ppid };
 
 	if (usrsctp_sendv(assoc_socket, data, len, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0) < 0) {
-		if (opt.expect_close != CLOSE_ABORT) /* an ABORT may well hit us while we send */
-			fail("send: %s", strerror(errno));
+		int error = errno;
+
+		/* If the association ended under us, how it ended is the better answer (see verify_totals). */
+		if (!wait_flag(&report.lost, 500))
+			fail("send: %s", strerror(error));
 		return false;
 	}
 	pthread_mutex_lock(&report.lock);
