@@ -42,12 +42,17 @@ impl Association {
         };
         // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable.
         let window_closed = self.probing_window && std::mem::take(&mut self.probe_answered);
-        let marked = self.out.mark_path(id, spare_after);
+        let (marked, latest) = self.out.mark_path(id, spare_after);
+        let last_order = self.out.last_order();
         if window_closed {
             p.rto.back_off();
         } else if marked > 0 {
-            let limits = p.limits(&config);
-            p.window = p.cc.on_timeout(p.window, &limits);
+            // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
+            if p.cut_order.is_none_or(|order| latest > order) {
+                let limits = p.limits(&config);
+                p.window = p.cc.on_timeout(p.window, &limits);
+                p.cut_order = Some(last_order);
+            }
             p.recovery = None;
             p.counters.chunks_lost += marked as u64;
             self.count_timeout(now, id);

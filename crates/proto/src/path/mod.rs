@@ -168,6 +168,8 @@ pub(crate) struct Path {
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
     pub(crate) recovery: Option<Recovery>,
+    /// The latest transmission when T3-rtx last cut the window.
+    pub(crate) cut_order: Option<u64>,
     pub(crate) probe: Option<Probe>,
     /// A heartbeat shall be sent.
     pub(crate) heartbeat_due: bool,
@@ -224,6 +226,7 @@ impl Path {
             pacer: Pacer::default(),
             error_count: 0,
             recovery: None,
+            cut_order: None,
             probe: None,
             heartbeat_due: false,
             probes_lost: 0,

@@ -278,25 +278,26 @@ impl Outstanding {
         marked.insert(at, tsn);
     }
 
-    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3) and returns the
-    /// number of chunks marked.
+    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3). Returns the
+    /// number of chunks marked and the order of the last transmission among them.
     ///
     /// Chunks sent after `spare_after` stay: nothing younger than one SRTT can have timed out (CMT
     /// paper, §IV-C2).
-    pub(crate) fn mark_path(&mut self, path: PathId, spare_after: Option<Instant>) -> usize {
+    pub(crate) fn mark_path(&mut self, path: PathId, spare_after: Option<Instant>) -> (usize, u64) {
         let mut at = self.queues[path.index()].head;
-        let mut count = 0;
+        let (mut count, mut latest) = (0, 0);
         while let Some(tsn) = at {
             let Some(sent) = self.get(tsn) else { break };
             at = sent.next;
             let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
             if sent.state == TsnState::InFlight && !spared {
+                latest = sent.order;
                 self.mark(tsn);
                 count += 1;
             }
         }
         self.queues[path.index()].rtt_probe = None;
-        count
+        (count, latest)
     }
 
     /// The lowest TSN waiting for retransmission that was last sent on `path`.
