@@ -80,6 +80,10 @@ fn address(path: usize, last: u8) -> std::net::SocketAddr {
     std::net::SocketAddr::from(([10, 0, path as u8, last], 9899))
 }
 
+fn arrived(wire: &mut VecDeque<InFlight>, now: Instant) -> Option<InFlight> {
+    if wire.front()?.at <= now { wire.pop_front() } else { None }
+}
+
 struct Outcome {
     seconds: f64,
     messages: u64,
@@ -101,9 +105,7 @@ fn transfer(delays: &[Duration], size: usize, total: u64) -> Outcome {
     let start = Clock::now();
     while received < total {
         let assoc = a.endpoint.assoc_mut(id).unwrap();
-        while sent < total
-            && assoc.send(now, SendOptions::default(), message.clone()).is_ok()
-        {
+        while sent < total && assoc.send(now, SendOptions::default(), message.clone()).is_ok() {
             sent += 1;
         }
         a.drain(now, delays, &mut buf);
@@ -117,10 +119,10 @@ fn transfer(delays: &[Duration], size: usize, total: u64) -> Outcome {
         ];
         now = next.into_iter().flatten().min().expect("something is under way").max(now);
         for _ in 0..4 {
-            let Some(p) = a.wire.pop_front_if(|p| p.at <= now) else { break };
+            let Some(p) = arrived(&mut a.wire, now) else { break };
             z.receive(now, p);
         }
-        while let Some(p) = z.wire.pop_front_if(|p| p.at <= now) {
+        while let Some(p) = arrived(&mut z.wire, now) {
             a.receive(now, p);
         }
         a.endpoint.handle_timeout(now);
