@@ -58,17 +58,18 @@ impl Association {
             return Some(transmit);
         }
         self.prepare_windows(now);
-        let choice = self.choose(now).map(|(path, _)| path);
+        let choice = self.choose(now);
         let sack_path = self.sack_path(now);
         let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
-        let path = if sack_due { sack_path } else { choice };
+        let path = if sack_due { sack_path } else { choice.map(|(path, _)| path) };
         let Some(path) = path else {
             self.wait_for_window(now);
             return None;
         };
         // A SACK that is not due yet travels with DATA for its path (RFC 9260 §6.2).
         let with_sack = sack_due || (self.sack_pending() && sack_path == Some(path));
-        self.batch(now, path, with_sack, max_segments, buf)
+        let first = choice.filter(|&(chosen, _)| chosen == path).map(|(_, source)| source);
+        self.batch(now, path, with_sack, first, max_segments, buf)
     }
 
     fn header(&self) -> CommonHeader {
@@ -189,6 +190,8 @@ impl Association {
         for id in self.paths.ids() {
             heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
         }
+        // The exemption from cwnd is for retransmissions, and ends with them.
+        self.forced_rtx &= !heads.is_empty();
         let base = self.out.cum_tsn_ack_point();
         heads.sort_unstable_by_key(|(tsn, _)| tsn.distance_from(base));
         for (tsn, last_path) in heads {
@@ -224,20 +227,23 @@ impl Association {
         len <= self.a_rwnd.saturating_sub(in_flight) || self.out.is_empty()
     }
 
+    /// Packets for one path: `first` is the chunk that was chosen for it.
     fn batch(
         &mut self,
         now: Instant,
         path: PathId,
         mut with_sack: bool,
+        mut first: Option<Source>,
         max_segments: usize,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let p = self.paths.get(path)?;
-        let (local, remote, max_packet) = (p.local, p.remote, p.max_packet);
+        let (local, remote) = (p.local, p.remote);
+        let max_packet = p.max_packet.max(self.needed(first));
         let mut segment_size = 0;
         for n in 0..max_segments.max(1) {
             let limit = if n == 0 { max_packet } else { segment_size };
-            let Some(len) = self.packet(now, path, with_sack, limit, buf) else { break };
+            let Some(len) = self.packet(now, path, with_sack, first, limit, buf) else { break };
             with_sack = false;
             if n == 0 {
                 segment_size = len;
@@ -246,8 +252,28 @@ impl Association {
             if len < segment_size || len < max_packet / 4 * 3 {
                 break;
             }
+            first = self.choose_for(now, path);
+            if first.is_none() {
+                break;
+            }
         }
         (segment_size > 0).then_some(Transmit { local, remote, ecn: None, segment_size })
+    }
+
+    /// The packet that a chunk needs: one that was cut for larger packets than its path takes, as before
+    /// that path was added, must still be sent whole.
+    fn needed(&self, source: Option<Source>) -> usize {
+        match source {
+            Some(Source::Retransmission(tsn)) => self.out.get(tsn).map_or(0, |sent| {
+                (manypath_wire::COMMON_HEADER_LEN + sent.size()).next_multiple_of(4)
+            }),
+            _ => 0,
+        }
+    }
+
+    /// The chunk to send next, if it may go on `path`.
+    fn choose_for(&mut self, now: Instant, path: PathId) -> Option<Source> {
+        self.choose(now).filter(|&(chosen, _)| chosen == path).map(|(_, source)| source)
     }
 
     /// Appends one packet for `path` of at most `limit` bytes; `None` if there is nothing for it.
@@ -256,6 +282,7 @@ impl Association {
         now: Instant,
         path: PathId,
         with_sack: bool,
+        first: Option<Source>,
         limit: usize,
         buf: &mut Vec<u8>,
     ) -> Option<usize> {
@@ -265,7 +292,8 @@ impl Association {
             self.push_sack(now, &mut packet);
         }
         let mut chunks = 0;
-        while let Some((_, source)) = self.choose(now).filter(|&(chosen, _)| chosen == path) {
+        let mut next = first;
+        while let Some(source) = next {
             let pushed = match source {
                 Source::Retransmission(tsn) => self.push_again(now, path, tsn, &mut packet),
                 Source::New => self.push_new(now, path, &mut packet),
@@ -274,6 +302,7 @@ impl Association {
                 break;
             }
             chunks += 1;
+            next = self.choose_for(now, path);
         }
         if packet.is_empty() {
             packet.discard();
