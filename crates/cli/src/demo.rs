@@ -221,6 +221,7 @@ impl Session {
         let mut ticks = interval(Duration::from_millis(every));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut samples = Vec::new();
+        let mut sending = true;
         loop {
             tokio::select! {
                 record = next_record(&mut self.records) => match record? {
@@ -231,9 +232,9 @@ impl Session {
                     // The result, or the end of its output: it is done.
                     _ => return Ok(samples),
                 },
-                ended = self.sender.wait() => {
-                    let failed = !ended.is_ok_and(|status| status.success());
-                    if failed {
+                ended = self.sender.wait(), if sending => {
+                    sending = false;
+                    if !ended.is_ok_and(|status| status.success()) {
                         return Err(Failure::failed("the sender failed"));
                     }
                 }

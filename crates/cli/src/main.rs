@@ -17,6 +17,7 @@ mod transport;
 
 use std::future::Future;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -51,7 +52,7 @@ fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
         .build()
         .map_err(|e| Failure::failed(format!("cannot start: {e}")))?;
     let result = runtime.block_on(command);
-    // Threads that still read files are of no use any more.
-    runtime.shutdown_background();
+    // Long enough for the last packets to leave; threads that still read files are not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }

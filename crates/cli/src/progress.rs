@@ -17,8 +17,8 @@ use crate::args::ReportArgs;
 const REDRAW: Duration = Duration::from_millis(200);
 /// How often a line is printed where there is no terminal.
 const PLAIN: Duration = Duration::from_secs(10);
-/// Weight of the newest interval in the rates shown.
-const SMOOTHING: f64 = 0.3;
+/// Time over which the rates shown are smoothed, in seconds.
+const SMOOTHING_S: f64 = 0.5;
 
 /// Where messages for the user go.
 #[derive(Clone, Debug)]
@@ -219,7 +219,9 @@ impl Rate {
             if seconds > 0.0 {
                 let new = bytes.saturating_sub(before) as f64 * 8.0 / seconds;
                 let old = self.bits_per_second.unwrap_or(new);
-                self.bits_per_second = Some(old + SMOOTHING * (new - old));
+                // An interval weighs the more the longer it is.
+                let weight = 1.0 - (-seconds / SMOOTHING_S).exp();
+                self.bits_per_second = Some(old + weight * (new - old));
             }
         }
         self.bits_per_second.unwrap_or(0.0)
@@ -268,11 +270,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rate_follows_slowly() {
+    async fn a_rate_follows_over_half_a_second() {
         let (start, mut rate) = (Instant::now(), Rate::default());
         assert_eq!(rate.update(start, 0), 0.0);
         assert_eq!(rate.update(start + Duration::from_secs(1), 1000), 8000.0);
-        let next = rate.update(start + Duration::from_secs(2), 1000);
-        assert!((next - 8000.0 * (1.0 - SMOOTHING)).abs() < 1e-6);
+        let next = rate.update(start + Duration::from_millis(1500), 1000);
+        assert!((next - 8000.0 / std::f64::consts::E).abs() < 1e-6, "{next}");
     }
 }

@@ -120,8 +120,7 @@ struct Moving {
 
 impl Moving {
     async fn run(&mut self) {
-        let mut from_client = vec![0; DATAGRAM_MAX];
-        let mut from_server = vec![0; DATAGRAM_MAX];
+        let mut buffer = vec![0; DATAGRAM_MAX];
         loop {
             let due = self.under_way.peek().map(|Reverse((at, ..))| *at);
             let arrival = async {
@@ -132,16 +131,17 @@ impl Moving {
             };
             tokio::select! {
                 () = arrival => self.deliver(Instant::now()).await,
-                received = self.inside.recv_from(&mut from_client) => {
-                    // An error is an ICMP message about an earlier datagram: lost, as on a network.
-                    if let Ok((len, client)) = received {
+                _ = self.inside.readable() => {
+                    // A burst at once, before anything else keeps it waiting in the socket. An error
+                    // is an ICMP message about an earlier datagram: lost, as on a network.
+                    while let Ok((len, client)) = self.inside.try_recv_from(&mut buffer) {
                         self.client = Some(client);
-                        self.take(Direction::ToServer, &from_client[..len]);
+                        self.take(Direction::ToServer, &buffer[..len]);
                     }
                 }
-                received = self.outside.recv(&mut from_server) => {
-                    if let Ok(len) = received {
-                        self.take(Direction::ToClient, &from_server[..len]);
+                _ = self.outside.readable() => {
+                    while let Ok(len) = self.outside.try_recv(&mut buffer) {
+                        self.take(Direction::ToClient, &buffer[..len]);
                     }
                 }
             }

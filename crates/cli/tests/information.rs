@@ -1,0 +1,132 @@
+//! What the command says about itself, and about wrong usage.
+
+mod common;
+
+use common::{code, manypath, stderr, stdout};
+use serde_json::Value;
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    let help = manypath(&["--help"]);
+    assert_eq!(code(&help), 0);
+    for word in ["demo", "send", "recv", "perf", "presets", "config", "completions", "man"] {
+        assert!(stdout(&help).contains(word), "{word}");
+    }
+    assert!(stdout(&help).contains("no usable path"), "the exit codes");
+    for command in [
+        &["demo"][..],
+        &["send"],
+        &["recv"],
+        &["perf", "server"],
+        &["perf", "client"],
+        &["config", "show"],
+        &["completions"],
+        &["man"],
+    ] {
+        let help = manypath(&[command, &["--help"]].concat());
+        assert_eq!(code(&help), 0, "{command:?}");
+        assert!(stdout(&help).contains("Example"), "{command:?}");
+    }
+}
+
+#[test]
+fn the_version_is_the_package_s() {
+    let version = manypath(&["--version"]);
+    assert_eq!(stdout(&version), format!("manypath {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn presets_are_listed_for_people_and_programs() {
+    let text = stdout(&manypath(&["presets"]));
+    let json: Value = serde_json::from_str(&stdout(&manypath(&["presets", "--json"]))).unwrap();
+    let named =
+        |list: &Value, name: &str| list.as_array().unwrap().iter().any(|p| p["name"] == name);
+    for preset in ["sctp", "sctp-pf", "cmt", "cmt-pf"] {
+        assert!(text.contains(preset), "{preset}");
+        assert!(named(&json["presets"], preset), "{preset}");
+    }
+    for profile in ["rfc9260", "fast", "2006"] {
+        assert!(text.contains(profile), "{profile}");
+        assert!(named(&json["profiles"], profile), "{profile}");
+    }
+}
+
+#[test]
+fn the_configuration_shows_value_range_and_origin() {
+    let show = ["config", "show", "--set", "transport.rto_min=123ms", "--preset", "sctp"];
+    let text = stdout(&manypath(&show));
+    assert!(text.starts_with("profile fast, preset sctp\n"), "{text}");
+    let row = text.lines().find(|line| line.starts_with("rto_min ")).unwrap();
+    for word in ["123 ms", "200 ms", "override", "RFC 9260"] {
+        assert!(row.contains(word), "{word} in {row}");
+    }
+    let json = stdout(&manypath(&[&show[..], &["--json"]].concat()));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["profile"], &json["preset"]), (&"fast".into(), &"sctp".into()));
+    let parameters = json["parameters"].as_array().unwrap();
+    let rto_min = parameters.iter().find(|p| p["name"] == "rto_min").unwrap();
+    assert_eq!(rto_min["value"], "123 ms");
+    for key in ["unit", "range", "default", "origin", "source", "doc"] {
+        assert!(rto_min[key].is_string(), "{key}");
+    }
+    assert!(parameters.iter().any(|p| p["origin"] == "preset"));
+}
+
+#[test]
+fn a_configuration_file_is_read_and_wrong_keys_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let show = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        manypath(&["config", "show", "--config", file.to_str().unwrap()])
+    };
+    let good = show("[transport]\nprofile = \"2006\"\nreceive_buffer = \"96 KiB\"\n");
+    assert!(stdout(&good).contains("profile 2006"));
+    assert!(stdout(&good).contains("96 KiB"));
+    let wrong = show("[transport]\nreceive_bufer = \"96 KiB\"\n");
+    assert_eq!(code(&wrong), 2);
+    assert!(stderr(&wrong).contains("receive_buffer"), "the nearest name: {}", stderr(&wrong));
+    assert_eq!(code(&show("rto_min = 1\n")), 2);
+    assert_eq!(code(&show("[transport\n")), 2);
+}
+
+#[test]
+fn completions_and_the_manual_page_cover_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = manypath(&["completions", shell]);
+        assert_eq!(code(&script), 0);
+        assert!(stdout(&script).contains("perf"), "{shell}");
+    }
+    let page = stdout(&manypath(&["man"]));
+    assert!(page.contains(".TH manypath 1"), "{}", &page[..200]);
+    for heading in ["MANYPATH SEND", "MANYPATH PERF CLIENT", "MANYPATH CONFIG SHOW"] {
+        assert!(page.contains(heading), "{heading}");
+    }
+    assert!(page.contains("not authorised"), "the exit codes");
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
+    for (args, word) in [
+        (&["frobnicate"][..], "frobnicate"),
+        (&["send", "file"], "DEST"),
+        (&["send", "Cargo.toml", "host:port"], "HOST:PORT"),
+        (&["send", "Cargo.toml", "manypath1:abcd"], "incomplete"),
+        (&["send", "Cargo.toml", "manypath9:abcd"], "another version"),
+        (&["send", "Cargo.toml", "127.0.0.1", "--preset", "no-such"], "cmt-pf"),
+        (&["recv", "--port", "65536"], "65536"),
+        (&["recv", "--token", "short"], "8 characters"),
+        (&["perf", "client", "127.0.0.1", "-t", "0"], "3600"),
+        (&["perf", "client", "127.0.0.1", "-n", "lots"], "lots"),
+        (&["perf", "client", "127.0.0.1", "--messages", "2MiB"], "1 MiB"),
+        (&["config", "show", "--set", "rto_min"], "KEY=VALUE"),
+        (&["config", "show", "--set", "rto_min=0s"], "rto_min"),
+        (&["demo", "--size", "0"], "--size"),
+        (&["completions", "tcsh"], "bash"),
+    ] {
+        let output = manypath(args);
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{word} in {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "errors go to standard error");
+    }
+}

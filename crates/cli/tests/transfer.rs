@@ -1,0 +1,410 @@
+//! `send` and `recv` over loopback: what arrives, and what happens when it cannot.
+
+mod common;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{MANYPATH, Receiver, code, listing, manypath, noise, send, skipped, stderr, stdout};
+use tempfile::tempdir;
+
+fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "a test of real processes in real time")]
+    Instant::now()
+}
+
+#[test]
+fn files_directories_and_empty_files_arrive_as_they_were() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let (big, empty, tree) =
+        (from.path().join("big"), from.path().join("empty"), from.path().join("tree"));
+    let content = noise(30_000_000);
+    fs::write(&big, &content).unwrap();
+    fs::write(&empty, "").unwrap();
+    fs::create_dir_all(tree.join("deep/er")).unwrap();
+    fs::create_dir(tree.join("nothing")).unwrap();
+    fs::write(tree.join("deep/er/ü x"), "small").unwrap();
+
+    let mut receiver = Receiver::start(to.path(), &["--once"]);
+    let (code, sent, err) = send(&[&big, &empty, &tree], &receiver.ticket, &[]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("NOT encrypted"), "{err}");
+    let received = receiver.result();
+    let (code, err) = receiver.end();
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("NOT encrypted"), "{err}");
+
+    assert!(fs::read(to.path().join("big")).unwrap() == content);
+    assert_eq!(fs::read(to.path().join("empty")).unwrap(), b"");
+    assert_eq!(fs::read(to.path().join("tree/deep/er/ü x")).unwrap(), b"small");
+    assert_eq!(listing(&to.path().join("tree")), ["deep", "nothing"]);
+    assert_eq!(listing(to.path()), ["big", "empty", "tree"]);
+    let mtime = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    assert_eq!(mtime(&big), mtime(&to.path().join("big")));
+
+    for result in [&sent, &received] {
+        assert_eq!(result["completed"], true);
+        assert_eq!(result["bytes"], 30_000_005);
+        assert_eq!(result["files_total"], 7);
+        assert_eq!(result["files_failed"], 0);
+        assert_eq!(result["preset"], "cmt-pf");
+        assert!(result["goodput_bps"].as_u64().unwrap() > 0);
+        assert!(result["max_delivery_gap_s"].as_f64().unwrap() > 0.0);
+        assert!(result["first_byte_s"].as_f64().unwrap() > 0.0);
+        for key in ["scenario", "seed", "trace_hash"] {
+            assert!(result.get(key).is_some_and(serde_json::Value::is_null), "{key}");
+        }
+    }
+    assert_eq!(sent["max_delivery_gap_s"], received["max_delivery_gap_s"]);
+    assert!(sent["receive_buffer_blocked_s"].is_number());
+    let path = &sent["paths"][0];
+    for key in [
+        "local",
+        "remote",
+        "state",
+        "packets_sent",
+        "data_chunks_sent",
+        "bytes_sent",
+        "retransmissions",
+        "spurious_retransmissions",
+        "fast_retransmits",
+        "t3_expirations",
+        "packets_dropped",
+        "heartbeats_sent",
+        "srtt_s",
+        "cwnd_bytes",
+        "state_changes",
+    ] {
+        assert!(path.get(key).is_some(), "{key}");
+    }
+}
+
+#[test]
+fn one_file_s_digest_is_the_result_s() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = from.path().join("abc");
+    fs::write(&file, "abc").unwrap();
+    let receiver = Receiver::start(to.path(), &["--once"]);
+    let (code, result, err) = send(&[&file], &receiver.ticket, &[]);
+    assert_eq!(code, 0, "{err}");
+    // FIPS 180-2, appendix B.1.
+    let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(result["sha256"], expected);
+    assert_eq!(result["files"][0]["sha256"], expected);
+}
+
+#[test]
+fn two_paths_share_a_transfer() {
+    if !cfg!(target_os = "linux") {
+        skipped("only Linux has 127.0.0.2 without configuration");
+        return;
+    }
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = from.path().join("x");
+    fs::write(&file, noise(10_000_000)).unwrap();
+    let mut command = Command::new(MANYPATH);
+    command.args(["recv", "--once", "--listen", "127.0.0.1,127.0.0.2", "--port", "0", "--dir"]);
+    command.arg(to.path());
+    let receiver = Receiver::spawn(command);
+    let bind = ["--bind", "127.0.0.3,127.0.0.4"];
+    let (code, result, err) = send(&[&file], &receiver.ticket, &bind);
+    assert_eq!(code, 0, "{err}");
+    let paths = result["paths"].as_array().unwrap();
+    assert!(paths.len() >= 2, "{paths:?}");
+    let busy = paths.iter().filter(|p| p["bytes_acked"].as_u64().unwrap() > 100_000).count();
+    assert!(busy >= 2, "{paths:?}");
+}
+
+#[test]
+fn a_server_takes_one_transfer_after_another_and_ends_quietly() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let mut receiver = Receiver::start(to.path(), &[]);
+    for name in ["a", "b"] {
+        let file = from.path().join(name);
+        fs::write(&file, name).unwrap();
+        let (code, _, err) = send(&[&file], &receiver.ticket, &[]);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(receiver.result()["files"][0]["name"], name);
+    }
+    assert_eq!(listing(to.path()), ["a", "b"]);
+    signal(receiver.id(), "TERM");
+    assert_eq!(receiver.end().0, 0, "stopping an idle server is no failure");
+}
+
+#[test]
+fn a_wrong_token_is_exit_code_5_and_strangers_do_not_end_the_receiver() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = from.path().join("x");
+    fs::write(&file, "x").unwrap();
+    let receiver = Receiver::start(to.path(), &["--once", "--token", "correct horse"]);
+    let dest = format!("127.0.0.1:{}", receiver.port);
+    for token in [&["--token", "wrong horse!"][..], &[]] {
+        let (code, result, err) = send(&[&file], &dest, token);
+        assert_eq!(code, 5, "{err}");
+        assert!(err.contains("does not accept this token") && err.contains("try:"), "{err}");
+        assert_eq!(result["completed"], false);
+    }
+    assert_eq!(listing(to.path()), [""; 0]);
+    let (code, _, err) = send(&[&file], &dest, &["--token", "correct horse"]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(receiver.end().0, 0);
+    assert_eq!(listing(to.path()), ["x"]);
+}
+
+#[test]
+fn no_answer_is_exit_code_4() {
+    let (from, silent) = (tempdir().unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let file = from.path().join("x");
+    fs::write(&file, "x").unwrap();
+    let dest = silent.local_addr().unwrap().to_string();
+    let begin = now();
+    let (code, result, err) = send(&[&file], &dest, &["--connect-timeout", "1s"]);
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("no answer") && err.contains(&dest) && err.contains("firewall"), "{err}");
+    assert_eq!(result["completed"], false);
+    assert!(begin.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn what_cannot_be_read_is_exit_code_1_before_anything_is_sent() {
+    let dir = tempdir().unwrap();
+    let output = manypath(&["send", dir.path().join("missing").to_str().unwrap(), "127.0.0.1:9"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("missing") && stderr(&output).contains("nothing was sent"));
+    #[cfg(unix)]
+    {
+        let fifo = dir.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let output = manypath(&["send", fifo.to_str().unwrap(), "127.0.0.1:9"]);
+        assert_eq!(code(&output), 1, "a pipe has no size; opening it would block");
+        assert!(stderr(&output).contains("neither a file nor a directory"));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_read_permission_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("secret");
+    fs::write(&file, "x").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // Root reads everything; as somebody else it cannot.
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", MANYPATH, "send"]);
+    let output = match fs::read(&file) {
+        Ok(_) if !Path::new("/usr/bin/setpriv").exists() => {
+            skipped("root without setpriv reads every file");
+            return;
+        }
+        Ok(_) => command.arg(&file).arg("127.0.0.1:9").output().unwrap(),
+        Err(_) => manypath(&["send", file.to_str().unwrap(), "127.0.0.1:9"]),
+    };
+    if output.status.code() == Some(126) || output.status.code() == Some(127) {
+        skipped("the built binary cannot be run by another user here");
+        return;
+    }
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("secret"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_port_in_use_is_exit_code_1_with_a_remedy() {
+    let dir = tempdir().unwrap();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let dir = dir.path().to_str().unwrap();
+    for args in [
+        &["recv", "--listen", "127.0.0.1", "--port", &port, "--dir", dir][..],
+        &["perf", "server", "--listen", "127.0.0.1", "--port", &port],
+    ] {
+        let output = manypath(args);
+        assert_eq!(code(&output), 1);
+        assert_eq!(stdout(&output), "");
+        assert!(stderr(&output).contains("in use") && stderr(&output).contains(&port));
+    }
+}
+
+#[test]
+fn an_address_that_is_not_ours_and_a_missing_directory_are_named() {
+    let output = manypath(&["recv", "--listen", "192.0.2.254", "--port", "0"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("192.0.2.254"), "{}", stderr(&output));
+    let output = manypath(&["recv", "--dir", "/no/such/directory"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("/no/such/directory"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_existing_file_is_kept_unless_overwriting_is_asked_for() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let files = [from.path().join("x"), from.path().join("y")];
+    for file in &files {
+        fs::write(file, "new").unwrap();
+    }
+    fs::write(to.path().join("x"), "old").unwrap();
+    let receiver = Receiver::start(to.path(), &["--once"]);
+    let (code, result, err) = send(&[&files[0], &files[1]], &receiver.ticket, &[]);
+    assert_eq!(code, 1);
+    assert!(err.contains("x exists there") && err.contains("--overwrite"), "{err}");
+    assert_eq!(result["files"][0]["status"], "exists");
+    assert_eq!(result["files"][1]["status"], "stored");
+    assert_eq!(receiver.end().0, 1);
+    assert_eq!(fs::read(to.path().join("x")).unwrap(), b"old");
+    assert_eq!(fs::read(to.path().join("y")).unwrap(), b"new");
+
+    let receiver = Receiver::start(to.path(), &["--once", "--overwrite"]);
+    let (code, _, err) = send(&[&files[0]], &receiver.ticket, &[]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(fs::read(to.path().join("x")).unwrap(), b"new");
+    assert_eq!(listing(to.path()), ["x", "y"]);
+}
+
+/// A file that takes some seconds even over loopback.
+fn large_file(dir: &Path) -> std::path::PathBuf {
+    let file = dir.join("large");
+    fs::File::create(&file).unwrap().set_len(20_000_000_000).unwrap(); // sparse
+    file
+}
+
+/// Waits until something has been written below `dir`.
+fn wait_for_part(dir: &Path) {
+    let begin = now();
+    let part = || {
+        let mut entries = fs::read_dir(dir).unwrap();
+        entries.any(|e| e.unwrap().metadata().is_ok_and(|meta| meta.len() > 1_000_000))
+    };
+    while !part() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "nothing arrives");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_killed_receiver_is_exit_code_4_and_leaves_no_final_name() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = large_file(from.path());
+    let mut receiver = Receiver::start(to.path(), &["--once"]);
+    let ticket = receiver.ticket.clone();
+    let quick = ["--set", "association_timeout=2s"];
+    let sending = thread::spawn(move || send(&[&file], &ticket, &quick));
+    wait_for_part(to.path());
+    receiver.kill();
+    let (code, result, err) = sending.join().unwrap();
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("no path answers any more"), "{err}");
+    assert_eq!(result["completed"], false);
+    let left = listing(to.path());
+    assert!(left.iter().all(|name| name.starts_with("large.part-")), "{left:?}");
+}
+
+#[test]
+fn a_killed_sender_leaves_nothing_at_the_receiver() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = large_file(from.path());
+    let more = ["--once", "--set", "association_timeout=2s", "--set", "hb_interval=1s"];
+    let mut receiver = Receiver::start(to.path(), &more);
+    let mut sender =
+        Command::new(MANYPATH).arg("send").arg(&file).arg(&receiver.ticket).spawn().unwrap();
+    wait_for_part(to.path());
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    assert_eq!(receiver.result()["completed"], false);
+    assert_eq!(receiver.end().0, 4);
+    assert_eq!(listing(to.path()), [""; 0]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_at_either_end_is_told_to_the_other() {
+    for interrupt_receiver in [true, false] {
+        let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+        let file = large_file(from.path());
+        let receiver = Receiver::start(to.path(), &["--once"]);
+        let sender = Command::new(MANYPATH)
+            .arg("send")
+            .arg(&file)
+            .arg(&receiver.ticket)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_part(to.path());
+        signal(if interrupt_receiver { receiver.id() } else { sender.id() }, "INT");
+        let sent = sender.wait_with_output().unwrap();
+        let (received, said) = receiver.end();
+        assert_eq!((code(&sent), received), (1, 1), "{} {said}", stderr(&sent));
+        let (told, stopped) =
+            if interrupt_receiver { (stderr(&sent), said) } else { (said, stderr(&sent)) };
+        assert!(stopped.contains("interrupted"), "{stopped}");
+        assert!(told.contains("was stopped"), "{told}");
+        assert_eq!(listing(to.path()), [""; 0], "the part file is removed");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_exit_code_1_at_both_ends_and_leaves_nothing() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let files = [from.path().join("large"), from.path().join("small")];
+    fs::write(&files[0], noise(5_000_000)).unwrap();
+    fs::write(&files[1], "small").unwrap();
+    // A small disk of its own in a mount namespace of its own, gone with the receiver.
+    let script = "mount -t tmpfs -o size=1m tmpfs \"$1\" && shift && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(to.path());
+    let mut probe = Command::new("unshare");
+    probe.args(["--mount", "sh", "-c", script, "sh"]).arg(to.path()).arg("true");
+    if !probe.output().is_ok_and(|output| output.status.success()) {
+        skipped("a full disk needs the right to mount (run as root)");
+        assert!(std::env::var_os("CI").is_none(), "in CI this test must run");
+        return;
+    }
+    command.args([MANYPATH, "recv", "--once", "--listen", "127.0.0.1", "--port", "0", "--dir"]);
+    command.arg(to.path());
+    let mut receiver = Receiver::spawn(command);
+    let place = format!("/proc/{}/root{}", receiver.id(), to.path().display());
+    let (code, result, err) = send(&[&files[0], &files[1]], &receiver.ticket, &[]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("disk is full") && err.contains("large"), "{err}");
+    assert_eq!(result["files"][0]["status"], "disk_full");
+    assert_eq!(result["files"][1]["status"], "stored", "the next file fits");
+    // It lingers a moment only; what cannot be seen any more cannot be damaged either.
+    if let Ok(left) = fs::read_dir(&place) {
+        let left: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["small"]);
+    }
+    assert_eq!(receiver.result()["files_failed"], 1);
+    let (code, err) = receiver.end();
+    assert_eq!(code, 1);
+    assert!(err.contains("disk is full"), "{err}");
+}
+
+#[test]
+fn a_peer_that_is_no_receiver_is_recognised() {
+    let from = tempdir().unwrap();
+    let file = from.path().join("x");
+    fs::write(&file, "x").unwrap();
+    let mut command = Command::new(MANYPATH);
+    command.args(["perf", "server", "--listen", "127.0.0.1", "--port", "0", "--json"]);
+    let mut server = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(server.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    let listening: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let (code, _, err) = send(&[&file], &format!("127.0.0.1:{}", listening["port"]), &[]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("perf"), "{err}");
+}
+
+/// Sends a signal by its name.
+fn signal(process: u32, name: &str) {
+    let status = Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap();
+    assert!(status.success());
+}
