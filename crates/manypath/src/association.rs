@@ -204,7 +204,8 @@ impl Association {
         })
     }
 
-    /// Removes a path; what was sent on it and is not acknowledged goes over the others.
+    /// Removes a path; what was sent on it and is not acknowledged goes over the others. The peer is
+    /// not told: if it still sends on the path, the path comes back. The last path stays.
     pub fn remove_path(&self, path: PathId) {
         self.shared().with(|inner, now| {
             if let Some(assoc) = inner.engine.assoc_mut(self.id()) {

@@ -90,12 +90,15 @@ impl Driver {
             if inner.engine.poll_timeout().is_some_and(|at| at <= now) {
                 inner.engine.handle_timeout(now);
             }
+            // What these make the application's side do, such as an ABORT, leaves in this round.
+            inner.drain_events(now);
             while self.outgoing.len() < max_batches {
                 let mut bytes = self.spare.pop().unwrap_or_default();
                 match inner.engine.poll_transmit(now, segments, &mut bytes) {
                     Some(transmit) => self.outgoing.push(Outgoing::new(transmit, bytes)),
                     None => {
                         self.spare.push(bytes);
+                        inner.all_transmitted();
                         break;
                     }
                 }

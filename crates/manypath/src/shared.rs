@@ -33,6 +33,7 @@ impl Shared {
         let inner = Inner {
             engine,
             assocs: BTreeMap::new(),
+            ended: Vec::new(),
             accept: AcceptQueue { limit: accept_backlog, ..AcceptQueue::default() },
             open: true,
             handles: true,
@@ -107,6 +108,8 @@ pub(crate) struct AssocState {
 pub(crate) struct Inner {
     pub(crate) engine: proto::Endpoint,
     assocs: BTreeMap<AssocId, AssocState>,
+    /// Over and without handles; the engine may still have their last packets.
+    ended: Vec<AssocId>,
     accept: AcceptQueue,
     /// New associations are wanted: not closed, and a handle of the endpoint is left.
     open: bool,
@@ -149,7 +152,7 @@ impl Inner {
 
     /// True when nothing is left to do, now or later.
     pub(crate) fn is_finished(&self) -> bool {
-        !self.handles && self.all_closed()
+        !self.handles && self.ended.is_empty() && self.all_closed()
     }
 
     fn all_closed(&self) -> bool {
@@ -445,7 +448,14 @@ impl Inner {
 
     fn forget(&mut self, id: AssocId) {
         self.assocs.remove(&id);
-        self.engine.forget(id);
+        self.ended.push(id);
+    }
+
+    /// Forgets what has ended, once the engine has given out its last packets, such as an ABORT.
+    pub(crate) fn all_transmitted(&mut self) {
+        for id in self.ended.drain(..) {
+            self.engine.forget(id);
+        }
     }
 
     // ---- Receiving ----

@@ -1,5 +1,11 @@
 //! What the socket tests share.
-#![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "part of several test programs, each using some of it"
+)]
+
+pub mod relay;
 
 use std::future::Future;
 use std::net::SocketAddr;
