@@ -192,7 +192,7 @@ fn a_file_without_read_permission_is_named() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("secret");
     fs::write(&file, "x").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // Root reads everything; as somebody else it cannot.
     let mut command = Command::new("setpriv");
