@@ -13,17 +13,25 @@ pub struct InterfaceAddress {
 }
 
 /// The addresses of all interfaces that are up, without loopback and without IPv6 link-local ones
-/// (those need a scope, and no peer could use them from elsewhere); IPv4 first, then by name.
+/// (those need a scope, and no peer could use them from elsewhere); IPv4 first, then by name. If none
+/// is up, the addresses of all: an interface may work for a second before Linux calls it up.
 pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
-    let mut found: Vec<_> = if_addrs::get_if_addrs()?
+    let all = if_addrs::get_if_addrs()?
         .into_iter()
-        .filter(|i| i.is_oper_up() && !i.is_loopback())
-        .filter(|i| !(i.ip().is_ipv6() && i.is_link_local()))
-        .map(|i| InterfaceAddress { ip: i.ip(), name: i.name })
+        .filter(|i| !i.is_loopback() && !(i.ip().is_ipv6() && i.is_link_local()))
+        .map(|i| (i.is_oper_up(), InterfaceAddress { ip: i.ip(), name: i.name }))
         .collect();
+    Ok(usable(all))
+}
+
+/// Of addresses, each with whether its interface is up, those to use in their order.
+fn usable(mut all: Vec<(bool, InterfaceAddress)>) -> Vec<InterfaceAddress> {
+    let any_up = all.iter().any(|(up, _)| *up);
+    all.retain(|(up, _)| *up || !any_up);
+    let mut found: Vec<_> = all.into_iter().map(|(_, address)| address).collect();
     found.sort_by(|a, b| (a.ip.is_ipv6(), a).cmp(&(b.ip.is_ipv6(), b)));
     found.dedup();
-    Ok(found)
+    found
 }
 
 /// The addresses of the interface `name`, up or not, loopback included; `None` if there is no such
@@ -59,6 +67,19 @@ mod tests {
     fn loopback_is_reached_from_loopback() {
         let remote = "127.0.0.1:9899".parse().unwrap();
         assert_eq!(preferred_source(remote).unwrap(), IpAddr::from([127, 0, 0, 1]));
+    }
+
+    #[test]
+    fn interfaces_that_are_not_up_count_only_if_none_is() {
+        let address = |name: &str, ip: &str| InterfaceAddress {
+            name: name.to_owned(),
+            ip: ip.parse().unwrap(),
+        };
+        let (a, b, c) = (address("a", "::2"), address("b", "10.0.0.1"), address("c", "10.0.0.2"));
+        let some_up = vec![(true, a.clone()), (false, b.clone()), (true, c.clone())];
+        assert_eq!(usable(some_up), [c.clone(), a.clone()], "up ones only, IPv4 first");
+        let none_up = vec![(false, a.clone()), (false, c.clone()), (false, b.clone())];
+        assert_eq!(usable(none_up), [b, c, a]);
     }
 
     #[test]

@@ -1,0 +1,243 @@
+"""Network namespaces, links between them, and processes inside; all of it goes away at exit."""
+
+import atexit
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PREFIX = "manypath-test-"
+
+
+class Unavailable(Exception):
+    """The machine lacks something that the tests need."""
+
+
+class Failed(Exception):
+    """A case could not go on."""
+
+
+def sh(*words, check=True):
+    """Runs a command; its standard output."""
+    done = subprocess.run(words, capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise Failed(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def check_machine():
+    """Raises Unavailable unless namespaces can be made and links shaped here."""
+    if sys.platform != "linux":
+        raise Unavailable("network namespaces are Linux's")
+    if os.geteuid() != 0:
+        raise Unavailable("needs root, to make network namespaces")
+    for tool in ("ip", "tc"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"needs the command {tool!r} (Debian: iproute2)")
+    probe = f"{PREFIX}{os.getpid()}-probe"
+    try:
+        sh("ip", "netns", "add", probe)
+        sh("ip", "-n", probe, "link", "add", "name", "probe0", "type", "veth", "peer", "name", "probe1")
+        sh("tc", "-n", probe, "qdisc", "add", "dev", "probe0", *tbf("1mbit"))
+    except Failed as why:
+        raise Unavailable(str(why)) from None
+    finally:
+        sh("ip", "netns", "del", probe, check=False)
+
+
+def tbf(rate):
+    """The words that shape a device to `rate`: bursts of 32 KiB, at most 50 ms in the queue."""
+    return ("root", "tbf", "rate", rate, "burst", "32kb", "latency", "50ms")
+
+
+def remove_leftovers():
+    """Removes the namespaces of runs that were killed before they could do it."""
+    for line in sh("ip", "netns", "list", check=False).splitlines():
+        name = line.split()[0]
+        owner = re.fullmatch(re.escape(PREFIX) + r"(\d+)-.*", name)
+        if owner and not Path("/proc", owner[1]).exists():
+            sh("ip", "netns", "del", name, check=False)
+
+
+class Lab:
+    """The namespaces, processes and files of one case. Use it as a context manager."""
+
+    def __init__(self, work_dir=None):
+        self.namespaces = []
+        self.processes = []
+        self.dir = Path(tempfile.mkdtemp(prefix=PREFIX, dir=work_dir))
+        atexit.register(self.close)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Ends the processes, then removes namespaces and files. Harmless if repeated."""
+        for process in self.processes:
+            process.kill()
+        for namespace in self.namespaces:
+            sh("ip", "netns", "del", namespace, check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.processes, self.namespaces = [], []
+        atexit.unregister(self.close)
+
+    def host(self, name):
+        """A namespace with loopback up; its full name."""
+        full = f"{PREFIX}{os.getpid()}-{name}"
+        sh("ip", "netns", "add", full)
+        self.namespaces.append(full)
+        sh("ip", "-n", full, "link", "set", "lo", "up")
+        return full
+
+    def veth(self, left, left_dev, left_ip, right, right_dev, right_ip, rate=None):
+        """A link between two hosts, shaped to `rate` each way."""
+        sh("ip", "link", "add", "name", left_dev, "netns", left, "type", "veth",
+           "peer", "name", right_dev, "netns", right)
+        for host, dev, ip in ((left, left_dev, left_ip), (right, right_dev, right_ip)):
+            self.configure(host, dev, ip, rate)
+
+    def configure(self, host, dev, ip, rate=None):
+        """Gives a device its address (with prefix length) and rate, and sets it up."""
+        sh("ip", "-n", host, "addr", "add", ip, "dev", dev)
+        if rate:
+            sh("tc", "-n", host, "qdisc", "add", "dev", dev, *tbf(rate))
+        sh("ip", "-n", host, "link", "set", dev, "up")
+
+    def wire(self, left, left_dev, left_ip, right, right_dev, right_ip, rate, *options):
+        """A link that also delays, loses or translates addresses: two TUN devices and `wire.py`
+        between them. The process is returned."""
+        via = self.host(f"wire-{left_dev}")
+        program = self.spawn(via, [sys.executable, str(HERE / "wire.py"), left_dev, right_dev, *options])
+        program.wait_line("ready", 10)
+        for host, dev, ip in ((left, left_dev, left_ip), (right, right_dev, right_ip)):
+            sh("ip", "-n", via, "link", "set", dev, "netns", host)
+            sh("ip", "-n", host, "link", "set", dev, "txqueuelen", "5000")
+            self.configure(host, dev, ip, rate)
+        return program
+
+    def route(self, host, *words):
+        """Adds a route."""
+        sh("ip", "-n", host, "route", "add", *words)
+
+    def rule(self, host, *words):
+        """Adds a rule of policy routing."""
+        sh("ip", "-n", host, "rule", "add", *words)
+
+    def forward(self, host):
+        """Makes a host a router."""
+        sh("ip", "netns", "exec", host, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+    def sent_bytes(self, host, dev):
+        """What left through a device so far."""
+        words = ("ip", "netns", "exec", host, "cat", f"/sys/class/net/{dev}/statistics/tx_bytes")
+        return int(sh(*words))
+
+    def link(self, host, dev, up):
+        """Takes a device down or up."""
+        sh("ip", "-n", host, "link", "set", dev, "up" if up else "down")
+
+    def settle(self, host):
+        """Waits until all devices of a host work: Linux may take a second to notice that both ends of a
+        link are up."""
+        until = time.monotonic() + 5
+        while "NO-CARRIER" in sh("ip", "-n", host, "link"):
+            if time.monotonic() > until:
+                raise Failed(f"a link of {host} does not come up")
+            time.sleep(0.02)
+
+    def spawn(self, host, command):
+        """Starts a command in a host."""
+        self.settle(host)
+        process = Process(["ip", "netns", "exec", host, *command])
+        self.processes.append(process)
+        return process
+
+
+class Process:
+    """A running command; its output is collected line by line with the time of arrival."""
+
+    def __init__(self, command):
+        self.begin = time.monotonic()
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.stdout, self.stderr = [], []
+        self.code = self.rss = self.cpu = self.ended = None
+        self.news = threading.Condition()
+        self.readers = [self._reader(self.child.stdout, self.stdout), self._reader(self.child.stderr, self.stderr)]
+
+    def _reader(self, pipe, lines):
+        def read():
+            for line in pipe:
+                with self.news:
+                    lines.append((time.monotonic(), line.rstrip("\n")))
+                    self.news.notify_all()
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread
+
+    def wait_line(self, text, timeout):
+        """The first line of standard output that contains `text`."""
+        return self.wait_for(lambda: next((line for _, line in self.stdout if text in line), None), timeout,
+                             f"printed no line with {text!r}")
+
+    def wait_for(self, probe, timeout, what):
+        """Waits until `probe()`, asked at every new line, gives something."""
+        until = time.monotonic() + timeout
+        with self.news:
+            while True:
+                found = probe()
+                if found is not None:
+                    return found
+                left = until - time.monotonic()
+                if left <= 0 or (self.poll() is not None and not any(r.is_alive() for r in self.readers)):
+                    raise Failed(f"{what}; exit code {self.code}; said: {self.said()}")
+                self.news.wait(min(left, 0.2))
+
+    def poll(self):
+        """The exit code if it has ended. Peak memory and CPU time are known from then on."""
+        if self.code is None:
+            pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
+            if pid:
+                self._ended(status, usage)
+        return self.code
+
+    def _ended(self, status, usage):
+        self.code = self.child.returncode = os.waitstatus_to_exitcode(status)
+        self.rss, self.cpu = usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+        self.ended = time.monotonic()
+
+    def wait(self, timeout):
+        """Waits for the end; the exit code."""
+        until = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > until:
+                raise Failed(f"still runs after {timeout:.0f} s; said: {self.said()}")
+            time.sleep(0.01)
+        for reader in self.readers:
+            reader.join(5)
+        return self.code
+
+    def signal(self, number):
+        """Sends a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.child.pid, number)
+
+    def kill(self):
+        """Ends it now."""
+        if self.poll() is None:
+            self.signal(signal.SIGKILL)
+            self.wait(5)
+
+    def said(self):
+        """All of its standard error."""
+        return "\n".join(line for _, line in list(self.stderr))

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""End-to-end tests of the manypath command between network namespaces. See README.md beside this file."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import cases
+import failures
+from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Case:
+    """One case as it runs: what was checked, what was measured."""
+
+    def __init__(self, name, options):
+        self.name, self.options = name, options
+        self.checks, self.notes = [], {}
+
+    def check(self, what, value, ok, detail=None):
+        """Records that `what` was found to be `value`, and whether that is right."""
+        self.checks.append({"what": what, "value": value, "ok": bool(ok)})
+        if not ok and detail:
+            self.checks[-1]["detail"] = detail() if callable(detail) else detail
+
+    def note(self, what, value):
+        """Records a measurement that has no limit."""
+        self.notes[what] = value
+
+    def ok(self):
+        """Whether everything checked was right, and something was checked."""
+        return bool(self.checks) and all(check["ok"] for check in self.checks)
+
+    def run(self, body):
+        """Runs the case in a lab of its own."""
+        begin = time.monotonic()
+        with Lab(self.options.work_dir) as lab:
+            try:
+                body(self, lab)
+            except Failed as why:
+                self.check("the case went on", False, False, str(why))
+        self.seconds = round(time.monotonic() - begin, 1)
+
+    def tell(self):
+        """Prints the outcome for people."""
+        print(f"{'ok    ' if self.ok() else 'FAILED'} {self.name} ({self.seconds} s)", flush=True)
+        for check in self.checks:
+            if not check["ok"] or self.options.verbose:
+                print(f"    {'  ' if check['ok'] else '! '}{check['what']}: {check['value']}")
+            for line in check.get("detail", "").splitlines():
+                print(f"          {line}")
+        for what, value in self.notes.items():
+            print(f"      {what}: {value}")
+        sys.stdout.flush()
+
+
+def parse(cases_known):
+    parser = argparse.ArgumentParser(description=__doc__, epilog="cases: " + ", ".join(cases_known))
+    parser.add_argument("--binary", help="the program [default: target/release/manypath]",
+                        default=str(REPOSITORY / "target/release/manypath"))
+    parser.add_argument("--only", action="append", metavar="NAME", help="runs this case; repeatable")
+    parser.add_argument("--full", action="store_true", help="a file of 1 GB, and the failures at their default times")
+    parser.add_argument("--size", type=int, metavar="MB", help="size of the large file instead")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="passed to sender and receiver")
+    parser.add_argument("--work-dir", help="where files go meanwhile [default: the system's]")
+    parser.add_argument("--json", action="store_true", help="prints one JSON object a case")
+    parser.add_argument("--verbose", "-v", action="store_true", help="prints the checks that passed, too")
+    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    options = parser.parse_args()
+    unknown = set(options.only or ()) - set(cases_known)
+    if unknown:
+        parser.error(f"no such case: {', '.join(sorted(unknown))}; there are: {', '.join(cases_known)}")
+    options.binary = str(Path(options.binary).resolve())
+    return options
+
+
+def main():
+    known = {**cases.CASES, **failures.CASES}
+    options = parse(known)
+    try:
+        check_machine()
+    except Unavailable as why:
+        print(f"{'FAILED' if options.require else 'SKIPPED'}: the tests between network namespaces: {why}", file=sys.stderr)
+        return 1 if options.require else 0
+    if not Path(options.binary).exists():
+        print(f"FAILED: no program {options.binary}; build it with: cargo build --release -p manypath-cli", file=sys.stderr)
+        return 1
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+    remove_leftovers()
+    begin, done = time.monotonic(), []
+    for name, body in known.items():
+        if options.only and name not in options.only:
+            continue
+        case = Case(name, options)
+        case.run(body)
+        done.append(case)
+        if options.json:
+            print(json.dumps({"case": name, "ok": case.ok(), "seconds": case.seconds, "checks": case.checks,
+                              "measured": case.notes}), flush=True)
+        else:
+            case.tell()
+    failed = [case.name for case in done if not case.ok()]
+    if not options.json:
+        print(f"{len(done) - len(failed)} of {len(done)} cases passed in {time.monotonic() - begin:.0f} s"
+              + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
