@@ -32,6 +32,9 @@ pub struct HostConfig {
     pub rng: Rng,
 }
 
+/// Rounds of events, applications and packets at one instant that only a fault can need.
+const MAX_ROUNDS: u32 = 100_000;
+
 /// The SCTP port of every host.
 const SCTP_PORT: u16 = 9899;
 
@@ -117,7 +120,7 @@ impl Host {
         self.has_commands = true;
     }
 
-    /// Ends the association once everything is sent and acknowledged.
+    /// Ends the association once it is established and everything is sent and acknowledged.
     pub fn shutdown(&mut self) {
         self.shuts_down = true;
         self.has_commands = true;
@@ -279,7 +282,10 @@ impl Host {
     pub fn drive(&mut self, net: &mut Network) {
         let now = net.now();
         self.start(now);
+        let mut rounds = 0;
         loop {
+            rounds += 1;
+            assert!(rounds < MAX_ROUNDS, "the engine does not come to rest at {now:?}");
             let mut is_quiet = true;
             while let Some((id, event)) = self.endpoint.poll_event() {
                 is_quiet = false;
@@ -338,7 +344,9 @@ impl Host {
             Event::PeerShutdown => self.has_begun_shutdown = true,
             Event::Closed(why) => {
                 let is_lost = !matches!(why, AssocClosed::Shutdown | AssocClosed::Aborted);
-                if is_lost && self.reconnects && !self.setup.connect.is_empty() {
+                if !is_lost {
+                    self.sender.clear();
+                } else if self.reconnects && !self.setup.connect.is_empty() {
                     self.new_epoch();
                     self.connects = true;
                     self.start(now);
@@ -375,7 +383,7 @@ impl Host {
             has_acted = true;
         }
         has_acted |= self.sender.feed(now, assoc);
-        if self.shuts_down && self.sender.is_done() {
+        if self.shuts_down && self.sender.is_done() && assoc.is_established() {
             self.shuts_down = false;
             self.has_begun_shutdown = true;
             assoc.shutdown(now);
@@ -386,10 +394,12 @@ impl Host {
 
     /// True if the engine sent something.
     fn transmit(&mut self, net: &mut Network) -> bool {
-        let mut has_sent = false;
+        let (mut has_sent, mut batches) = (false, 0);
         let (endpoint, out) = (&mut self.endpoint, &mut self.out);
         while let Some(to) = endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
             has_sent = true;
+            batches += 1;
+            assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
             for packet in out.chunks(to.segment_size.max(1)) {
                 let bytes = self.pool.store(packet);
                 let route = net.send(self.node, to.local, to.remote, to.ecn, bytes);

@@ -12,6 +12,7 @@ mod queue;
 mod result;
 mod schedule;
 mod spec;
+pub mod testing;
 mod trace_hash;
 mod traffic;
 

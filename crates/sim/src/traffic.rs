@@ -88,6 +88,7 @@ impl Sender {
     /// Drops what is not sent yet.
     pub(crate) fn clear(&mut self) {
         self.sources.clear();
+        self.is_full = false;
     }
 
     /// Gives the association as much as it takes. True if it took something.

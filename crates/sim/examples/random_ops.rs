@@ -1,0 +1,76 @@
+//! Random operations on two engines, run by run, each from its seed.
+//!
+//! ```text
+//! cargo run --release -p manypath-sim --example random_ops -- --runs 10000 --jobs 2
+//! cargo run --release -p manypath-sim --example random_ops -- --seed 4711 --runs 1
+//! ```
+//!
+//! A failing run is shrunk and printed as a plan; the exit code is 1 then.
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use manypath_sim::testing::{Failure, Plan, catch_panics};
+
+/// Failures after which no more runs begin.
+const ENOUGH_FAILURES: usize = 5;
+
+struct Options {
+    seed: u64,
+    runs: u64,
+    jobs: u64,
+}
+
+fn options() -> Result<Options, Box<dyn Error>> {
+    let mut options = Options { seed: 1, runs: 1000, jobs: 1 };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or_else(|| format!("{name} needs a number"))?;
+        let field = match name.as_str() {
+            "--seed" => &mut options.seed,
+            "--runs" => &mut options.runs,
+            "--jobs" => &mut options.jobs,
+            _ => {
+                return Err(
+                    format!("{name}: give --seed, --runs or --jobs, each with a number").into()
+                );
+            }
+        };
+        *field = value.parse().map_err(|error| format!("{name} {value}: {error}"))?;
+    }
+    Ok(options)
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let options = options()?;
+    catch_panics();
+    let next = AtomicU64::new(0);
+    let steps = AtomicU64::new(0);
+    let failures: Vec<Failure> = std::thread::scope(|scope| {
+        let job = || {
+            let mut failures = Vec::new();
+            loop {
+                let run = next.fetch_add(1, Ordering::Relaxed);
+                if run >= options.runs || failures.len() >= ENOUGH_FAILURES {
+                    return failures;
+                }
+                match Plan::from_seed(options.seed.wrapping_add(run)).run() {
+                    Ok(outcome) => {
+                        steps.fetch_add(outcome.steps, Ordering::Relaxed);
+                    }
+                    Err(failure) => failures.push(failure),
+                }
+            }
+        };
+        let jobs: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(job)).collect();
+        jobs.into_iter().flat_map(|job| job.join().expect("plans catch panics")).collect()
+    });
+    let steps = steps.into_inner();
+    println!("{} runs, {steps} steps, {} failures", options.runs, failures.len());
+    for failure in &failures {
+        let least = Plan::from_seed(failure.seed).shrink();
+        println!("\n{failure}\nshrunk to {least:#?}\nwhich gives: {:?}", least.run());
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,121 @@
+//! From a seed to a plan.
+
+use std::time::Duration;
+
+use manypath_proto::Rng;
+
+use super::{Ending, Op, PathSetting, Plan, Setting, Side};
+
+const PROFILES: &[&str] = &["rfc9260", "fast", "2006"];
+const PRESETS: &[&str] = &["sctp", "sctp-pf", "cmt", "cmt-pf"];
+
+/// Parameters and the values they are tried with.
+const PARAMETERS: &[(&str, &[&str])] = &[
+    ("receive_buffer", &["8 KiB", "32 KiB", "64 KiB", "256 KiB", "1 MiB"]),
+    ("send_buffer", &["128 KiB", "1 MiB"]),
+    ("rtx_policy", &["same", "asap", "cwnd", "ssthresh", "lossrate", "csl"]),
+    ("cuc", &["off", "v1", "v2"]),
+    ("dac", &["false"]),
+    ("rtx_age_heuristic", &["true", "false"]),
+    ("tail_loss_probe", &["true", "false"]),
+    ("pacing", &["true", "false"]),
+    ("path_max_retrans", &["0", "1", "5"]),
+    ("sack_every", &["1", "2"]),
+    ("max_burst", &["0", "1", "4"]),
+    ("mtu", &["576", "1280", "9000"]),
+    ("verify_all_paths_first", &["false"]),
+];
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn from_seed(seed: u64) -> Plan {
+        let mut rng = Rng::from_number(seed).fork("operations");
+        let setting = setting(&mut rng);
+        let count = 3 + rng.below(30);
+        let steps = (0..count).map(|_| (op(&mut rng), pause(&mut rng))).collect();
+        let ending = pick(&mut rng, &[Ending::ByA, Ending::ByZ, Ending::ByBoth]);
+        Plan { seed, setting, steps, ending }
+    }
+}
+
+fn pick<T: Copy>(rng: &mut Rng, values: &[T]) -> T {
+    values[rng.below(values.len() as u64) as usize]
+}
+
+/// Between 0 and `most`, small values as likely as large ones.
+fn spread(rng: &mut Rng, most: u64) -> u64 {
+    let bits = u64::from(64 - most.leading_zeros());
+    let limit = 1_u64 << rng.below(bits + 1);
+    rng.below(limit.min(most) + 1)
+}
+
+fn setting(rng: &mut Rng) -> Setting {
+    let paths = (0..1 + rng.below(3)).map(|_| PathSetting {
+        rate_mbps: pick(rng, &[1, 2, 10, 100]),
+        delay_ms: pick(rng, &[0, 1, 10, 45, 150]),
+        loss_percent: pick(rng, &[0, 0, 0, 1, 5]),
+        queue: pick(rng, &[5, 20, 100, 1000]),
+    });
+    let paths = paths.collect();
+    let overrides = PARAMETERS.iter().filter_map(|&(name, values)| {
+        // Two draws each, so that a parameter more does not change the others.
+        let (is_set, value) = (rng.chance(0.2), pick(rng, values));
+        is_set.then_some((name, value))
+    });
+    let overrides = overrides.collect();
+    Setting {
+        profile: pick(rng, PROFILES),
+        preset: pick(rng, PRESETS),
+        overrides,
+        paths,
+        has_one_far_address: rng.chance(0.25),
+        max_segments: pick(rng, &[1, 1, 10]),
+    }
+}
+
+fn side(rng: &mut Rng) -> Side {
+    if rng.chance(0.7) { Side::A } else { Side::Z }
+}
+
+/// From nothing to some seconds, mostly short.
+fn pause(rng: &mut Rng) -> Duration {
+    Duration::from_micros(spread(rng, 8_000_000))
+}
+
+fn op(rng: &mut Rng) -> Op {
+    let path = rng.below(3) as usize;
+    let percent = |rng: &mut Rng| pick(rng, &[0, 1, 5, 20, 50]);
+    match rng.below(32) {
+        0..=11 => send(rng),
+        12 => Op::PauseReading(side(rng)),
+        13 | 14 => Op::ResumeReading(side(rng)),
+        15 => Op::Cut(path),
+        16 => pick(rng, &[Op::CutForward(path), Op::CutReverse(path)]),
+        17 => Op::CutAll,
+        18 => Op::Restore(path),
+        19 | 20 => Op::RestoreAll,
+        21 => Op::Loss(path, percent(rng)),
+        22 => Op::Duplicate(path, percent(rng)),
+        23 => Op::Reorder(path, percent(rng), spread(rng, 200) as u32),
+        24 => Op::Jitter(path, spread(rng, 100) as u32),
+        25 => Op::Rate(path, pick(rng, &[50, 500, 5000, 50_000])),
+        26 => Op::Delay(path, spread(rng, 400) as u32),
+        27 => Op::Rebind(path, 20_000 + rng.below(40_000) as u16),
+        28 => Op::SetPrimary(side(rng), path),
+        29 | 30 if rng.chance(0.5) => Op::Restart(side(rng)),
+        31 if rng.chance(0.5) => Op::Shutdown(side(rng)),
+        _ => send(rng),
+    }
+}
+
+fn send(rng: &mut Rng) -> Op {
+    let length = 1 + spread(rng, 99_999) as usize;
+    let most = (400_000 / length).clamp(1, 200) as u64;
+    Op::Send {
+        side: side(rng),
+        stream: rng.below(4) as u16,
+        unordered: rng.chance(0.3),
+        length,
+        count: 1 + rng.below(most) as usize,
+    }
+}

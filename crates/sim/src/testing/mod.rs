@@ -1,0 +1,139 @@
+//! Random operations on a pair: find what nobody thought of.
+//!
+//! A [`Plan`] is a setting and a list of operations, all from one seed: sends, read pauses, faults
+//! of every kind, restarts, shutdowns. [`Plan::run`] carries it out, checks the engine's invariants
+//! on the way, then ends all faults and demands that everything arrives exactly once and, per
+//! stream, in order. A plan that fails is shrunk to few operations with [`Plan::shrink`]; its
+//! `Debug` form is the test to keep.
+//!
+//! ```
+//! use manypath_sim::testing::Plan;
+//!
+//! let outcome = Plan::from_seed(1).run()?;
+//! assert!(outcome.steps > 0);
+//! # Ok::<(), manypath_sim::testing::Failure>(())
+//! ```
+
+mod generate;
+mod run;
+
+use std::time::Duration;
+
+pub use run::{Failure, Outcome, catch_panics};
+
+/// A whole run, as data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Where all randomness of the run comes from.
+    pub seed: u64,
+    /// The engines and the network.
+    pub setting: Setting,
+    /// What happens, each followed by that much time.
+    pub steps: Vec<(Op, Duration)>,
+    /// How the association ends, after everything is delivered.
+    pub ending: Ending,
+}
+
+/// The engines and the network of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The profile's name.
+    pub profile: &'static str,
+    /// The preset's name.
+    pub preset: &'static str,
+    /// Parameters by name.
+    pub overrides: Vec<(&'static str, &'static str)>,
+    /// The paths.
+    pub paths: Vec<PathSetting>,
+    /// Whether `z` has one address for all of them.
+    pub has_one_far_address: bool,
+    /// Most packets that the engine hands over at once.
+    pub max_segments: usize,
+}
+
+/// One path of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathSetting {
+    /// Rate in Mbit/s.
+    pub rate_mbps: u32,
+    /// One-way delay in milliseconds.
+    pub delay_ms: u32,
+    /// Loss in percent, both ways.
+    pub loss_percent: u32,
+    /// Queue in packets.
+    pub queue: usize,
+}
+
+/// One of the two hosts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one that associates.
+    A,
+    /// The one that waits.
+    Z,
+}
+
+/// One operation. Paths are counted modulo their number, so that a plan stays valid when it shrinks.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Sends messages of `length` bytes each.
+    Send {
+        /// Who sends.
+        side: Side,
+        /// On which stream.
+        stream: u16,
+        /// Whether they wait for their stream's order.
+        unordered: bool,
+        /// Bytes of each.
+        length: usize,
+        /// How many.
+        count: usize,
+    },
+    /// Stops to read: a zero window in time.
+    PauseReading(Side),
+    /// Reads again.
+    ResumeReading(Side),
+    /// Cuts a path, both ways.
+    Cut(usize),
+    /// Cuts a path away from `a` only.
+    CutForward(usize),
+    /// Cuts a path towards `a` only.
+    CutReverse(usize),
+    /// Cuts all paths.
+    CutAll,
+    /// Restores a path.
+    Restore(usize),
+    /// Restores all paths.
+    RestoreAll,
+    /// Sets a path's loss in percent.
+    Loss(usize, u32),
+    /// Sets the percentage of packets that arrive twice.
+    Duplicate(usize, u32),
+    /// Sets the percentage of packets that are held back, and by how many milliseconds.
+    Reorder(usize, u32, u32),
+    /// Sets the bound of the random extra delay, in milliseconds.
+    Jitter(usize, u32),
+    /// Sets a path's rate, in kbit/s.
+    Rate(usize, u32),
+    /// Sets a path's one-way delay, in milliseconds.
+    Delay(usize, u32),
+    /// Gives a path a new source port in the eyes of `z`, as a NAT does.
+    Rebind(usize, u16),
+    /// Makes a path the primary of a side.
+    SetPrimary(Side, usize),
+    /// A side loses all state and comes back.
+    Restart(Side),
+    /// A side shuts the association down once it has sent everything.
+    Shutdown(Side),
+}
+
+/// How an association ends.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By shutdown from `a`.
+    ByA,
+    /// By shutdown from `z`.
+    ByZ,
+    /// By shutdown from both sides at once.
+    ByBoth,
+}

@@ -1,0 +1,359 @@
+//! Carrying out a plan.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use manypath_proto::{AssocClosed, PathId};
+
+use super::{Ending, Op, Plan, Side};
+use crate::host::Host;
+use crate::pair::Pair;
+use crate::spec::{PathSpec, QueueLimit};
+
+/// How long after the faults end everything must be delivered: the longest RTO, some times over.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Most steps of a run; more is taken for going round in circles.
+const MAX_STEPS: u64 = 3_000_000;
+
+/// What a run that went well did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Packets delivered and timers run out.
+    pub steps: u64,
+    /// The hash over everything that happened.
+    pub trace_hash: u64,
+    /// Bytes delivered, both ways, since the last loss of state.
+    pub bytes: u64,
+    /// Times an association or its peer's state was lost, both sides together.
+    pub losses: u32,
+}
+
+/// What went wrong, and how far the plan had got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed of the plan.
+    pub seed: u64,
+    /// What went wrong.
+    pub message: String,
+    /// Operations carried out.
+    pub steps_done: usize,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, after {} operations: {}", self.seed, self.steps_done, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+thread_local! {
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Lets panics be kept for [`Failure::message`] and printed no more; call once, before running plans
+/// that may fail.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        LAST_PANIC.with(|last| *last.borrow_mut() = Some(info.to_string()));
+    }));
+}
+
+impl Plan {
+    /// Carries the plan out.
+    ///
+    /// # Errors
+    ///
+    /// If anything panicked, something was not delivered, or the association did not end well.
+    pub fn run(&self) -> Result<Outcome, Failure> {
+        let mut steps_done = 0;
+        let result = catch_unwind(AssertUnwindSafe(|| Run::of(self).run(self, &mut steps_done)));
+        let message = match result {
+            Ok(Ok(outcome)) => return Ok(outcome),
+            Ok(Err(message)) => message,
+            Err(payload) => {
+                let kept = LAST_PANIC.with(|last| last.borrow_mut().take());
+                let text = payload.downcast_ref::<String>().cloned();
+                let text = text.or(payload.downcast_ref::<&str>().map(ToString::to_string));
+                kept.or(text).unwrap_or_default()
+            }
+        };
+        Err(Failure { seed: self.seed, message, steps_done })
+    }
+
+    /// The hosts and the network of the plan, before anything happens: to look at by hand.
+    pub fn pair(&self) -> Pair {
+        let setting = &self.setting;
+        let paths = setting.paths.iter().map(|path| {
+            PathSpec::new()
+                .rate_mbps(f64::from(path.rate_mbps))
+                .delay_ms(f64::from(path.delay_ms))
+                .loss(f64::from(path.loss_percent) / 100.0)
+                .queue(QueueLimit::Packets(path.queue))
+        });
+        let mut builder = Pair::paths(setting.preset, paths.collect())
+            .profile(setting.profile)
+            .seed(self.seed)
+            .max_segments(setting.max_segments)
+            .packet_log(false)
+            .check_invariants(true);
+        if setting.has_one_far_address {
+            builder = builder.one_far_address();
+        }
+        for (name, value) in &setting.overrides {
+            builder = builder.set(name, value);
+        }
+        let mut pair = builder.start();
+        pair.a.reconnect_when_lost(true);
+        pair
+    }
+
+    /// Leaves out what the failure does not need. Returns the plan unchanged if it does not fail.
+    pub fn shrink(&self) -> Plan {
+        let mut least = self.clone();
+        let fails = |plan: &Plan| plan.run().is_err();
+        if !fails(&least) {
+            return least;
+        }
+        let mut block = least.steps.len().max(1);
+        while block > 0 {
+            let mut start = 0;
+            while start < least.steps.len() {
+                let mut fewer = least.clone();
+                let end = (start + block).min(fewer.steps.len());
+                fewer.steps.drain(start..end);
+                if fails(&fewer) { least = fewer } else { start += block }
+            }
+            block /= 2;
+        }
+        for index in (0..least.setting.overrides.len()).rev() {
+            let mut plainer = least.clone();
+            plainer.setting.overrides.remove(index);
+            if fails(&plainer) {
+                least = plainer;
+            }
+        }
+        for index in 0..least.setting.paths.len() {
+            let mut plainer = least.clone();
+            plainer.setting.paths[index].loss_percent = 0;
+            if fails(&plainer) {
+                least = plainer;
+            }
+        }
+        least
+    }
+}
+
+struct Run {
+    pair: Pair,
+    steps: u64,
+    ending: Ending,
+    /// Of both sides together, when the shutdown was last asked for.
+    epoch: u32,
+}
+
+impl Run {
+    fn of(plan: &Plan) -> Run {
+        Run { pair: plan.pair(), steps: 0, ending: plan.ending, epoch: 0 }
+    }
+
+    fn run(mut self, plan: &Plan, steps_done: &mut usize) -> Result<Outcome, String> {
+        for (op, pause) in &plan.steps {
+            self.apply(*op);
+            *steps_done += 1;
+            let until = self.pair.net.now() + *pause;
+            while self.step(until)? {}
+            self.pair.a.check_invariants();
+            self.pair.z.check_invariants();
+        }
+        self.end_faults();
+        self.deliver_all()?;
+        self.end_association()?;
+        let (a, z) = (&self.pair.a, &self.pair.z);
+        Ok(Outcome {
+            steps: self.steps,
+            trace_hash: self.pair.net.trace_hash(),
+            bytes: a.received_bytes() + z.received_bytes(),
+            losses: a.epoch() + z.epoch(),
+        })
+    }
+
+    fn step(&mut self, limit: manypath_proto::Instant) -> Result<bool, String> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(format!("{MAX_STEPS} steps and no end; {}", self.report()));
+        }
+        Ok(self.pair.step(limit))
+    }
+
+    fn host(&mut self, side: Side) -> &mut Host {
+        match side {
+            Side::A => &mut self.pair.a,
+            Side::Z => &mut self.pair.z,
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        let count = self.pair.net.path_count();
+        let net = &mut self.pair.net;
+        let share = |percent: u32| f64::from(percent) / 100.0;
+        let ms = |millis: u32| Duration::from_millis(u64::from(millis));
+        match op {
+            Op::Send { side, stream, unordered, length, count } => {
+                let host = self.host(side);
+                for _ in 0..count {
+                    if unordered {
+                        host.send_unordered(stream, length);
+                    } else {
+                        host.send(stream, length);
+                    }
+                }
+            }
+            Op::PauseReading(side) => self.host(side).pause_reading(),
+            Op::ResumeReading(side) => self.host(side).resume_reading(),
+            Op::Cut(path) => net.path(path % count).cut(),
+            Op::CutForward(path) => net.path(path % count).forward().cut(),
+            Op::CutReverse(path) => net.path(path % count).reverse().cut(),
+            Op::CutAll => (0..count).for_each(|path| net.path(path).cut()),
+            Op::Restore(path) => net.path(path % count).restore(),
+            Op::RestoreAll => (0..count).for_each(|path| net.path(path).restore()),
+            Op::Loss(path, percent) => net.path(path % count).set_loss(share(percent)),
+            Op::Duplicate(path, percent) => net.path(path % count).set_duplicate(share(percent)),
+            Op::Reorder(path, percent, by) => {
+                net.path(path % count).set_reorder(share(percent), ms(by));
+            }
+            Op::Jitter(path, bound) => net.path(path % count).set_jitter(ms(bound)),
+            Op::Rate(path, kbps) => net.path(path % count).set_rate_mbps(f64::from(kbps) / 1e3),
+            Op::Delay(path, delay) => net.path(path % count).set_delay(ms(delay)),
+            Op::Rebind(path, port) => {
+                let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, (path % count) as u8));
+                net.path(path % count).rebind_source(SocketAddr::new(address, port));
+            }
+            Op::SetPrimary(side, path) => {
+                let now = net.now();
+                let host = self.host(side);
+                if host.assoc().is_some() {
+                    host.command(|assoc| assoc.set_primary(now, PathId((path % count) as u8)));
+                }
+            }
+            Op::Restart(side) => self.host(side).kill_and_restart(),
+            Op::Shutdown(side) => self.host(side).shutdown(),
+        }
+    }
+
+    fn end_faults(&mut self) {
+        let Pair { a, z, net, .. } = &mut self.pair;
+        for path in 0..net.path_count() {
+            net.path(path).restore();
+            net.path(path).set_loss(0.0);
+            net.path(path).set_duplicate(0.0);
+            net.path(path).set_reorder(0.0, Duration::ZERO);
+            net.path(path).set_jitter(Duration::ZERO);
+            net.path(path).set_rate_mbps(10.0);
+            net.path(path).set_delay(Duration::from_millis(20));
+        }
+        a.resume_reading();
+        z.resume_reading();
+    }
+
+    /// Everything arrives, or the association was shut down, which says that everything had.
+    fn deliver_all(&mut self) -> Result<(), String> {
+        let limit = self.pair.net.now() + PATIENCE;
+        while !self.is_settled() {
+            if !self.step(limit)? && !self.is_settled() {
+                return Err(format!("not everything was delivered; {}", self.report()));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_settled(&self) -> bool {
+        let (a, z) = (&self.pair.a, &self.pair.z);
+        let is_half_way = a.is_shutting_down() || z.is_shutting_down();
+        let has_all = self.pair.has_delivered_all();
+        match (a.closed(), z.closed()) {
+            // One end shut down with the other, which then lost all memory of it.
+            (Some(AssocClosed::Shutdown), None) => z.assoc().is_none(),
+            (Some(AssocClosed::Shutdown), Some(AssocClosed::Shutdown)) => has_all,
+            // A late packet of the end that still waited drew an ABORT (RFC 9260 §8.4, point 8).
+            (Some(AssocClosed::Shutdown), Some(AssocClosed::PeerAborted { .. }))
+            | (Some(AssocClosed::PeerAborted { .. }), Some(AssocClosed::Shutdown)) => has_all,
+            (None, None) => a.is_established() && z.is_established() && has_all && !is_half_way,
+            _ => false,
+        }
+    }
+
+    fn end_association(&mut self) -> Result<(), String> {
+        if self.pair.a.closed().is_some() {
+            return Ok(());
+        }
+        self.shut_down();
+        let limit = self.pair.net.now() + PATIENCE;
+        let is_over = |pair: &Pair| {
+            let why = (pair.a.closed(), pair.z.closed());
+            why == (Some(&AssocClosed::Shutdown), Some(&AssocClosed::Shutdown))
+        };
+        while !is_over(&self.pair) {
+            self.shut_down_again();
+            if !self.step(limit)? && !is_over(&self.pair) {
+                return Err(format!("the shutdown did not end; {}", self.report()));
+            }
+        }
+        // RFC 9260 §9.2: what was sent before the shutdown arrived.
+        match self.pair.has_delivered_all() {
+            true => Ok(()),
+            false => Err(format!("shut down with data undelivered; {}", self.report())),
+        }
+    }
+
+    fn shut_down(&mut self) {
+        let Pair { a, z, .. } = &mut self.pair;
+        self.epoch = a.epoch() + z.epoch();
+        match self.ending {
+            Ending::ByA => a.shutdown(),
+            Ending::ByZ => z.shutdown(),
+            Ending::ByBoth => {
+                a.shutdown();
+                z.shutdown();
+            }
+        }
+    }
+
+    /// If the association was lost meanwhile, its successor is to end as well.
+    fn shut_down_again(&mut self) {
+        if self.pair.a.epoch() + self.pair.z.epoch() != self.epoch {
+            self.shut_down();
+        }
+    }
+
+    fn report(&self) -> String {
+        let host = |name: &str, host: &Host| {
+            let paths: Vec<String> = host
+                .paths()
+                .iter()
+                .map(|p| format!("{}: {} flight {}", p.id.0, p.state.name(), p.flight_size))
+                .collect();
+            format!(
+                "\n{name}: established {}, closed {:?}, epoch {}, sent all {}, sent {} in {}, received {} in {}, \
+                 unacked {:?}, paths [{}], last events {:?}",
+                host.is_established(),
+                host.closed(),
+                host.epoch(),
+                host.has_sent_all(),
+                host.sent_bytes(),
+                host.sent_messages(),
+                host.received_bytes(),
+                host.received_messages(),
+                host.assoc().map(manypath_proto::Association::unacked_bytes),
+                paths.join(", "),
+                &host.events()[host.events().len().saturating_sub(8)..],
+            )
+        };
+        let (a, z) = (&self.pair.a, &self.pair.z);
+        format!("at {:?}; {}; {}", self.pair.net.now(), host("a", a), host("z", z))
+    }
+}
