@@ -39,6 +39,37 @@ async fn a_transfer_over_two_addresses_ends_with_everything_delivered() {
 }
 
 #[tokio::test]
+async fn a_server_on_every_address_answers_from_the_one_it_was_called_at() {
+    let z = Endpoint::bind(EndpointOptions { bind: Vec::new(), ..options(&[], true) }).unwrap();
+    let a = client(&["127.0.0.3", "127.0.0.4"]);
+    let remotes = ["127.0.0.8", "127.0.0.9"].map(|ip| (ip, z.udp_port()));
+    let remotes = remotes.map(|(ip, port)| format!("{ip}:{port}").parse().unwrap());
+    let (from, to) = connected_to(&a, ConnectTarget::new(remotes), &z).await;
+    from.send(on(0), pattern(1_000_000).into()).await.unwrap();
+    assert!(within("the message", to.recv()).await.unwrap().is_some());
+    to.send(on(0), pattern(1_000_000).into()).await.unwrap();
+    assert!(within("the reply", from.recv()).await.unwrap().is_some());
+    let at_z: Vec<_> = to.paths().iter().map(|p| p.local).collect();
+    assert!(remotes.iter().all(|r| at_z.contains(r)), "{at_z:?}");
+    assert!(!z.local_addresses().is_empty());
+}
+
+#[tokio::test]
+async fn ipv6_carries_as_well() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this host has no IPv6 loopback");
+        return;
+    }
+    let (a, z) = (client(&["::1", "127.0.0.1"]), server(&["::1", "127.0.0.1"]));
+    let (from, to) = connected(&a, &z).await;
+    assert_eq!(from.paths().len(), 2, "one in each family: {:?}", from.paths());
+    from.send(on(0), pattern(2_000_000).into()).await.unwrap();
+    let message = within("the message", to.recv()).await.unwrap().unwrap();
+    assert!(message.payload.to_vec() == pattern(2_000_000));
+    from.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn messages_keep_their_boundaries_streams_and_labels() {
     let (a, z) = (client(&["127.0.0.1"]), server(&["127.0.0.1"]));
     let (from, to) = connected(&a, &z).await;

@@ -18,7 +18,7 @@ pub struct InterfaceAddress {
 pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
     let all = if_addrs::get_if_addrs()?
         .into_iter()
-        .filter(|i| !i.is_loopback() && !(i.ip().is_ipv6() && i.is_link_local()))
+        .filter(|i| !i.is_loopback() && has_no_scope(i))
         .map(|i| (i.is_oper_up(), InterfaceAddress { ip: i.ip(), name: i.name }))
         .collect();
     Ok(usable(all))
@@ -34,12 +34,17 @@ fn usable(mut all: Vec<(bool, InterfaceAddress)>) -> Vec<InterfaceAddress> {
     found
 }
 
+/// False for IPv6 link-local addresses.
+fn has_no_scope(address: &if_addrs::Interface) -> bool {
+    address.ip().is_ipv4() || !address.is_link_local()
+}
+
 /// The addresses of the interface `name`, up or not, loopback included; `None` if there is no such
 /// interface or it has no address.
 pub(crate) fn addresses_of(name: &str) -> io::Result<Option<Vec<IpAddr>>> {
     let mut all: Vec<IpAddr> = if_addrs::get_if_addrs()?
         .into_iter()
-        .filter(|i| i.name == name && !(i.ip().is_ipv6() && i.is_link_local()))
+        .filter(|i| i.name == name && has_no_scope(i))
         .map(|i| i.ip())
         .collect();
     all.sort_by_key(|ip| ip.is_ipv6());
