@@ -125,6 +125,8 @@ struct Slot {
     deadline: Option<Instant>,
     /// In `by_tag` and `by_peer`.
     registered: bool,
+    /// Its keys in `by_peer`.
+    peers: Vec<(SocketAddr, u16)>,
 }
 
 /// An SCTP endpoint: any number of associations behind one SCTP port.
@@ -379,12 +381,38 @@ impl Endpoint {
         let slot = &mut self.slots[index as usize];
         let Some(assoc) = slot.assoc.as_mut() else { return };
         let id = AssocId { index, generation: slot.generation };
-        let port = assoc.identity().peer_port;
+        let mut paths_changed = false;
         while let Some(event) = assoc.poll_event() {
-            if let Event::PathAdded { remote, .. } = event {
-                self.by_peer.insert((remote, port), index);
-            }
+            paths_changed |= matches!(
+                event,
+                Event::PathAdded { .. } | Event::PathRemoved { .. } | Event::PathState { .. }
+            );
             self.events.push_back((id, event));
+        }
+        if assoc.closed().is_some() {
+            self.unregister(index);
+        } else if paths_changed {
+            self.update_peers(index);
+        }
+    }
+
+    /// Renews the addresses by which an association is found when a packet has no tag of it.
+    ///
+    /// Only verified addresses count, and none is taken from another association: else a peer could list
+    /// the address of a victim and be taken for it.
+    fn update_peers(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
+        let port = assoc.identity().peer_port;
+        let new: Vec<_> = assoc.known_remotes().map(|remote| (remote, port)).collect();
+        for key in slot.peers.drain(..) {
+            self.by_peer.remove(&key);
+        }
+        for key in new {
+            if let std::collections::btree_map::Entry::Vacant(entry) = self.by_peer.entry(key) {
+                entry.insert(index);
+                slot.peers.push(key);
+            }
         }
     }
 
@@ -394,16 +422,12 @@ impl Endpoint {
         let slot = &mut self.slots[index as usize];
         let Some(assoc) = slot.assoc.as_ref() else { return };
         let deadline = assoc.poll_timeout();
-        let over = assoc.closed().is_some() && !assoc.has_control();
         if deadline != slot.deadline {
             if let Some(at) = slot.deadline {
                 self.deadlines.remove(&(at, index));
             }
             slot.deadline = deadline;
             self.deadlines.extend(deadline.map(|at| (at, index)));
-        }
-        if over {
-            self.unregister(index);
         }
     }
 
@@ -419,12 +443,8 @@ impl Endpoint {
         let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
         slot.registered = false;
         self.by_tag.remove(&assoc.identity().local_tag);
-        let port = assoc.identity().peer_port;
-        for path in assoc.paths() {
-            let key = (path.remote, port);
-            if self.by_peer.get(&key) == Some(&index) {
-                self.by_peer.remove(&key);
-            }
+        for key in slot.peers.drain(..) {
+            self.by_peer.remove(&key);
         }
     }
 
@@ -528,7 +548,7 @@ impl Endpoint {
         cookie: Bytes,
         packet: &Packet,
     ) {
-        let mut cookie = match self.keys.open(cookie, now) {
+        let cookie = match self.keys.open(cookie, now) {
             Ok(cookie) => cookie,
             Err(CookieError::Invalid) => return,
             Err(CookieError::Stale { by, peer_tag }) => {
@@ -544,8 +564,6 @@ impl Endpoint {
         {
             return;
         }
-        // The cookie may come back by another path than INIT took: that one is verified.
-        (cookie.local, cookie.remote) = from;
         let existing = self
             .by_tag
             .get(&cookie.local_tag)
@@ -553,7 +571,7 @@ impl Endpoint {
             .copied();
         let index = match existing {
             Some(index) => {
-                if !self.cookie_for_existing(now, index, &cookie) {
+                if !self.cookie_for_existing(now, index, &cookie, from) {
                     return;
                 }
                 index
@@ -564,25 +582,36 @@ impl Endpoint {
                     return self
                         .reply(from, packet, cookie.peer_tag, |p| p.push_abort(false, &cause));
                 }
-                let assoc = self.associate(now, &cookie);
+                let assoc = self.associate(now, &cookie, from);
                 self.insert(assoc).index
             }
         };
         self.deliver(now, index, from, packet);
     }
 
-    fn associate(&mut self, now: Instant, cookie: &Cookie) -> Association {
+    fn associate(
+        &mut self,
+        now: Instant,
+        cookie: &Cookie,
+        from: (SocketAddr, SocketAddr),
+    ) -> Association {
         let config = Arc::clone(&self.config.config);
         let local = self.config.local_addresses.clone();
         let rng = self.assoc_rng(cookie.local_tag);
         let mut assoc = Association::from_cookie(config, cookie, local, rng, now);
         assoc.establish(now, true);
-        assoc.acknowledge_cookie(cookie);
+        assoc.acknowledge_cookie(from);
         assoc
     }
 
     /// Returns false if the packet is to be ignored.
-    fn cookie_for_existing(&mut self, now: Instant, index: u32, cookie: &Cookie) -> bool {
+    fn cookie_for_existing(
+        &mut self,
+        now: Instant,
+        index: u32,
+        cookie: &Cookie,
+        from: (SocketAddr, SocketAddr),
+    ) -> bool {
         let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
         let action = assoc.classify_cookie(cookie);
         self.mark_dirty(index);
@@ -592,7 +621,7 @@ impl Endpoint {
             CookieAction::Restart if assoc.refuse_cookie_while_shutting_down() => return false,
             CookieAction::Restart => {
                 self.unregister(index);
-                let mut new = self.associate(now, cookie);
+                let mut new = self.associate(now, cookie, from);
                 let slot = &mut self.slots[index as usize];
                 if let Some(old) = slot.assoc.take() {
                     new.succeed(*old);
@@ -601,9 +630,10 @@ impl Endpoint {
                 slot.registered = true;
                 self.by_tag.insert(cookie.local_tag, index);
                 self.collect(index);
+                self.update_peers(index);
             }
             CookieAction::Collision | CookieAction::Duplicate => {
-                assoc.on_cookie_echo(now, action, cookie);
+                assoc.on_cookie_echo(now, action, cookie, from);
             }
         }
         true

@@ -101,6 +101,7 @@ impl Association {
             }
         }
         if facts.newly_acked_bytes > 0 {
+            p.tail_probed = false;
             self.data_acked_on(now, id, facts.unambiguous);
         }
         self.renew_t3(now, id, facts.earliest_acked);

@@ -394,7 +394,13 @@ impl Association {
 
     /// Acts on a valid cookie for this association; for `Restart` the endpoint has already replaced
     /// the association.
-    pub(crate) fn on_cookie_echo(&mut self, now: Instant, action: CookieAction, cookie: &Cookie) {
+    pub(crate) fn on_cookie_echo(
+        &mut self,
+        now: Instant,
+        action: CookieAction,
+        cookie: &Cookie,
+        from: (SocketAddr, SocketAddr),
+    ) {
         match action {
             CookieAction::Restart | CookieAction::Discard => return,
             CookieAction::Collision => {
@@ -417,12 +423,12 @@ impl Association {
             self.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
             self.establish(now, false);
         }
-        self.control.push_front(Control::CookieAck { to: (cookie.local, cookie.remote) });
+        self.acknowledge_cookie(from);
     }
 
     /// Answers a cookie that made this association.
-    pub(crate) fn acknowledge_cookie(&mut self, cookie: &Cookie) {
-        self.control.push_front(Control::CookieAck { to: (cookie.local, cookie.remote) });
+    pub(crate) fn acknowledge_cookie(&mut self, to: (SocketAddr, SocketAddr)) {
+        self.control.push_front(Control::CookieAck { to });
     }
 
     /// Takes over from an association that its peer restarted: the same one for the application, with

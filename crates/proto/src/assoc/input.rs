@@ -174,8 +174,7 @@ impl Association {
 
     /// Ends the association because the peer broke the protocol.
     pub(super) fn abort_with(&mut self, cause: ErrorCause, what: &'static str) {
-        self.control.clear();
-        self.control.push_back(Control::Abort(Some(cause)));
+        self.push_abort(Some(cause));
         self.close(AssocClosed::ProtocolViolation(what));
     }
 }

@@ -353,9 +353,12 @@ impl Association {
         self.events.pop_front()
     }
 
-    /// A control chunk, such as a last ABORT, waits to be sent.
-    pub(crate) fn has_control(&self) -> bool {
-        !self.control.is_empty()
+    /// The peer's addresses as far as they are verified; before the association is open, those that the
+    /// application gave.
+    pub(crate) fn known_remotes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let opening = !self.state.is_open();
+        let known = move |p: &&crate::path::Path| opening || p.state != PathState::Unconfirmed;
+        self.paths.iter().filter(known).map(|p| p.remote)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

@@ -24,7 +24,7 @@ pub(super) enum Control {
     Shutdown,
     ShutdownAck,
     ShutdownComplete { to: (SocketAddr, SocketAddr) },
-    Abort(Option<ErrorCause>),
+    Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
 }
 
 /// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
@@ -86,7 +86,8 @@ impl Association {
         let to = match &c {
             Control::CookieAck { to }
             | Control::HeartbeatAck { to, .. }
-            | Control::ShutdownComplete { to } => *to,
+            | Control::ShutdownComplete { to }
+            | Control::Abort { to, .. } => *to,
             _ => {
                 let p = self.paths.get(self.control_path())?;
                 (p.local, p.remote)
@@ -113,7 +114,7 @@ impl Association {
             Control::Shutdown => packet.push_shutdown(cum_tsn),
             Control::ShutdownAck => packet.push_shutdown_ack(),
             Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
-            Control::Abort(cause) => packet.push_abort(false, cause.as_slice()),
+            Control::Abort { cause, .. } => packet.push_abort(false, cause.as_slice()),
         };
         if !fits {
             packet.discard();
@@ -126,6 +127,21 @@ impl Association {
         }
         let _ = now;
         Some(Transmit { local: to.0, remote: to.1, ecn: None, segment_size: len })
+    }
+
+    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It is never
+    /// repeated; and the peer's packets that still come are answered with an ABORT that names no cause,
+    /// which could overtake this one on another path.
+    pub(super) fn push_abort(&mut self, cause: Option<ErrorCause>) {
+        self.control.clear();
+        let fallback = self.control_path();
+        let any_usable = self.paths.iter().any(|p| p.usable);
+        let chosen =
+            self.paths.iter().filter(|p| if any_usable { p.usable } else { p.id == fallback });
+        for p in chosen {
+            let to = (p.local, p.remote);
+            self.control.push_back(Control::Abort { cause: cause.clone(), to });
+        }
     }
 
     /// Where control chunks go that answer nothing: the primary, or another path if it is not usable.
@@ -354,12 +370,13 @@ impl Association {
             return false;
         }
         let is_lowest = tsn == self.out.cum_tsn_ack_point().next();
+        let restarts_t3 = is_lowest && sent.fast_retransmitted;
         self.out.retransmit(tsn, path, now);
         let Some(p) = self.paths.get_mut(path) else { return true };
         p.counters.retransmissions += 1;
         p.counters.data_chunks_sent += 1;
-        if is_lowest {
-            // RFC 9260 §7.2.4, point 4: the earliest outstanding chunk restarts T3-rtx.
+        if restarts_t3 {
+            // RFC 9260 §7.2.4, point 4: fast retransmit of the earliest outstanding chunk restarts T3-rtx.
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
         }

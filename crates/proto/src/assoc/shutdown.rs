@@ -36,7 +36,7 @@ impl Association {
         self.control.clear();
         if self.id.peer_tag != 0 {
             let reason = Bytes::copy_from_slice(&reason[..reason.len().min(1024)]);
-            self.control.push_back(Control::Abort(Some(ErrorCause::UserInitiatedAbort(reason))));
+            self.push_abort(Some(ErrorCause::UserInitiatedAbort(reason)));
         }
         self.close(AssocClosed::Aborted);
     }
@@ -96,8 +96,7 @@ impl Association {
 
     /// T5-shutdown-guard expired.
     pub(super) fn on_t5(&mut self) {
-        self.control.clear();
-        self.control.push_back(Control::Abort(None));
+        self.push_abort(None);
         self.close(AssocClosed::PathsFailed);
     }
 

@@ -68,12 +68,12 @@ impl Association {
         p.rto.back_off();
         p.error_count = p.error_count.saturating_add(1);
         let view = p.view(self.out.flight_size(id));
-        let was_unconfirmed = p.state == PathState::Unconfirmed;
+        if p.state == PathState::Unconfirmed && !self.config.data_before_verification {
+            // §5.4: it stays unverified, whose address this may be, and says nothing of the association.
+            return;
+        }
         let state = self.policies.fail.after_timeout(&view);
         self.set_path_state(now, id, state);
-        if was_unconfirmed {
-            return; // §5.4: verification says nothing of the association
-        }
         self.error_count = self.error_count.saturating_add(1);
         if self.config.association_max_retrans.is_some_and(|max| self.error_count > max) {
             self.give_up();
@@ -82,8 +82,7 @@ impl Association {
 
     fn give_up(&mut self) {
         // The peer may only be deaf: tell it (RFC 9260 §8.1).
-        self.control.clear();
-        self.control.push_back(super::output::Control::Abort(None));
+        self.push_abort(None);
         self.close(AssocClosed::PathsFailed);
     }
 
@@ -93,7 +92,8 @@ impl Association {
             return;
         }
         let Some(p) = self.paths.get(id) else { return };
-        let Some(srtt) = p.rto.srtt().filter(|_| p.state == PathState::Active) else { return };
+        let may_probe = p.state == PathState::Active && !p.tail_probed;
+        let Some(srtt) = p.rto.srtt().filter(|_| may_probe) else { return };
         // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for it.
         let delayed = if self.out.chunks_in_flight(id) <= 2 {
             self.config.sack_delay
@@ -114,6 +114,7 @@ impl Association {
         self.forced_rtx = true;
         if let Some(p) = self.paths.get_mut(id) {
             p.counters.tail_loss_probes += 1;
+            p.tail_probed = true;
         }
     }
 }

@@ -170,6 +170,8 @@ pub(crate) struct Path {
     pub(crate) recovery: Option<Recovery>,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
+    /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
+    pub(crate) tail_probed: bool,
     pub(crate) probe: Option<Probe>,
     /// A heartbeat shall be sent.
     pub(crate) heartbeat_due: bool,
@@ -227,6 +229,7 @@ impl Path {
             error_count: 0,
             recovery: None,
             cut_order: None,
+            tail_probed: false,
             probe: None,
             heartbeat_due: false,
             probes_lost: 0,
