@@ -64,6 +64,8 @@ mod path;
 pub mod policy;
 mod rng;
 pub mod rx;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod tx;
 

@@ -1,0 +1,71 @@
+//! What the endpoint sent, in words that a test can write down.
+
+use manypath_wire::{Chunk, ErrorCause, GapAckBlock, Packet, Tsn};
+
+/// A packet's chunks, such as `SACK 3 gaps 5-6, DATA 1-4`. The endpoint's own TSNs count from 1 above
+/// `base`; those of the peer are as they are.
+pub(super) fn render(packet: &Packet, base: Tsn) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut run: Option<(u32, u32)> = None;
+    for chunk in packet.chunks() {
+        let chunk = chunk.expect("the endpoint sends well-formed chunks");
+        if let Chunk::Data(data) = &chunk {
+            let tsn = data.tsn.distance_from(base);
+            run = match run {
+                Some((first, last)) if tsn == last + 1 => Some((first, tsn)),
+                _ => {
+                    words.extend(run.map(data_run));
+                    Some((tsn, tsn))
+                }
+            };
+        } else {
+            words.extend(run.take().map(data_run));
+            words.push(describe(&chunk));
+        }
+    }
+    words.extend(run.map(data_run));
+    words.join(", ")
+}
+
+fn data_run((first, last): (u32, u32)) -> String {
+    if first == last { format!("DATA {first}") } else { format!("DATA {first}-{last}") }
+}
+
+fn describe(chunk: &Chunk) -> String {
+    match chunk {
+        Chunk::Sack(sack) => {
+            let cum = sack.cum_tsn_ack.0;
+            let block = |b: GapAckBlock| {
+                let (first, last) =
+                    (cum.wrapping_add(b.start.into()), cum.wrapping_add(b.end.into()));
+                if first == last { format!(" {first}") } else { format!(" {first}-{last}") }
+            };
+            let mut text = format!("SACK {cum}");
+            if sack.gap_ack_blocks().len() > 0 {
+                text += " gaps";
+                sack.gap_ack_blocks().for_each(|b| text += &block(b));
+            }
+            if sack.duplicate_tsns().len() > 0 {
+                text += " dups";
+                sack.duplicate_tsns().for_each(|d| text += &format!(" {}", d.0));
+            }
+            if sack.flags != 0 {
+                text += &format!(" flags {:02x}", sack.flags);
+            }
+            text
+        }
+        Chunk::Shutdown(s) => format!("SHUTDOWN {}", s.cum_tsn_ack.0),
+        Chunk::ShutdownComplete { tag_reflected: true } => "SHUTDOWN COMPLETE T".to_owned(),
+        Chunk::Abort(abort) => {
+            let t = if abort.tag_reflected { "ABORT T" } else { "ABORT" };
+            t.to_owned() + &causes(abort.causes.iter())
+        }
+        Chunk::Error(error) => "ERROR".to_owned() + &causes(error.causes.iter()),
+        other => other.name().to_owned(),
+    }
+}
+
+/// The causes by their codes (RFC 9260 §3.3.10), such as ` 7` or ` 1 6`.
+fn causes<E: std::fmt::Debug>(causes: impl Iterator<Item = Result<ErrorCause, E>>) -> String {
+    causes.map(|c| format!(" {}", c.expect("a well-formed cause").code())).collect()
+}
