@@ -9,7 +9,7 @@ use manypath_wire::{
     COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder, Tsn,
 };
 
-use crate::assoc::cookie::{Cookie, CookieError, CookieKeys};
+use crate::assoc::cookie::{Cookie, CookieKeys};
 use crate::assoc::{Association, CookieAction, Identity, PeerInit, init_ack};
 use crate::config::Config;
 use crate::event::Event;
@@ -69,6 +69,10 @@ pub enum ConnectError {
     /// The peer's SCTP port is 0.
     #[error("SCTP port 0 cannot be connected to")]
     ZeroPort,
+    /// The endpoint has an association with that peer already. One pair of ports can have one only; a
+    /// second association needs an endpoint of its own.
+    #[error("this endpoint has an association with that address and port already")]
+    Exists,
     /// The endpoint has as many associations as it may.
     #[error("the endpoint has {limit} associations already (max_associations)")]
     TooMany {
@@ -183,6 +187,9 @@ impl Endpoint {
         }
         if to.sctp_port == 0 {
             return Err(ConnectError::ZeroPort);
+        }
+        if self.by_peer.contains_key(&(to.paths[0].1, to.sctp_port)) {
+            return Err(ConnectError::Exists);
         }
         if self.open_associations() >= self.config.max_associations {
             return Err(ConnectError::TooMany { limit: self.config.max_associations });
@@ -534,7 +541,8 @@ impl Endpoint {
         };
         let sealed = self.keys.seal(&cookie, now);
         let allowed = AMPLIFICATION * (packet.bytes().len() + DATAGRAM_OVERHEAD);
-        let budget = allowed.saturating_sub(DATAGRAM_OVERHEAD + COMMON_HEADER_LEN + 20);
+        let fits = allowed.saturating_sub(DATAGRAM_OVERHEAD).min(config.mtu - 48);
+        let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
         let local = &self.config.local_addresses;
         let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, budget);
         self.reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
@@ -548,15 +556,7 @@ impl Endpoint {
         cookie: Bytes,
         packet: &Packet,
     ) {
-        let cookie = match self.keys.open(cookie, now) {
-            Ok(cookie) => cookie,
-            Err(CookieError::Invalid) => return,
-            Err(CookieError::Stale { by, peer_tag }) => {
-                let micros = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
-                let cause = [ErrorCause::StaleCookie(micros)];
-                return self.reply(from, packet, peer_tag, |p| p.push_error(&cause));
-            }
-        };
+        let Ok(cookie) = self.keys.open(cookie) else { return };
         let h = &packet.header;
         if h.verification_tag != cookie.local_tag
             || h.source_port != cookie.peer_port
@@ -569,6 +569,15 @@ impl Endpoint {
             .get(&cookie.local_tag)
             .or_else(|| self.by_peer.get(&(from.1, cookie.peer_port)))
             .copied();
+        let known = existing.and_then(|index| self.slots[index as usize].assoc.as_ref());
+        // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
+        let is_duplicate =
+            known.is_some_and(|a| a.classify_cookie(&cookie) == CookieAction::Duplicate);
+        if let Some(over) = cookie.stale_by(now).filter(|_| !is_duplicate) {
+            let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
+            let cause = [ErrorCause::StaleCookie(micros)];
+            return self.reply(from, packet, cookie.peer_tag, |p| p.push_error(&cause));
+        }
         let index = match existing {
             Some(index) => {
                 if !self.cookie_for_existing(now, index, &cookie, from) {

@@ -11,6 +11,11 @@ use crate::tx::{AckRules, PathDigest, SackError};
 
 impl Association {
     pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack) {
+        self.acknowledge(now, sack, true);
+    }
+
+    /// Applies the acknowledgement of a SACK, or that of SHUTDOWN, which reports no gaps.
+    pub(super) fn acknowledge(&mut self, now: Instant, sack: &Sack, reports_gaps: bool) {
         if !self.state.is_open() {
             return;
         }
@@ -20,6 +25,7 @@ impl Association {
             cuc: self.config.cuc,
             dac: self.config.dac,
             missing_reports: u8::try_from(self.config.missing_reports).unwrap_or(u8::MAX),
+            reports_gaps,
             in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
         };
         let mut digest = std::mem::take(&mut self.digest);

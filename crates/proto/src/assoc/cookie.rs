@@ -45,19 +45,9 @@ pub(crate) struct Cookie {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-/// Why a cookie is refused.
+/// A cookie that was not made by this endpoint, or is damaged: dropped without an answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CookieError {
-    /// Not made by this endpoint, or damaged: dropped without an answer.
-    Invalid,
-    /// It expired (answered with Stale Cookie).
-    Stale {
-        /// For how long.
-        by: Duration,
-        /// Where the answer goes.
-        peer_tag: u32,
-    },
-}
+pub(crate) struct InvalidCookie;
 
 /// The keys that sign cookies.
 #[derive(Debug)]
@@ -96,23 +86,17 @@ impl CookieKeys {
         out.into()
     }
 
-    /// The cookie behind the bytes, if this endpoint made them and they have not expired.
-    pub(crate) fn open(&self, mut bytes: Bytes, now: Instant) -> Result<Cookie, CookieError> {
+    /// The cookie behind the bytes, if this endpoint made them.
+    pub(crate) fn open(&self, mut bytes: Bytes) -> Result<Cookie, InvalidCookie> {
         if bytes.len() < MAC_LEN {
-            return Err(CookieError::Invalid);
+            return Err(InvalidCookie);
         }
         let signature = bytes.split_off(bytes.len() - MAC_LEN);
         if !verify(&self.current, &bytes, &signature) && !verify(&self.previous, &bytes, &signature)
         {
-            return Err(CookieError::Invalid);
+            return Err(InvalidCookie);
         }
-        let cookie = Cookie::decode(bytes).ok_or(CookieError::Invalid)?;
-        let age = now - cookie.created;
-        if age > cookie.life {
-            let (by, peer_tag) = (age - cookie.life, cookie.peer_tag);
-            return Err(CookieError::Stale { by, peer_tag });
-        }
-        Ok(cookie)
+        Cookie::decode(bytes).ok_or(InvalidCookie)
     }
 }
 
@@ -133,6 +117,11 @@ fn verify(key: &[u8; KEY_LEN], bytes: &[u8], signature: &[u8]) -> bool {
 }
 
 impl Cookie {
+    /// For how long the cookie has been out of date, if it is.
+    pub(crate) fn stale_by(&self, now: Instant) -> Option<Duration> {
+        (now - self.created).checked_sub(self.life).filter(|over| !over.is_zero())
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.created.as_nanos());
         out.put_u32(u32::try_from(self.life.as_millis()).unwrap_or(u32::MAX));
@@ -233,7 +222,7 @@ mod tests {
     fn a_cookie_comes_back_as_it_was() {
         let mut keys = CookieKeys::new(Rng::from_number(1));
         let sealed = keys.seal(&cookie(), Instant::ZERO);
-        assert_eq!(keys.open(sealed, Instant::from_millis(5)), Ok(cookie()));
+        assert_eq!(keys.open(sealed), Ok(cookie()));
     }
 
     #[test]
@@ -243,21 +232,20 @@ mod tests {
         for at in 0..sealed.len() {
             let mut changed = sealed.to_vec();
             changed[at] ^= 1;
-            assert_eq!(keys.open(changed.into(), Instant::ZERO), Err(CookieError::Invalid), "{at}");
+            assert_eq!(keys.open(changed.into()), Err(InvalidCookie), "{at}");
             let cut = sealed.slice(..at);
-            assert_eq!(keys.open(cut, Instant::ZERO), Err(CookieError::Invalid), "cut at {at}");
+            assert_eq!(keys.open(cut), Err(InvalidCookie), "cut at {at}");
         }
         let other = CookieKeys::new(Rng::from_number(2));
-        assert_eq!(other.open(sealed, Instant::ZERO), Err(CookieError::Invalid));
+        assert_eq!(other.open(sealed), Err(InvalidCookie));
     }
 
     #[test]
     fn a_cookie_expires_and_says_for_how_long() {
-        let mut keys = CookieKeys::new(Rng::from_number(1));
-        let sealed = keys.seal(&cookie(), Instant::ZERO);
-        let late = Instant::from_millis(5) + Duration::from_secs(61);
-        let stale = CookieError::Stale { by: Duration::from_secs(1), peer_tag: 2 };
-        assert_eq!(keys.open(sealed, late), Err(stale), "RFC 9260 §5.1.5, item 4");
+        let made = Instant::from_millis(5);
+        assert_eq!(cookie().stale_by(made + Duration::from_secs(60)), None);
+        let over = cookie().stale_by(made + Duration::from_secs(61));
+        assert_eq!(over, Some(Duration::from_secs(1)), "RFC 9260 §5.1.5, item 4");
     }
 
     #[test]
@@ -267,9 +255,9 @@ mod tests {
         let first = keys.seal(&long, Instant::ZERO);
         let mut now = Instant::ZERO + KEY_LIFE;
         keys.seal(&long, now);
-        assert!(keys.open(first.clone(), now).is_ok());
+        assert!(keys.open(first.clone()).is_ok());
         now += KEY_LIFE;
         keys.seal(&long, now);
-        assert_eq!(keys.open(first, now), Err(CookieError::Invalid));
+        assert_eq!(keys.open(first), Err(InvalidCookie));
     }
 }

@@ -175,7 +175,9 @@ impl Association {
     ) -> Association {
         let mut a = Association::new(config, id, local_addresses, rng);
         for &pair in paths {
-            a.create_path(now, pair, false);
+            if let Some(p) = a.create_path(now, pair, false).and_then(|id| a.paths.get_mut(id)) {
+                p.given = true;
+            }
         }
         a.send_init(now);
         a
@@ -267,9 +269,7 @@ impl Association {
             let ssthresh = config.initial_ssthresh.bytes(peer.a_rwnd);
             p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
         }
-        if let Some(path) = self.path_of(now, from) {
-            self.primary = path;
-        }
+        self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
             let mut raw = Vec::new();
@@ -300,7 +300,7 @@ impl Association {
             return;
         }
         // The next attempt takes the next path: one that is down does not keep the association closed.
-        let ids: Vec<_> = self.paths.ids().collect();
+        let ids: Vec<_> = self.paths.iter().filter(|p| p.given).map(|p| p.id).collect();
         let rto = self.handshake_rto();
         if let Some(at) = ids.iter().position(|&id| id == self.primary) {
             self.primary = ids[(at + 1) % ids.len()];
@@ -317,9 +317,19 @@ impl Association {
     }
 
     /// Handles COOKIE ACK: established (RFC 9260 §5.1, E).
-    pub(super) fn on_cookie_ack(&mut self, now: Instant) {
+    pub(super) fn on_cookie_ack(&mut self, now: Instant, from: (SocketAddr, SocketAddr)) {
         if matches!(self.state, State::CookieEchoed { .. }) {
+            self.prefer(from);
             self.establish(now, false);
+        }
+    }
+
+    /// The path on which the handshake is answered becomes the primary, if the application named it: an
+    /// address that only the peer listed is to be verified first.
+    fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
+        let id = self.paths.find(local, remote);
+        if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.given) {
+            self.primary = p.id;
         }
     }
 
@@ -376,7 +386,7 @@ impl Association {
     /// can reach us take over the association (RFC 9260 §5.2.2).
     pub(crate) fn knows_addresses(&self, addresses: &[IpAddr]) -> bool {
         let opening = matches!(self.state, State::CookieWait { .. } | State::CookieEchoed { .. });
-        opening || addresses.iter().all(|ip| self.paths.iter().any(|p| p.remote.ip() == *ip))
+        opening || addresses.iter().all(|&ip| self.knows(ip))
     }
 
     /// Which case of RFC 9260 §5.2.4 a valid cookie is.

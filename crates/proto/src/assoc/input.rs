@@ -42,6 +42,7 @@ impl Association {
             p.counters.bytes_received += packet.bytes().len() as u64;
             p.last_heard = Some(now);
         }
+        let is_stranger = path.is_some_and(|id| self.is_stranger(id));
         let gap_before = self.receiver.as_ref().is_some_and(|r| r.tracker.has_gaps());
         let facts = PacketFacts { gap_before, ..PacketFacts::default() };
         let mut progress = Progress { now, from, path, has_data: false, facts };
@@ -51,6 +52,12 @@ impl Association {
                 self.stats.packets_dropped += 1;
                 break;
             };
+            // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have guessed the
+            // tag, nothing counts but the verification of its path.
+            let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
+            if is_stranger && !verifies {
+                continue;
+            }
             if !self.handle_chunk(chunk, &mut progress) || matches!(self.state, State::Closed(_)) {
                 break;
             }
@@ -67,7 +74,7 @@ impl Association {
             Chunk::Data(data) => self.on_data(data, p),
             Chunk::Sack(sack) => self.on_sack(p.now, &sack),
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
-            Chunk::CookieAck => self.on_cookie_ack(p.now),
+            Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
                 // RFC 9260 §8.3: the answer goes to where the question came from.
                 self.reply(Control::HeartbeatAck { info: info.0, to: p.from });

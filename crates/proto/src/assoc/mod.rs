@@ -79,6 +79,8 @@ pub struct Association {
     id: Identity,
     /// Addresses that INIT lists and that paths may start from.
     local_addresses: Vec<SocketAddr>,
+    /// Addresses that the peer listed.
+    peer_addresses: Vec<std::net::IpAddr>,
     paths: PathTable,
     primary: PathId,
     timers: TimerTable,
@@ -123,6 +125,7 @@ impl Association {
     ) -> Association {
         Association {
             state: State::CookieWait { attempts: 0 },
+            peer_addresses: Vec::new(),
             paths: PathTable::default(),
             primary: PathId(0),
             timers: TimerTable::default(),

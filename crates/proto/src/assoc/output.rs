@@ -8,7 +8,7 @@ use manypath_wire::{CommonHeader, DATA_HEADER_LEN, ErrorCause, PacketBuilder, Ts
 use super::state::State;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::endpoint::Transmit;
-use crate::path::PathId;
+use crate::path::{PathId, PathState};
 use crate::policy::rtx::{LossCause, RtxCandidate};
 use crate::time::Instant;
 use crate::tx::Sent;
@@ -234,9 +234,10 @@ impl Association {
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
     fn new_data_allowed(&self) -> bool {
         let Some(len) = self.queue.next_len(self.fragment_size()) else { return false };
-        if self.config.verify_all_paths_first
-            && self.paths.iter().any(|p| p.state == crate::path::PathState::Unconfirmed)
-        {
+        let unverified = |p: &crate::path::Path| {
+            p.state == PathState::Unconfirmed && p.error_count <= self.config.path_max_retrans
+        };
+        if self.config.verify_all_paths_first && self.paths.iter().any(unverified) {
             return false;
         }
         let in_flight = self.out.flight_user_bytes();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 
+use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
 use crate::path::{Path, PathId, PathState, Probe};
@@ -107,6 +108,9 @@ impl Association {
     /// not in use yet, or else from the first.
     pub(super) fn add_peer_addresses(&mut self, now: Instant, addresses: &[IpAddr], port: u16) {
         for &ip in addresses {
+            if !self.peer_addresses.contains(&ip) {
+                self.peer_addresses.push(ip);
+            }
             if self.paths.iter().any(|p| p.remote.ip() == ip) {
                 continue;
             }
@@ -120,6 +124,20 @@ impl Association {
         }
     }
 
+    /// The peer listed this address, or it is verified.
+    pub(super) fn knows(&self, ip: IpAddr) -> bool {
+        let verified = |p: &Path| p.remote.ip() == ip && p.state != PathState::Unconfirmed;
+        self.peer_addresses.contains(&ip) || self.paths.iter().any(verified)
+    }
+
+    /// A path of an open association that was learnt from an address nobody named, and is not verified.
+    pub(super) fn is_stranger(&self, id: PathId) -> bool {
+        self.state.is_open()
+            && self.paths.get(id).is_some_and(|p| {
+                p.learnt && p.state == PathState::Unconfirmed && !self.knows(p.remote.ip())
+            })
+    }
+
     // ---- States ----
 
     pub(super) fn confirm_path(&mut self, now: Instant, id: PathId) {
@@ -129,32 +147,46 @@ impl Association {
                 p.last_active = now;
             }
             self.set_path_state(now, id, PathState::Active);
-            self.replace_rebound(now, id);
+            if let Some(old) = self.predecessor(id) {
+                self.probe_now(now, old);
+            }
         }
     }
 
-    /// A path that was learnt from the same host by the same local address, while an older path has been
-    /// silent since, is that older path behind a new port of a NAT: it goes on with its congestion state.
-    fn replace_rebound(&mut self, now: Instant, id: PathId) {
-        let Some(new) = self.paths.get(id).filter(|p| p.learnt) else { return };
-        let (local, remote, since) = (new.local, new.remote, new.created);
-        let silent = |p: &&Path| {
-            p.id != id
-                && p.local == local
-                && p.remote.ip() == remote.ip()
-                && p.last_heard.is_some_and(|at| at < since)
+    /// The path that a newly learnt one may replace: same host, same address of ours, silent since. It is
+    /// either idle, or gone because a NAT gave it a new port. A probe tells.
+    fn predecessor(&self, new: PathId) -> Option<PathId> {
+        let new = self.paths.get(new).filter(|p| p.learnt)?;
+        let silent = |p: &&Path| p.last_heard.is_some_and(|at| at < new.created);
+        self.paths.iter().filter(silent).find(|p| is_same_way(p, new)).map(|p| p.id)
+    }
+
+    /// After a timeout on a path: if a path learnt since takes the same way, this one goes on behind the new
+    /// port of its NAT, with its congestion state, and the learnt one is not needed.
+    pub(super) fn follow_rebinding(&mut self, now: Instant, id: PathId) {
+        let Some(old) = self.paths.get(id) else { return };
+        let follows = |p: &&Path| {
+            p.learnt
+                && p.state == PathState::Active
+                && p.id != id
+                && is_same_way(p, old)
+                && old.last_heard.is_some_and(|at| at < p.created)
         };
-        let Some(old) = self.paths.iter().find(silent).map(|p| p.id) else { return };
-        self.remove_path(now, id);
-        let Some(p) = self.paths.get_mut(old) else { return };
+        let Some((new, local, remote)) =
+            self.paths.iter().find(follows).map(|p| (p.id, p.local, p.remote))
+        else {
+            return;
+        };
+        self.remove_path(now, new);
+        let Some(p) = self.paths.get_mut(id) else { return };
         p.remote = remote;
         p.last_heard = Some(now);
         p.error_count = 0;
         p.last_active = now;
-        self.events.push_back(Event::PathAdded { path: old, local, remote });
-        self.set_path_state(now, old, PathState::Active);
+        self.events.push_back(Event::PathAdded { path: id, local, remote });
+        self.set_path_state(now, id, PathState::Active);
         if let Some(r) = self.receiver.as_mut() {
-            r.last_data.get_or_insert(old);
+            r.last_data.get_or_insert(id);
         }
     }
 
@@ -172,7 +204,6 @@ impl Association {
             PathState::Active => self.schedule_heartbeat(now, id),
             PathState::Inactive => {
                 self.schedule_heartbeat(now, id);
-                self.switch_primary(id);
             }
             PathState::Unconfirmed => {}
         }
@@ -180,7 +211,7 @@ impl Association {
     }
 
     /// RFC 7829 §5.2: after enough timeouts another path is primary for good.
-    fn switch_primary(&mut self, failed: PathId) {
+    pub(super) fn switch_primary(&mut self, failed: PathId) {
         let Some(limit) = self.config.primary_switchover_max_retrans else { return };
         let over = self.paths.get(failed).is_some_and(|p| p.error_count > limit);
         let active = self.paths.iter().find(|p| p.state == PathState::Active).map(|p| p.id);
@@ -190,7 +221,7 @@ impl Association {
     }
 
     /// Asks the failure policy which paths may carry data, and watches for "none works".
-    fn refresh_usable(&mut self, now: Instant) {
+    pub(super) fn refresh_usable(&mut self, now: Instant) {
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(0)).collect();
         for (p, view) in self.paths.iter_mut().zip(&views) {
@@ -277,13 +308,16 @@ impl Association {
         let Some(p) = self.paths.get_mut(id) else { return };
         if p.probe.take().is_some() {
             p.probes_lost = p.probes_lost.saturating_add(1);
-            self.count_timeout(now, id);
+            self.count_timeout(now, id, TimeoutCause::Heartbeat);
         }
         let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
         let busy = p.last_data_sent.is_some_and(|at| now - at < self.config.hb_interval);
+        let carries_data = p.usable && self.out.chunks_in_flight(id) > 0;
         match p.state {
-            // RFC 9260 §8.3: only idle paths are probed.
+            // RFC 9260 §8.3: only idle paths are probed. T3-rtx watches a path that carries data as the last
+            // resort; a probe beside it would count each failure twice.
             PathState::Active if busy => self.schedule_heartbeat(now, id),
+            _ if carries_data => self.schedule_heartbeat(now, id),
             _ => self.probe_now(now, id),
         }
     }
@@ -316,6 +350,11 @@ impl Association {
             PathState::Active => self.schedule_heartbeat(now, id),
         }
     }
+}
+
+/// Two paths that differ in the peer's port only, as before and after a NAT forgot a mapping.
+fn is_same_way(a: &Path, b: &Path) -> bool {
+    a.id != b.id && a.local == b.local && a.remote.ip() == b.remote.ip()
 }
 
 /// The time between probes of a path that is not active: its RTO, which backs off, unless the

@@ -7,6 +7,7 @@ use manypath_wire::{ErrorCause, Tsn};
 
 use super::output::Control;
 use super::state::State;
+use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
 use crate::time::Instant;
@@ -84,7 +85,7 @@ impl Association {
         }
         self.control.push_back(chunk);
         let primary = self.primary;
-        self.count_timeout(now, primary);
+        self.count_timeout(now, primary, TimeoutCause::Data);
         if !matches!(self.state, State::Closed(_)) {
             let ids: Vec<_> = self.paths.ids().collect();
             if let Some(at) = ids.iter().position(|&id| id == primary) {
@@ -132,7 +133,7 @@ impl Association {
         }
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
         let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, a_rwnd);
-        self.on_sack(now, &sack);
+        self.acknowledge(now, &sack, false);
     }
 
     /// DATA that arrives after SHUTDOWN was sent is answered with SHUTDOWN and a SACK (§9.2).

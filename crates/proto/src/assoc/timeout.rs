@@ -7,6 +7,14 @@ use crate::event::AssocClosed;
 use crate::path::{PathId, PathState};
 use crate::time::Instant;
 
+/// What was not answered in time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum TimeoutCause {
+    /// DATA, or a chunk of a shutdown.
+    Data,
+    Heartbeat,
+}
+
 impl Association {
     /// Acts on every timer that has expired.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -55,7 +63,7 @@ impl Association {
             }
             p.recovery = None;
             p.counters.chunks_lost += marked as u64;
-            self.count_timeout(now, id);
+            self.count_timeout(now, id, TimeoutCause::Data);
         }
         self.forced_rtx |= marked > 0;
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
@@ -63,7 +71,7 @@ impl Association {
     }
 
     /// Counts a timeout of data or of a heartbeat on a path (RFC 9260 §8.1, §8.2) and backs off its RTO.
-    pub(super) fn count_timeout(&mut self, now: Instant, id: PathId) {
+    pub(super) fn count_timeout(&mut self, now: Instant, id: PathId, cause: TimeoutCause) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.rto.back_off();
         p.error_count = p.error_count.saturating_add(1);
@@ -74,6 +82,14 @@ impl Association {
         }
         let state = self.policies.fail.after_timeout(&view);
         self.set_path_state(now, id, state);
+        self.switch_primary(id);
+        self.follow_rebinding(now, id);
+        self.refresh_usable(now);
+        // §8.1: heartbeats lost on paths that are not needed say nothing of the peer.
+        let others_work = self.paths.iter().any(|p| p.state == PathState::Active && p.id != id);
+        if cause == TimeoutCause::Heartbeat && others_work {
+            return;
+        }
         self.error_count = self.error_count.saturating_add(1);
         if self.config.association_max_retrans.is_some_and(|max| self.error_count > max) {
             self.give_up();

@@ -156,6 +156,8 @@ pub(crate) struct Path {
     pub(crate) state: PathState,
     /// May carry data now; renewed by the association when any path changes state.
     pub(crate) usable: bool,
+    /// Named by the application when it connected: RFC 9260 §5.4, rule 1, trusts such an address.
+    pub(crate) given: bool,
     /// Learnt from a packet's source, not from the handshake or the application: may be given up.
     pub(crate) learnt: bool,
     pub(crate) created: Instant,
@@ -179,6 +181,8 @@ pub(crate) struct Path {
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
+    /// How far an idle window has decayed, in time.
+    pub(crate) decayed_at: Instant,
     pub(crate) last_active: Instant,
     /// Packets that may still leave before the next SACK or timeout (Max.Burst).
     pub(crate) burst_left: u32,
@@ -214,6 +218,7 @@ impl Path {
             remote,
             state: PathState::Unconfirmed,
             usable: false,
+            given: false,
             learnt: false,
             created: now,
             last_heard: None,
@@ -234,6 +239,7 @@ impl Path {
             heartbeat_due: false,
             probes_lost: 0,
             last_data_sent: None,
+            decayed_at: now,
             last_active: now,
             burst_left: burst_limit(config),
             loss_oracle: None,
@@ -264,10 +270,10 @@ impl Path {
         let Some(last) = self.last_data_sent.filter(|_| config.idle_cwnd_decay) else { return };
         let floor = self.limits(config).ssthresh_floor;
         let rto = self.rto.rto();
-        let mut idle = now - last;
-        while idle >= rto && self.window.cwnd > floor {
+        self.decayed_at = self.decayed_at.max(last);
+        while now - self.decayed_at >= rto && self.window.cwnd > floor {
             self.window.cwnd = (self.window.cwnd / 2).max(floor);
-            idle -= rto;
+            self.decayed_at += rto;
         }
     }
 

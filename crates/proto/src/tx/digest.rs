@@ -21,6 +21,8 @@ pub(crate) struct AckRules {
     pub(crate) dac: bool,
     /// Missing reports that make a chunk lost (RFC 9260 §7.2.4).
     pub(crate) missing_reports: u8,
+    /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260 §3.3.8).
+    pub(crate) reports_gaps: bool,
     /// Some path is in fast recovery.
     pub(crate) in_fast_recovery: bool,
 }
@@ -108,7 +110,9 @@ impl Outstanding {
         digest.read_blocks(sack, self.highest_tsn())?;
         self.acknowledge_cumulatively(sack.cum_tsn_ack, now, digest);
         self.acknowledge_gaps(rules, now, digest);
-        self.find_reneged(digest);
+        if rules.reports_gaps {
+            self.find_reneged(digest);
+        }
         if rules.sfr {
             let packets = if rules.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0 { 2 } else { 1 };
             self.split_fast_retransmit(rules, packets, digest);
