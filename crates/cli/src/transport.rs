@@ -63,7 +63,9 @@ pub(crate) async fn connect(
         }
         ConnectError::Failed(closed) => closed_failure(&closed, &shown),
         ConnectError::NoPath { .. } | ConnectError::NoRemote => Failure::no_path(e.to_string()),
-        ConnectError::Refused(_) => Failure::failed(e.to_string()),
+        ConnectError::Refused(_) | ConnectError::EndpointClosed => {
+            Failure::failed(e.to_string())
+        }
     })
 }
 

@@ -95,8 +95,8 @@ impl Endpoint {
         if paths.is_empty() {
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let id = self.shared().with(|inner, now| inner.connect(now, paths, sctp_port));
-        let association = self.handle_for(id.map_err(ConnectError::Refused)?);
+        let id = self.shared().with(|inner, now| inner.connect(now, paths, sctp_port))?;
+        let association = self.handle_for(id);
         poll_fn(|cx| {
             association.shared().with(|inner, _| inner.poll_established(cx, association.id()))
         })

@@ -43,9 +43,12 @@ pub enum ConnectError {
         /// What it was to connect to.
         remotes: Vec<SocketAddr>,
     },
-    /// The endpoint has as many associations as its options allow, or was closed.
-    #[error("the endpoint takes no more associations: {0}")]
-    Refused(String),
+    /// The endpoint was closed.
+    #[error("the endpoint was closed")]
+    EndpointClosed,
+    /// The engine did not begin: it has that association already, or as many as it may.
+    #[error(transparent)]
+    Refused(#[from] manypath_proto::ConnectError),
     /// The attempt failed.
     #[error(transparent)]
     Failed(#[from] AssocClosed),

@@ -11,7 +11,7 @@ use manypath_proto as proto;
 use manypath_proto::{AssocClosed, AssocId, ConnectTo, Event, Instant, SendOptions};
 use tokio::sync::broadcast;
 
-use crate::error::SendError;
+use crate::error::{ConnectError, SendError};
 use crate::events::{EVENT_BACKLOG, EventStream};
 use crate::inbox::Inbox;
 
@@ -247,12 +247,12 @@ impl Inner {
         now: Instant,
         paths: Vec<(SocketAddr, SocketAddr)>,
         sctp_port: u16,
-    ) -> Result<AssocId, String> {
+    ) -> Result<AssocId, ConnectError> {
         if !self.open {
-            return Err("it was closed".to_owned());
+            return Err(ConnectError::EndpointClosed);
         }
         let to = ConnectTo { paths, sctp_port };
-        let id = self.engine.connect(now, to).map_err(|error| error.to_string())?;
+        let id = self.engine.connect(now, to)?;
         self.assocs.insert(id, AssocState { owned: true, ..AssocState::default() });
         self.kick();
         Ok(id)

@@ -17,9 +17,8 @@ const MESSAGE: usize = 16 * 1444;
 
 /// The sending half of a byte stream, see [`Association::stream`].
 ///
-/// Bytes are gathered into messages of about 23 kB; [`flush`](tokio::io::AsyncWriteExt::flush) sends
-/// what is left. `shutdown` flushes and ends this half only on this side: the peer's reader sees the
-/// end when the association shuts down.
+/// Bytes are gathered into messages of about 23 kB; `flush` sends what is left. `shutdown` flushes and
+/// ends this half only on this side: the peer's reader sees the end when the association shuts down.
 #[derive(Debug)]
 pub struct SendStream {
     association: Association,

@@ -21,7 +21,8 @@ const PORT_TRIES: usize = 32;
 pub enum BindTo {
     /// Every address of this host, IPv4 and IPv6; the kernel's routes choose the source.
     Any,
-    /// One address. The unspecified address means every address of its family.
+    /// One address; routes decide which interface its packets leave through. The unspecified address
+    /// means every address of its family.
     Address(IpAddr),
     /// One interface by name, such as `eth0`: its first IPv4 and its first global IPv6 address. On
     /// Linux what is sent leaves through this interface whatever the routes say, so that two uplinks
