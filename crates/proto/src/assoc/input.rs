@@ -80,6 +80,13 @@ impl Association {
                 self.reply(Control::HeartbeatAck { info: info.0, to: p.from });
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
+            // A packet of ours that was late reached a peer that has closed already, and its answer overtook
+            // SHUTDOWN COMPLETE: everything is delivered.
+            Chunk::Abort(abort)
+                if abort.tag_reflected && matches!(self.state, State::ShutdownAckSent { .. }) =>
+            {
+                self.on_shutdown_complete();
+            }
             Chunk::Abort(abort) => {
                 let cause = abort.causes.iter().find_map(Result::ok);
                 let reason = match &cause {
