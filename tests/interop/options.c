@@ -81,7 +81,7 @@ static void parse_sizes(char *text)
 	for (char *item = strtok_r(text, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest)) {
 		if (opt.size_count == SIZES_MAX)
 			usage("too many message sizes");
-		opt.sizes[opt.size_count++] = (uint32_t)number(item, HEADER_LEN, MESSAGE_MAX, "message sizes are 8 to 1048576");
+		opt.sizes[opt.size_count++] = (uint32_t)number(item, 1, MESSAGE_MAX, "message sizes are 1 to 1048576");
 	}
 	if (opt.size_count == 0)
 		usage("--messages needs a size");

@@ -97,7 +97,7 @@ class Case:
 LOCAL, PEER = ("local-shutdown", "peer-shutdown"), ("peer-shutdown", "local-shutdown")
 LOSSY = "--drop 30 --duplicate 10 --reorder 30 --delay 3"
 FAST = "--rto-min-ms 50 --linger-ms 300 "  # so that repairs take little time
-MIXED = "--messages 8,100,1400,30000 --streams 7 "
+MIXED = "--messages 1,8,100,1400,30000 --streams 7 "
 
 
 def confirmed_paths(connecting, listening):

@@ -1,0 +1,211 @@
+//! Opening an association: what is refused, and parameters and chunks that one side does not know
+//! (RFC 9260 §3.2, §3.2.1), put into the packets on their way.
+
+use std::net::SocketAddr;
+
+use manypath::{AssocClosed, Association, ConnectError, ConnectTarget, Endpoint, EndpointOptions};
+
+use crate::harness::{
+    Case, Chunk, Opens, PEER_SCTP_PORT, Pattern, Peer, Rewriter, Seen, Setting, interop, soon,
+};
+
+const DATA: u8 = 0;
+const INIT: u8 = 1;
+const INIT_ACK: u8 = 2;
+const ERROR: u8 = 9;
+/// A chunk type that nobody knows, to be skipped and reported.
+const UNKNOWN_CHUNK: u8 = 0xFE;
+
+/// Parameter of INIT ACK that carries what was not recognized.
+const UNRECOGNIZED_PARAMETER: u16 = 8;
+/// Error causes of ERROR.
+const CAUSE_UNRECOGNIZED_CHUNK: u16 = 6;
+const CAUSE_UNRECOGNIZED_PARAMETERS: u16 = 8;
+
+/// Bytes in front of the parameters of INIT and INIT ACK.
+const INIT_FIXED: usize = 16;
+
+/// Types of parameters that nobody knows, by what their upper bits demand.
+const SKIP: u16 = 0x9F01;
+const SKIP_AND_REPORT: u16 = 0xDF02;
+const STOP_AND_REPORT: u16 = 0x5F03;
+const STOP: u16 = 0x1F04;
+
+const LOOPBACK: [std::net::IpAddr; 1] = [std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)];
+
+/// Puts parameters into the chunks of type `kind`; none is a multiple of four bytes long.
+fn insert(kind: u8, parameters: &'static [u16]) -> impl FnMut(&mut Vec<Chunk>) + Send + 'static {
+    move |chunks| {
+        for chunk in chunks.iter_mut().filter(|chunk| chunk.kind == kind) {
+            for &parameter in parameters {
+                chunk.push_parameter(parameter, b"opaque");
+            }
+        }
+    }
+}
+
+fn nothing(_: &mut Vec<Chunk>) {}
+
+/// The types of the parameters that the INIT ACK among `chunks` reports as unrecognized.
+fn reported_in_init_ack(chunks: &[Chunk]) -> Vec<u16> {
+    let init_ack = chunks.iter().find(|chunk| chunk.kind == INIT_ACK).expect("an INIT ACK");
+    let parameters = init_ack.parameters(INIT_FIXED).into_iter();
+    let reports = parameters.filter(|(kind, _)| *kind == UNRECOGNIZED_PARAMETER);
+    reports.map(|(_, value)| u16::from_be_bytes([value[0], value[1]])).collect()
+}
+
+/// The values of this cause in the ERROR chunks.
+fn causes(chunks: &[Chunk], cause: u16) -> Vec<Vec<u8>> {
+    let errors = chunks.iter().filter(|chunk| chunk.kind == ERROR);
+    let all = errors.flat_map(|error| error.parameters(0));
+    all.filter(|(code, _)| *code == cause).map(|(_, value)| value).collect()
+}
+
+/// Echoes some messages, shuts down, and returns what passed by.
+async fn exchange(
+    association: Association,
+    peer: Peer,
+    rewriter: Rewriter,
+) -> (Seen, crate::harness::Report) {
+    Pattern::new(&[1000, 5000], 2).send_to_echo(&association, 60_000).await;
+    soon("the shutdown", association.shutdown()).await.expect("everything is delivered");
+    let report = soon("its report", peer.report()).await;
+    report.assert_ok("peer-shutdown");
+    (rewriter.seen(), report)
+}
+
+/// manypath connects to an echoing usrsctp through a rewriter.
+async fn manypath_connects(
+    from_usrsctp: impl FnMut(&mut Vec<Chunk>) + Send + 'static,
+    from_manypath: impl FnMut(&mut Vec<Chunk>) + Send + 'static,
+) -> (Seen, crate::harness::Report) {
+    let case = Case::new(Opens::Manypath, Setting::Fast, "");
+    let endpoint = Endpoint::bind(case.endpoint_options()).expect("an endpoint");
+    let peer = Peer::listen(&[], &LOOPBACK, "echo").await;
+    let (rewriter, port) = Rewriter::start(peer.udp_port, true, from_usrsctp, from_manypath).await;
+    let association = soon("manypath connects", endpoint.connect(target(port, PEER_SCTP_PORT)));
+    exchange(association.await.expect("connected"), peer, rewriter).await
+}
+
+/// An echoing usrsctp connects to manypath through a rewriter.
+async fn usrsctp_connects(
+    from_usrsctp: impl FnMut(&mut Vec<Chunk>) + Send + 'static,
+    from_manypath: impl FnMut(&mut Vec<Chunk>) + Send + 'static,
+) -> (Seen, crate::harness::Report) {
+    let case = Case::new(Opens::Usrsctp, Setting::Fast, "");
+    let endpoint = Endpoint::bind(case.endpoint_options()).expect("an endpoint");
+    let (rewriter, port) =
+        Rewriter::start(endpoint.udp_port(), false, from_usrsctp, from_manypath).await;
+    let peer = Peer::connect(&[], &LOOPBACK, (&LOOPBACK, port), "echo").await;
+    let association = soon("usrsctp connects", endpoint.accept()).await.expect("accepted");
+    exchange(association, peer, rewriter).await
+}
+
+fn target(port: u16, sctp_port: u16) -> ConnectTarget {
+    ConnectTarget { sctp_port, ..ConnectTarget::new([SocketAddr::new(LOOPBACK[0], port)]) }
+}
+
+#[test]
+fn manypath_answers_an_init_with_unknown_parameters() {
+    interop(async {
+        let unknown = insert(INIT, &[SKIP, SKIP_AND_REPORT, STOP_AND_REPORT, SKIP_AND_REPORT]);
+        let (seen, _) = usrsctp_connects(unknown, nothing).await;
+        // usrsctp's own INIT holds Forward-TSN-Supported, which the upper bits let us skip and report.
+        let reported = reported_in_init_ack(&seen.from_manypath);
+        let ours = reported.into_iter().filter(|kind| kind & 0x0F00 == 0x0F00).collect::<Vec<_>>();
+        assert_eq!(ours, [SKIP_AND_REPORT, STOP_AND_REPORT], "RFC 9260 §3.2.1: none after a stop");
+    });
+}
+
+#[test]
+fn manypath_stops_at_a_parameter_that_says_so_without_a_report() {
+    interop(async {
+        let unknown = insert(INIT, &[STOP, SKIP_AND_REPORT]);
+        let (seen, _) = usrsctp_connects(unknown, nothing).await;
+        let reported = reported_in_init_ack(&seen.from_manypath);
+        assert!(!reported.contains(&STOP) && !reported.contains(&SKIP_AND_REPORT), "{reported:x?}");
+    });
+}
+
+#[test]
+fn manypath_reports_unknown_parameters_of_an_init_ack() {
+    interop(async {
+        let unknown = insert(INIT_ACK, &[SKIP, SKIP_AND_REPORT]);
+        let (seen, _) = manypath_connects(unknown, nothing).await;
+        let reported = causes(&seen.from_manypath, CAUSE_UNRECOGNIZED_PARAMETERS);
+        let [report] = &reported[..] else { panic!("one cause in one ERROR: {reported:x?}") };
+        let holds = |kind: u16| report.windows(2).any(|bytes| bytes == kind.to_be_bytes());
+        assert!(holds(SKIP_AND_REPORT) && !holds(SKIP), "RFC 9260 §5.1 C: {report:x?}");
+    });
+}
+
+#[test]
+fn manypath_takes_reports_of_its_own_parameters() {
+    interop(async {
+        let unknown = insert(INIT, &[SKIP, SKIP_AND_REPORT, STOP_AND_REPORT]);
+        let (seen, _) = manypath_connects(nothing, unknown).await;
+        let reported = reported_in_init_ack(&seen.from_usrsctp);
+        assert_eq!(reported, [SKIP_AND_REPORT, STOP_AND_REPORT], "usrsctp does its part");
+    });
+}
+
+#[test]
+fn usrsctp_takes_an_init_ack_with_unknown_parameters() {
+    interop(async {
+        let unknown = insert(INIT_ACK, &[SKIP, SKIP_AND_REPORT]);
+        let (seen, _) = usrsctp_connects(nothing, unknown).await;
+        let reported = causes(&seen.from_usrsctp, CAUSE_UNRECOGNIZED_PARAMETERS);
+        assert!(!reported.is_empty(), "usrsctp does its part");
+    });
+}
+
+/// Appends an unknown chunk to the first packet with DATA.
+fn unknown_chunk_once() -> impl FnMut(&mut Vec<Chunk>) + Send + 'static {
+    let mut done = false;
+    move |chunks| {
+        if !done && chunks.iter().any(|chunk| chunk.kind == DATA) {
+            chunks.push(Chunk { kind: UNKNOWN_CHUNK, flags: 0, value: b"opaque".to_vec() });
+            done = true;
+        }
+    }
+}
+
+#[test]
+fn each_side_reports_the_unknown_chunk_of_the_other_and_goes_on() {
+    interop(async {
+        let (seen, report) = manypath_connects(unknown_chunk_once(), unknown_chunk_once()).await;
+        for chunks in [&seen.from_manypath, &seen.from_usrsctp] {
+            let reported = causes(chunks, CAUSE_UNRECOGNIZED_CHUNK);
+            let [report] = &reported[..] else { panic!("one report: {reported:x?}") };
+            assert_eq!(report[..4], [UNKNOWN_CHUNK, 0, 0, 10]);
+        }
+        assert_eq!(report.events("remote-error").len(), 1, "usrsctp understood ours");
+    });
+}
+
+#[test]
+fn usrsctp_refuses_an_sctp_port_that_nobody_listens_on() {
+    interop(async {
+        let case = Case::new(Opens::Manypath, Setting::Plain, "");
+        let endpoint = Endpoint::bind(case.endpoint_options()).expect("an endpoint");
+        let peer = Peer::listen(&[], &LOOPBACK, "receive").await;
+        let attempt = endpoint.connect(target(peer.udp_port, PEER_SCTP_PORT + 1));
+        let refused = soon("an answer", attempt).await.expect_err("refused");
+        let aborted = AssocClosed::PeerAborted { cause: 0, reason: Vec::new() };
+        assert_eq!(refused, ConnectError::Failed(aborted), "RFC 9260 §8.4 (3)");
+        peer.kill().await;
+    });
+}
+
+#[test]
+fn manypath_refuses_if_it_does_not_accept() {
+    interop(async {
+        let case = Case::new(Opens::Manypath, Setting::Plain, "");
+        let endpoint = Endpoint::bind(EndpointOptions { accept: false, ..case.endpoint_options() });
+        let endpoint = endpoint.expect("an endpoint");
+        let to = (&LOOPBACK[..], endpoint.udp_port());
+        let peer = Peer::connect(&[], &LOOPBACK, to, "receive").await;
+        let report = soon("usrsctp gives up at once", peer.report()).await;
+        assert_eq!((report.text("closed_by"), report.number("bytes")), ("peer-abort", 0));
+    });
+}

@@ -1,0 +1,209 @@
+//! Sets up one association between manypath and usrsctp, whichever opens it.
+
+mod namespace;
+mod pattern;
+mod programs;
+mod rewriter;
+
+use std::future::Future;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use manypath::{Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions};
+
+pub use namespace::{Link, in_namespace, in_two_namespaces};
+pub use pattern::{Pattern, Verifier};
+pub use programs::{Peer, Relay, Report, free_udp_port, pause};
+pub use rewriter::{Chunk, Rewriter, Seen};
+
+/// Longer than any test takes on a busy machine; the C programs end by themselves a little later.
+const TEST_LIMIT: Duration = Duration::from_secs(40);
+
+/// The SCTP port of usrsctp_peer.
+pub const PEER_SCTP_PORT: u16 = 5001;
+
+/// Whether the environment variable `name` is set to `value`.
+fn env_is(name: &str, value: &str) -> bool {
+    std::env::var_os(name).is_some_and(|v| v == value)
+}
+
+/// Says something past libtest's capture, which would hide it in a test that passes.
+fn say(what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "\n*** {what}");
+}
+
+/// True, and said, if these tests were told not to run.
+fn skipped() -> bool {
+    let skip = env_is("MANYPATH_SKIP_USRSCTP", "1");
+    if skip {
+        say(format_args!("SKIPPED, as MANYPATH_SKIP_USRSCTP=1 demands: manypath against usrsctp"));
+    }
+    skip
+}
+
+/// Runs one test within its time, with the C programs built; or skips it.
+pub fn interop(test: impl Future<Output = ()>) {
+    if skipped() {
+        return;
+    }
+    programs::build();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let done = runtime.block_on(async { tokio::time::timeout(TEST_LIMIT, test).await });
+    assert!(done.is_ok(), "not done within {TEST_LIMIT:?}");
+}
+
+/// The future's result, or a panic that says what did not happen within ten seconds.
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let limit = Duration::from_secs(10);
+    tokio::time::timeout(limit, future)
+        .await
+        .unwrap_or_else(|_| panic!("not within {limit:?}: {what}"))
+}
+
+/// Who sends INIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opens {
+    Manypath,
+    Usrsctp,
+}
+
+/// The two configurations that every kind of transfer runs with.
+#[derive(Clone, Copy, Debug)]
+pub enum Setting {
+    /// The command line's default: profile `fast`, preset `cmt-pf`.
+    Fast,
+    /// The most conservative one: profile `rfc9260`, preset `sctp`.
+    Plain,
+}
+
+impl Setting {
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Setting::Fast => ("fast", "cmt-pf"),
+            Setting::Plain => ("rfc9260", "sctp"),
+        }
+    }
+}
+
+/// What to set up, see [`Case::start`].
+#[derive(Debug)]
+pub struct Case {
+    opens: Opens,
+    setting: Setting,
+    overrides: Vec<(String, String)>,
+    ours: Vec<IpAddr>,
+    theirs: Vec<IpAddr>,
+    relays: Vec<String>,
+    peer_prefix: Vec<String>,
+    peer: String,
+}
+
+/// An association that is up. Everything ends when this is dropped.
+pub struct Running {
+    pub association: Association,
+    pub peer: Peer,
+    pub endpoint: Endpoint,
+    /// One for each address of whoever is connected to, if relays were asked for.
+    pub relays: Vec<Relay>,
+}
+
+impl Case {
+    /// A case with one loopback address on each side; `peer` is usrsctp_peer's task, with its options.
+    pub fn new(opens: Opens, setting: Setting, peer: &str) -> Case {
+        Case {
+            opens,
+            setting,
+            overrides: Vec::new(),
+            ours: vec![[127, 0, 0, 1].into()],
+            theirs: vec![[127, 0, 0, 1].into()],
+            relays: Vec::new(),
+            peer_prefix: Vec::new(),
+            peer: peer.to_owned(),
+        }
+    }
+
+    /// Sets parameters of manypath.
+    pub fn set(mut self, overrides: &[(&str, &str)]) -> Case {
+        self.overrides.extend(overrides.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())));
+        self
+    }
+
+    /// Other addresses.
+    pub fn addresses(mut self, ours: &[&str], theirs: &[&str]) -> Case {
+        let parse = |list: &[&str]| list.iter().map(|ip| ip.parse().expect("an address")).collect();
+        (self.ours, self.theirs) = (parse(ours), parse(theirs));
+        self
+    }
+
+    /// Everything goes through relays with these options of udp_lossy, one for each address of whoever is
+    /// connected to.
+    pub fn relays(mut self, options: &[&str]) -> Case {
+        self.relays = options.iter().map(|&o| o.to_owned()).collect();
+        self
+    }
+
+    /// The command that starts usrsctp_peer elsewhere.
+    pub fn peer_prefix(mut self, prefix: &[String]) -> Case {
+        self.peer_prefix = prefix.to_vec();
+        self
+    }
+
+    /// Options for an endpoint of this case.
+    pub fn endpoint_options(&self) -> EndpointOptions {
+        let (profile, preset) = self.setting.names();
+        let config = Config::build(profile, preset, &self.overrides).expect("a configuration");
+        EndpointOptions {
+            config: Arc::new(config),
+            bind: self.ours.iter().map(|&ip| BindTo::Address(ip)).collect(),
+            accept: self.opens == Opens::Usrsctp,
+            ..EndpointOptions::client()
+        }
+    }
+
+    /// Opens the association.
+    pub async fn start(self) -> Running {
+        let endpoint = Endpoint::bind(self.endpoint_options()).expect("an endpoint");
+        match self.opens {
+            Opens::Manypath => {
+                let peer = Peer::listen(&self.peer_prefix, &self.theirs, &self.peer).await;
+                let (relays, port) = self.start_relays(&self.theirs, peer.udp_port).await;
+                let remotes = self.theirs.iter().map(|&ip| SocketAddr::new(ip, port));
+                let target =
+                    ConnectTarget { sctp_port: PEER_SCTP_PORT, ..ConnectTarget::new(remotes) };
+                let association =
+                    soon("manypath connects", endpoint.connect(target)).await.expect("connected");
+                Running { association, peer, endpoint, relays }
+            }
+            Opens::Usrsctp => {
+                let (relays, port) = self.start_relays(&self.ours, endpoint.udp_port()).await;
+                let (peer, association) = self.connect_peer(&endpoint, port).await;
+                Running { association, peer, endpoint, relays }
+            }
+        }
+    }
+
+    /// Has usrsctp connect to `port` of our addresses, from a port of its own.
+    async fn connect_peer(&self, endpoint: &Endpoint, port: u16) -> (Peer, Association) {
+        let peer =
+            Peer::connect(&self.peer_prefix, &self.theirs, (&self.ours, port), &self.peer).await;
+        let association = soon("usrsctp connects", endpoint.accept()).await.expect("accepted");
+        (peer, association)
+    }
+
+    /// Starts the relays in front of `target`; returns the port to connect to.
+    async fn start_relays(&self, target: &[IpAddr], target_port: u16) -> (Vec<Relay>, u16) {
+        let mut relays = Vec::new();
+        if self.relays.is_empty() {
+            return (relays, target_port);
+        }
+        assert_eq!(self.relays.len(), target.len(), "one relay for each address");
+        let port = free_udp_port();
+        for (ip, options) in target.iter().zip(&self.relays) {
+            relays.push(Relay::start(*ip, port, target_port, options).await);
+        }
+        (relays, port)
+    }
+}
