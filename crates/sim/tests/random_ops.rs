@@ -1,0 +1,40 @@
+//! Random operations on two engines: `MANYPATH_RANDOM_RUNS` runs from `MANYPATH_SEED` on (200 from 1
+//! unless said). The example `random_ops` runs many more, on several cores.
+
+use manypath_sim::testing::{Plan, catch_panics};
+
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")),
+        Err(_) => default,
+    }
+}
+
+#[test]
+fn random_operations_break_nothing_and_lose_nothing() {
+    let (runs, seed) = (number("MANYPATH_RANDOM_RUNS", 200), number("MANYPATH_SEED", 1));
+    let mut losses = 0;
+    for seed in seed..seed.saturating_add(runs) {
+        match Plan::from_seed(seed).run() {
+            Ok(outcome) => losses += outcome.losses,
+            Err(failure) => {
+                catch_panics();
+                let least = Plan::from_seed(failure.seed).shrink();
+                let _ = std::panic::take_hook();
+                panic!(
+                    "{failure}\nRepeat with MANYPATH_SEED={seed} MANYPATH_RANDOM_RUNS=1, or run the plan\n{least:#?}"
+                );
+            }
+        }
+    }
+    assert!(runs < 100 || losses > 0, "no run lost and rebuilt an association: too tame");
+}
+
+#[test]
+fn a_plan_repeats_exactly() {
+    for seed in 1..20 {
+        let plan = Plan::from_seed(seed);
+        assert_eq!(plan, Plan::from_seed(seed));
+        assert_eq!(plan.run(), plan.run(), "seed {seed}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Scenarios: two engines on a simulated network, one behaviour each. The names say what must hold,
+//! the messages which clause demands it.
+
+mod cmt_paper;
+mod failure;
+mod handshake;
+mod nat;
+mod repeatable;
+mod transfer;
+
+/// Bytes of a mebibyte.
+const MIB: u64 = 1 << 20;
