@@ -80,11 +80,10 @@ pub(crate) enum Counted {
     Received(Arc<AtomicU64>),
 }
 
-/// A task that shows how a transfer goes; it ends when dropped.
+/// A task that shows how a transfer goes.
 #[derive(Debug)]
 pub(crate) struct Progress {
     task: Option<JoinHandle<()>>,
-    bars: Option<MultiProgress>,
 }
 
 impl Progress {
@@ -96,11 +95,9 @@ impl Progress {
         total: u64,
         counted: Counted,
     ) -> Progress {
-        let bars = match screen {
-            Screen::Bars(bars) => Some(bars.clone()),
-            Screen::Plain if !report.json => None,
-            _ => return Progress { task: None, bars: None },
-        };
+        if report.json || matches!(screen, Screen::Silent) {
+            return Progress { task: None };
+        }
         let view = View {
             screen: screen.clone(),
             association: association.clone(),
@@ -111,18 +108,15 @@ impl Progress {
             total_bar: None,
             total_rate: Rate::default(),
         };
-        Progress { task: Some(tokio::spawn(view.run())), bars }
+        Progress { task: Some(tokio::spawn(view.run())) }
     }
-}
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
+    /// Takes the lines off the screen.
+    pub(crate) async fn end(self) {
+        if let Some(task) = self.task {
             task.abort();
-        }
-        if let Some(bars) = &self.bars {
-            // The terminal may be gone; there is nothing left to show anyway.
-            let _ = bars.clear();
+            // Until it is gone it could still draw. That it was cancelled is no news.
+            let _ = task.await;
         }
     }
 }
@@ -136,6 +130,13 @@ struct View {
     lines: BTreeMap<PathId, (ProgressBar, Rate)>,
     total_bar: Option<ProgressBar>,
     total_rate: Rate,
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let paths = self.lines.values().map(|(bar, _)| bar);
+        paths.chain(&self.total_bar).for_each(ProgressBar::finish_and_clear);
+    }
 }
 
 impl View {

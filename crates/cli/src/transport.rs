@@ -14,6 +14,10 @@ use crate::failure::{Failure, Result};
 
 /// How long the end of an association is waited for once everything is said.
 pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
+/// Associations that wait to be accepted. Each may fill its receive buffer.
+const ACCEPT_BACKLOG: usize = 16;
+/// Associations at a time, of peers with and without the right to be served.
+const ASSOCIATIONS_MAX: usize = 64;
 /// DATA chunks that a message of bulk content fills.
 const CHUNKS_PER_MESSAGE: usize = 32;
 
@@ -31,6 +35,8 @@ pub(crate) fn open(config: Config, bind: &[String], port: u16, accept: bool) -> 
         bind,
         udp_port: port,
         accept,
+        accept_backlog: ACCEPT_BACKLOG,
+        max_associations: ASSOCIATIONS_MAX,
         ..EndpointOptions::client()
     };
     // The messages of these errors say what to try.
@@ -63,9 +69,7 @@ pub(crate) async fn connect(
         }
         ConnectError::Failed(closed) => closed_failure(&closed, &shown),
         ConnectError::NoPath { .. } | ConnectError::NoRemote => Failure::no_path(e.to_string()),
-        ConnectError::Refused(_) | ConnectError::EndpointClosed => {
-            Failure::failed(e.to_string())
-        }
+        ConnectError::Refused(_) | ConnectError::EndpointClosed => Failure::failed(e.to_string()),
     })
 }
 

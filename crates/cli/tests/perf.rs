@@ -68,3 +68,21 @@ fn no_server_is_exit_code_4() {
     let output = manypath(&["perf", "client", &dest, "--connect-timeout", "1s"]);
     assert_eq!(code(&output), 4, "{}", stderr(&output));
 }
+
+#[test]
+fn people_read_the_result_on_standard_output() {
+    let mut server = Command::new(MANYPATH)
+        .args(["perf", "server", "--once", "--listen", "127.0.0.1", "--port", "0", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let listening: Value = serde_json::from_str(&line).unwrap();
+    let dest = format!("127.0.0.1:{}", listening["port"]);
+    let output = manypath(&["perf", "client", &dest, "-n", "1MB", "--quiet"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("to the server: 1.0 MB in "), "{}", stdout(&output));
+    assert_eq!(stderr(&output), "");
+    server.wait().unwrap();
+}

@@ -72,27 +72,26 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
 
     let (up, down) = (Carried::from(theirs), Carried::from(ours));
     let paths = watch.report(&association);
-    tell(&screen, &request, (up, down), (ours, theirs), &paths);
-    if args.report.json {
-        let result = json!({
-            "role": "client",
-            "preset": preset,
-            "completed": true,
-            "peer": peer,
-            "bytes": up.bytes + down.bytes,
-            "seconds": up.seconds.max(down.seconds),
-            "goodput_bps": up.goodput_bps + down.goodput_bps,
-            "cpu_seconds": ours.cpu.as_secs_f64(),
-            "peer_cpu_seconds": theirs.cpu.as_secs_f64(),
-            "message_size": request.message_size,
-            "up": (request.direction != Direction::Down).then_some(up),
-            "down": (request.direction != Direction::Up).then_some(down),
-            "intervals": intervals,
-            "paths": paths,
-        });
-        show::print(&format!("{result}\n"))?;
+    if !args.report.json {
+        return show::print(&text(&request, (up, down), (ours, theirs), &paths));
     }
-    Ok(())
+    let result = json!({
+        "role": "client",
+        "preset": preset,
+        "completed": true,
+        "peer": peer,
+        "bytes": up.bytes + down.bytes,
+        "seconds": up.seconds.max(down.seconds),
+        "goodput_bps": up.goodput_bps + down.goodput_bps,
+        "cpu_seconds": ours.cpu.as_secs_f64(),
+        "peer_cpu_seconds": theirs.cpu.as_secs_f64(),
+        "message_size": request.message_size,
+        "up": (request.direction != Direction::Down).then_some(up),
+        "down": (request.direction != Direction::Up).then_some(down),
+        "intervals": intervals,
+        "paths": paths,
+    });
+    show::print(&format!("{result}\n"))
 }
 
 fn request(args: &PerfClientArgs, message_size: usize) -> Result<Request> {
@@ -186,42 +185,35 @@ fn failure(broken: &Broken, peer: &str) -> Failure {
     }
 }
 
-/// Tells a person how it went.
-fn tell(
-    screen: &Screen,
+/// The result as a person reads it.
+fn text(
     request: &Request,
     (up, down): (Carried, Carried),
     (ours, theirs): (Report, Report),
     paths: &[PathReport],
-) {
+) -> String {
     let direction = |name: &str, carried: &Carried| {
-        screen.line(&format!(
-            "{name}: {} in {:.2} s, {}",
-            size(carried.bytes),
-            carried.seconds,
-            bit_rate(carried.goodput_bps as f64)
-        ));
+        let (bytes, rate) = (size(carried.bytes), bit_rate(carried.goodput_bps as f64));
+        format!("{name}: {bytes} in {:.2} s, {rate}\n", carried.seconds)
     };
+    let mut text = String::new();
     if request.direction != Direction::Down {
-        direction("to the server", &up);
+        text += &direction("to the server", &up);
     }
     if request.direction != Direction::Up {
-        direction("from the server", &down);
+        text += &direction("from the server", &down);
     }
     for path in paths {
         let rtt = path.srtt_s.map_or("-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
-        screen.line(&format!(
-            "  {} - {}: {}, {} acknowledged, {} retransmissions, RTT {rtt}",
+        text += &format!(
+            "  {} - {}: {}, {} acknowledged, {} retransmissions, RTT {rtt}\n",
             path.local,
             path.remote,
             path.state,
             size(path.bytes_acked),
             path.retransmissions
-        ));
+        );
     }
-    screen.line(&format!(
-        "processor time: {:.2} s here, {:.2} s at the server",
-        ours.cpu.as_secs_f64(),
-        theirs.cpu.as_secs_f64()
-    ));
+    let (here, there) = (ours.cpu.as_secs_f64(), theirs.cpu.as_secs_f64());
+    text + &format!("processor time: {here:.2} s here, {there:.2} s at the server\n")
 }

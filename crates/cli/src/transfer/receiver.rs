@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::frame::{ClientFrame, FileHeader, FrameError, Kind, ServerFrame, VERSION, reason};
+use super::frame::{ClientFrame, FrameError, Kind, ServerFrame, VERSION, reason};
 use super::messages::{Incoming, Messages, send_frame};
 use super::report::{DeliveryMeter, FileLog, TransferResult};
 use super::sink::{Done, Store, Work};
@@ -109,14 +109,9 @@ impl Receiver {
         let store = self.store.clone();
         let writing = tokio::task::spawn_blocking(move || store.write_all(work_rx, &done_tx));
         let answering = tokio::spawn(answer(association.clone(), done_rx));
-        let mut intake = Intake {
-            association: &association,
-            work: work_tx,
-            meter,
-            received,
-            current: None,
-            next: 0,
-        };
+        let order = Order::default();
+        let mut intake =
+            Intake { association: &association, work: work_tx, meter, received, order };
         let taken = tokio::select! {
             taken = intake.run(&mut messages) => taken,
             () = transport::interrupted() => Err(Broken::Interrupted),
@@ -135,7 +130,7 @@ impl Receiver {
                 Some(broken.failure(peer))
             }
         };
-        drop(progress);
+        progress.end().await;
         if let Some(records) = records {
             records.abort();
         }
@@ -236,16 +231,13 @@ async fn next(
     }
 }
 
-/// Takes what arrives, checks its order and passes it to the disk.
+/// Takes what arrives and passes it to the disk.
 struct Intake<'a> {
     association: &'a Association,
     work: mpsc::Sender<Work>,
     meter: DeliveryMeter,
     received: Arc<AtomicU64>,
-    /// The file whose content comes.
-    current: Option<FileHeader>,
-    /// The next header's index.
-    next: u32,
+    order: Order,
 }
 
 impl Intake<'_> {
@@ -254,21 +246,40 @@ impl Intake<'_> {
         loop {
             let work = match next(self.association, messages).await? {
                 Incoming::Content(pieces) => {
-                    if self.current.is_none() {
-                        return Err(Broken::Order("content outside a file"));
-                    }
+                    self.order.content()?;
                     let bytes = pieces.iter().map(bytes::Bytes::len).sum();
                     self.meter.delivered(Instant::now(), bytes);
                     self.received.fetch_add(bytes as u64, Ordering::Relaxed);
                     Work::Content(pieces)
                 }
-                Incoming::Frame(bytes) => match self.frame(&bytes)? {
+                Incoming::Frame(bytes) => match self.order.frame(&bytes)? {
                     Some(work) => work,
                     None => return Ok(()),
                 },
             };
             self.work.send(work).await.map_err(|_| Broken::Writer)?;
         }
+    }
+
+    /// Closes the work's channel; the measurements.
+    fn end(self) -> DeliveryMeter {
+        self.meter
+    }
+}
+
+/// The order that a sender keeps.
+#[derive(Debug, Default)]
+struct Order {
+    /// The index of the file whose content comes.
+    current: Option<u32>,
+    /// The next header's index.
+    next: u32,
+}
+
+impl Order {
+    /// Content came.
+    fn content(&self) -> std::result::Result<(), Broken> {
+        self.current.map(|_| ()).ok_or(Broken::Order("content outside a file"))
     }
 
     /// What a frame means for the disk; `None` at the end of all.
@@ -279,13 +290,11 @@ impl Intake<'_> {
                     return Err(Broken::Order("a file out of order"));
                 }
                 self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
-                if header.kind == Kind::File {
-                    self.current = Some(header.clone());
-                }
+                self.current = (header.kind == Kind::File).then_some(header.index);
                 Ok(Some(Work::Begin(header)))
             }
             ClientFrame::End { index, sha256 } => match self.current.take() {
-                Some(header) if header.index == index => Ok(Some(Work::End(sha256))),
+                Some(current) if current == index => Ok(Some(Work::End(sha256))),
                 _ => Err(Broken::Order("the end of another file")),
             },
             ClientFrame::Finish { entries } if self.current.is_none() && entries == self.next => {
@@ -294,11 +303,6 @@ impl Intake<'_> {
             ClientFrame::Finish { .. } => Err(Broken::Order("an end before all files")),
             ClientFrame::Hello(_) => Err(Broken::Order("a second hello")),
         }
-    }
-
-    /// Closes the work's channel; the measurements.
-    fn end(self) -> DeliveryMeter {
-        self.meter
     }
 }
 
@@ -329,4 +333,64 @@ fn progress_records(received: Arc<AtomicU64>) -> JoinHandle<()> {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::frame::{FileHeader, Hello};
+    use crate::transfer::relative::RelativePath;
+
+    fn begin(index: u32, kind: Kind) -> ClientFrame {
+        let name = RelativePath::from_bytes(b"x").unwrap();
+        ClientFrame::File(FileHeader { index, kind, size: 1, mode: None, modified: None, name })
+    }
+
+    fn end(index: u32) -> ClientFrame {
+        ClientFrame::End { index, sha256: None }
+    }
+
+    /// Takes `frames` in order; the text of the first refusal.
+    fn take(frames: &[ClientFrame]) -> std::result::Result<Order, &'static str> {
+        let mut order = Order::default();
+        for frame in frames {
+            match order.frame(&frame.encode()) {
+                Ok(_) => {}
+                Err(Broken::Order(what)) => return Err(what),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        Ok(order)
+    }
+
+    #[test]
+    fn content_is_taken_within_a_file_only() {
+        assert!(take(&[]).unwrap().content().is_err());
+        assert!(take(&[begin(0, Kind::Directory)]).unwrap().content().is_err());
+        assert!(take(&[begin(0, Kind::File)]).unwrap().content().is_ok());
+        assert!(take(&[begin(0, Kind::File), end(0)]).unwrap().content().is_err());
+    }
+
+    #[test]
+    fn frames_out_of_order_are_refused() {
+        let (file, directory) = (|n| begin(n, Kind::File), |n| begin(n, Kind::Directory));
+        let finish = |entries| ClientFrame::Finish { entries };
+        let hello =
+            ClientFrame::Hello(Hello { version: VERSION, token: vec![], entries: 0, bytes: 0 });
+        assert!(take(&[directory(0), file(1), end(1), directory(2), finish(3)]).is_ok());
+        for (frames, what) in [
+            (vec![file(1)], "a file out of order"),
+            (vec![file(0), file(1)], "a file out of order"),
+            (vec![file(0), directory(1)], "a file out of order"),
+            (vec![directory(0), directory(0)], "a file out of order"),
+            (vec![end(0)], "the end of another file"),
+            (vec![file(0), end(1)], "the end of another file"),
+            (vec![file(0), end(0), end(0)], "the end of another file"),
+            (vec![file(0), finish(1)], "an end before all files"),
+            (vec![file(0), end(0), finish(2)], "an end before all files"),
+            (vec![hello], "a second hello"),
+        ] {
+            assert_eq!(take(&frames).unwrap_err(), what, "{frames:?}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::{AssocClosed, Association, SendError};
@@ -52,18 +53,15 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         connected = transport::connect(&endpoint, remotes, limit) => connected,
         () = transport::interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
     };
-    let mut transfer = Transfer { peer, plan, message_size, files: FileLog::default() };
+    let entries = Arc::from(plan.entries);
+    let bytes = plan.bytes;
+    let mut transfer = Transfer { peer, entries, bytes, message_size, files: FileLog::default() };
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
             let watch = PathWatch::start(&association, screen.clone());
-            let progress = Progress::start(
-                &screen,
-                &args.report,
-                &association,
-                transfer.plan.bytes,
-                Counted::Acked,
-            );
+            let progress =
+                Progress::start(&screen, &args.report, &association, bytes, Counted::Acked);
             let done = tokio::select! {
                 done = transfer.run(&association, token) => done,
                 () = transport::interrupted() => {
@@ -71,7 +69,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                     Err(Failure::failed("interrupted; the receiver keeps nothing of unfinished files"))
                 }
             };
-            drop(progress);
+            progress.end().await;
             let blocked = association.stats().receive_buffer_blocked;
             (done, Some((watch.report(&association), blocked)))
         }
@@ -115,7 +113,9 @@ fn token(args: &SendArgs, dest: &Destination) -> Result<Vec<u8>> {
 
 struct Transfer {
     peer: String,
-    plan: Plan,
+    entries: Arc<[Entry]>,
+    /// Sum of the files' sizes.
+    bytes: u64,
     message_size: usize,
     files: FileLog,
 }
@@ -134,8 +134,8 @@ impl Transfer {
         let hello = Hello {
             version: VERSION,
             token,
-            entries: self.plan.entries.len() as u32,
-            bytes: self.plan.bytes,
+            entries: self.entries.len() as u32,
+            bytes: self.bytes,
         };
         send_frame(association, ClientFrame::Hello(hello).encode())
             .await
@@ -155,7 +155,7 @@ impl Transfer {
         }
 
         let shared = Shared {
-            entries: &self.plan.entries,
+            entries: &self.entries,
             digests: RefCell::default(),
             unwanted: Unwanted::none(),
             peer: &self.peer,
@@ -176,7 +176,7 @@ impl Transfer {
     /// Starts the thread that reads the files. It ends when what it returns is dropped.
     fn read(&self, unwanted: &Unwanted) -> mpsc::Receiver<Piece> {
         let (pieces_tx, pieces) = mpsc::channel(READ_AHEAD);
-        let (entries, unwanted) = (self.plan.entries.clone(), unwanted.clone());
+        let (entries, unwanted) = (self.entries.clone(), unwanted.clone());
         let message_size = self.message_size;
         drop(tokio::task::spawn_blocking(move || {
             read_all(&entries, message_size, &unwanted, &pieces_tx);
