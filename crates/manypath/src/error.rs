@@ -105,7 +105,9 @@ pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
         AssocClosed::Aborted => io::ErrorKind::ConnectionAborted,
         AssocClosed::PeerAborted { .. } => io::ErrorKind::ConnectionReset,
         AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed => io::ErrorKind::TimedOut,
-        AssocClosed::ProtocolViolation(_) => io::ErrorKind::InvalidData,
+        AssocClosed::ProtocolViolation(_) | AssocClosed::TooFewStreams { .. } => {
+            io::ErrorKind::InvalidData
+        }
     };
     io::Error::new(kind, closed)
 }

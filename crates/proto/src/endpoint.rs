@@ -567,6 +567,7 @@ impl Endpoint {
         let existing = self
             .by_tag
             .get(&cookie.local_tag)
+            .filter(|&&index| self.is_with(index, cookie.remote))
             .or_else(|| self.by_peer.get(&(from.1, cookie.peer_port)))
             .copied();
         let known = existing.and_then(|index| self.slots[index as usize].assoc.as_ref());
@@ -596,6 +597,12 @@ impl Endpoint {
             }
         };
         self.deliver(now, index, from, packet);
+    }
+
+    /// The association is with the peer at this address.
+    fn is_with(&self, index: u32, remote: SocketAddr) -> bool {
+        let assoc = self.slots[index as usize].assoc.as_ref();
+        assoc.is_some_and(|a| a.known_remotes().any(|known| known == remote))
     }
 
     fn associate(

@@ -77,6 +77,14 @@ pub enum AssocClosed {
     /// Every path failed for longer than the configuration allows (RFC 9260 §8.1).
     #[error("no usable path to the peer is left")]
     PathsFailed,
+    /// The peer allows fewer streams than messages were queued for before the association was open.
+    #[error(
+        "the peer allows {allowed} streams, and messages wait for others; use stream numbers below that"
+    )]
+    TooFewStreams {
+        /// Outgoing streams that the peer allows.
+        allowed: u16,
+    },
     /// The peer broke the protocol; we sent ABORT.
     #[error("the peer broke the protocol: {0}")]
     ProtocolViolation(&'static str),

@@ -262,6 +262,11 @@ impl Association {
         self.id.peer_tag = peer.tag;
         self.a_rwnd = peer.a_rwnd as usize;
         self.streams_out = self.config.outbound_streams.min(peer.streams_in);
+        if !self.queue.fits_streams(self.streams_out) {
+            self.push_abort(None);
+            self.close(AssocClosed::TooFewStreams { allowed: self.streams_out });
+            return;
+        }
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
         let config = self.config_rc();
@@ -365,12 +370,6 @@ impl Association {
                 // §5.2.1: the tag and TSN of our own INIT.
                 local_tag: self.id.local_tag,
                 local_tsn: self.id.initial_tsn,
-                tie_local: if matches!(self.state, State::CookieEchoed { .. }) {
-                    self.id.local_tag
-                } else {
-                    0
-                },
-                tie_peer: self.id.peer_tag,
                 ..fresh
             }),
             State::ShutdownAckSent { .. } => {
@@ -378,7 +377,7 @@ impl Association {
                 self.control.push_back(Control::ShutdownAck);
                 None
             }
-            _ => Some(Cookie { tie_local: self.id.local_tag, tie_peer: self.id.peer_tag, ..fresh }),
+            _ => Some(Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }),
         }
     }
 
@@ -393,7 +392,7 @@ impl Association {
     pub(crate) fn classify_cookie(&self, cookie: &Cookie) -> CookieAction {
         let local = cookie.local_tag == self.id.local_tag;
         let peer = cookie.peer_tag == self.id.peer_tag;
-        let ties = cookie.tie_local == self.id.local_tag && cookie.tie_peer == self.id.peer_tag;
+        let ties = (cookie.tie_local, cookie.tie_peer) == self.tie_tags;
         match (local, peer) {
             (true, true) => CookieAction::Duplicate,
             (true, false) => CookieAction::Collision,
@@ -450,6 +449,9 @@ impl Association {
         events.append(&mut self.events);
         self.events = events;
         self.stats = old.stats;
+        if old.writable_wanted {
+            self.events.push_back(Event::Writable);
+        }
         self.readable_told = false;
     }
 

@@ -23,6 +23,10 @@ struct Progress {
     path: Option<PathId>,
     has_data: bool,
     facts: PacketFacts,
+    /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not draw a
+    /// packet for each.
+    answered_heartbeat: bool,
+    reported_unknown: bool,
 }
 
 impl Association {
@@ -45,7 +49,15 @@ impl Association {
         let is_stranger = path.is_some_and(|id| self.is_stranger(id));
         let gap_before = self.receiver.as_ref().is_some_and(|r| r.tracker.has_gaps());
         let facts = PacketFacts { gap_before, ..PacketFacts::default() };
-        let mut progress = Progress { now, from, path, has_data: false, facts };
+        let mut progress = Progress {
+            now,
+            from,
+            path,
+            has_data: false,
+            facts,
+            answered_heartbeat: false,
+            reported_unknown: false,
+        };
         for chunk in packet.chunks() {
             let Ok(chunk) = chunk else {
                 // The chunks before the damage count; what follows cannot be told apart.
@@ -62,6 +74,9 @@ impl Association {
                 break;
             }
         }
+        if matches!(self.state, State::Closed(_)) {
+            return;
+        }
         if progress.has_data {
             self.after_data_packet(&progress);
         }
@@ -76,8 +91,12 @@ impl Association {
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
-                // RFC 9260 §8.3: the answer goes to where the question came from.
-                self.reply(Control::HeartbeatAck { info: info.0, to: p.from });
+                // RFC 9260 §8.3: the answer goes to where the question came from. Without the peer's tag there
+                // is none yet.
+                let answered = std::mem::replace(&mut p.answered_heartbeat, true);
+                if !answered && self.id.peer_tag != 0 {
+                    self.reply(Control::HeartbeatAck { info: info.0, to: p.from });
+                }
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
             // A packet of ours that was late reached a peer that has closed already, and its answer overtook
@@ -96,6 +115,8 @@ impl Association {
                     _ => Vec::new(),
                 };
                 let cause = cause.map_or(0, |c| c.code());
+                // What arrived before it can still be read.
+                self.tell_if_readable();
                 self.control.clear();
                 self.close(AssocClosed::PeerAborted { cause, reason });
             }
@@ -107,7 +128,7 @@ impl Association {
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Unknown(unknown) => {
                 let action = unknown.action();
-                if action.report {
+                if action.report && !std::mem::replace(&mut p.reported_unknown, true) {
                     let raw = unknown.raw().slice(..unknown.raw().len().min(512));
                     self.report(ErrorCause::UnrecognizedChunkType(raw));
                 }
@@ -155,6 +176,10 @@ impl Association {
     fn after_data_packet(&mut self, p: &Progress) {
         let Some(r) = self.receiver.as_mut() else { return };
         r.last_data = p.path.or(r.last_data);
+        // DAC is for reordering that the sender causes by using several paths. Another sender, on one,
+        // needs its SACKs at once when something is missing.
+        r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
+        r.delayed.set_dac(self.config.dac && r.data_paths.count_ones() > 1);
         let facts = PacketFacts { gap_after: r.tracker.has_gaps(), ..p.facts };
         r.adapt_sack_every(&self.config, p.now);
         r.delayed.on_data_packet(p.now, facts);
@@ -167,10 +192,11 @@ impl Association {
 
     fn on_error(&mut self, now: Instant, error: &ErrorChunk) {
         for cause in error.causes.iter().map_while(Result::ok).take(16) {
+            self.events.push_back(Event::PeerError { cause: cause.code() });
             if let ErrorCause::StaleCookie(_) = cause {
                 self.on_stale_cookie(now);
+                return;
             }
-            self.events.push_back(Event::PeerError { cause: cause.code() });
         }
     }
 

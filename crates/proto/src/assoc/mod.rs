@@ -58,6 +58,8 @@ struct Receiver {
     inbound: Inbound,
     /// The path on which the latest DATA arrived.
     last_data: Option<PathId>,
+    /// The paths on which DATA has arrived, a bit each.
+    data_paths: u32,
     /// a_rwnd of the last SACK.
     advertised: usize,
     /// Data packets since `window_start`, to see how fast they come.
@@ -77,6 +79,9 @@ pub struct Association {
     config: Arc<Config>,
     state: State,
     id: Identity,
+    /// Random stand-ins for the verification tags in a cookie, which anyone on its way can read
+    /// (RFC 9260 §5.2.2).
+    tie_tags: (u32, u32),
     /// Addresses that INIT lists and that paths may start from.
     local_addresses: Vec<SocketAddr>,
     /// Addresses that the peer listed.
@@ -121,9 +126,11 @@ impl Association {
         config: Arc<Config>,
         id: Identity,
         local_addresses: Vec<SocketAddr>,
-        rng: Rng,
+        mut rng: Rng,
     ) -> Association {
+        let tie_tags = (rng.next_u32() | 1, rng.next_u32());
         Association {
+            tie_tags,
             state: State::CookieWait { attempts: 0 },
             peer_addresses: Vec::new(),
             paths: PathTable::default(),
@@ -162,10 +169,11 @@ impl Association {
             delayed: DelayedAck::new(SackConfig {
                 sack_delay: c.sack_delay,
                 sack_every: c.sack_every,
-                dac: c.dac,
+                dac: false,
             }),
             inbound: Inbound::new(streams_in, Limits::for_receive_buffer(c.receive_buffer)),
             last_data: None,
+            data_paths: 0,
             advertised: c.receive_buffer,
             window_packets: 0,
             window_start: now,

@@ -100,6 +100,16 @@ impl Association {
         let path = self.paths.find(to.0, to.1);
         let max =
             path.and_then(|id| self.paths.get(id)).map_or(self.config.mtu - 48, |p| p.max_packet);
+        // To a path we want verified, the question goes with the answer: then the peer's answer arrives before
+        // the data it sends on the path it has just verified.
+        let probe = match (&c, path) {
+            (Control::HeartbeatAck { .. }, Some(id))
+                if self.paths.get(id).is_some_and(|p| p.heartbeat_due) =>
+            {
+                Some((id, self.new_probe(now, id)))
+            }
+            _ => None,
+        };
         let cum_tsn = self.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
         let mut packet = PacketBuilder::new(buf, header, max);
         let fits = match &c {
@@ -120,12 +130,13 @@ impl Association {
             packet.discard();
             return None;
         }
+        let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
         let len = packet.finish(self.config.checksum);
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
+            p.counters.heartbeats_sent += u64::from(probed);
             p.counters.packets_sent += 1;
             p.counters.bytes_sent += len as u64;
         }
-        let _ = now;
         Some(Transmit { local: to.0, remote: to.1, ecn: None, segment_size: len })
     }
 
@@ -187,6 +198,7 @@ impl Association {
         }
         let config = self.config_rc();
         for p in self.paths.iter_mut() {
+            p.begin_opportunity(&config, now);
             if self.out.chunks_in_flight(p.id) == 0 {
                 p.decay_if_idle(&config, now);
             }
@@ -238,6 +250,10 @@ impl Association {
             p.state == PathState::Unconfirmed && p.error_count <= self.config.path_max_retrans
         };
         if self.config.verify_all_paths_first && self.paths.iter().any(unverified) {
+            return false;
+        }
+        // Gap ack blocks reach 65535 TSNs beyond the cumulative TSN ack (RFC 9260 §3.3.4).
+        if self.out.len() >= usize::from(u16::MAX) {
             return false;
         }
         let in_flight = self.out.flight_user_bytes();

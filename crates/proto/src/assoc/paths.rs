@@ -35,12 +35,14 @@ impl Association {
         if self.paths.len() < 2 || self.paths.get(id).is_none() {
             return;
         }
-        self.paths.remove(id);
+        let carried_data = self.paths.remove(id).is_some_and(|p| p.counters.data_chunks_sent > 0);
         self.timers.stop_path(id);
         let rest: Vec<_> =
             self.paths.iter().map(|p| (p.state != PathState::Active, p.id)).collect();
         let Some(&(_, heir)) = rest.iter().min() else { return };
-        self.out.abandon_path(id, heir);
+        if carried_data {
+            self.out.abandon_path(id, heir);
+        }
         if self.primary == id {
             self.primary = heir;
         }

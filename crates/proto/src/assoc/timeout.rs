@@ -124,7 +124,7 @@ impl Association {
 
     /// Repeats the last chunk in flight once, to draw a SACK that shows what is missing. It is no sign of
     /// congestion, and T3-rtx keeps running.
-    fn on_tail_loss_probe(&mut self, _now: Instant, id: PathId) {
+    fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(tsn) = self.out.last_in_flight(id) else { return };
         self.out.mark_for_probe(tsn);
         self.forced_rtx = true;
@@ -132,5 +132,6 @@ impl Association {
             p.counters.tail_loss_probes += 1;
             p.tail_probed = true;
         }
+        self.renew_t3(now, id, false);
     }
 }

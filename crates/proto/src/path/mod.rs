@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use state::PathState;
 pub(crate) use table::PathTable;
 
-use crate::config::{Config, Units};
+use crate::config::{Config, MaxBurstRule, Units};
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
 use crate::time::Instant;
 use pacer::Pacer;
@@ -186,6 +186,8 @@ pub(crate) struct Path {
     pub(crate) last_active: Instant,
     /// Packets that may still leave before the next SACK or timeout (Max.Burst).
     pub(crate) burst_left: u32,
+    /// When `burst_left` was last renewed for another opportunity to send.
+    pub(crate) opportunity: Instant,
     /// The simulation's true loss rate.
     pub(crate) loss_oracle: Option<f64>,
     pub(crate) counters: Counters,
@@ -242,6 +244,7 @@ impl Path {
             decayed_at: now,
             last_active: now,
             burst_left: burst_limit(config),
+            opportunity: now,
             loss_oracle: None,
             counters: Counters::default(),
             mtu: config.mtu,
@@ -285,7 +288,16 @@ impl Path {
         self.window.cwnd.saturating_sub(flight_size)
     }
 
-    /// Allows a new burst: something arrived or a timer expired.
+    /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send; another instant is another
+    /// opportunity.
+    pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant) {
+        if config.max_burst_rule == MaxBurstRule::Rfc9260 && self.opportunity != now {
+            self.opportunity = now;
+            self.renew_burst(config);
+        }
+    }
+
+    /// Allows a new burst: a SACK arrived or T3-rtx expired.
     pub(crate) fn renew_burst(&mut self, config: &Config) {
         self.burst_left = burst_limit(config);
     }

@@ -117,6 +117,11 @@ impl DelayedAck {
         u8::try_from(self.packets.saturating_sub(1)).unwrap_or(u8::MAX).min(max)
     }
 
+    /// Switches DAC on or off.
+    pub fn set_dac(&mut self, dac: bool) {
+        self.config.dac = dac;
+    }
+
     /// Changes the packets for each SACK, at least 1 (fewer SACKs at high rates; one each when the
     /// peer needs every one).
     pub fn set_sack_every(&mut self, packets: u32) {

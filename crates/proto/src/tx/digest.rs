@@ -72,7 +72,7 @@ pub(crate) struct PathDigest {
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
-    /// Order of the latest transmission acknowledged.
+    /// Order of the latest transmission acknowledged, of chunks sent once.
     latest: Option<u64>,
     lowest: Option<Tsn>,
     /// Left edges: the first chunk in the queue sent once, and the first retransmitted one.
@@ -200,8 +200,11 @@ impl Outstanding {
         p.newly_acked_user_bytes += sent.payload.len();
         p.earliest_acked |= is_first;
         p.unambiguous |= sent.transmissions == 1;
-        p.latest = p.latest.max(Some(sent.order));
-        p.lowest.get_or_insert(tsn);
+        if sent.transmissions == 1 {
+            // The ack of a retransmitted chunk does not say which transmission arrived.
+            p.latest = p.latest.max(Some(sent.order));
+            p.lowest.get_or_insert(tsn);
+        }
         let queue = &mut self.queues[path.index()];
         if queue.rtt_probe == Some(tsn) {
             queue.rtt_probe = None;
@@ -214,7 +217,6 @@ impl Outstanding {
         digest.newly_acked += 1;
         digest.highest_newly_acked = Some(tsn);
         self.leave_flight(tsn);
-        self.unlink(tsn);
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
@@ -250,7 +252,7 @@ impl Outstanding {
     /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
     /// about it.
     fn split_fast_retransmit(&mut self, rules: AckRules, packets: u8, digest: &mut SackDigest) {
-        let one_path = digest.paths.iter().filter(|p| p.latest.is_some()).count() == 1;
+        let one_path = digest.paths.iter().filter(|p| p.newly_acked_bytes > 0).count() == 1;
         for (i, p) in digest.paths.iter_mut().enumerate() {
             let Some(latest) = p.latest else { continue };
             let mut at = self.queues[i].head;

@@ -54,8 +54,8 @@ impl Sent {
     }
 }
 
-/// SFR's virtual queue (CMT paper, §III-A): the outstanding TSNs that were last sent on one path and
-/// are not acknowledged, linked in the order of their transmission.
+/// SFR's virtual queue (CMT paper, §III-A): the chunks in flight on one path, linked in the order of
+/// their transmission; and those that were last sent there and wait for retransmission.
 #[derive(Debug, Default)]
 pub(crate) struct PathQueue {
     pub(super) head: Option<Tsn>,
@@ -116,6 +116,11 @@ impl Outstanding {
 
     pub(crate) fn highest_tsn(&self) -> Tsn {
         self.next_tsn().prev()
+    }
+
+    /// TSNs sent and not acknowledged cumulatively.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
     }
 
     /// True if every TSN sent was acknowledged cumulatively.
@@ -187,43 +192,49 @@ impl Outstanding {
         if queue.marked.front() == Some(&tsn) {
             queue.marked.pop_front();
         }
-        self.unlink(tsn);
+        self.leave_flight(tsn);
         self.transmit(tsn, path, now);
     }
 
-    /// Puts an unlinked chunk in flight at the end of a path's queue.
+    /// Puts a chunk that is not in flight in flight on a path.
     fn transmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let order = self.next_order;
         self.next_order += 1;
-        let tail = self.queues[path.index()].tail;
         let Some(sent) = self.get_mut(tsn) else { return };
-        sent.state = TsnState::InFlight;
         sent.path = path;
-        sent.missing_reports = 0;
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.sent_at = now;
         sent.order = order;
-        self.link_at_tail(tsn, path, tail);
         self.enter_flight(tsn);
     }
 
-    fn link_at_tail(&mut self, tsn: Tsn, path: PathId, tail: Option<Tsn>) {
-        if let Some(sent) = self.get_mut(tsn) {
-            sent.prev = tail;
-            sent.next = None;
-        }
+    /// Links a chunk at the end of its path's queue and counts it there.
+    fn enter_flight(&mut self, tsn: Tsn) {
+        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
+        let tail = self.queues[path.index()].tail;
+        let Some(sent) = self.get_mut(tsn) else { return };
+        sent.state = TsnState::InFlight;
+        sent.missing_reports = 0;
+        (sent.prev, sent.next) = (tail, None);
+        let (size, user) = (sent.size(), sent.payload.len());
         if let Some(last) = tail.and_then(|t| self.get_mut(t)) {
             last.next = Some(tsn);
         }
         let queue = &mut self.queues[path.index()];
         queue.tail = Some(tsn);
         queue.head.get_or_insert(tsn);
+        queue.flight_size += size;
+        queue.chunks_in_flight += 1;
+        self.flight_user_bytes += user;
     }
 
-    /// Takes a chunk out of its path's queue.
-    pub(super) fn unlink(&mut self, tsn: Tsn) {
-        let Some(sent) = self.get_mut(tsn) else { return };
+    /// Takes a chunk out of its path's queue, if it is in flight.
+    pub(super) fn leave_flight(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::InFlight) else {
+            return;
+        };
         let (path, prev, next) = (sent.path, sent.prev.take(), sent.next.take());
+        let (size, user) = (sent.size(), sent.payload.len());
         match prev.and_then(|t| self.get_mut(t)) {
             Some(before) => before.next = next,
             None => self.queues[path.index()].head = next,
@@ -232,23 +243,6 @@ impl Outstanding {
             Some(after) => after.prev = prev,
             None => self.queues[path.index()].tail = prev,
         }
-    }
-
-    fn enter_flight(&mut self, tsn: Tsn) {
-        let Some(sent) = self.get(tsn) else { return };
-        let (path, size, user) = (sent.path, sent.size(), sent.payload.len());
-        let queue = &mut self.queues[path.index()];
-        queue.flight_size += size;
-        queue.chunks_in_flight += 1;
-        self.flight_user_bytes += user;
-    }
-
-    pub(super) fn leave_flight(&mut self, tsn: Tsn) {
-        let Some(sent) = self.get(tsn) else { return };
-        if sent.state != TsnState::InFlight {
-            return;
-        }
-        let (path, size, user) = (sent.path, sent.size(), sent.payload.len());
         let queue = &mut self.queues[path.index()];
         queue.flight_size -= size;
         queue.chunks_in_flight -= 1;
@@ -258,12 +252,6 @@ impl Outstanding {
     /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that T3-rtx
     /// or missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn) {
-        let Some(sent) = self.get_mut(tsn) else { return };
-        sent.state = TsnState::InFlight;
-        sent.missing_reports = 0;
-        let path = sent.path;
-        let tail = self.queues[path.index()].tail;
-        self.link_at_tail(tsn, path, tail);
         self.enter_flight(tsn);
     }
 
@@ -290,7 +278,7 @@ impl Outstanding {
             let Some(sent) = self.get(tsn) else { break };
             at = sent.next;
             let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
-            if sent.state == TsnState::InFlight && !spared {
+            if !spared {
                 latest = sent.order;
                 self.mark(tsn);
                 count += 1;
@@ -316,17 +304,9 @@ impl Outstanding {
         (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
     }
 
-    /// The TSN that was last sent on `path` and is in flight: what a tail-loss probe repeats.
+    /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.
     pub(crate) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
-        let mut at = self.queues[path.index()].tail;
-        while let Some(tsn) = at {
-            let sent = self.get(tsn)?;
-            if sent.state == TsnState::InFlight {
-                return Some(tsn);
-            }
-            at = sent.prev;
-        }
-        None
+        self.queues[path.index()].tail
     }
 
     /// Marks one chunk in flight so that the caller can send it again at once.
@@ -334,7 +314,7 @@ impl Outstanding {
         self.mark(tsn);
     }
 
-    /// The order of the earliest transmission on a path that is not acknowledged.
+    /// The order of the earliest transmission in flight on a path.
     pub(crate) fn earliest_order(&self, path: PathId) -> Option<u64> {
         self.queue_from_head(path).next().map(|(_, sent)| sent.order)
     }
@@ -344,7 +324,7 @@ impl Outstanding {
         self.next_order.saturating_sub(1)
     }
 
-    /// The TSNs in a path's queue, first sent first.
+    /// The chunks in flight on a path, first sent first.
     pub(super) fn queue_from_head(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
         std::iter::successors(self.queues[path.index()].head, |&t| self.get(t)?.next)
             .filter_map(|t| Some((t, self.get(t)?)))
@@ -353,23 +333,19 @@ impl Outstanding {
     /// Moves everything last sent on `from` to the retransmission queue of `to`: `from` is removed.
     pub(crate) fn abandon_path(&mut self, from: PathId, to: PathId) {
         self.mark_path(from, None);
-        let moved: Vec<Tsn> = self.queue_from_head(from).map(|(t, _)| t).collect();
-        for tsn in moved {
-            self.unlink(tsn);
-            let tail = self.queues[to.index()].tail;
-            if let Some(sent) = self.get_mut(tsn) {
-                sent.path = to;
-            }
-            self.link_at_tail(tsn, to, tail);
-            self.mark(tsn);
-        }
-        self.queues[from.index()] = PathQueue::default();
+        let marked = std::mem::take(&mut self.queues[from.index()].marked);
         for sent in &mut self.ring {
             // Gap-acknowledged chunks are in no queue, but a revoked one returns to its path's.
             if sent.path == from {
                 sent.path = to;
             }
         }
+        for tsn in marked {
+            if self.get(tsn).is_some_and(|s| s.state == TsnState::Marked) {
+                self.mark(tsn);
+            }
+        }
+        self.queues[from.index()] = PathQueue::default();
     }
 
     /// Checks what must always hold; panics with a description if it does not.
@@ -379,16 +355,12 @@ impl Outstanding {
             let (mut size, mut chunks, mut last) = (0, 0, None);
             for (tsn, sent) in self.queue_from_head(PathId(i as u8)) {
                 assert_eq!(sent.path.index(), i, "{tsn:?} is linked on another path than its own");
-                assert_ne!(sent.state, TsnState::Acked, "{tsn:?} is acked and still queued");
+                assert_eq!(sent.state, TsnState::InFlight, "{tsn:?} is queued as in flight");
                 assert_eq!(sent.prev, last, "{tsn:?} has a broken link");
                 last = Some(tsn);
-                if sent.state == TsnState::InFlight {
-                    size += sent.size();
-                    chunks += 1;
-                    user += sent.payload.len();
-                } else {
-                    assert!(queue.marked.contains(&tsn), "{tsn:?} is marked but not queued");
-                }
+                size += sent.size();
+                chunks += 1;
+                user += sent.payload.len();
             }
             assert_eq!(queue.tail, last, "the tail of path {i}");
             assert_eq!(queue.flight_size, size, "flight size of path {i}");
@@ -397,6 +369,11 @@ impl Outstanding {
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
         let held: usize = self.ring.iter().map(|s| s.payload.len()).sum();
         assert_eq!(self.user_bytes, held, "user bytes held");
+        for (i, sent) in self.ring.iter().enumerate() {
+            let tsn = self.base.add(i as u32);
+            let waits = self.queues[sent.path.index()].marked.contains(&tsn);
+            assert!(sent.state != TsnState::Marked || waits, "{tsn:?} is marked but not queued");
+        }
         let acked = self.ring.iter().filter(|s| s.state == TsnState::Acked).count() as u32;
         let ranged: u32 = self.acked.iter().map(|r| r.last.distance_from(r.first) + 1).sum();
         assert_eq!(acked, ranged, "gap-acknowledged TSNs");

@@ -103,6 +103,11 @@ impl SendQueue {
         self.messages.push_back(Queued { payload, options, ssn, begun: false });
     }
 
+    /// Every message given so far is on one of the first `streams` streams.
+    pub(crate) fn fits_streams(&self, streams: u16) -> bool {
+        self.messages.iter().all(|m| m.options.stream.0 < streams)
+    }
+
     /// User bytes that the next fragment of at most `limit` bytes would have.
     pub(crate) fn next_len(&self, limit: usize) -> Option<usize> {
         self.messages.front().map(|m| m.payload.len().min(limit))
