@@ -89,9 +89,7 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
         }
         AssocClosed::PeerAborted { .. } => Failure::failed(format!("{peer} broke off"))
             .hint("the program there has ended or was restarted; look at what it says"),
-        AssocClosed::ProtocolViolation(what) => {
-            Failure::failed(format!("{peer} broke the protocol: {what}"))
-        }
+        other => Failure::failed(format!("{peer}: {other}")),
     }
 }
 
