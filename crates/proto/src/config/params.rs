@@ -254,7 +254,7 @@ params! {
     /// Upper bound of the time between probes of a potentially failed or inactive path: how late a path that is
     /// back may be noticed; off: no bound.
     hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
-        default: None, fast: Some(secs(1));
+        default: None, fast: Some(ms(500));
     /// Policy that says when a path is potentially failed or inactive.
     failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper",
         default: Cow::Borrowed("pmr");
