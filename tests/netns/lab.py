@@ -69,7 +69,9 @@ def remove_leftovers():
 class Lab:
     """The namespaces, processes and files of one case. Use it as a context manager."""
 
-    def __init__(self, work_dir=None):
+    def __init__(self, name, work_dir=None):
+        self.name = name
+        self.closed = False
         self.namespaces = []
         self.processes = []
         self.dir = Path(tempfile.mkdtemp(prefix=PREFIX, dir=work_dir))
@@ -83,6 +85,7 @@ class Lab:
 
     def close(self):
         """Ends the processes, then removes namespaces and files. Harmless if repeated."""
+        self.closed = True
         for process in self.processes:
             process.kill()
         for namespace in self.namespaces:
@@ -93,7 +96,9 @@ class Lab:
 
     def host(self, name):
         """A namespace with loopback up; its full name."""
-        full = f"{PREFIX}{os.getpid()}-{name}"
+        if self.closed:
+            raise Failed("stopped")
+        full = f"{PREFIX}{os.getpid()}-{self.name}-{name}"
         sh("ip", "netns", "add", full)
         self.namespaces.append(full)
         sh("ip", "-n", full, "link", "set", "lo", "up")
@@ -158,6 +163,8 @@ class Lab:
     def spawn(self, host, command):
         """Starts a command in a host."""
         self.settle(host)
+        if self.closed:
+            raise Failed("stopped")
         process = Process(["ip", "netns", "exec", host, *command])
         self.processes.append(process)
         return process

@@ -2,6 +2,7 @@
 """End-to-end tests of the manypath command between network namespaces. See README.md beside this file."""
 
 import argparse
+import concurrent.futures
 import json
 import signal
 import sys
@@ -13,6 +14,7 @@ import failures
 from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+TOGETHER = 5  # cases at a time that fail on purpose
 
 
 class Case:
@@ -21,6 +23,7 @@ class Case:
     def __init__(self, name, options):
         self.name, self.options = name, options
         self.checks, self.notes = [], {}
+        self.lab, self.seconds = None, 0
 
     def check(self, what, value, ok, detail=None):
         """Records that `what` was found to be `value`, and whether that is right."""
@@ -39,15 +42,21 @@ class Case:
     def run(self, body):
         """Runs the case in a lab of its own."""
         begin = time.monotonic()
-        with Lab(self.options.work_dir) as lab:
+        self.lab = Lab(self.name, self.options.work_dir)
+        with self.lab:
             try:
-                body(self, lab)
+                body(self, self.lab)
             except Failed as why:
                 self.check("the case went on", False, False, str(why))
         self.seconds = round(time.monotonic() - begin, 1)
+        return self
 
     def tell(self):
-        """Prints the outcome for people."""
+        """Prints the outcome."""
+        if self.options.json:
+            print(json.dumps({"case": self.name, "ok": self.ok(), "seconds": self.seconds, "checks": self.checks,
+                              "measured": self.notes}), flush=True)
+            return
         print(f"{'ok    ' if self.ok() else 'FAILED'} {self.name} ({self.seconds} s)", flush=True)
         for check in self.checks:
             if not check["ok"] or self.options.verbose:
@@ -66,6 +75,7 @@ def parse(cases_known):
     parser.add_argument("--only", action="append", metavar="NAME", help="runs this case; repeatable")
     parser.add_argument("--full", action="store_true", help="a file of 1 GB, and the failures at their default times")
     parser.add_argument("--size", type=int, metavar="MB", help="size of the large file instead")
+    parser.add_argument("--outage", type=float, metavar="SECONDS", help="how long the link of that case is down")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="passed to sender and receiver")
     parser.add_argument("--work-dir", help="where files go meanwhile [default: the system's]")
     parser.add_argument("--json", action="store_true", help="prints one JSON object a case")
@@ -93,23 +103,36 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
     remove_leftovers()
-    begin, done = time.monotonic(), []
-    for name, body in known.items():
-        if options.only and name not in options.only:
-            continue
-        case = Case(name, options)
-        case.run(body)
-        done.append(case)
-        if options.json:
-            print(json.dumps({"case": name, "ok": case.ok(), "seconds": case.seconds, "checks": case.checks,
-                              "measured": case.notes}), flush=True)
-        else:
-            case.tell()
+    begin = time.monotonic()
+    done = run_all({name: body for name, body in known.items() if not options.only or name in options.only}, options)
     failed = [case.name for case in done if not case.ok()]
     if not options.json:
         print(f"{len(done) - len(failed)} of {len(done)} cases passed in {time.monotonic() - begin:.0f} s"
               + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def run_all(chosen, options):
+    """Runs the cases that measure one by one, then those that fail, and mostly wait, together."""
+    done, together = [], []
+    for name, body in chosen.items():
+        if name in failures.CASES:
+            together.append((Case(name, options), body))
+            continue
+        done.append(Case(name, options).run(body))
+        done[-1].tell()
+    with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:
+        try:
+            for case in pool.map(lambda one: one[0].run(one[1]), together):
+                case.tell()
+                done.append(case)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for case, _ in together:
+                if case.lab:
+                    case.lab.close()
+            raise
+    return done
 
 
 if __name__ == "__main__":

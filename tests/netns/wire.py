@@ -134,6 +134,9 @@ def main():
     parser.add_argument("--nat")
     args = parser.parse_args()
 
+    os.nice(-10)  # a link does not wait for a processor
+    # Nor does it reorder, as packets may that are handed to the kernel on two processors.
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     left, right = open_tun(args.left), open_tun(args.right)
     nat = Nat(args.nat) if args.nat else None
     if nat:
