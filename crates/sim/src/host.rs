@@ -7,7 +7,7 @@ use std::sync::Arc;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, ConnectTo, Datagram, Endpoint, EndpointConfig,
-    Event, Instant, PathStats, Rng,
+    Event, Instant, PathId, PathState, PathStats, Rng,
 };
 
 use crate::ledger::Ledger;
@@ -156,7 +156,7 @@ impl Host {
         self.has_commands = true;
     }
 
-    /// Whether the host associates again whenever its association ends but by shutdown.
+    /// Whether the host associates again whenever its association ends other than by shutdown.
     pub fn reconnect_when_lost(&mut self, reconnects: bool) {
         self.reconnects = reconnects;
     }
@@ -170,6 +170,21 @@ impl Host {
         self.has_commands = true;
         let id = self.assoc.expect("no association yet");
         command(self.endpoint.assoc_mut(id).expect("hosts forget only what they replace"))
+    }
+
+    /// Takes a path out of the association; not the last one that is verified.
+    pub fn remove_path(&mut self, now: Instant, path: PathId) {
+        let is_verified = |p: &PathStats| p.state != PathState::Unconfirmed && p.id != path;
+        if self.paths().iter().any(is_verified) {
+            self.command(|assoc| assoc.remove_path(now, path));
+        }
+    }
+
+    /// Puts a path that the host was given at first back into the association.
+    pub fn add_path(&mut self, now: Instant, number: usize) -> Option<PathId> {
+        let (local, remote) = *self.setup.connect.get(number)?;
+        self.assoc?;
+        self.command(|assoc| assoc.add_path(now, local, remote))
     }
 
     // ---- Facts ----
@@ -326,13 +341,10 @@ impl Host {
                 net.trace_event(self.node, self.text.as_bytes());
             }
         }
-        if let Event::Connected { incoming: true } = event
-            && self.assoc != Some(id)
-        {
-            if let Some(old) = self.assoc.replace(id) {
-                self.endpoint.forget(old);
-                self.new_epoch();
-            }
+        let is_new = matches!(event, Event::Connected { incoming: true }) && self.assoc != Some(id);
+        if is_new && let Some(old) = self.assoc.replace(id) {
+            self.endpoint.forget(old);
+            self.new_epoch();
         }
         if self.assoc != Some(id) {
             return;
@@ -343,8 +355,7 @@ impl Host {
             Event::Restarted => self.new_epoch(),
             Event::PeerShutdown => self.has_begun_shutdown = true,
             Event::Closed(why) => {
-                let is_lost = !matches!(why, AssocClosed::Shutdown | AssocClosed::Aborted);
-                if !is_lost {
+                if *why == AssocClosed::Shutdown {
                     self.sender.clear();
                 } else if self.reconnects && !self.setup.connect.is_empty() {
                     self.new_epoch();

@@ -1,4 +1,55 @@
-//! A deterministic network in virtual time that runs the manypath engine.
+//! A deterministic network in virtual time that runs the manypath engine: the very code that is
+//! deployed, `manypath_proto::Endpoint`, on links that a test or a scenario describes.
+//!
+//! # Writing a test
+//!
+//! Build a [`Pair`], act, run until something happens, compare. Host `a` associates with host `z`; both
+//! have applications that send what they are told and check every byte they receive, so a transfer
+//! that ends is a transfer that is right.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use manypath_proto::{PathId, PathState};
+//! use manypath_sim::{Pair, chunk_type::DATA, path_state, secs};
+//!
+//! // Two paths of 10 Mbit/s; the second is slower to arrive and loses 1 % of its packets.
+//! let mut t = Pair::two_paths("cmt-pf")
+//!     .rate_mbps(10.0)
+//!     .path(1, |path| path.delay_ms(60.0).loss(0.01))
+//!     .set("receive_buffer", "512 KiB") // any parameter of the engine, by name
+//!     .seed(7)
+//!     .connect();
+//!
+//! t.a.send_file(4_000_000);
+//! t.net.path(1).at(secs(2)).cut_for(Duration::from_secs(3));
+//! let pf = t.run_until_event(path_state(PathId(1), PathState::PotentiallyFailed));
+//!
+//! let result = t.run_to_end(secs(60)).result();
+//! assert!(result.completed);
+//! assert!(result.max_delivery_gap_s < 3.0);
+//! let on_second = t.sent(DATA).on(PathId(1));
+//! assert!(on_second.clone().until(pf).count() > 100);
+//! assert!(on_second.dropped() > 0);
+//! ```
+//!
+//! - [`Pair`] and [`PairBuilder`]: two hosts and their paths; [`PathSpec`] and [`LinkSpec`] describe
+//!   anything between them, hop by hop.
+//! - [`Host`]: what an application does: send, shut down, stop to read, lose all state.
+//! - [`Network::path`]: what happens to a path, now or [at](PathControl::at) a time: cuts, rates,
+//!   delays, loss, duplication, reordering, a NAT that forgets.
+//! - [`Pair::sent`]: questions to the log of all packets; [`Pair::result`]: the figures of a transfer,
+//!   as `manypath sim run --json` prints them.
+//! - [`testing`]: random operations, and how a failure becomes a test.
+//!
+//! # How it works
+//!
+//! A [`Network`] is as passive as the engine: packets go in, [`Network::poll`] says what happens next.
+//! Everything about a packet's passage over a link is decided when it enters, so a hop costs one event;
+//! a link keeps its packets and shows only the first to the queue, which is a tournament over few
+//! slots. Events of one instant come in the order they were planned. All randomness forks from the
+//! seed by name. A run is therefore a function of its description and seed, down to
+//! [`Network::trace_hash`], on any platform and in any build.
 
 mod host;
 mod ledger;

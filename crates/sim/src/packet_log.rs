@@ -96,7 +96,7 @@ impl PacketLog {
 
 /// A question to the log: packets with a chunk of one type, narrowed step by step.
 ///
-/// ```no_run
+/// ```
 /// use manypath_sim::{Pair, chunk_type::DATA, secs};
 /// use manypath_proto::PathId;
 ///

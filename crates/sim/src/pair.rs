@@ -31,14 +31,14 @@ pub fn path_state(path: PathId, state: PathState) -> impl Fn(&Event) -> bool {
 
 /// Two hosts, `a` which associates and `z` which waits, with independent paths between them.
 ///
-/// ```no_run
+/// ```
 /// use manypath_proto::{PathId, PathState};
 /// use manypath_sim::{Pair, chunk_type::DATA, path_state, secs};
 ///
 /// let mut t = Pair::two_paths("cmt-pf").rate_mbps(10.0).delay_ms(45.0).seed(7).connect();
 /// t.a.send_file(8 << 20);
-/// t.run_until(secs(5));
-/// t.net.path(1).cut();
+/// t.run_until(secs(2));
+/// t.net.path(1).cut(); // both directions, for good
 ///
 /// let pf = t.run_until_event(path_state(PathId(1), PathState::PotentiallyFailed));
 /// let data = t.run_to_end(secs(60)).sent(DATA).on(PathId(1)).since(pf);

@@ -105,7 +105,7 @@ enum Direction {
 ///
 /// A change concerns all hops in both directions unless narrowed.
 ///
-/// ```no_run
+/// ```
 /// # use manypath_sim::{Pair, secs};
 /// # let mut t = Pair::two_paths("cmt-pf").connect();
 /// t.net.path(1).cut();

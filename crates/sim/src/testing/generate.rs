@@ -85,7 +85,7 @@ fn pause(rng: &mut Rng) -> Duration {
 fn op(rng: &mut Rng) -> Op {
     let path = rng.below(3) as usize;
     let percent = |rng: &mut Rng| pick(rng, &[0, 1, 5, 20, 50]);
-    match rng.below(32) {
+    match rng.below(36) {
         0..=11 => send(rng),
         12 => Op::PauseReading(side(rng)),
         13 | 14 => Op::ResumeReading(side(rng)),
@@ -104,6 +104,9 @@ fn op(rng: &mut Rng) -> Op {
         28 => Op::SetPrimary(side(rng), path),
         29 | 30 if rng.chance(0.5) => Op::Restart(side(rng)),
         31 if rng.chance(0.5) => Op::Shutdown(side(rng)),
+        32 | 33 => Op::RemovePath(path),
+        34 => Op::AddPath(path),
+        35 if rng.chance(0.3) => Op::Abort(side(rng)),
         _ => send(rng),
     }
 }

@@ -121,6 +121,13 @@ pub enum Op {
     Rebind(usize, u16),
     /// Makes a path the primary of a side.
     SetPrimary(Side, usize),
+    /// `a` takes the path at that place of its table out of the association, unless it is the
+    /// last one that is verified.
+    RemovePath(usize),
+    /// `a` puts a path back into the association.
+    AddPath(usize),
+    /// A side ends the association at once; `a` associates again.
+    Abort(Side),
     /// A side loses all state and comes back.
     Restart(Side),
     /// A side shuts the association down once it has sent everything.

@@ -236,8 +236,24 @@ impl Run {
             Op::SetPrimary(side, path) => {
                 let now = net.now();
                 let host = self.host(side);
-                if host.assoc().is_some() {
+                if host.is_established() {
                     host.command(|assoc| assoc.set_primary(now, PathId((path % count) as u8)));
+                }
+            }
+            Op::RemovePath(place) => {
+                let now = net.now();
+                let paths = self.pair.a.paths();
+                if let Some(path) = paths.get(place % paths.len().max(1)) {
+                    self.pair.a.remove_path(now, path.id);
+                }
+            }
+            Op::AddPath(path) => {
+                self.pair.a.add_path(net.now(), path % count);
+            }
+            Op::Abort(side) => {
+                let host = self.host(side);
+                if host.assoc().is_some() {
+                    host.abort("as planned");
                 }
             }
             Op::Restart(side) => self.host(side).kill_and_restart(),

@@ -259,11 +259,10 @@ fn the_fast_profile_pauses_less_than_a_second_at_a_failure() {
 #[test]
 fn a_path_is_removed_and_added_while_data_flows() {
     let mut t = Pair::two_paths("cmt-pf").connect();
-    let (local, remote) = (t.a.paths()[1].local, t.a.paths()[1].remote);
     t.a.send_file(16 * MIB);
     t.run_until(secs(2));
     let now = t.net.now();
-    t.a.command(|assoc| assoc.remove_path(now, PathId(1)));
+    t.a.remove_path(now, PathId(1));
     t.run_until(secs(4));
     assert!(t.a.events().iter().any(|(_, e)| *e == Event::PathRemoved { path: PathId(1) }));
     assert_eq!(
@@ -271,7 +270,7 @@ fn a_path_is_removed_and_added_while_data_flows() {
         0
     );
     let now = t.net.now();
-    let path = t.a.command(|assoc| assoc.add_path(now, local, remote)).expect("there is room");
+    let path = t.a.add_path(now, 1).expect("there is room");
     t.run_until_event(path_state(path, Active));
     t.run_to_end(secs(60));
     assert!(t.sent(DATA).on(PathId(1)).since(now).count() > 500);
