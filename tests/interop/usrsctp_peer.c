@@ -270,7 +270,8 @@ static void on_notification(const union sctp_notification *note)
 		set_flag(&report.peer_shutdown);
 		break;
 	case SCTP_REMOTE_ERROR:
-		add_event("{\"event\":\"remote-error\",\"cause\":%d}", ntohs(note->sn_remote_error.sre_error));
+		/* RFC 6458 wants network order, usrsctp gives host order. */
+		add_event("{\"event\":\"remote-error\",\"cause\":%d}", note->sn_remote_error.sre_error);
 		break;
 	case SCTP_SEND_FAILED_EVENT:
 		add_event("{\"event\":\"send-failed\",\"error\":%" PRIu32 "}", note->sn_send_failed_event.ssfe_error);

@@ -164,7 +164,9 @@ fn unknown_chunk_once() -> impl FnMut(&mut Vec<Chunk>) + Send + 'static {
     let mut done = false;
     move |chunks| {
         if !done && chunks.iter().any(|chunk| chunk.kind == DATA) {
-            chunks.push(Chunk { kind: UNKNOWN_CHUNK, flags: 0, value: b"opaque".to_vec() });
+            // A multiple of four bytes: usrsctp 0.9.5.0 forgets the padding of what it reports, and
+            // then the rest of its packet cannot be told apart.
+            chunks.push(Chunk { kind: UNKNOWN_CHUNK, flags: 0, value: b"unheard!".to_vec() });
             done = true;
         }
     }
@@ -177,9 +179,11 @@ fn each_side_reports_the_unknown_chunk_of_the_other_and_goes_on() {
         for chunks in [&seen.from_manypath, &seen.from_usrsctp] {
             let reported = causes(chunks, CAUSE_UNRECOGNIZED_CHUNK);
             let [report] = &reported[..] else { panic!("one report: {reported:x?}") };
-            assert_eq!(report[..4], [UNKNOWN_CHUNK, 0, 0, 10]);
+            assert_eq!(report[..4], [UNKNOWN_CHUNK, 0, 0, 12]);
         }
-        assert_eq!(report.events("remote-error").len(), 1, "usrsctp understood ours");
+        let told = report.events("remote-error").into_iter();
+        let told = told.filter(|error| error["cause"] == CAUSE_UNRECOGNIZED_CHUNK);
+        assert_eq!(told.count(), 1, "usrsctp understood ours");
     });
 }
 

@@ -1,11 +1,11 @@
 //! Several addresses on one side or both. usrsctp can only be bound to addresses that an interface has, so
 //! its own second address needs a network namespace; see tests/interop/README.md.
 
-use manypath::{PathState, PathStats};
+use manypath::{Association, Event, PathState, PathStats};
 
 use crate::harness::{
     Case, Link, Opens, Pattern, Running, Setting, Verifier, in_namespace, in_two_namespaces,
-    interop, pause,
+    interop, pause, soon,
 };
 
 const ONE: &[&str] = &["127.0.0.1"];
@@ -13,29 +13,35 @@ const TWO: &[&str] = &["127.0.0.1", "127.0.0.2"];
 const NEAR: &[&str] = &["10.99.1.1", "10.99.2.1"];
 const FAR: &[&str] = &["10.99.1.2", "10.99.2.2"];
 
-/// Messages of 1400 bytes for a while, so that all paths get verified and used.
-async fn send_slowly(running: &Running, bytes: u64) -> u64 {
-    let mut sent = 0;
-    for (n, (options, payload)) in Pattern::new(&[1400, 300], 3).messages(bytes).enumerate() {
-        sent += payload.len() as u64;
-        running.association.send(options, payload).await.expect("queued");
-        if n % 4 == 0 {
-            pause(1).await;
+/// Heartbeats of usrsctp, as soon as it can send them; it tells us of pairs of addresses only by using
+/// them.
+const HEARTBEATS: &str = "--rto-min-ms 50 --heartbeat-ms 100";
+
+/// Waits until `count` paths are verified.
+async fn paths_are_active(association: &Association, count: usize) {
+    let active =
+        |paths: Vec<PathStats>| paths.iter().filter(|p| p.state == PathState::Active).count();
+    for _ in 0..500 {
+        if active(association.paths()) >= count {
+            return;
         }
+        pause(10).await;
     }
-    sent
+    panic!("{count} paths are not active after 5 s: {:#?}", association.paths());
 }
 
-/// Sends, and checks that usrsctp got it; returns the paths as they were at the end.
-async fn manypath_sends(case: Case, bytes: u64) -> Vec<PathStats> {
-    let running = case.start().await;
-    let sent = send_slowly(&running, bytes).await;
-    let paths = running.association.paths();
-    let Running { association, peer, endpoint: _endpoint, .. } = running;
+/// Sends more than one path takes at once when `paths` of them are verified, and checks that usrsctp
+/// got it; returns the paths as they were at the end.
+async fn manypath_sends(case: Case, paths: usize) -> Vec<PathStats> {
+    let Running { association, peer, endpoint: _endpoint, .. } = case.start().await;
+    paths_are_active(&association, paths).await;
+    let sent = Pattern::new(&[1400, 300, 20_000], 3).send(&association, 2_000_000).await;
+    soon("acknowledged", association.acknowledged()).await.expect("acknowledged");
+    let paths = association.paths();
     association.shutdown().await.expect("everything is delivered");
     let report = peer.report().await;
     report.assert_ok("peer-shutdown");
-    assert_eq!(report.number("bytes_received"), sent);
+    assert_eq!(Ok(report.number("bytes_received")), sent);
     paths
 }
 
@@ -69,8 +75,9 @@ fn used(paths: &[PathStats], side: impl Fn(&PathStats) -> std::net::SocketAddr) 
 fn our_two_addresses_both_carry_data_to_one_of_usrsctp() {
     interop(async {
         for opens in [Opens::Manypath, Opens::Usrsctp] {
-            let case = Case::new(opens, Setting::Fast, "receive").addresses(TWO, ONE);
-            let paths = manypath_sends(case, 400_000).await;
+            let task = format!("{HEARTBEATS} receive");
+            let case = Case::new(opens, Setting::Fast, &task).addresses(TWO, ONE);
+            let paths = manypath_sends(case, 2).await;
             assert_eq!(used(&paths, |p| p.local), 2, "{opens:?}: {paths:#?}");
         }
     });
@@ -80,9 +87,11 @@ fn our_two_addresses_both_carry_data_to_one_of_usrsctp() {
 fn the_primary_alone_carries_data_without_cmt() {
     interop(async {
         for opens in [Opens::Manypath, Opens::Usrsctp] {
-            let case = Case::new(opens, Setting::Plain, "receive").addresses(TWO, ONE);
-            let paths = manypath_sends(case, 400_000).await;
-            assert!(paths.len() >= 2, "{opens:?}: {paths:#?}");
+            let task = format!("{HEARTBEATS} receive");
+            let case = Case::new(opens, Setting::Plain, &task)
+                .addresses(TWO, ONE)
+                .set(&[("hb_max_burst", "8")]);
+            let paths = manypath_sends(case, 2).await;
             assert_eq!(used(&paths, |p| p.local), 1, "{opens:?}: {paths:#?}");
         }
     });
@@ -106,16 +115,38 @@ fn usrsctp_sends_to_our_two_addresses_with_cmt() {
 }
 
 #[test]
-fn one_of_our_two_paths_is_silent_for_a_while() {
+fn one_of_our_two_addresses_is_silent_for_a_while() {
     interop(async {
+        // usrsctp uses one port for all addresses of its peer, that of the relays.
         let outage = "--delay 2 --outage-at 300 --outage-for 800";
-        let peer = "--rto-min-ms 50 --linger-ms 1500 --heartbeat-ms 200 receive";
-        let case = Case::new(Opens::Usrsctp, Setting::Fast, peer)
+        let task = format!("{HEARTBEATS} --linger-ms 1500 receive");
+        let case = Case::new(Opens::Usrsctp, Setting::Fast, &task)
             .addresses(TWO, ONE)
-            .relays(&["--delay 2", outage])
-            .set(&[("advertise_addresses", "true")]);
-        let paths = manypath_sends(case, 1_000_000).await;
-        assert!(paths.iter().any(|p| p.state == PathState::Active), "{paths:#?}");
+            .relays(&[outage, "--delay 2"])
+            .set(&[("rto_min", "100 ms")]);
+        let Running { association, peer, endpoint: _endpoint, relays: _relays } =
+            case.start().await;
+        let mut events = association.events();
+        paths_are_active(&association, 2).await;
+        let mut sent = 0;
+        for (options, payload) in Pattern::new(&[5000], 3).messages(2_000_000) {
+            sent += payload.len() as u64;
+            association.send(options, payload).await.expect("queued");
+            pause(4).await;
+        }
+        association.shutdown().await.expect("everything is delivered");
+        let report = peer.report().await;
+        report.assert_ok("peer-shutdown");
+        assert_eq!(report.number("bytes_received"), sent);
+        let mut states = Vec::new();
+        while let Some(event) = events.next().await {
+            if let Event::PathState { to, .. } = event {
+                states.push(to);
+            }
+        }
+        let failed = states.iter().position(|&to| to == PathState::PotentiallyFailed);
+        let back = states.iter().rposition(|&to| to == PathState::Active);
+        assert!(failed.is_some() && failed < back, "it failed and came back: {states:?}");
     });
 }
 
@@ -125,9 +156,9 @@ fn one_of_our_two_paths_is_silent_for_a_while() {
 fn two_addresses_each_manypath_sends() {
     in_namespace("two_addresses::two_addresses_each_manypath_sends", async {
         for opens in [Opens::Manypath, Opens::Usrsctp] {
-            let task = "--heartbeat-ms 200 receive";
-            let case = Case::new(opens, Setting::Fast, task).addresses(TWO, TWO);
-            let paths = manypath_sends(case, 400_000).await;
+            let task = format!("{HEARTBEATS} receive");
+            let case = Case::new(opens, Setting::Fast, &task).addresses(TWO, TWO);
+            let paths = manypath_sends(case, 2).await;
             assert_eq!(used(&paths, |p| p.remote), 2, "{opens:?}: {paths:#?}");
         }
     });
@@ -160,7 +191,7 @@ fn two_links_carry_data_together() {
             let case = Case::new(opens, Setting::Fast, "receive")
                 .addresses(NEAR, FAR)
                 .peer_prefix(&links[0].far_prefix());
-            let paths = manypath_sends(case, 600_000).await;
+            let paths = manypath_sends(case, 2).await;
             assert_eq!(paths.len(), 2, "one a link: {paths:#?}");
             assert_eq!(used(&paths, |p| p.remote), 2, "{opens:?}: {paths:#?}");
             let task = "--cmt 1 --pace-ms 1 send 600000";
