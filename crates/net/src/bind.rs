@@ -9,9 +9,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::interfaces;
 
-/// Wanted size of each socket's buffers in bytes: a full window of a fast path between two turns of
-/// the driver. The system may grant less.
-const SOCKET_BUFFER: usize = 8 << 20;
+/// Wanted size of each socket's receive buffer in bytes: a full window of a fast path between two
+/// turns of the driver. The system may grant less.
+const RECV_BUFFER: usize = 8 << 20;
+
+/// Wanted size of each socket's send buffer in bytes: some batches, so that the driver need not wait
+/// for each, but no more. What waits in the queue of a slow interface counts against it, and is late.
+const SEND_BUFFER: usize = 512 << 10;
 
 /// How often another port is tried when one that was free on the first address is taken on the next.
 const PORT_TRIES: usize = 32;
@@ -201,7 +205,7 @@ fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
     }
     let note = place.device.as_deref().and_then(|device| keep_to_device(&socket, device));
     socket.bind(&address.into()).map_err(|source| refused(address, source))?;
-    enlarge_buffers(&socket);
+    size_buffers(&socket);
     let socket = std::net::UdpSocket::from(socket);
     let local = socket.local_addr().map_err(system)?;
     Ok(Bound { socket, local, note })
@@ -238,20 +242,20 @@ fn keep_to_device(_: &Socket, device: &str) -> Option<String> {
     ))
 }
 
-/// Asks for large buffers; the privileged way first, since the other is capped by the system's
-/// limit. Whatever is granted will do.
-fn enlarge_buffers(socket: &Socket) {
+/// Asks for the buffers; the privileged way first, since the other is capped by the system's limit.
+/// Whatever is granted will do.
+fn size_buffers(socket: &Socket) {
     #[cfg(target_os = "linux")]
     {
         use rustix::net::sockopt;
-        let forced = sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_ok()
-            && sockopt::set_socket_send_buffer_size_force(socket, SOCKET_BUFFER).is_ok();
+        let forced = sockopt::set_socket_recv_buffer_size_force(socket, RECV_BUFFER).is_ok()
+            && sockopt::set_socket_send_buffer_size_force(socket, SEND_BUFFER).is_ok();
         if forced {
             return;
         }
     }
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_recv_buffer_size(RECV_BUFFER);
+    let _ = socket.set_send_buffer_size(SEND_BUFFER);
 }
 
 #[cfg(test)]
