@@ -1,12 +1,13 @@
 //! From datagrams to associations and back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use manypath_wire::{
-    COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder, Tsn,
+    COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder,
+    Parameter, Tsn,
 };
 
 use crate::assoc::cookie::{Cookie, CookieKeys};
@@ -114,6 +115,16 @@ const MAX_REPLIES: usize = 256;
 const DATAGRAM_OVERHEAD: usize = 28;
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
+
+/// Whom a packet belongs to.
+enum Owner {
+    /// The association in this slot.
+    Association(u32),
+    /// No association: it is out of the blue.
+    Nobody,
+    /// Its addresses are an association's, its tag is not: it is dropped (RFC 9260 §8.5).
+    Other,
+}
 
 struct Reply {
     local: SocketAddr,
@@ -260,6 +271,9 @@ impl Endpoint {
             return self.out_of_the_blue((datagram.local, datagram.remote), &packet);
         }
         let from = (datagram.local, datagram.remote);
+        if !is_unicast(from.1.ip()) {
+            return; // RFC 9260 §8.4, rule 1
+        }
         if packet.header.verification_tag == 0 {
             return self.on_init(now, from, &packet);
         }
@@ -267,8 +281,9 @@ impl Endpoint {
             return self.on_cookie_echo(now, from, cookie, &packet);
         }
         match self.find(from.1, &packet) {
-            Some(index) => self.deliver(now, index, from, &packet),
-            None => self.out_of_the_blue(from, &packet),
+            Owner::Association(index) => self.deliver(now, index, from, &packet),
+            Owner::Nobody => self.out_of_the_blue(from, &packet),
+            Owner::Other => {}
         }
     }
 
@@ -455,22 +470,36 @@ impl Endpoint {
         }
     }
 
-    /// The association a packet belongs to (RFC 9260 §8.5).
-    fn find(&self, remote: SocketAddr, packet: &Packet) -> Option<u32> {
+    /// Whom a packet belongs to (RFC 9260 §8.5).
+    fn find(&self, remote: SocketAddr, packet: &Packet) -> Owner {
         let header = &packet.header;
+        let assoc = |index: u32| self.slots[index as usize].assoc.as_ref();
+        // §8.5.1, E: it is the end of an older association than one that is still being opened.
+        let is_older = |index| {
+            let ends = |c| matches!(c, Ok(Chunk::ShutdownAck));
+            assoc(index).is_some_and(|a| !a.is_established()) && packet.chunks().any(ends)
+        };
         if let Some(&index) = self.by_tag.get(&header.verification_tag) {
-            let assoc = self.slots[index as usize].assoc.as_ref()?;
-            return (assoc.identity().peer_port == header.source_port).then_some(index);
+            let has_port =
+                assoc(index).is_some_and(|a| a.identity().peer_port == header.source_port);
+            let owned = has_port && !is_older(index);
+            return if owned { Owner::Association(index) } else { Owner::Nobody };
         }
+        let Some(&index) = self.by_peer.get(&(remote, header.source_port)) else {
+            return Owner::Nobody;
+        };
         // §8.5.1, B and C: ABORT and SHUTDOWN COMPLETE may reflect the tag that we sent.
-        let reflected = packet.chunks().next()?.ok().is_some_and(|c| match c {
-            Chunk::Abort(abort) => abort.tag_reflected,
-            Chunk::ShutdownComplete { tag_reflected } => tag_reflected,
-            _ => false,
-        });
-        let &index = self.by_peer.get(&(remote, header.source_port)).filter(|_| reflected)?;
-        let assoc = self.slots[index as usize].assoc.as_ref()?;
-        (assoc.identity().peer_tag == header.verification_tag).then_some(index)
+        let reflects = assoc(index)
+            .is_some_and(|a| a.identity().peer_tag == header.verification_tag)
+            && matches!(
+                packet.chunks().next(),
+                Some(Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. }))
+            );
+        match reflects {
+            true => Owner::Association(index),
+            false if is_older(index) => Owner::Nobody,
+            false => Owner::Other,
+        }
     }
 
     fn deliver(
@@ -493,12 +522,18 @@ impl Endpoint {
     fn on_init(&mut self, now: Instant, from: (SocketAddr, SocketAddr), packet: &Packet) {
         let mut chunks = packet.chunks();
         let (Some(Ok(Chunk::Init(init))), None) = (chunks.next(), chunks.next()) else { return };
+        if init.initiate_tag == 0 {
+            return; // §3.3.2
+        }
         let peer = match PeerInit::read(&init) {
             Ok(peer) => peer,
             Err(cause) => return self.refuse(from, packet, &init, cause),
         };
-        let key = (from.1, packet.header.source_port);
-        let existing = self.by_peer.get(&key).copied();
+        // §5.1.2: an INIT belongs to an association if any of its addresses does.
+        let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.1.port()));
+        let existing = std::iter::once(from.1)
+            .chain(listed)
+            .find_map(|remote| self.by_peer.get(&(remote, packet.header.source_port)).copied());
         if existing.is_none() && !self.config.accept {
             return self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
         }
@@ -528,9 +563,11 @@ impl Endpoint {
             None => fresh,
             Some(index) => {
                 let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return };
-                if !assoc.knows_addresses(&peer.addresses) {
-                    // §5.2.2: only the addresses themselves are reported.
-                    let cause = ErrorCause::RestartWithNewAddresses(Bytes::new());
+                let new = assoc.new_addresses(from.1.ip(), &peer.addresses);
+                if !new.is_empty() {
+                    let mut raw = Vec::new();
+                    new.into_iter().for_each(|ip| Parameter::from(ip).encode(&mut raw));
+                    let cause = ErrorCause::RestartWithNewAddresses(raw.into());
                     return self.refuse(from, packet, &init, cause);
                 }
                 let cookie = assoc.cookie_for_existing(fresh);
@@ -668,7 +705,7 @@ impl Endpoint {
 
     /// RFC 9260 §8.4.
     fn out_of_the_blue(&mut self, from: (SocketAddr, SocketAddr), packet: &Packet) {
-        let mut first = None;
+        let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {
             match chunk {
                 // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other forever.
@@ -682,23 +719,24 @@ impl Endpoint {
                         return;
                     }
                 }
-                Ok(chunk) => {
-                    first.get_or_insert(chunk);
-                }
+                Ok(Chunk::Init(chunk)) => init = Some(chunk),
+                Ok(Chunk::ShutdownAck) => shutdown_ack = true,
+                Ok(_) => {}
             }
         }
         let tag = packet.header.verification_tag;
-        match first {
-            // Rule 3: an INIT for a port where nobody listens.
-            Some(Chunk::Init(init)) => {
+        match init.filter(|_| tag == 0) {
+            // Rule 3: an INIT for a port where nobody listens. Without a tag it cannot be answered.
+            Some(init) if init.initiate_tag == 0 => {}
+            Some(init) => {
                 self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
             }
             // Rule 5: our SHUTDOWN COMPLETE was lost.
-            Some(Chunk::ShutdownAck) => {
+            None if shutdown_ack => {
                 self.reply(from, packet, tag, |p| p.push_shutdown_complete(true));
             }
             // Rule 8: the tag is reflected, so that the sender knows it as its own.
-            _ => self.reply(from, packet, tag, |p| p.push_abort(true, &[])),
+            None => self.reply(from, packet, tag, |p| p.push_abort(true, &[])),
         }
     }
 
@@ -724,6 +762,14 @@ impl Endpoint {
             builder.finish(self.config.config.checksum);
             self.replies.push_back(Reply { local, remote, packet });
         }
+    }
+}
+
+/// An address that a single host can have.
+fn is_unicast(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !(ip.is_multicast() || ip.is_broadcast() || ip.is_unspecified()),
+        IpAddr::V6(ip) => !(ip.is_multicast() || ip.is_unspecified()),
     }
 }
 

@@ -107,6 +107,7 @@ impl Association {
             }
         }
         if facts.newly_acked_bytes > 0 {
+            p.one_packet = false;
             p.tail_probed = false;
             self.data_acked_on(now, id, facts.unambiguous);
         }

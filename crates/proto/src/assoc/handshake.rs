@@ -103,14 +103,17 @@ impl PeerInit {
 /// The parameters of our INIT or INIT ACK.
 fn parameters(config: &Config, local: &[SocketAddr], cookie: Option<Bytes>) -> Vec<Parameter> {
     let mut params = Vec::new();
+    let is_init = cookie.is_none();
     params.extend(cookie.map(Parameter::StateCookie));
     if config.advertise_addresses && local.len() > 1 {
         params.extend(local.iter().map(|a| Parameter::from(a.ip())));
     }
-    params.push(Parameter::SupportedAddressTypes(vec![
-        parameter_type::IPV4_ADDRESS,
-        parameter_type::IPV6_ADDRESS,
-    ]));
+    if is_init {
+        params.push(Parameter::SupportedAddressTypes(vec![
+            parameter_type::IPV4_ADDRESS,
+            parameter_type::IPV6_ADDRESS,
+        ]));
+    }
     params.push(Parameter::SupportedExtensions(Bytes::from_static(SUPPORTED_EXTENSIONS)));
     params
 }
@@ -242,9 +245,9 @@ impl Association {
         from: (SocketAddr, SocketAddr),
         init: &Init,
     ) {
-        if !matches!(self.state, State::CookieWait { .. }) {
+        let State::CookieWait { stale_cookies, .. } = self.state else {
             return; // §5.2.3: a late or duplicate one
-        }
+        };
         let peer = match PeerInit::read(init) {
             Ok(peer) => peer,
             Err(cause) => {
@@ -260,7 +263,7 @@ impl Association {
             return;
         };
         self.id.peer_tag = peer.tag;
-        self.a_rwnd = peer.a_rwnd as usize;
+        self.set_initial_rwnd(peer.a_rwnd);
         self.streams_out = self.config.outbound_streams.min(peer.streams_in);
         if !self.queue.fits_streams(self.streams_out) {
             self.push_abort(None);
@@ -269,11 +272,6 @@ impl Association {
         }
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
-        let config = self.config_rc();
-        for p in self.paths.iter_mut() {
-            let ssthresh = config.initial_ssthresh.bytes(peer.a_rwnd);
-            p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
-        }
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
@@ -282,19 +280,30 @@ impl Association {
                 raw.resize(raw.len().next_multiple_of(4), 0);
                 raw.extend_from_slice(parameter);
             }
-            self.report(ErrorCause::UnrecognizedParameters(raw.into()));
+            // §3.2.2: it goes with COOKIE ECHO.
+            let cause = ErrorCause::UnrecognizedParameters(raw.into());
+            self.control.push_front(Control::Error(cause));
         }
-        self.state = State::CookieEchoed { cookie, attempts: 0 };
+        self.state = State::CookieEchoed { cookie, attempts: 0, stale_cookies };
         self.control.push_front(Control::CookieEcho);
         let rto = self.handshake_rto();
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
+    }
+
+    /// The peer's first a_rwnd, of its INIT or INIT ACK.
+    fn set_initial_rwnd(&mut self, a_rwnd: u32) {
+        self.a_rwnd = a_rwnd as usize;
+        let ssthresh = self.config.initial_ssthresh.bytes(a_rwnd);
+        for p in self.paths.iter_mut() {
+            p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
+        }
     }
 
     /// T1-init or T1-cookie expired (RFC 9260 §5.1, rules A and C; §4, note 2).
     pub(super) fn on_t1(&mut self, now: Instant) {
         let limit = self.config.max_init_retransmits;
         let attempts = match &mut self.state {
-            State::CookieWait { attempts } | State::CookieEchoed { attempts, .. } => {
+            State::CookieWait { attempts, .. } | State::CookieEchoed { attempts, .. } => {
                 *attempts += 1;
                 *attempts
             }
@@ -348,17 +357,17 @@ impl Association {
         self.verify_paths(now);
     }
 
-    /// The peer lacks room for our cookie's age: try once more with a fresh one (RFC 9260 §5.2.6).
+    /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an unanswered INIT.
     pub(super) fn on_stale_cookie(&mut self, now: Instant) {
-        if let State::CookieEchoed { attempts, .. } = self.state {
-            self.receiver = None;
-            self.id.peer_tag = 0;
-            self.state = State::CookieWait { attempts: attempts + 1 };
-            if attempts >= self.config.max_init_retransmits {
-                self.close(AssocClosed::HandshakeTimedOut);
-            } else {
-                self.send_init(now);
-            }
+        let State::CookieEchoed { stale_cookies, .. } = self.state else { return };
+        self.receiver = None;
+        self.id.peer_tag = 0;
+        self.control.clear();
+        self.state = State::CookieWait { attempts: 0, stale_cookies: stale_cookies + 1 };
+        if stale_cookies >= self.config.max_init_retransmits {
+            self.close(AssocClosed::HandshakeTimedOut);
+        } else {
+            self.send_init(now);
         }
     }
 
@@ -381,11 +390,14 @@ impl Association {
         }
     }
 
-    /// True if an INIT names only addresses that the association knows: another would let anyone who
-    /// can reach us take over the association (RFC 9260 §5.2.2).
-    pub(crate) fn knows_addresses(&self, addresses: &[IpAddr]) -> bool {
-        let opening = matches!(self.state, State::CookieWait { .. } | State::CookieEchoed { .. });
-        opening || addresses.iter().all(|&ip| self.knows(ip))
+    /// The addresses of an INIT that are new to the association: with them, anyone who can reach us could
+    /// take it over (RFC 9260 §5.2.1, §5.2.2).
+    pub(crate) fn new_addresses(&self, source: IpAddr, listed: &[IpAddr]) -> Vec<IpAddr> {
+        if matches!(self.state, State::CookieWait { .. }) {
+            return Vec::new(); // The peer's addresses are not known yet.
+        }
+        let all = std::iter::once(source).chain(listed.iter().copied().filter(|&ip| ip != source));
+        all.filter(|&ip| !self.knows(ip)).collect()
     }
 
     /// Which case of RFC 9260 §5.2.4 a valid cookie is.
@@ -414,7 +426,9 @@ impl Association {
             CookieAction::Restart | CookieAction::Discard => return,
             CookieAction::Collision => {
                 self.id.peer_tag = cookie.peer_tag;
-                self.a_rwnd = cookie.peer_rwnd as usize;
+                if !self.state.is_open() {
+                    self.set_initial_rwnd(cookie.peer_rwnd);
+                }
                 self.streams_out = cookie.streams_out;
                 if !self.state.is_open() {
                     self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);

@@ -47,6 +47,10 @@ impl Association {
             p.last_heard = Some(now);
         }
         let is_stranger = path.is_some_and(|id| self.is_stranger(id));
+        if !is_stranger {
+            self.heard_while_shutting_down(now);
+        }
+        let has_own_tag = packet.header.verification_tag == self.id.local_tag;
         let gap_before = self.receiver.as_ref().is_some_and(|r| r.tracker.has_gaps());
         let facts = PacketFacts { gap_before, ..PacketFacts::default() };
         let mut progress = Progress {
@@ -66,6 +70,9 @@ impl Association {
             };
             // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have guessed the
             // tag, nothing counts but the verification of its path.
+            if !is_rightly_tagged(&chunk, has_own_tag) {
+                continue;
+            }
             let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
             if is_stranger && !verifies {
                 continue;
@@ -91,10 +98,8 @@ impl Association {
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
-                // RFC 9260 §8.3: the answer goes to where the question came from. Without the peer's tag there
-                // is none yet.
-                let answered = std::mem::replace(&mut p.answered_heartbeat, true);
-                if !answered && self.id.peer_tag != 0 {
+                // RFC 9260 §8.3: the answer goes to where the question came from.
+                if !std::mem::replace(&mut p.answered_heartbeat, true) {
                     self.reply(Control::HeartbeatAck { info: info.0, to: p.from });
                 }
             }
@@ -192,30 +197,47 @@ impl Association {
 
     fn on_error(&mut self, now: Instant, error: &ErrorChunk) {
         for cause in error.causes.iter().map_while(Result::ok).take(16) {
+            let is_stale = matches!(cause, ErrorCause::StaleCookie(_));
+            if is_stale && !matches!(self.state, State::CookieEchoed { .. }) {
+                continue; // RFC 9260 §5.2.6
+            }
             self.events.push_back(Event::PeerError { cause: cause.code() });
-            if let ErrorCause::StaleCookie(_) = cause {
+            if is_stale {
                 self.on_stale_cookie(now);
                 return;
             }
         }
     }
 
-    /// Queues an answer, unless the peer floods us.
+    /// Queues an answer, unless the peer floods us, or has not told us its tag.
     pub(super) fn reply(&mut self, control: Control) {
-        if self.control.len() < MAX_CONTROL {
+        if self.control.len() < MAX_CONTROL && self.id.peer_tag != 0 {
             self.control.push_back(control);
         }
     }
 
-    /// Tells the peer of an error that does not end the association.
+    /// Tells the peer of an error that does not end the association. Until COOKIE ACK nothing may be sent
+    /// but COOKIE ECHO (RFC 9260 §5.1, C).
     pub(super) fn report(&mut self, cause: ErrorCause) {
-        self.reply(Control::Error(cause));
+        if self.state.is_open() {
+            self.reply(Control::Error(cause));
+        }
     }
 
     /// Ends the association because the peer broke the protocol.
     pub(super) fn abort_with(&mut self, cause: ErrorCause, what: &'static str) {
         self.push_abort(Some(cause));
         self.close(AssocClosed::ProtocolViolation(what));
+    }
+}
+
+/// RFC 9260 §8.5.1, B and C: the T bit says whose tag ABORT and SHUTDOWN COMPLETE carry; all else carries
+/// ours.
+fn is_rightly_tagged(chunk: &Chunk, has_own_tag: bool) -> bool {
+    match chunk {
+        Chunk::Abort(abort) => abort.tag_reflected != has_own_tag,
+        Chunk::ShutdownComplete { tag_reflected } => *tag_reflected != has_own_tag,
+        _ => has_own_tag,
     }
 }
 

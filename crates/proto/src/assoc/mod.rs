@@ -131,7 +131,7 @@ impl Association {
         let tie_tags = (rng.next_u32() | 1, rng.next_u32());
         Association {
             tie_tags,
-            state: State::CookieWait { attempts: 0 },
+            state: State::CookieWait { attempts: 0, stale_cookies: 0 },
             peer_addresses: Vec::new(),
             paths: PathTable::default(),
             primary: PathId(0),

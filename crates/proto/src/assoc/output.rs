@@ -94,16 +94,25 @@ impl Association {
             }
         };
         let mut header = self.header();
+        // RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
+        let reflect = matches!(c, Control::Abort { .. }) && self.id.peer_tag == 0;
         if matches!(c, Control::Init) {
             header.verification_tag = 0; // RFC 9260 §8.5.1, A
+        } else if reflect {
+            header.verification_tag = self.id.local_tag;
         }
         let path = self.paths.find(to.0, to.1);
-        let max =
-            path.and_then(|id| self.paths.get(id)).map_or(self.config.mtu - 48, |p| p.max_packet);
+        let max = match (&c, path.and_then(|id| self.paths.get(id))) {
+            // A peer's cookie may be long; IP fragments it.
+            (Control::CookieEcho, _) => usize::from(u16::MAX),
+            (_, Some(p)) => p.max_packet,
+            (_, None) => self.config.mtu - 48,
+        };
         // To a path we want verified, the question goes with the answer: then the peer's answer arrives before
         // the data it sends on the path it has just verified.
         let probe = match (&c, path) {
-            (Control::HeartbeatAck { .. }, Some(id))
+            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with a probe.
+            (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
                 if self.paths.get(id).is_some_and(|p| p.heartbeat_due) =>
             {
                 Some((id, self.new_probe(now, id)))
@@ -124,11 +133,16 @@ impl Association {
             Control::Shutdown => packet.push_shutdown(cum_tsn),
             Control::ShutdownAck => packet.push_shutdown_ack(),
             Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
-            Control::Abort { cause, .. } => packet.push_abort(false, cause.as_slice()),
+            Control::Abort { cause, .. } => packet.push_abort(reflect, cause.as_slice()),
         };
         if !fits {
             packet.discard();
             return None;
+        }
+        // What was wrong with INIT ACK goes with COOKIE ECHO (RFC 9260 §3.2.2).
+        while let (Control::CookieEcho, Some(Control::Error(cause))) = (&c, self.control.front()) {
+            packet.push_error(std::slice::from_ref(cause));
+            self.control.pop_front();
         }
         let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
         let len = packet.finish(self.config.checksum);
@@ -188,7 +202,13 @@ impl Association {
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
         let last = self.receiver.as_ref()?.last_data;
         let chosen = self.decide(now, |policies, cx| policies.ack_path.choose(cx, last));
-        chosen.filter(|&id| self.paths.get(id).is_some()).or(Some(self.control_path()))
+        // RFC 9260 §5.4: an address that is not verified gets none.
+        let verified = |id: &PathId| {
+            self.paths.get(*id).is_some_and(|p| {
+                p.state != PathState::Unconfirmed || self.config.data_before_verification
+            })
+        };
+        chosen.filter(verified).or(Some(self.control_path()))
     }
 
     /// Brings idle windows and pacers up to date before anything is chosen.
@@ -386,14 +406,15 @@ impl Association {
         if !push_data(packet, tsn, sent) {
             return false;
         }
-        let is_lowest = tsn == self.out.cum_tsn_ack_point().next();
-        let restarts_t3 = is_lowest && sent.fast_retransmitted;
+        let is_earliest = sent.path == path
+            && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
+        let restarts_t3 = is_earliest && sent.fast_retransmitted;
         self.out.retransmit(tsn, path, now);
         let Some(p) = self.paths.get_mut(path) else { return true };
         p.counters.retransmissions += 1;
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
-            // RFC 9260 §7.2.4, point 4: fast retransmit of the earliest outstanding chunk restarts T3-rtx.
+            // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts T3-rtx.
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
         }

@@ -126,10 +126,11 @@ impl Association {
         }
     }
 
-    /// The peer listed this address, or it is verified.
+    /// The peer listed this address, the application named it, or it is verified.
     pub(super) fn knows(&self, ip: IpAddr) -> bool {
-        let verified = |p: &Path| p.remote.ip() == ip && p.state != PathState::Unconfirmed;
-        self.peer_addresses.contains(&ip) || self.paths.iter().any(verified)
+        let known = |p: &Path| p.given || p.state != PathState::Unconfirmed;
+        self.peer_addresses.contains(&ip)
+            || self.paths.iter().any(|p| p.remote.ip() == ip && known(p))
     }
 
     /// A path of an open association that was learnt from an address nobody named, and is not verified.
@@ -261,7 +262,21 @@ impl Association {
         }
     }
 
+    /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK.
+    pub(super) fn stop_heartbeats(&mut self) {
+        for id in self.paths.ids() {
+            self.timers.stop(Timer::Path(id, PathTimer::Heartbeat));
+            if let Some(p) = self.paths.get_mut(id) {
+                p.heartbeat_due = false;
+                p.probe = None;
+            }
+        }
+    }
+
     fn probe_now(&mut self, now: Instant, id: PathId) {
+        if !self.state.sends_heartbeats() {
+            return;
+        }
         if let Some(p) = self.paths.get_mut(id) {
             p.heartbeat_due = true;
             let at = now + p.rto.rto();
@@ -290,7 +305,7 @@ impl Association {
     /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3).
     pub(super) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
-        let Some(p) = self.paths.get(id) else { return };
+        let Some(p) = self.paths.get(id).filter(|_| self.state.sends_heartbeats()) else { return };
         let mut after = self.config.hb_interval + p.rto.rto().mul_f64(jitter);
         if p.state != PathState::Active {
             after = after.min(probe_interval(p, &self.config).max(p.rto.rto()));
@@ -342,6 +357,7 @@ impl Association {
         self.error_count = 0;
         let state = p.state;
         if let Some(packets) = self.policies.fail.recovery_cwnd(state) {
+            p.one_packet = false;
             p.window.cwnd = packets as usize * p.limits(&config).packet;
         }
         match state {

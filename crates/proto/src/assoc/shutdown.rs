@@ -14,12 +14,11 @@ use crate::time::Instant;
 
 impl Association {
     /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). Before the association is
-    /// established it just ends.
+    /// established it just ends, by an abort if that loses anything.
     pub fn shutdown(&mut self, now: Instant) {
         match self.state {
-            State::CookieWait { .. } | State::CookieEchoed { .. } => {
-                self.close(AssocClosed::Shutdown);
-            }
+            State::CookieWait { .. } if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
+            State::CookieWait { .. } | State::CookieEchoed { .. } => self.abort(now, b""),
             State::Established => {
                 self.state = State::ShutdownPending;
                 self.continue_shutdown(now);
@@ -50,6 +49,7 @@ impl Association {
         match self.state {
             State::ShutdownPending => {
                 self.state = State::ShutdownSent { attempts: 0 };
+                self.stop_heartbeats();
                 self.control.push_back(Control::Shutdown);
                 // §9.2: bounds the whole shutdown, by five RTO.Max as recommended.
                 let at = now + 5 * self.config.rto_max;
@@ -58,6 +58,7 @@ impl Association {
             }
             State::ShutdownReceived => {
                 self.state = State::ShutdownAckSent { attempts: 0 };
+                self.stop_heartbeats();
                 self.control.push_back(Control::ShutdownAck);
                 self.start_t2(now);
             }
@@ -68,6 +69,15 @@ impl Association {
     fn start_t2(&mut self, now: Instant) {
         let rto = self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto());
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
+    }
+
+    /// §9.2: a peer that still sends in SHUTDOWN-SENT is there, and gets the time it needs.
+    pub(super) fn heard_while_shutting_down(&mut self, now: Instant) {
+        if let State::ShutdownSent { attempts } = &mut self.state {
+            *attempts = 0;
+            self.error_count = 0;
+            self.start_t2(now);
+        }
     }
 
     /// T2-shutdown expired: SHUTDOWN or SHUTDOWN ACK again, by the next path.

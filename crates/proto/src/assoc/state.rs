@@ -8,9 +8,13 @@ use crate::event::AssocClosed;
 #[derive(Clone, Debug)]
 pub(crate) enum State {
     /// INIT is sent.
-    CookieWait { attempts: u32 },
+    CookieWait {
+        attempts: u32,
+        /// Cookies that were too old when the peer got them.
+        stale_cookies: u32,
+    },
     /// COOKIE ECHO is sent.
-    CookieEchoed { cookie: Bytes, attempts: u32 },
+    CookieEchoed { cookie: Bytes, attempts: u32, stale_cookies: u32 },
     /// Data flows.
     Established,
     /// The application has shut down; data is outstanding.
@@ -39,6 +43,11 @@ impl State {
     /// The application may still give messages to send.
     pub(crate) fn accepts_messages(&self) -> bool {
         matches!(self, State::CookieWait { .. } | State::CookieEchoed { .. } | State::Established)
+    }
+
+    /// Heartbeats are sent (RFC 9260 §8.3: until SHUTDOWN or SHUTDOWN ACK is).
+    pub(crate) fn sends_heartbeats(&self) -> bool {
+        self.may_send_data()
     }
 
     /// The handshake is complete and the association not over.

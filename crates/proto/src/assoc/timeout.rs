@@ -49,10 +49,11 @@ impl Association {
             _ => None,
         };
         // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable.
-        let window_closed = self.probing_window && std::mem::take(&mut self.probe_answered);
+        let is_closed = self.probing_window || self.a_rwnd == 0;
+        let says_closed = is_closed && std::mem::take(&mut self.probe_answered);
         let (marked, latest) = self.out.mark_path(id, spare_after);
         let last_order = self.out.last_order();
-        if window_closed {
+        if says_closed && self.probing_window {
             p.rto.back_off();
         } else if marked > 0 {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
@@ -60,10 +61,14 @@ impl Association {
                 let limits = p.limits(&config);
                 p.window = p.cc.on_timeout(p.window, &limits);
                 p.cut_order = Some(last_order);
+                p.one_packet = true;
             }
             p.recovery = None;
             p.counters.chunks_lost += marked as u64;
-            self.count_timeout(now, id, TimeoutCause::Data);
+            match says_closed {
+                true => p.rto.back_off(),
+                false => self.count_timeout(now, id, TimeoutCause::Data),
+            }
         }
         self.forced_rtx |= marked > 0;
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));

@@ -38,7 +38,7 @@ impl Units {
 /// Rule for the initial cwnd of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitialCwnd {
-    /// min(4·PMDCS, max(2·PMDCS, 4404 bytes)), RFC 9260 §7.2.1.
+    /// min(4·PMDCS, max(2·PMDCS, 4404 bytes)), RFC 9260 §7.2.1; 4344 bytes over IPv6.
     Rfc9260,
     /// A fixed amount.
     Fixed(Units),
@@ -46,9 +46,10 @@ pub enum InitialCwnd {
 
 impl InitialCwnd {
     /// The initial cwnd in bytes on a path with this PMDCS and this MTU, both in bytes.
-    pub fn bytes(self, pmdcs: usize, mtu: usize) -> u64 {
+    pub fn bytes(self, pmdcs: usize, mtu: usize, ipv6: bool) -> u64 {
+        let three_packets = if ipv6 { 4344 } else { 4404 };
         match self {
-            Self::Rfc9260 => (4 * pmdcs as u64).min((2 * pmdcs as u64).max(4404)),
+            Self::Rfc9260 => (4 * pmdcs as u64).min((2 * pmdcs as u64).max(three_packets)),
             Self::Fixed(units) => units.bytes(pmdcs, mtu),
         }
     }

@@ -315,9 +315,9 @@ fn serialises_to_what_overrides_take() {
 fn windows_in_bytes() {
     // RFC 9260 §7.2.1: four small chunks, 4404 bytes of usual ones, two large ones.
     for (pmdcs, cwnd) in [(500, 2000), (1452, 4404), (8948, 17_896)] {
-        assert_eq!(InitialCwnd::Rfc9260.bytes(pmdcs, pmdcs + 48), cwnd);
+        assert_eq!(InitialCwnd::Rfc9260.bytes(pmdcs, pmdcs + 48, false), cwnd);
     }
-    assert_eq!(InitialCwnd::Fixed(Units::Mtu(2)).bytes(1452, 1500), 3000);
+    assert_eq!(InitialCwnd::Fixed(Units::Mtu(2)).bytes(1452, 1500, false), 3000);
     assert_eq!(Units::Pmdcs(4).bytes(1452, 1500), 5808);
     assert_eq!(Units::Bytes(5000).bytes(1452, 1500), 5000);
     assert_eq!(InitialSsthresh::PeerRwnd.bytes(65_536), 65_536);

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use state::PathState;
 pub(crate) use table::PathTable;
 
-use crate::config::{Config, MaxBurstRule, Units};
+use crate::config::{Config, MaxBurstRule, Profile, Units};
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
 use crate::time::Instant;
 use pacer::Pacer;
@@ -170,6 +170,8 @@ pub(crate) struct Path {
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
     pub(crate) recovery: Option<Recovery>,
+    /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260 §7.2.3).
+    pub(crate) one_packet: bool,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
@@ -225,7 +227,7 @@ impl Path {
             created: now,
             last_heard: None,
             window: Window {
-                cwnd: bytes(config.initial_cwnd.bytes(pmdcs, config.mtu)),
+                cwnd: bytes(config.initial_cwnd.bytes(pmdcs, config.mtu, remote.is_ipv6())),
                 ssthresh: bytes(config.initial_ssthresh.bytes(peer_rwnd)),
                 partial_bytes_acked: 0,
             },
@@ -235,6 +237,7 @@ impl Path {
             pacer: Pacer::default(),
             error_count: 0,
             recovery: None,
+            one_packet: false,
             cut_order: None,
             tail_probed: false,
             probe: None,
@@ -268,12 +271,17 @@ impl Path {
         }
     }
 
-    /// Halves cwnd for every RTO without data (RFC 9260 §7.2.1).
+    /// Halves cwnd for every RTO without data, and keeps in ssthresh what it was (RFC 9260 §7.2.1).
     pub(crate) fn decay_if_idle(&mut self, config: &Config, now: Instant) {
         let Some(last) = self.last_data_sent.filter(|_| config.idle_cwnd_decay) else { return };
         let floor = self.limits(config).ssthresh_floor;
         let rto = self.rto.rto();
         self.decayed_at = self.decayed_at.max(last);
+        // 2006 profile: RFC 2960 leaves ssthresh alone.
+        let is_first = self.decayed_at == last && config.profile != Profile::Papers2006;
+        if is_first && now - last >= rto && self.window.cwnd > floor {
+            self.window.ssthresh = self.window.cwnd;
+        }
         while now - self.decayed_at >= rto && self.window.cwnd > floor {
             self.window.cwnd = (self.window.cwnd / 2).max(floor);
             self.decayed_at += rto;
@@ -282,7 +290,8 @@ impl Path {
 
     /// Bytes of new DATA that may be sent now (RFC 9260 §6.1, rules B and D).
     pub(crate) fn cwnd_space(&self, flight_size: usize) -> usize {
-        if self.burst_left == 0 || !self.pacer.may_send() {
+        let full = self.one_packet && flight_size > 0;
+        if full || self.burst_left == 0 || !self.pacer.may_send() {
             return 0;
         }
         self.window.cwnd.saturating_sub(flight_size)

@@ -86,7 +86,7 @@ impl Script {
         self.connect();
         self.expect_init();
         self.peer(init_ack);
-        self.expect("COOKIE ECHO");
+        self.expect_on_any_path("COOKIE ECHO");
         self.peer(cookie_ack());
         self.finish_handshake();
     }
@@ -96,24 +96,48 @@ impl Script {
         self.peer(init);
         let cookie = self.expect_init_ack();
         self.peer(cookie_echo(&cookie));
-        self.expect("COOKIE ACK");
+        self.expect_on_any_path("COOKIE ACK");
         self.finish_handshake();
     }
 
-    /// Answers the heartbeats that verify the other paths, 100 ms later, and forgets all events so far.
+    /// Verifies the other paths in 100 ms, and forgets all events so far. A server learns of them by the
+    /// peer's heartbeats.
     fn finish_handshake(&mut self) {
         assert!(self.assoc().is_established(), "the handshake is complete");
+        for path in 2..=self.pairs.len() {
+            if self.assoc().paths().all(|p| (p.local, p.remote) != self.pairs[path - 1]) {
+                self.peer_on(path, heartbeat(b"of the peer"));
+            }
+        }
         self.run_ms(100);
         self.answer_heartbeats();
         self.events.clear();
-        self.expect_nothing();
+        self.sent.clear();
+    }
+
+    /// As [`accept`](Self::accept), but nothing is answered after the handshake.
+    pub fn accept_without_verification(&mut self, init: PeerChunk) {
+        self.peer(init);
+        let cookie = self.expect_init_ack();
+        self.peer(cookie_echo(&cookie));
+        self.expect_on_any_path("COOKIE ACK");
+        self.sent.clear();
     }
 
     /// Answers every HEARTBEAT among the packets that were sent, on its own path.
     pub fn answer_heartbeats(&mut self) {
+        self.answer(|_| true);
+    }
+
+    /// Answers every HEARTBEAT among the packets that were sent to this address.
+    pub fn answer_heartbeats_at(&mut self, remote: SocketAddr) {
+        self.answer(|s| s.remote == remote);
+    }
+
+    fn answer(&mut self, wanted: impl Fn(&SentPacket) -> bool) {
         let (heartbeats, others): (VecDeque<_>, _) = std::mem::take(&mut self.sent)
             .into_iter()
-            .partition(|s| heartbeat_info(&s.packet).is_some());
+            .partition(|s| wanted(s) && heartbeat_info(&s.packet).is_some());
         self.sent = others;
         for s in heartbeats {
             let info = heartbeat_info(&s.packet).expect("chosen for it");
@@ -252,8 +276,12 @@ impl Script {
 
     /// Queues messages that each fill a packet.
     pub fn send_packets(&mut self, count: usize) {
+        self.send_messages(count, self.assoc().fragment_size());
+    }
+
+    /// Queues messages of so many bytes each, then drains the outputs.
+    pub fn send_messages(&mut self, count: usize, len: usize) {
         let id = self.id();
-        let len = self.assoc().fragment_size();
         for _ in 0..count {
             let message = Bytes::from(vec![b'x'; len]);
             let assoc = self.endpoint.assoc_mut(id).expect("it was not forgotten");
@@ -409,9 +437,15 @@ impl Script {
         self.tag
     }
 
-    /// Sets the endpoint's tag that the peer puts into its packets from now on.
-    pub fn set_tag(&mut self, tag: u32) {
-        self.tag = tag;
+    /// The tag, and the TSN that counts as 0, that the peer goes by: those of the endpoint's latest INIT or
+    /// INIT ACK.
+    pub fn view(&self) -> (u32, Tsn) {
+        (self.tag, self.base)
+    }
+
+    /// Sets what the peer goes by from now on.
+    pub fn set_view(&mut self, (tag, base): (u32, Tsn)) {
+        (self.tag, self.base) = (tag, base);
     }
 
     /// The next event.

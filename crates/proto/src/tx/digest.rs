@@ -100,11 +100,10 @@ impl Outstanding {
         now: Instant,
         digest: &mut SackDigest,
     ) -> Result<bool, SackError> {
-        if sack.cum_tsn_ack.lt(self.cum_tsn_ack_point()) {
-            return Ok(false);
-        }
-        if sack.cum_tsn_ack.gt(self.highest_tsn()) {
-            return Err(SackError::AcksUnsent);
+        let point = self.cum_tsn_ack_point();
+        if sack.cum_tsn_ack.distance_from(point) as usize > self.ring.len() {
+            let is_above = sack.cum_tsn_ack.gt(point);
+            return if is_above { Err(SackError::AcksUnsent) } else { Ok(false) };
         }
         digest.reset(self);
         digest.read_blocks(sack, self.highest_tsn())?;

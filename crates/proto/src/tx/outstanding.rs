@@ -48,9 +48,9 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The size that counts against cwnd: the DATA chunk with its header, without padding.
+    /// The size that counts against cwnd: the DATA chunk with its header and padding (RFC 9260 §7.2).
     pub(crate) fn size(&self) -> usize {
-        DATA_HEADER_LEN + self.payload.len()
+        (DATA_HEADER_LEN + self.payload.len()).next_multiple_of(4)
     }
 }
 

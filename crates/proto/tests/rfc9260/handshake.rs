@@ -1,0 +1,634 @@
+//! Opening an association (RFC 9260 §5.1, §5.2.6) and the parameters of INIT and INIT ACK (§3.3.2, §3.3.3).
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use manypath_proto::testing::*;
+use manypath_proto::{AssocClosed, ConnectError, ConnectTo, Event, PathId, PathState, SendError};
+use manypath_wire::{Chunk, CommonHeader, ErrorCause, Init, Parameter, UnknownParameter};
+
+const MIN: u64 = 60_000;
+
+fn unknown_parameter(ty: u16) -> Parameter {
+    Parameter::Unknown(UnknownParameter::new(ty, b"what"))
+}
+
+fn last_init(t: &Script) -> Init {
+    match t.last_chunks().pop() {
+        Some(Chunk::Init(init) | Chunk::InitAck(init)) => init,
+        other => panic!("{other:?} is neither INIT nor INIT ACK"),
+    }
+}
+
+fn reported(init: &Init) -> Vec<Parameter> {
+    let params = init.params.iter().map(|p| p.expect("well-formed"));
+    params.filter(|p| matches!(p, Parameter::UnrecognizedParameter(_))).collect()
+}
+
+#[test]
+fn a_client_opens_with_four_packets_and_data_waits_for_them() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.try_send(0, 10).expect("it is queued");
+    let init = t.expect_init();
+    assert_ne!(init.initiate_tag, 0, "§5.1 A");
+    assert_eq!(t.last().packet.header.verification_tag, 0, "§8.5.1 A");
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG, "§8.5.1 D");
+    let Some(Chunk::CookieEcho(cookie)) = t.last_chunks().pop() else { panic!("a cookie") };
+    assert_eq!(cookie, "the peer's cookie", "§3.3.11: exactly as received");
+    t.expect_nothing();
+    assert_eq!(
+        t.events(),
+        [Event::PathAdded { path: PathId(0), local: t.pairs[0].0, remote: t.pairs[0].1 }]
+    );
+    t.peer(cookie_ack());
+    t.expect("DATA 1");
+    t.expect_nothing();
+    let active =
+        Event::PathState { path: PathId(0), from: PathState::Unconfirmed, to: PathState::Active };
+    assert_eq!(t.events(), [Event::Connected { incoming: false }, active]);
+}
+
+#[test]
+fn a_server_answers_with_the_initiate_tag_and_is_established_by_the_cookie() {
+    let mut t = Setup::server().start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG, "§5.1 B");
+    assert_eq!(t.last().remote, t.pairs[0].1, "§5.1: to where INIT came from");
+    assert_eq!(t.endpoint.associations().count(), 0);
+    t.peer(cookie_echo(&cookie));
+    t.expect("COOKIE ACK");
+    t.expect_nothing();
+    assert!(t.assoc().is_established());
+    assert!(t.events().contains(&Event::Connected { incoming: true }));
+    assert_eq!(t.path_state(1), PathState::Active, "§5.4: the cookie came back from there");
+}
+
+#[test]
+fn a_thousand_inits_leave_no_state_and_still_one_association_can_be_opened() {
+    let mut t = Setup::server().max_associations(1).start();
+    let mut tags = std::collections::BTreeSet::new();
+    for n in 1..=1000 {
+        t.peer(init().tag(n));
+        t.expect_init_ack();
+        tags.insert(t.tag());
+    }
+    assert_eq!(tags.len(), 1000, "§5.3.1: each INIT ACK has a random tag");
+    assert_eq!(t.endpoint.associations().count(), 0, "§5.1 B: no resources before COOKIE ECHO");
+    assert_eq!(t.endpoint.poll_timeout(), None);
+    assert!(t.events().is_empty());
+    t.accept(init());
+}
+
+#[test]
+fn data_bundled_with_cookie_echo_is_delivered_and_acknowledged_after_the_cookie() {
+    let mut t = Setup::server().start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    t.peer([cookie_echo(&cookie), data(1)]);
+    t.expect_all(&["COOKIE ACK", "SACK 1"]);
+    assert_eq!(t.recv().as_deref(), Some(&b"x"[..]), "§5.1.5, items 6 and 7");
+}
+
+#[test]
+fn an_altered_cookie_is_dropped_silently_with_all_that_follows() {
+    let mut t = Setup::server().start();
+    t.peer(init());
+    let mut cookie = t.expect_init_ack().to_vec();
+    cookie[20] ^= 1;
+    t.peer([cookie_echo(&Bytes::from(cookie)), data(1)]);
+    t.expect_nothing();
+    assert_eq!(t.endpoint.associations().count(), 0, "§5.1.5, item 2");
+}
+
+#[test]
+fn a_cookie_under_another_tag_or_port_is_dropped_silently() {
+    let mut t = Setup::server().start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    let tag = t.tag();
+    t.peer_with_tag(t.pairs[0], tag ^ 1, cookie_echo(&cookie));
+    let header = CommonHeader { source_port: 4999, destination_port: PORT, verification_tag: tag };
+    let bytes = t.packet(header, cookie_echo(&cookie));
+    t.peer_bytes(t.pairs[0], bytes);
+    t.expect_nothing();
+    assert_eq!(t.endpoint.associations().count(), 0, "§5.1.5, item 3");
+}
+
+#[test]
+fn an_expired_cookie_is_answered_with_how_long_ago() {
+    let mut t = Setup::server().set("valid_cookie_life", "60 s").start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    t.run_ms(61_000);
+    t.peer_with_tag(t.pairs[0], t.tag() ^ 1, cookie_echo(&cookie));
+    t.expect_nothing();
+    t.peer(cookie_echo(&cookie));
+    t.expect("ERROR 3");
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG);
+    let Some(Chunk::Error(error)) = t.last_chunks().pop() else { panic!("an ERROR") };
+    let cause = error.causes.iter().next().expect("one").expect("well-formed");
+    assert_eq!(cause, ErrorCause::StaleCookie(1_000_000), "§5.1.5, item 4, in microseconds");
+    assert_eq!(t.endpoint.associations().count(), 0);
+}
+
+#[test]
+fn a_replayed_cookie_is_acknowledged_and_changes_nothing() {
+    let mut t = Setup::server().start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    t.peer(cookie_echo(&cookie));
+    t.expect("COOKIE ACK");
+    t.peer(data(1));
+    t.expect("SACK 1");
+    t.events();
+    t.peer(cookie_echo(&cookie));
+    t.expect("COOKIE ACK");
+    t.peer(data(1));
+    t.expect("SACK 1 dups 1");
+    assert_eq!(t.endpoint.associations().count(), 1, "§5.2.4, case D");
+    assert_eq!(t.events(), []);
+}
+
+#[test]
+fn a_late_duplicate_of_the_cookie_is_valid_while_the_tags_match() {
+    let mut t = Setup::server().set("valid_cookie_life", "60 s").start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    t.peer(cookie_echo(&cookie));
+    t.expect("COOKIE ACK");
+    t.run_ms(61_000);
+    t.answer_heartbeats();
+    t.all_sent();
+    t.peer(cookie_echo(&cookie));
+    t.expect("COOKIE ACK");
+    t.expect_nothing();
+}
+
+#[test]
+fn a_cookie_from_another_address_than_the_init_does_not_verify_that_address() {
+    let mut t = Setup::server().paths(2).start();
+    t.peer_on(1, init());
+    let cookie = t.expect_init_ack();
+    t.peer_on(2, cookie_echo(&cookie));
+    t.with(|a, now| a.send(now, Default::default(), Bytes::from_static(b"secret"))).expect("room");
+    // §5.4: the only confirmed address is the one that INIT ACK was sent to; COOKIE ACK to another one
+    // carries a probe.
+    assert_eq!(t.all_sent(), ["P2 COOKIE ACK, HEARTBEAT", "P1 DATA 1"]);
+    assert_eq!(t.path_state(1), PathState::Active);
+    assert_eq!(t.path_state(2), PathState::Unconfirmed);
+}
+
+#[test]
+fn an_init_with_initiate_tag_zero_is_dropped_silently() {
+    let mut t = Setup::server().start();
+    t.peer(init().tag(0));
+    t.expect_nothing();
+    let header = CommonHeader { source_port: 5, destination_port: 6, verification_tag: 0 };
+    let bytes = t.packet(header, init().tag(0));
+    t.peer_bytes(t.pairs[0], bytes);
+    t.expect_nothing();
+}
+
+#[test]
+fn an_init_with_bad_values_is_aborted_with_its_own_tag() {
+    for bad in [init().streams(0, 1), init().streams(1, 0), init().rwnd(1499)] {
+        let mut t = Setup::server().start();
+        t.peer(bad.clone());
+        t.expect("ABORT 7");
+        assert_eq!(t.last().packet.header.verification_tag, PEER_TAG, "§3.3.2: {bad:?}");
+        t.expect_nothing();
+    }
+    let mut t = Setup::server().start();
+    t.peer(init().rwnd(1500));
+    t.expect_init_ack();
+}
+
+#[test]
+fn an_init_in_company_is_dropped_silently() {
+    let mut t = Setup::server().start();
+    t.peer_with_tag(t.pairs[0], 0, [init(), data(1)]);
+    t.peer_with_tag(t.pairs[0], 0, [data(1)]);
+    t.peer_with_tag(t.pairs[0], 0, [cookie_ack(), init()]);
+    t.expect_nothing();
+}
+
+#[test]
+fn an_init_with_a_host_name_is_aborted() {
+    let mut t = Setup::server().start();
+    t.peer(init().param(Parameter::HostNameAddress(Bytes::from_static(b"example.org\0"))));
+    t.expect("ABORT 5");
+    t.expect_nothing();
+}
+
+#[test]
+fn unknown_parameters_of_an_init_are_handled_by_their_upper_bits() {
+    // §3.2.1: type, whether it is reported, whether what follows is processed.
+    let cases = [(0x3fff, 0, false), (0x4001, 1, false), (0x8001, 0, true), (0xc001, 1, true)];
+    for (ty, reports, goes_on) in cases {
+        let mut t = Setup::server().start();
+        t.peer(
+            init()
+                .param(unknown_parameter(ty))
+                .param(Parameter::HostNameAddress(Bytes::from_static(b"a\0"))),
+        );
+        if goes_on {
+            t.expect("ABORT 5");
+            continue;
+        }
+        t.expect_init_ack();
+        assert_eq!(reported(&last_init(&t)).len(), reports, "{ty:#x}");
+    }
+    let mut t = Setup::server().start();
+    t.peer(init().param(unknown_parameter(0xc001)).param(unknown_parameter(0x8001)));
+    t.expect_init_ack();
+    let mut raw = Vec::new();
+    unknown_parameter(0xc001).encode(&mut raw);
+    let expected = Parameter::UnrecognizedParameter(Bytes::from(raw));
+    assert_eq!(reported(&last_init(&t)), [expected], "§3.2.2: the parameter whole");
+}
+
+#[test]
+fn unknown_parameters_of_an_init_ack_are_reported_with_the_cookie_echo() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack().param(unknown_parameter(0xc001)));
+    // §5.1: until COOKIE ACK nothing but this packet may be sent.
+    t.expect("COOKIE ECHO, ERROR 8");
+    t.expect_nothing();
+}
+
+#[test]
+fn an_unknown_parameter_that_stops_an_init_ack_before_its_cookie_leaves_it_without() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(
+        init_ack()
+            .no_params()
+            .param(unknown_parameter(0x3fff))
+            .param(Parameter::StateCookie(Bytes::from_static(b"behind"))),
+    );
+    t.expect("ABORT 2");
+    let closed = t.events().pop();
+    assert!(matches!(closed, Some(Event::Closed(AssocClosed::ProtocolViolation(_)))), "{closed:?}");
+}
+
+#[test]
+fn an_init_ack_with_bad_values_ends_the_attempt() {
+    for bad in [init_ack().streams(0, 1), init_ack().streams(1, 0)] {
+        let mut t = Setup::client().start();
+        t.connect();
+        t.expect_init();
+        t.peer(bad);
+        t.expect("ABORT 7");
+        assert_eq!(t.last().packet.header.verification_tag, PEER_TAG);
+        assert!(t.assoc().closed().is_some(), "§3.3.3: the TCB is destroyed");
+    }
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack().tag(0));
+    t.expect("ABORT T 7");
+    assert_eq!(t.last().packet.header.verification_tag, t.tag(), "§3.3.3: reflected");
+    assert!(t.assoc().closed().is_some());
+}
+
+#[test]
+fn the_number_of_streams_is_the_lesser_of_what_one_wants_and_the_other_allows() {
+    let mut t = Setup::client().set("outbound_streams", "16").start();
+    t.connect_to(init_ack().streams(10, 4));
+    assert_eq!(t.assoc().outbound_streams(), 4, "§5.1.1");
+    t.try_send(3, 1).expect("the last stream");
+    assert_eq!(t.try_send(4, 1), Err(SendError::NoSuchStream { stream: 4, streams: 4 }));
+
+    let mut t = Setup::server().set("outbound_streams", "16").start();
+    t.peer(init().streams(10, 4));
+    t.expect_init_ack();
+    assert_eq!(last_init(&t).outbound_streams, 4, "§3.3.3: not above the MIS of INIT");
+}
+
+#[test]
+fn messages_queued_for_streams_that_the_peer_then_refuses_end_the_attempt() {
+    let mut t = Setup::client().set("outbound_streams", "16").start();
+    t.connect();
+    t.try_send(9, 1).expect("not known to be invalid yet");
+    t.expect_init();
+    t.peer(init_ack().streams(10, 4));
+    t.expect("ABORT"); // §5.1.1: valid streams only
+    let closed = AssocClosed::TooFewStreams { allowed: 4 };
+    assert_eq!(t.events().pop(), Some(Event::Closed(closed)));
+}
+
+#[test]
+fn init_is_retransmitted_with_back_off_over_all_paths_until_the_limit() {
+    let mut t = Setup::client().paths(2).set("max_init_retransmits", "3").start();
+    t.connect();
+    let init = t.expect_init();
+    t.expect_nothing();
+    for (n, path) in [(1, 2), (2, 1), (4, 2)] {
+        assert_eq!(t.run_to_timer().as_secs(), n, "§6.3.3 E2: doubled each time");
+        t.expect(&format!("P{path} INIT"));
+        assert_eq!(last_init(&t).initiate_tag, init.initiate_tag, "§5.1.6: the same tag");
+    }
+    t.events();
+    assert_eq!(t.run_to_timer().as_secs(), 8);
+    t.expect_nothing();
+    assert_eq!(t.events(), [Event::Closed(AssocClosed::HandshakeTimedOut)]);
+    assert_eq!(t.endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn cookie_echo_is_retransmitted_until_the_limit() {
+    let mut t = Setup::client().set("max_init_retransmits", "2").start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    for n in [1, 2] {
+        assert_eq!(t.run_to_timer().as_secs(), n);
+        t.expect("COOKIE ECHO");
+    }
+    t.events();
+    t.run_to_timer();
+    t.expect_nothing();
+    assert_eq!(t.events(), [Event::Closed(AssocClosed::HandshakeTimedOut)], "§5.1.4");
+}
+
+#[test]
+fn cookie_echo_does_not_go_to_an_address_that_only_the_peer_named() {
+    let mut t = Setup::client().paths(2).start();
+    t.pairs.truncate(1);
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack().param(Parameter::from(IpAddr::from([10, 0, 1, 2]))));
+    for _ in 0..3 {
+        t.expect("COOKIE ECHO");
+        assert_eq!(t.last().remote, t.pairs[0].1, "§5.4: not to an unconfirmed address");
+        t.run_to_timer();
+    }
+}
+
+#[test]
+fn the_path_on_which_cookie_ack_arrived_is_confirmed() {
+    let mut t = Setup::client().paths(2).start();
+    t.connect();
+    t.expect_init();
+    t.peer_on(1, init_ack());
+    t.expect("P1 COOKIE ECHO");
+    t.run_to_timer();
+    t.expect("P2 COOKIE ECHO");
+    t.peer_on(1, cookie_ack());
+    assert_eq!((t.path_state(1), t.path_state(2)), (PathState::Active, PathState::Unconfirmed));
+    t.expect("P2 HEARTBEAT");
+}
+
+#[test]
+fn a_stale_cookie_is_replaced_by_a_new_init_a_limited_number_of_times() {
+    let mut t = Setup::client().set("max_init_retransmits", "2").start();
+    t.connect();
+    t.expect_init();
+    for _ in 0..2 {
+        t.peer(init_ack());
+        t.expect("COOKIE ECHO");
+        t.peer(error(ErrorCause::StaleCookie(5)));
+        t.expect_init();
+        assert_eq!(t.last().packet.header.verification_tag, 0);
+    }
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    t.peer(error(ErrorCause::StaleCookie(5)));
+    t.expect_nothing();
+    assert_eq!(t.events().pop(), Some(Event::Closed(AssocClosed::HandshakeTimedOut)), "§5.2.6");
+}
+
+#[test]
+fn a_stale_cookie_error_means_nothing_to_an_established_association() {
+    let mut t = Setup::client().established();
+    t.peer(error(ErrorCause::StaleCookie(5)));
+    t.expect_nothing();
+    assert!(t.assoc().is_established(), "§5.2.6");
+    assert_eq!(t.events(), []);
+}
+
+#[test]
+fn unexpected_init_ack_and_cookie_ack_are_dropped_silently() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(cookie_ack());
+    t.expect_nothing();
+    assert!(!t.assoc().is_established(), "§5.2.5: not in COOKIE-WAIT");
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    t.peer(init_ack().tag(99));
+    t.expect_nothing();
+    t.peer(cookie_ack());
+    t.peer(init_ack().tag(99));
+    t.peer(cookie_ack());
+    t.expect_nothing();
+    t.send(1);
+    t.expect("DATA 1");
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG, "§5.2.3");
+}
+
+#[test]
+fn before_the_peers_tag_is_known_nothing_is_answered() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer([heartbeat(b"early"), unknown(0xff), data(1), sack(5), shutdown(0)]);
+    t.expect_nothing();
+}
+
+#[test]
+fn a_heartbeat_is_answered_from_cookie_echoed_on() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    t.peer(heartbeat(b"early"));
+    t.expect("HEARTBEAT ACK"); // §8.3
+}
+
+#[test]
+fn data_and_sacks_are_dropped_until_cookie_ack() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    t.peer([data(1), sack(3)]);
+    t.expect_nothing();
+    t.peer(cookie_ack());
+    t.peer(data(1));
+    t.expect("SACK 1");
+}
+
+#[test]
+fn the_init_ack_is_at_most_three_times_as_long_as_the_init() {
+    let many: Vec<_> = (0..8).map(|i| ([10, 0, i, 1], [10, 0, i, 2])).collect();
+    let pairs: Vec<_> = many.iter().map(|&(l, r)| ((l, PORT).into(), (r, PORT).into())).collect();
+    let mut t = Setup::server().pairs(&pairs).start();
+    t.peer(init());
+    t.expect_init_ack();
+    let (asked, answered) = (12 + 20 + 28, t.last().packet.bytes().len() + 28);
+    assert!(answered <= 3 * asked, "{answered} bytes for {asked}");
+    let padding = Parameter::SupportedExtensions(Bytes::from_static(&[0; 100]));
+    t.peer(init().param(padding));
+    t.expect_init_ack();
+    let addresses =
+        |init: &Init| init.params.iter().filter(|p| matches!(p, Ok(Parameter::Ipv4(_)))).count();
+    assert_eq!(addresses(&last_init(&t)), 8, "a longer INIT gets the whole answer");
+}
+
+#[test]
+fn an_init_full_of_unknown_parameters_is_still_answered() {
+    let mut t = Setup::server().start();
+    let big = || Parameter::Unknown(UnknownParameter::new(0xc001, &[0; 120]));
+    let long = (0..11).fold(init(), |init, _| init.param(big()));
+    t.peer(long);
+    t.expect_init_ack();
+    assert!(t.last().packet.bytes().len() <= 1472, "within the MTU");
+    assert!(reported(&last_init(&t)).len() > 8);
+}
+
+#[test]
+fn the_peers_addresses_become_paths_to_be_verified() {
+    let mut t = Setup::server().paths(2).start();
+    let listed = [[10, 0, 0, 2], [10, 0, 1, 2]].map(|ip| Parameter::from(IpAddr::from(ip)));
+    let [first, second] = listed;
+    t.peer(init().param(first).param(second));
+    let cookie = t.expect_init_ack();
+    t.peer(cookie_echo(&cookie));
+    assert_eq!(t.all_sent(), ["P1 COOKIE ACK", "P2 HEARTBEAT"], "§5.1.2, §5.4");
+    assert_eq!(t.path(2).remote, t.pairs[1].1);
+    assert_eq!(t.path_state(2), PathState::Unconfirmed);
+}
+
+#[test]
+fn addresses_of_the_other_family_are_ignored() {
+    let mut t = Setup::server().start();
+    let v6: IpAddr = "2001:db8::5".parse().expect("an address");
+    t.accept(init().param(v6.into()));
+    assert_eq!(t.assoc().paths().count(), 1, "§5.1.2");
+    // The same peer restarts: an address that was listed before is not new.
+    t.peer(init().tag(77).param(v6.into()));
+    t.expect_init_ack();
+}
+
+#[test]
+fn a_client_lists_its_addresses_if_it_has_several() {
+    let listed = |setup: Setup| {
+        let mut t = setup.start();
+        t.connect();
+        let init = t.expect_init();
+        init.params.iter().filter(|p| matches!(p, Ok(Parameter::Ipv4(_)))).count()
+    };
+    assert_eq!(listed(Setup::client()), 0, "§3.3.2.1: the source address is known anyway");
+    assert_eq!(listed(Setup::client().paths(3)), 3);
+    assert_eq!(listed(Setup::client().paths(3).set("advertise_addresses", "false")), 0);
+}
+
+#[test]
+fn a_refusal_is_an_abort_with_the_initiate_tag() {
+    let mut t = Setup::client().start();
+    t.peer(init());
+    t.expect("ABORT");
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG, "§8.4, rule 3");
+
+    let mut t = Setup::server().max_associations(1).established();
+    let other = ([10, 0, 0, 1], PORT).into();
+    t.peer_from((other, ([10, 0, 9, 9], PORT).into()), init());
+    t.expect("ABORT 4");
+}
+
+#[test]
+fn a_cookie_for_more_associations_than_allowed_is_refused() {
+    let mut t = Setup::server().max_associations(1).start();
+    let other = (t.pairs[0].0, ([10, 0, 9, 9], PORT).into());
+    t.peer_from(other, init().tag(5));
+    let cookie = t.expect_init_ack();
+    let tag = t.tag();
+    t.accept(init());
+    t.peer_with_tag(other, tag, cookie_echo(&cookie));
+    t.expect("ABORT 4");
+    assert_eq!(t.endpoint.associations().count(), 1);
+    t.with(|a, now| a.abort(now, b""));
+    t.expect("ABORT 12");
+    t.peer_with_tag(other, tag, cookie_echo(&cookie));
+    t.expect("COOKIE ACK");
+}
+
+#[test]
+fn connect_says_what_is_wrong_with_the_request() {
+    let mut t = Setup::client().max_associations(1).start();
+    let to = |paths: &[_], sctp_port| ConnectTo { paths: paths.to_vec(), sctp_port };
+    let now = t.now();
+    let pairs = t.pairs.clone();
+    assert_eq!(t.endpoint.connect(now, to(&[], 5000)), Err(ConnectError::NoPath));
+    assert_eq!(t.endpoint.connect(now, to(&pairs, 0)), Err(ConnectError::ZeroPort));
+    t.connect();
+    let result = t.endpoint.connect(now, to(&pairs, 5001));
+    assert_eq!(result, Err(ConnectError::TooMany { limit: 1 }));
+    let mut t = Setup::client().start();
+    t.connect();
+    // §5.2.4: the peer would take a second association for a restart of the first.
+    assert_eq!(t.endpoint.connect(now, to(&pairs, PEER_PORT)), Err(ConnectError::Exists));
+}
+
+#[test]
+fn an_init_ack_from_another_address_opens_a_second_path() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    let elsewhere = (t.pairs[0].0, ([10, 0, 7, 7], PORT).into());
+    t.peer_from(elsewhere, init_ack());
+    t.expect("COOKIE ECHO");
+    assert_eq!(t.last().remote, t.pairs[0].1, "§5.4: the other is not verified");
+    t.peer(cookie_ack());
+    assert!(t.assoc().is_established());
+    assert_eq!(t.assoc().paths().count(), 2, "§5.1.2: the source address counts too");
+    t.answer_heartbeats();
+    assert_eq!(t.path_state(2), PathState::Active);
+}
+
+#[test]
+fn a_handshake_over_ipv6() {
+    let mut t = Setup::client().v6().established();
+    t.send(1);
+    t.expect("DATA 1");
+    assert!(t.last().remote.is_ipv6());
+    let mut t = Setup::server().paths(2).v6().start();
+    let listed: IpAddr = "2001:db8:1::2".parse().expect("an address");
+    t.accept(init().param(listed.into()));
+    assert_eq!(t.path_state(2), PathState::Active);
+}
+
+#[test]
+fn an_association_given_up_before_it_is_open_tells_nobody() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.with(|a, now| a.abort(now, b"never mind"));
+    t.expect_nothing();
+    assert_eq!(t.events().pop(), Some(Event::Closed(AssocClosed::Aborted)));
+    t.run_ms(10 * MIN);
+    t.expect_nothing();
+}
+
+#[test]
+fn an_abort_in_answer_to_init_ends_the_attempt() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(abort(&[ErrorCause::OutOfResource]));
+    t.expect_nothing();
+    let closed = AssocClosed::PeerAborted { cause: 4, reason: vec![] };
+    assert_eq!(t.events().pop(), Some(Event::Closed(closed)));
+}

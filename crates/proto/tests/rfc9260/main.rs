@@ -1,0 +1,15 @@
+//! One endpoint against a scripted peer: what RFC 9260 demands, clause by clause.
+//!
+//! The table in `docs/rfc9260.md` names the test for each rule.
+
+mod acknowledge;
+mod collision;
+mod common;
+mod congestion;
+mod handshake;
+mod multipath;
+mod ootb;
+mod paths;
+mod retransmit;
+mod send;
+mod shutdown;

@@ -1,0 +1,273 @@
+//! The end of an association (RFC 9260 §9).
+
+use std::time::Duration;
+
+use manypath_proto::testing::*;
+use manypath_proto::{AssocClosed, Event, SendError};
+
+use super::common::without_heartbeats;
+
+fn client() -> Script {
+    Setup::client().established()
+}
+
+fn shut(t: &mut Script) {
+    t.with(|a, now| a.shutdown(now));
+}
+
+fn ended(t: &mut Script) -> Option<AssocClosed> {
+    match t.events().pop() {
+        Some(Event::Closed(reason)) => Some(reason),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_graceful_end_takes_three_packets() {
+    let mut t = client();
+    shut(&mut t);
+    t.expect("SHUTDOWN 0");
+    t.peer(shutdown_ack());
+    t.expect("SHUTDOWN COMPLETE");
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG, "§8.5.1 C");
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
+    assert_eq!(t.endpoint.poll_timeout(), None);
+    t.peer(shutdown_ack());
+    t.expect("SHUTDOWN COMPLETE T"); // §8.4, rule 5: the first was lost
+}
+
+#[test]
+fn shutdown_waits_until_everything_is_acknowledged() {
+    let mut t = client();
+    t.send_packets(6);
+    t.all_sent();
+    shut(&mut t);
+    t.expect_nothing(); // §9.2: SHUTDOWN-PENDING
+    assert_eq!(t.try_send(0, 1), Err(SendError::Closed));
+    t.peer(sack(4));
+    t.expect_all(&["DATA 5", "DATA 6"]);
+    t.peer(sack(4).gap(6, 6));
+    t.expect_nothing();
+    t.peer(sack(6));
+    t.expect("SHUTDOWN 0");
+}
+
+#[test]
+fn a_shutdown_is_answered_once_everything_is_acknowledged() {
+    let mut t = client();
+    t.send_packets(4);
+    t.all_sent();
+    t.events();
+    t.peer(shutdown(1));
+    t.expect_nothing();
+    assert_eq!(t.events(), [Event::PeerShutdown]);
+    assert_eq!(t.try_send(0, 1), Err(SendError::Closed), "§9.2");
+    t.peer(shutdown(3));
+    t.expect_nothing();
+    t.peer(sack(4));
+    t.expect("SHUTDOWN ACK");
+    t.peer(shutdown_complete());
+    t.expect_nothing();
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
+    assert_eq!(t.endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn shutdown_acknowledges_data_cumulatively() {
+    let mut t = client();
+    t.send_packets(4);
+    t.all_sent();
+    t.peer(shutdown(4));
+    t.expect("SHUTDOWN ACK");
+}
+
+#[test]
+fn both_sides_shut_down_at_once() {
+    let mut t = client();
+    shut(&mut t);
+    t.expect("SHUTDOWN 0");
+    t.peer(shutdown(0));
+    t.expect("SHUTDOWN ACK"); // §9.2
+    t.peer(shutdown_ack());
+    t.expect("SHUTDOWN COMPLETE");
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
+}
+
+#[test]
+fn a_lost_shutdown_is_sent_again_with_the_current_cumulative_tsn() {
+    let mut t = client();
+    shut(&mut t);
+    t.expect("SHUTDOWN 0");
+    assert_eq!(t.run_to_timer(), Duration::from_secs(1));
+    t.expect("SHUTDOWN 0");
+    assert_eq!(t.run_to_timer(), Duration::from_secs(2), "§9.2: RTO rules");
+    t.expect("SHUTDOWN 0");
+}
+
+#[test]
+fn a_lost_shutdown_ack_is_sent_again_and_when_asked_again() {
+    let mut t = client();
+    t.peer(shutdown(0));
+    t.expect("SHUTDOWN ACK");
+    t.peer(shutdown(0));
+    t.expect("SHUTDOWN ACK");
+    assert_eq!(t.run_to_timer(), Duration::from_secs(1));
+    t.expect("SHUTDOWN ACK");
+}
+
+#[test]
+fn shutdown_is_retransmitted_a_limited_number_of_times() {
+    let mut t = Setup::client().set("association_max_retrans", "6").established();
+    shut(&mut t);
+    t.run_ms(200_000);
+    assert_eq!(t.all_sent(), ["SHUTDOWN 0"; 7], "§9.2: Association.Max.Retrans, and no heartbeats");
+    assert_eq!(ended(&mut t), Some(AssocClosed::PathsFailed));
+    let mut t = Setup::client().set("association_max_retrans", "6").established();
+    t.peer(shutdown(0));
+    t.run_ms(200_000);
+    assert_eq!(t.all_sent(), ["SHUTDOWN ACK"; 7], "§9.2");
+    assert_eq!(ended(&mut t), Some(AssocClosed::PathsFailed));
+}
+
+#[test]
+fn retransmissions_of_shutdown_try_the_other_paths() {
+    let mut t = Setup::client().paths(2).established();
+    shut(&mut t);
+    t.run_ms(3500);
+    assert_eq!(t.all_sent(), ["P1 SHUTDOWN 0", "P2 SHUTDOWN 0", "P1 SHUTDOWN 0"]);
+}
+
+#[test]
+fn data_that_arrives_after_shutdown_is_answered_with_shutdown() {
+    let mut t = client();
+    t.peer(data(1));
+    t.expect("SACK 1");
+    shut(&mut t);
+    t.expect("SHUTDOWN 1");
+    t.run_ms(800);
+    t.peer(data(2));
+    let sent = t.all_sent();
+    assert!(sent.contains(&"SHUTDOWN 2".to_owned()), "§9.2: {sent:?}");
+    t.peer(data(4));
+    let sent = t.all_sent();
+    assert!(sent.contains(&"SHUTDOWN 2".to_owned()), "{sent:?}");
+    assert!(sent.contains(&"SACK 2 gaps 4".to_owned()), "§9.2: gaps need a SACK too: {sent:?}");
+    t.run_ms(999);
+    t.expect_nothing(); // §9.2: T2 was restarted
+    t.run_ms(1);
+    assert!(t.all_sent().iter().any(|w| w.starts_with("SHUTDOWN")));
+    assert_eq!(std::iter::from_fn(|| t.recv()).count(), 2);
+}
+
+#[test]
+fn a_peer_that_still_sends_gets_the_time_it_needs() {
+    let mut t = Setup::client().set("association_max_retrans", "2").established();
+    shut(&mut t);
+    for tsn in 1..=8 {
+        t.run_ms(2500);
+        t.peer(data(tsn));
+    }
+    assert!(t.assoc().closed().is_none(), "§9.2: what arrives clears the count");
+}
+
+#[test]
+fn the_guard_timer_ends_a_shutdown_that_takes_too_long() {
+    let mut t = Setup::client().set("rto_max", "10 s").established();
+    shut(&mut t);
+    let start = t.now();
+    let mut tsn = 1;
+    while t.assoc().closed().is_none() {
+        t.run_ms(500);
+        t.peer(data(tsn));
+        tsn += 1;
+        assert!(tsn < 1000);
+    }
+    assert_eq!((t.now() - start).as_secs(), 50, "§9.2: five RTO.Max");
+    assert!(without_heartbeats(&mut t).iter().any(|w| w.starts_with("ABORT")));
+}
+
+#[test]
+fn data_after_the_peers_shutdown_is_dropped() {
+    let mut t = client();
+    t.send_packets(1);
+    t.all_sent();
+    t.peer(shutdown(0));
+    t.peer(data(1));
+    t.expect_nothing(); // §6: not in SHUTDOWN-RECEIVED
+    assert_eq!(t.recv(), None);
+}
+
+#[test]
+fn shutdown_complete_counts_in_shutdown_ack_sent_only() {
+    let mut t = client();
+    t.peer(shutdown_complete());
+    assert!(t.assoc().is_established(), "§9.2");
+    shut(&mut t);
+    t.expect("SHUTDOWN 0");
+    t.peer(shutdown_complete());
+    assert!(t.assoc().closed().is_none());
+    t.expect_nothing();
+}
+
+#[test]
+fn a_shutdown_while_opening_is_dropped() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(shutdown(0));
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    t.peer(shutdown(0));
+    t.expect_nothing(); // §9.2
+    t.peer(cookie_ack());
+    assert!(t.assoc().is_established());
+}
+
+#[test]
+fn a_shutdown_before_the_association_is_open_that_loses_messages_is_an_abort() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    shut(&mut t);
+    t.expect_nothing();
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown), "nothing was lost");
+    let mut t = Setup::client().start();
+    t.connect();
+    t.try_send(0, 5).expect("room");
+    t.expect_init();
+    shut(&mut t);
+    assert_eq!(ended(&mut t), Some(AssocClosed::Aborted));
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    shut(&mut t);
+    t.expect("ABORT 12"); // the peer may be established already
+}
+
+#[test]
+fn an_abort_carries_the_users_reason() {
+    let mut t = client();
+    t.send_packets(4);
+    t.all_sent();
+    t.with(|a, now| a.abort(now, b"no more"));
+    t.expect("ABORT 12"); // §9.1
+    assert_eq!(t.last().packet.header.verification_tag, PEER_TAG);
+    t.expect_nothing();
+    assert_eq!(ended(&mut t), Some(AssocClosed::Aborted));
+    assert_eq!(t.endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn what_arrived_before_the_end_can_still_be_read() {
+    let mut t = client();
+    t.peer([data(1), data(2)]);
+    t.all_sent();
+    t.peer([shutdown(0)]);
+    t.expect("SHUTDOWN ACK");
+    t.peer(shutdown_complete());
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
+    assert_eq!(std::iter::from_fn(|| t.recv()).count(), 2);
+    assert_eq!(t.endpoint.poll_timeout(), None);
+}
