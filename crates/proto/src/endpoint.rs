@@ -13,7 +13,7 @@ use manypath_wire::{
 use crate::assoc::cookie::{Cookie, CookieKeys};
 use crate::assoc::{Association, CookieAction, Identity, PeerInit, init_ack};
 use crate::config::Config;
-use crate::event::Event;
+use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -111,6 +111,8 @@ pub struct Transmit {
 /// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
 /// packets is no reason to hold memory.
 const MAX_REPLIES: usize = 256;
+/// So many associations that were shut down are remembered for their late packets.
+const MAX_ENDED: usize = 64;
 /// IPv4 and UDP headers, in bytes, for the bound on amplification.
 const DATAGRAM_OVERHEAD: usize = 28;
 /// An answer to an address that is not verified is at most this many times as long as the question.
@@ -166,6 +168,8 @@ pub struct Endpoint {
     deadlines: BTreeSet<(Instant, u32)>,
     events: VecDeque<(AssocId, Event)>,
     replies: VecDeque<Reply>,
+    /// Tag and peer's port of the associations that were shut down last, at most [`MAX_ENDED`].
+    ended: VecDeque<(u32, u16)>,
 }
 
 impl Endpoint {
@@ -183,6 +187,7 @@ impl Endpoint {
             deadlines: BTreeSet::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
+            ended: VecDeque::new(),
         }
     }
 
@@ -282,6 +287,7 @@ impl Endpoint {
         }
         match self.find(from.1, &packet) {
             Owner::Association(index) => self.deliver(now, index, from, &packet),
+            Owner::Nobody if self.is_late(&packet) => {}
             Owner::Nobody => self.out_of_the_blue(from, &packet),
             Owner::Other => {}
         }
@@ -411,7 +417,12 @@ impl Endpoint {
             );
             self.events.push_back((id, event));
         }
-        if assoc.closed().is_some() {
+        if let Some(reason) = assoc.closed() {
+            if slot.registered && *reason == AssocClosed::Shutdown {
+                let identity = assoc.identity();
+                self.ended.truncate(MAX_ENDED - 1);
+                self.ended.push_front((identity.local_tag, identity.peer_port));
+            }
             self.unregister(index);
         } else if paths_changed {
             self.update_peers(index);
@@ -738,6 +749,17 @@ impl Endpoint {
             // Rule 8: the tag is reflected, so that the sender knows it as its own.
             None => self.reply(from, packet, tag, |p| p.push_abort(true, &[])),
         }
+    }
+
+    /// Whether a packet is of an association that was shut down, and does not ask for SHUTDOWN COMPLETE
+    /// again.
+    ///
+    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake or be
+    /// overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the peer would
+    /// take an association for failed that has delivered everything.
+    fn is_late(&self, packet: &Packet) -> bool {
+        let of = (packet.header.verification_tag, packet.header.source_port);
+        self.ended.contains(&of) && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
     /// Queues a packet that answers `question`.
