@@ -7,6 +7,7 @@ use crate::harness::{
     Case, Link, Opens, Pattern, Running, Setting, Verifier, in_namespace, in_two_namespaces,
     interop, pause, soon,
 };
+use crate::transfer::usrsctp_echoes;
 
 const ONE: &[&str] = &["127.0.0.1"];
 const TWO: &[&str] = &["127.0.0.1", "127.0.0.2"];
@@ -115,6 +116,24 @@ fn usrsctp_sends_to_our_two_addresses_with_cmt() {
 }
 
 #[test]
+fn both_paths_lose_packets() {
+    interop(async {
+        for cmt in [0, 1] {
+            let lossy =
+                |seed| format!("--drop 30 --duplicate 10 --reorder 30 --delay 3 --seed {seed}");
+            let task = format!("{HEARTBEATS} --cmt {cmt} --linger-ms 1500 echo");
+            let case = Case::new(Opens::Usrsctp, Setting::Fast, &task)
+                .addresses(TWO, ONE)
+                .relays(&[&lossy(1), &lossy(2)])
+                .set(&[("rto_min", "100 ms")]);
+            let running = case.start().await;
+            paths_are_active(&running.association, 2).await;
+            usrsctp_echoes(running, Pattern::new(&[100, 1400, 20_000], 5), 500_000).await;
+        }
+    });
+}
+
+#[test]
 fn one_of_our_two_addresses_is_silent_for_a_while() {
     interop(async {
         // usrsctp uses one port for all addresses of its peer, that of the relays.
@@ -156,7 +175,9 @@ fn one_of_our_two_addresses_is_silent_for_a_while() {
 fn two_addresses_each_manypath_sends() {
     in_namespace("two_addresses::two_addresses_each_manypath_sends", async {
         for opens in [Opens::Manypath, Opens::Usrsctp] {
-            let task = format!("{HEARTBEATS} receive");
+            // With and without the delayed ack of CMT on usrsctp's side.
+            let cmt = u8::from(opens == Opens::Usrsctp);
+            let task = format!("{HEARTBEATS} --cmt {cmt} receive");
             let case = Case::new(opens, Setting::Fast, &task).addresses(TWO, TWO);
             let paths = manypath_sends(case, 2).await;
             assert_eq!(used(&paths, |p| p.remote), 2, "{opens:?}: {paths:#?}");

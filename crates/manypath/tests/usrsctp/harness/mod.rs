@@ -16,7 +16,7 @@ use manypath::{Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOpt
 pub use namespace::{Link, in_namespace, in_two_namespaces};
 pub use pattern::{Pattern, Verifier};
 pub use programs::{Peer, Relay, Report, free_udp_port, pause};
-pub use rewriter::{Chunk, Rewriter, Seen};
+pub use rewriter::{Change, Chunk, Rewriter, Seen, nothing};
 
 /// Longer than any test takes on a busy machine; the C programs end by themselves a little later.
 const TEST_LIMIT: Duration = Duration::from_secs(40);

@@ -110,7 +110,12 @@ pub struct Peer {
 impl Peer {
     /// Starts it, listening on `local`; `prefix` is a command that runs it elsewhere.
     pub async fn listen(prefix: &[String], local: &[IpAddr], task: &str) -> Peer {
-        let mut peer = Peer::start(prefix, "listen", free_udp_port(), local, &[], task);
+        Peer::listen_on(free_udp_port(), prefix, local, task).await
+    }
+
+    /// The same, on the UDP port `udp_port`.
+    pub async fn listen_on(udp_port: u16, prefix: &[String], local: &[IpAddr], task: &str) -> Peer {
+        let mut peer = Peer::start(prefix, "listen", udp_port, local, &[], task);
         peer.program.listening().await;
         peer
     }

@@ -1,9 +1,11 @@
 //! A relay that looks into packets and changes them, for what usrsctp by itself never sends.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::free_udp_port;
@@ -45,9 +47,23 @@ pub struct Seen {
     pub from_manypath: Vec<Chunk>,
 }
 
-/// Forwards between usrsctp and manypath on 127.0.0.1, whichever sends first.
+/// What the chunks of one side go through.
+pub type Change = Box<dyn FnMut(&mut Vec<Chunk>) + Send>;
+
+/// Forwards everything as it is.
+pub fn nothing() -> Change {
+    Box::new(|_| {})
+}
+
+/// A box in the middle of a path on 127.0.0.1: forwards what usrsctp and manypath send to it, whoever
+/// begins.
 pub struct Rewriter {
+    /// The UDP port that usrsctp sends to, and that manypath's packets come from.
+    pub usrsctp_side: u16,
+    /// The UDP port that manypath sends to, and that usrsctp's packets come from.
+    pub manypath_side: u16,
     seen: Arc<Mutex<Seen>>,
+    rebind: mpsc::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -57,61 +73,88 @@ impl Drop for Rewriter {
     }
 }
 
-/// Where a side sends to and what its chunks go through.
+/// One of its sockets, and who is there.
 struct Side {
-    socket: UdpSocket,
-    peer: Option<SocketAddr>,
+    socket: Arc<UdpSocket>,
+    peer: u16,
+    change: Change,
+}
+
+impl Side {
+    async fn new(peer: u16, change: Change) -> Side {
+        Side { socket: bind(free_udp_port()).await, peer, change }
+    }
+
+    fn port(&self) -> u16 {
+        self.socket.local_addr().expect("its address").port()
+    }
+}
+
+async fn bind(port: u16) -> Arc<UdpSocket> {
+    Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).await.expect("a socket"))
 }
 
 impl Rewriter {
-    /// A relay, and the port to connect to. `target` is the UDP port of whoever is connected to;
-    /// `target_is_usrsctp` says who that is. Each side's chunks go through its function before they are
-    /// sent on.
+    /// Starts it between two UDP ports, each with what the chunks from there go through. Every packet
+    /// takes `delay`.
     pub async fn start(
-        target: u16,
-        target_is_usrsctp: bool,
-        mut from_usrsctp: impl FnMut(&mut Vec<Chunk>) + Send + 'static,
-        mut from_manypath: impl FnMut(&mut Vec<Chunk>) + Send + 'static,
-    ) -> (Rewriter, u16) {
-        let loopback = |port| (Ipv4Addr::LOCALHOST, port);
-        let front_port = free_udp_port();
-        let front = UdpSocket::bind(loopback(front_port)).await.expect("a socket");
-        let back = UdpSocket::bind(loopback(0)).await.expect("a socket");
-        let mut front = Side { socket: front, peer: None };
-        let mut back = Side { socket: back, peer: Some(loopback(target).into()) };
+        usrsctp: (u16, Change),
+        manypath: (u16, Change),
+        delay: Duration,
+    ) -> Rewriter {
+        let mut usrsctp = Side::new(usrsctp.0, usrsctp.1).await;
+        let mut manypath = Side::new(manypath.0, manypath.1).await;
+        let (usrsctp_side, manypath_side) = (usrsctp.port(), manypath.port());
         let seen = Arc::new(Mutex::new(Seen::default()));
         let kept = Arc::clone(&seen);
+        let (rebind, mut rebinds) = mpsc::channel(1);
         let task = tokio::spawn(async move {
             let (mut a, mut b) = (vec![0; 65_536], vec![0; 65_536]);
             loop {
-                let (packet, at_front) = tokio::select! {
-                    Ok((length, from)) = front.socket.recv_from(&mut a) => {
-                        front.peer = Some(from);
-                        (&a[..length], true)
+                tokio::select! {
+                    Ok(length) = usrsctp.socket.recv(&mut a) => {
+                        let mut chunks = parse(&a[..length]);
+                        remember(&mut kept.lock().expect("the chunks").from_usrsctp, &chunks);
+                        (usrsctp.change)(&mut chunks);
+                        forward(&manypath, encode(&a[..12], &chunks), delay);
                     }
-                    Ok((length, _)) = back.socket.recv_from(&mut b) => (&b[..length], false),
-                };
-                let mut chunks = parse(packet);
-                if at_front == target_is_usrsctp {
-                    remember(&mut kept.lock().expect("the chunks").from_manypath, &chunks);
-                    from_manypath(&mut chunks);
-                } else {
-                    remember(&mut kept.lock().expect("the chunks").from_usrsctp, &chunks);
-                    from_usrsctp(&mut chunks);
-                }
-                let to = if at_front { &mut back } else { &mut front };
-                if let Some(peer) = to.peer {
-                    let _ = to.socket.send_to(&encode(&packet[..12], &chunks), peer).await;
+                    Ok(length) = manypath.socket.recv(&mut b) => {
+                        let mut chunks = parse(&b[..length]);
+                        remember(&mut kept.lock().expect("the chunks").from_manypath, &chunks);
+                        (manypath.change)(&mut chunks);
+                        forward(&usrsctp, encode(&b[..12], &chunks), delay);
+                    }
+                    Some(seen_by_usrsctp) = rebinds.recv() => {
+                        let side = if seen_by_usrsctp { &mut usrsctp } else { &mut manypath };
+                        side.socket = bind(free_udp_port()).await;
+                    }
                 }
             }
         });
-        (Rewriter { seen, task }, front_port)
+        Rewriter { usrsctp_side, manypath_side, seen, rebind, task }
+    }
+
+    /// Forwards to usrsctp, or to manypath, from another port from now on, as a NAT in front of the other
+    /// one does that has forgotten its mapping; what is sent to the old port is lost.
+    pub async fn rebind(&self, seen_by_usrsctp: bool) {
+        self.rebind.send(seen_by_usrsctp).await.expect("it runs");
     }
 
     /// What passed by until now.
     pub fn seen(&self) -> Seen {
         self.seen.lock().expect("the chunks").clone()
     }
+}
+
+fn forward(to: &Side, packet: Vec<u8>, delay: Duration) {
+    let (socket, peer) = (Arc::clone(&to.socket), to.peer);
+    tokio::spawn(async move {
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        // A refused packet is a lost one.
+        let _ = socket.send_to(&packet, (Ipv4Addr::LOCALHOST, peer)).await;
+    });
 }
 
 /// Keeps the first chunks, which are those of the handshake.
