@@ -17,11 +17,8 @@ fn a_sack_that_shutdown_ack_overtook_is_not_answered_with_abort() {
     t.with(|a, now| a.shutdown(now));
     t.expect("P1 SHUTDOWN 0");
 
-    let header = CommonHeader {
-        source_port: PEER_PORT,
-        destination_port: PORT,
-        verification_tag: t.tag(),
-    };
+    let header =
+        CommonHeader { source_port: PEER_PORT, destination_port: PORT, verification_tag: t.tag() };
     let ack = t.packet(header, shutdown_ack());
     let window = t.packet(header, sack(1));
     for (bytes, (local, remote)) in [(ack, t.pairs[0]), (window.clone(), t.pairs[1])] {

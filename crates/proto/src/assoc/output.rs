@@ -408,7 +408,8 @@ impl Association {
         }
         let is_earliest = sent.path == path
             && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
-        let restarts_t3 = is_earliest && sent.fast_retransmitted;
+        // Of several chunks that are lost at once only the first is; the forced packet carries it.
+        let restarts_t3 = is_earliest && sent.fast_retransmitted && self.forced_rtx;
         self.out.retransmit(tsn, path, now);
         let Some(p) = self.paths.get_mut(path) else { return true };
         p.counters.retransmissions += 1;

@@ -150,6 +150,10 @@ impl Association {
                 p.last_active = now;
             }
             self.set_path_state(now, id, PathState::Active);
+            // What was acknowledged elsewhere while this address was not verified may not have arrived.
+            if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
+                r.delayed.demand_now();
+            }
             if let Some(old) = self.predecessor(id) {
                 self.probe_now(now, old);
             }
@@ -262,19 +266,18 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK.
+    /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK, but those that verify an address which
+    /// the peer's packets come from since then: without it nothing that they say would count.
     pub(super) fn stop_heartbeats(&mut self) {
-        for id in self.paths.ids() {
-            self.timers.stop(Timer::Path(id, PathTimer::Heartbeat));
-            if let Some(p) = self.paths.get_mut(id) {
-                p.heartbeat_due = false;
-                p.probe = None;
-            }
+        for p in self.paths.iter_mut().filter(|p| !is_to_be_known(p)) {
+            self.timers.stop(Timer::Path(p.id, PathTimer::Heartbeat));
+            p.heartbeat_due = false;
+            p.probe = None;
         }
     }
 
     fn probe_now(&mut self, now: Instant, id: PathId) {
-        if !self.state.sends_heartbeats() {
+        if self.state.is_ending() && !self.paths.get(id).is_some_and(is_to_be_known) {
             return;
         }
         if let Some(p) = self.paths.get_mut(id) {
@@ -305,7 +308,7 @@ impl Association {
     /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3).
     pub(super) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
-        let Some(p) = self.paths.get(id).filter(|_| self.state.sends_heartbeats()) else { return };
+        let Some(p) = self.paths.get(id).filter(|_| !self.state.is_ending()) else { return };
         let mut after = self.config.hb_interval + p.rto.rto().mul_f64(jitter);
         if p.state != PathState::Active {
             after = after.min(probe_interval(p, &self.config).max(p.rto.rto()));
@@ -368,6 +371,11 @@ impl Association {
             PathState::Active => self.schedule_heartbeat(now, id),
         }
     }
+}
+
+/// Learnt from the peer's packets and not verified yet.
+fn is_to_be_known(p: &Path) -> bool {
+    p.learnt && p.state == PathState::Unconfirmed
 }
 
 /// Two paths that differ in the peer's port only, as before and after a NAT forgot a mapping.

@@ -45,9 +45,9 @@ impl State {
         matches!(self, State::CookieWait { .. } | State::CookieEchoed { .. } | State::Established)
     }
 
-    /// Heartbeats are sent (RFC 9260 §8.3: until SHUTDOWN or SHUTDOWN ACK is).
-    pub(crate) fn sends_heartbeats(&self) -> bool {
-        self.may_send_data()
+    /// SHUTDOWN or SHUTDOWN ACK is sent: no more heartbeats are (RFC 9260 §8.3).
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self, State::ShutdownSent { .. } | State::ShutdownAckSent { .. })
     }
 
     /// The handshake is complete and the association not over.

@@ -271,3 +271,19 @@ fn what_arrived_before_the_end_can_still_be_read() {
     assert_eq!(std::iter::from_fn(|| t.recv()).count(), 2);
     assert_eq!(t.endpoint.poll_timeout(), None);
 }
+
+#[test]
+fn a_nat_that_changes_a_port_during_the_shutdown_does_not_hold_it_up() {
+    let mut t = Setup::server().established();
+    shut(&mut t);
+    t.expect("SHUTDOWN 0");
+    let moved = (t.pairs[0].0, ([10, 6, 6, 6], 4444).into());
+    t.peer_from(moved, shutdown_ack());
+    t.expect("HEARTBEAT"); // it is a stranger until it answers this
+    let info = t.last_heartbeat();
+    t.peer_from(moved, heartbeat_ack(&info));
+    t.peer_from(moved, shutdown_ack());
+    t.expect("SHUTDOWN COMPLETE");
+    assert_eq!(t.last().remote, moved.1);
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
+}
