@@ -234,9 +234,24 @@ impl Association {
         if !self.state.may_send_data() {
             return None;
         }
+        if let Some(retransmission) = self.choose_retransmission(now) {
+            return Some(retransmission);
+        }
+        if !self.new_data_allowed() {
+            return None;
+        }
+        let path = self.decide(now, |policies, cx| policies.sched.choose(cx))?;
+        // A forced retransmission does not let new data past cwnd.
+        self.has_room(path).then_some((path, Source::New))
+    }
+
+    /// The lowest of the lost chunks that may be sent again now, and its path.
+    fn choose_retransmission(&mut self, now: Instant) -> Option<(PathId, Source)> {
         let mut heads: smallvec::SmallVec<[(Tsn, PathId); 8]> = smallvec::SmallVec::new();
-        for id in self.paths.ids() {
-            heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
+        if self.out.may_have_marked() {
+            for id in self.paths.ids() {
+                heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
+            }
         }
         // The exemption from cwnd is for retransmissions, and ends with them.
         self.forced_rtx &= !heads.is_empty();
@@ -254,13 +269,12 @@ impl Association {
                 return Some((path, Source::Retransmission(tsn)));
             }
         }
-        if !self.new_data_allowed() {
-            return None;
-        }
-        let path = self.decide(now, |policies, cx| policies.sched.choose(cx))?;
-        // A forced retransmission does not let new data past cwnd.
-        let room = self.paths.get(path)?.cwnd_space(self.out.flight_size(path)) > 0;
-        room.then_some((path, Source::New))
+        None
+    }
+
+    fn has_room(&self, path: PathId) -> bool {
+        let flight_size = self.out.flight_size(path);
+        self.paths.get(path).is_some_and(|p| p.cwnd_space(flight_size) > 0)
     }
 
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
@@ -329,6 +343,26 @@ impl Association {
         self.choose(now).filter(|&(chosen, _)| chosen == path).map(|(_, source)| source)
     }
 
+    /// The chunk that joins `last` in a packet with `room` bytes left.
+    ///
+    /// New data needs no decision again: the scheduler decides for packets, and the packet is filled while
+    /// the window lasts.
+    fn next_in_packet(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        last: Source,
+        room: usize,
+    ) -> Option<Source> {
+        if !matches!(last, Source::New) || self.out.may_have_marked() {
+            return self.choose_for(now, path);
+        }
+        let next = self.queue.next_len(self.fragment_size())?;
+        let joins =
+            DATA_HEADER_LEN + next <= room && self.new_data_allowed() && self.has_room(path);
+        joins.then_some(Source::New)
+    }
+
     /// Appends one packet for `path` of at most `limit` bytes; `None` if there is nothing for it.
     fn packet(
         &mut self,
@@ -355,7 +389,7 @@ impl Association {
                 break;
             }
             chunks += 1;
-            next = self.choose_for(now, path);
+            next = self.next_in_packet(now, path, source, packet.remaining());
         }
         if packet.is_empty() {
             packet.discard();

@@ -16,6 +16,7 @@
 //! ```
 
 mod chunk;
+pub mod fuzz;
 mod render;
 mod setup;
 
@@ -392,6 +393,11 @@ impl Script {
         }
         self.last = Some(next);
         Some(words)
+    }
+
+    /// Everything sent that the test has not looked at.
+    pub fn take_sent(&mut self) -> Vec<SentPacket> {
+        self.sent.drain(..).collect()
     }
 
     /// Everything sent that the test has not looked at, in words.

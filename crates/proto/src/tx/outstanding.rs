@@ -299,6 +299,11 @@ impl Outstanding {
         None
     }
 
+    /// False if nothing waits for retransmission; cheaper than [`has_marked`](Self::has_marked).
+    pub(crate) fn may_have_marked(&self) -> bool {
+        self.queues.iter().any(|q| !q.marked.is_empty())
+    }
+
     /// True if something waits for retransmission.
     pub(crate) fn has_marked(&mut self) -> bool {
         (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
