@@ -136,8 +136,9 @@ fn both_paths_lose_packets() {
 #[test]
 fn one_of_our_two_addresses_is_silent_for_a_while() {
     interop(async {
-        // usrsctp uses one port for all addresses of its peer, that of the relays.
-        let outage = "--delay 2 --outage-at 300 --outage-for 800";
+        // usrsctp uses one port for all addresses of its peer, that of the relays. By the time of the
+        // outage it has heartbeated our second address, which therefore takes over.
+        let outage = "--delay 2 --outage-at 800 --outage-for 600";
         let task = format!("{HEARTBEATS} --linger-ms 1500 receive");
         let case = Case::new(Opens::Usrsctp, Setting::Fast, &task)
             .addresses(TWO, ONE)
@@ -146,7 +147,6 @@ fn one_of_our_two_addresses_is_silent_for_a_while() {
         let Running { association, peer, endpoint: _endpoint, relays: _relays } =
             case.start().await;
         let mut events = association.events();
-        paths_are_active(&association, 2).await;
         let mut sent = 0;
         for (options, payload) in Pattern::new(&[5000], 3).messages(2_000_000) {
             sent += payload.len() as u64;
