@@ -44,7 +44,7 @@ pub fn data(tsn: u32) -> PeerChunk {
     PeerChunk::Plain(Chunk::Data(Data {
         tsn: Tsn(tsn),
         stream: StreamId(0),
-        ssn: Ssn((tsn - PEER_INITIAL_TSN) as u16),
+        ssn: Ssn(tsn.wrapping_sub(PEER_INITIAL_TSN) as u16),
         ppid: 0,
         flags: DataFlags::BEGIN | DataFlags::END,
         payload: Bytes::from_static(b"x"),

@@ -10,6 +10,7 @@ mod handshake;
 mod multipath;
 mod ootb;
 mod paths;
+mod random;
 mod retransmit;
 mod send;
 mod shutdown;

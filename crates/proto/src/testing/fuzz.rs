@@ -1,0 +1,294 @@
+//! Arbitrary bytes as a script: what a fuzzer, or a test with random bytes, runs.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_wire::{Chunk, CommonHeader, ErrorCause, Parameter, UnknownParameter};
+
+use super::*;
+
+/// Bytes as a source of small decisions; zeros when they are used up.
+struct Source<'a>(&'a [u8]);
+
+impl Source<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    fn below(&mut self, n: u8) -> u8 {
+        self.byte() % n
+    }
+
+    fn short(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    /// Mostly small, sometimes anything.
+    fn number(&mut self) -> u32 {
+        match self.below(8) {
+            0 => u32::from(self.short()) << 16 | u32::from(self.short()),
+            1 => self.short().into(),
+            _ => self.byte().into(),
+        }
+    }
+
+    fn take(&mut self, n: usize) -> Vec<u8> {
+        let n = n.min(self.0.len());
+        let (taken, rest) = self.0.split_at(n);
+        self.0 = rest;
+        taken.to_vec()
+    }
+}
+
+/// What the peer has seen and may use.
+#[derive(Default)]
+struct Seen {
+    cookies: Vec<Bytes>,
+    heartbeats: Vec<(SocketAddr, SocketAddr, Bytes)>,
+    /// The highest of the endpoint's TSNs.
+    highest: u32,
+    largest_packet: usize,
+}
+
+/// Runs the script that `bytes` stand for: packets with the right checksum, and mostly the right tag,
+/// commands, and time, on an endpoint in varied states.
+///
+/// # Panics
+/// If the endpoint does, if an invariant of an association breaks, or if it sends what it must not.
+pub fn run(bytes: &[u8]) {
+    let mut source = Source(bytes);
+    let mut t = setup(&mut source).start();
+    let mut seen = Seen::default();
+    if source.below(4) != 0 {
+        open(&mut t, &mut source, &mut seen);
+    }
+    // Every step takes at least one byte, and no script is long.
+    for _ in 0..300 {
+        if source.0.is_empty() {
+            break;
+        }
+        step(&mut t, &mut source, &mut seen);
+        look(&mut t, &mut seen);
+    }
+    assert!(seen.largest_packet <= 65_535);
+    // With nothing more to come, every association ends or falls silent, in bounded time.
+    t.run(Duration::from_secs(120));
+    look(&mut t, &mut seen);
+}
+
+fn setup(source: &mut Source<'_>) -> Setup {
+    let setup = if source.below(2) == 0 { Setup::client() } else { Setup::server() };
+    let setup = setup.paths(source.below(3) + 1);
+    let setup = setup.preset(["sctp", "sctp-pf", "cmt", "cmt-pf"][usize::from(source.below(4))]);
+    let setup = setup.profile(["rfc9260", "fast", "2006"][usize::from(source.below(3))]);
+    let setup = match source.below(4) {
+        0 => setup.set("receive_buffer", "4000").set("send_buffer", "6000"),
+        1 => setup.set("rtx_policy", "asap").set("max_paths", "3"),
+        _ => setup,
+    };
+    setup.max_associations(3)
+}
+
+fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
+    if source.below(2) == 0 {
+        t.connect();
+        look(t, seen);
+        t.peer(init_ack());
+        t.peer(cookie_ack());
+    } else {
+        t.peer(init());
+        look(t, seen);
+        if let Some(cookie) = seen.cookies.last().cloned() {
+            t.peer(cookie_echo(&cookie));
+        }
+    }
+    look(t, seen);
+}
+
+/// Takes note of what was sent.
+fn look(t: &mut Script, seen: &mut Seen) {
+    t.events();
+    for s in t.take_sent() {
+        seen.largest_packet = seen.largest_packet.max(s.packet.bytes().len());
+        for chunk in s.packet.chunks() {
+            match chunk.expect("the endpoint sends well-formed chunks") {
+                Chunk::Init(init) => t.learn(&init),
+                Chunk::InitAck(init) => {
+                    t.learn(&init);
+                    seen.cookies.extend(init.params.iter().find_map(|p| match p {
+                        Ok(Parameter::StateCookie(cookie)) => Some(cookie),
+                        _ => None,
+                    }));
+                }
+                Chunk::Heartbeat(info) => {
+                    seen.heartbeats.push((s.local, s.remote, info.0));
+                    let excess = seen.heartbeats.len().saturating_sub(8);
+                    seen.heartbeats.drain(..excess);
+                }
+                Chunk::Data(data) => {
+                    let tsn = data.tsn.distance_from(t.base);
+                    seen.highest = if tsn < 1 << 31 { tsn.max(seen.highest) } else { seen.highest };
+                }
+                _ => {}
+            }
+        }
+    }
+    for id in t.endpoint.associations().collect::<Vec<_>>() {
+        let assoc = t.endpoint.assoc(id).expect("it is listed");
+        assert!(assoc.paths().count() <= assoc.config().max_paths as usize);
+    }
+}
+
+fn step(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
+    match source.below(16) {
+        0..=6 => {
+            let count = source.below(4) + 1;
+            let chunks: Vec<_> = (0..count).map(|_| chunk(source, seen)).collect();
+            peer_sends(t, source, &chunks);
+        }
+        7 => {
+            let raw = source.below(64).into();
+            let body = source.take(raw);
+            let (ty, flags) = (source.below(16), source.byte());
+            peer_sends(t, source, &[PeerChunk::Raw(ty, flags, body)]);
+        }
+        8 | 9 => {
+            let ms = u64::from(source.byte()) * [1, 10, 100, 1000][usize::from(source.below(4))];
+            t.run_ms(ms);
+        }
+        10 | 11 => {
+            let (len, count) = (source.short() % 5000, source.below(8));
+            command(t, |a, now| {
+                for _ in 0..count {
+                    let message = Bytes::from(vec![0; len.into()]);
+                    let _ = a.send(now, SendOptions::default(), message);
+                }
+            });
+        }
+        12 => command(t, |a, now| while a.recv(now).is_some() {}),
+        13 => {
+            for (local, remote, info) in std::mem::take(&mut seen.heartbeats) {
+                t.peer_from((local, remote), heartbeat_ack(&info));
+            }
+        }
+        14 => {
+            let path = PathId(source.below(4));
+            let remote = SocketAddr::from(([10, 7, 7, source.below(4)], PORT));
+            match source.below(3) {
+                0 => command(t, |a, now| a.remove_path(now, path)),
+                1 => command(t, |a, now| a.set_primary(now, path)),
+                _ => {
+                    let local = t.pairs[0].0;
+                    command(t, |a, now| _ = a.add_path(now, local, remote));
+                }
+            }
+        }
+        _ => match source.below(4) {
+            0 => command(t, |a, now| a.shutdown(now)),
+            1 => command(t, |a, now| a.abort(now, b"fuzz")),
+            2 => {
+                let closed = t
+                    .endpoint
+                    .associations()
+                    .find(|&id| t.endpoint.assoc(id).is_some_and(|a| a.closed().is_some()));
+                closed.into_iter().for_each(|id| t.endpoint.forget(id));
+            }
+            _ => {
+                let paths = t.pairs.clone();
+                let _ = t.endpoint.connect(t.now, ConnectTo { paths, sctp_port: PEER_PORT });
+                t.settle();
+            }
+        },
+    }
+}
+
+/// Gives the first association a command.
+fn command(t: &mut Script, command: impl FnOnce(&mut Association, Instant)) {
+    let now = t.now;
+    let first = t.endpoint.associations().next();
+    if let Some(id) = first {
+        command(t.endpoint.assoc_mut(id).expect("it is listed"), now);
+        t.settle();
+    }
+}
+
+fn peer_sends(t: &mut Script, source: &mut Source<'_>, chunks: &[PeerChunk]) {
+    let is_init = matches!(chunks[0], PeerChunk::Plain(Chunk::Init(_)));
+    let tag = match source.below(16) {
+        0 => source.number(),
+        1 => PEER_TAG,
+        _ if is_init => 0,
+        _ => t.tag,
+    };
+    let pair = match source.below(8) {
+        0 => (t.pairs[0].0, SocketAddr::from(([10, 0, 0, 2], 4000 + u16::from(source.below(9))))),
+        1 => (t.pairs[0].0, SocketAddr::from(([10, 5, 5, source.below(9)], PORT))),
+        n => t.pairs[usize::from(n) % t.pairs.len()],
+    };
+    let header =
+        CommonHeader { source_port: PEER_PORT, destination_port: PORT, verification_tag: tag };
+    let mut bytes = t.packet(header, chunks.to_vec());
+    if source.below(16) == 0 {
+        bytes.truncate(usize::from(source.byte()).max(12));
+    }
+    t.peer_bytes(pair, bytes);
+}
+
+fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
+    match source.below(16) {
+        0..=3 => {
+            let tsn = source.number().wrapping_add(1);
+            let letters = ["BE", "B", "E", "", "BEU", "BEI", "BU", "EU"];
+            let flags = letters[usize::from(source.below(8))];
+            let len =
+                if source.below(4) == 0 { source.short() % 1400 } else { source.below(4).into() };
+            let (stream, ssn) = (source.below(3).into(), source.below(32).into());
+            data(tsn).stream(stream, ssn).flags(flags).len(len.into())
+        }
+        4..=7 => {
+            let back = if source.below(8) == 0 { source.number() } else { source.below(8).into() };
+            let cum = seen.highest.wrapping_sub(back);
+            let mut chunk = sack(cum).sack_flags(source.byte() & 0x80);
+            if source.below(4) == 0 {
+                chunk = chunk.rwnd(source.number());
+            }
+            for _ in 0..source.below(4) {
+                let first = cum.wrapping_add(source.below(12).into());
+                chunk = chunk.gap(first, first.wrapping_add(source.below(4).into()));
+            }
+            chunk
+        }
+        8 => {
+            let tag = if source.below(2) == 0 { PEER_TAG } else { source.number() };
+            let init = init().tag(tag).rwnd(source.number().wrapping_add(1400)).tsn(source.number());
+            match source.below(4) {
+                0 => init.param(std::net::IpAddr::from([10, 0, source.below(3), 2]).into()),
+                1 => init.param(Parameter::Unknown(UnknownParameter::new(source.short(), b"?"))),
+                _ => init,
+            }
+        }
+        9 => init_ack().streams(source.short(), source.short()),
+        10 => match seen.cookies.get(usize::from(source.byte()) % seen.cookies.len().max(1)) {
+            Some(cookie) => cookie_echo(cookie),
+            None => cookie_ack(),
+        },
+        11 => match source.below(3) {
+            0 => cookie_ack(),
+            1 => heartbeat(b"of the peer"),
+            _ => heartbeat_ack(&Bytes::from(source.take(12))),
+        },
+        12 => match source.below(6) {
+            0 => shutdown(seen.highest.wrapping_sub(source.below(4).into())),
+            1 => shutdown_ack(),
+            2 => shutdown_complete(),
+            3 => shutdown_complete().reflected(),
+            4 => abort(&[]).reflected(),
+            _ => abort(&[ErrorCause::UserInitiatedAbort(Bytes::from_static(b"x"))]),
+        },
+        13 => error(ErrorCause::StaleCookie(source.number())),
+        14 => error(ErrorCause::Unknown { code: source.short(), value: Bytes::new() }),
+        _ => unknown(source.byte() | 0x0f),
+    }
+}
