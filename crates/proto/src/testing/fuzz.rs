@@ -262,7 +262,8 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
         }
         8 => {
             let tag = if source.below(2) == 0 { PEER_TAG } else { source.number() };
-            let init = init().tag(tag).rwnd(source.number().wrapping_add(1400)).tsn(source.number());
+            let init =
+                init().tag(tag).rwnd(source.number().wrapping_add(1400)).tsn(source.number());
             match source.below(4) {
                 0 => init.param(std::net::IpAddr::from([10, 0, source.below(3), 2]).into()),
                 1 => init.param(Parameter::Unknown(UnknownParameter::new(source.short(), b"?"))),

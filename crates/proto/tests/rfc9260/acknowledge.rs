@@ -367,3 +367,14 @@ fn a_flood_of_control_chunks_is_answered_within_a_bound() {
     let answers = t.all_sent().len();
     assert!((1..=100).contains(&answers), "{answers} answers wait at most");
 }
+
+#[test]
+fn one_heartbeat_and_one_unknown_chunk_of_a_packet_are_answered() {
+    let mut t = server();
+    t.peer(vec![heartbeat(b"again"); 20]);
+    t.expect("HEARTBEAT ACK");
+    t.expect_nothing();
+    t.peer(vec![unknown(0xfe); 20]);
+    t.expect("ERROR 6");
+    t.expect_nothing();
+}

@@ -240,3 +240,29 @@ fn a_cookie_after_the_association_was_closed_does_not_bring_it_back() {
     assert_ne!(t.id(), first, "a valid cookie opens a new association");
     assert_eq!(t.path_state(1), PathState::Active);
 }
+
+#[test]
+fn an_application_that_waits_for_room_is_woken_by_a_restart() {
+    let mut t = Setup::server().set("send_buffer", "10000").established();
+    t.send(10_000);
+    assert!(t.try_send(0, 10_000).is_err());
+    t.all_sent();
+    t.events();
+    t.peer(init().tag(900).tsn(5000));
+    let cookie = t.expect_init_ack();
+    t.peer(cookie_echo(&cookie));
+    assert!(t.events().contains(&Event::Writable));
+    t.send(10_000);
+}
+
+#[test]
+fn a_cookie_shows_nobody_the_tags_of_the_association() {
+    let mut t = Setup::server().established();
+    let tag = t.tag();
+    t.peer(init().tag(900));
+    let cookie = t.expect_init_ack();
+    for secret in [tag, PEER_TAG] {
+        let bytes = secret.to_be_bytes();
+        assert!(!cookie.windows(4).any(|w| w == bytes), "§5.2.2: tie tags are nonces");
+    }
+}

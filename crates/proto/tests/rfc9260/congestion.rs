@@ -132,3 +132,13 @@ fn partial_bytes_acked_is_forgotten_when_all_is_acknowledged() {
     // Each flight of four packets fills 4404 bytes: one packet more each, and nothing carried over.
     assert_eq!(t.path(1).cwnd, 4404 + PMDCS, "§7.2.2: then flights no longer fill cwnd");
 }
+
+#[test]
+fn each_moment_is_an_opportunity_for_max_burst_packets() {
+    let mut t = client();
+    for _ in 0..12 {
+        t.run_ms(1);
+        t.send(100);
+    }
+    assert_eq!(t.all_sent().len(), 12, "§6.1 D: cwnd has room, and they are no burst");
+}

@@ -190,3 +190,17 @@ fn everything_acknowledged_is_an_event() {
     assert_eq!(t.events(), [Event::SendBufferEmpty]);
     assert_eq!(t.assoc().unacked_bytes(), 0);
 }
+
+#[test]
+fn no_more_tsns_are_outstanding_than_gap_ack_blocks_can_name() {
+    let mut t = Setup::client().set("initial_cwnd", "20000000 B").set("max_burst", "0").start();
+    t.connect_to(init_ack().rwnd(100_000_000));
+    t.send_messages(70_000, 1);
+    let mut highest = 0;
+    while t.next_sent().is_some() {
+        highest += t.last_data().len();
+    }
+    assert_eq!(highest, 65_535, "§3.3.4: their offsets have 16 bits");
+    t.peer(sack(65_535));
+    assert!(t.next_sent().is_some());
+}

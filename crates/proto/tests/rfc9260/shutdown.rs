@@ -287,3 +287,23 @@ fn a_nat_that_changes_a_port_during_the_shutdown_does_not_hold_it_up() {
     assert_eq!(t.last().remote, moved.1);
     assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
 }
+
+#[test]
+fn a_reflected_abort_in_shutdown_ack_sent_means_that_the_peer_is_done() {
+    let mut t = client();
+    t.peer(shutdown(0));
+    t.expect("SHUTDOWN ACK");
+    // Its SHUTDOWN COMPLETE was overtaken by the answer to a late packet of ours.
+    t.peer_with_tag(t.pairs[0], PEER_TAG, abort(&[]).reflected());
+    assert_eq!(ended(&mut t), Some(AssocClosed::Shutdown));
+}
+
+#[test]
+fn no_event_follows_the_end() {
+    let mut t = client();
+    t.peer([data(1), abort(&[])]);
+    let events = t.events();
+    assert_eq!(events[0], Event::Readable);
+    assert!(matches!(events[1], Event::Closed(_)) && events.len() == 2, "{events:?}");
+    assert!(t.recv().is_some(), "what came before it can be read");
+}
