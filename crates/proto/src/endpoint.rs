@@ -321,11 +321,6 @@ impl Endpoint {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         buf.clear();
-        if let Some(reply) = self.replies.pop_front() {
-            buf.extend_from_slice(&reply.packet);
-            let (local, remote) = (reply.local, reply.remote);
-            return Some(Transmit { local, remote, ecn: None, segment_size: buf.len() });
-        }
         while let Some(&index) = self.dirty.front() {
             let assoc = self.slots[index as usize].assoc.as_mut();
             let transmit = assoc.and_then(|a| a.poll_transmit(now, max_segments, buf));
@@ -338,7 +333,12 @@ impl Endpoint {
             self.slots[index as usize].dirty = false;
             self.settle(index);
         }
-        None
+        // Last, so that an association's own ABORT, which says why, is not overtaken by the answer to what
+        // its peer sent meanwhile.
+        let reply = self.replies.pop_front()?;
+        buf.extend_from_slice(&reply.packet);
+        let (local, remote) = (reply.local, reply.remote);
+        Some(Transmit { local, remote, ecn: None, segment_size: buf.len() })
     }
 
     /// The next event.

@@ -22,6 +22,7 @@ impl Association {
         self.stats.sacks_received += 1;
         let rules = AckRules {
             sfr: self.config.sfr,
+            mfr: self.config.mfr,
             cuc: self.config.cuc,
             dac: self.config.dac,
             missing_reports: u8::try_from(self.config.missing_reports).unwrap_or(u8::MAX),
@@ -109,19 +110,22 @@ impl Association {
         if facts.newly_acked_bytes > 0 {
             p.one_packet = false;
             p.tail_probed = false;
-            self.data_acked_on(now, id, facts.unambiguous);
+            self.data_acked_on(now, id, facts);
         }
         self.renew_t3(now, id, facts.earliest_acked);
     }
 
-    /// The ack of data proves that a path works. The ack of a retransmission does not say which
-    /// transmission arrived, so it leaves a path that is in doubt as it is (CMT-PF paper, §III-A).
-    fn data_acked_on(&mut self, now: Instant, id: PathId, unambiguous: bool) {
+    /// The ack of data proves that a path works, if the data was sent after the timeouts that put it in
+    /// doubt. The ack of a retransmission does not say which transmission arrived, so it leaves a path
+    /// that has failed as it is (CMT-PF paper, §III-A).
+    fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
-        if unambiguous || p.state == PathState::Active {
+        let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
+        let proof = if has_failed { facts.latest } else { facts.latest_sent };
+        if proof.is_some() && proof > p.doubted_order {
             p.error_count = 0;
             p.last_active = now;
-            if matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive) {
+            if has_failed {
                 self.set_path_state(now, id, PathState::Active);
             }
         }

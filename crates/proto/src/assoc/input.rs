@@ -46,6 +46,9 @@ impl Association {
             p.counters.bytes_received += packet.bytes().len() as u64;
             p.last_heard = Some(now);
         }
+        if let Some(id) = path {
+            self.probe_if_failed(now, id);
+        }
         let is_stranger = path.is_some_and(|id| self.is_stranger(id));
         if !is_stranger {
             self.heard_while_shutting_down(now);

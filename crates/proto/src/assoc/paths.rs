@@ -287,6 +287,18 @@ impl Association {
         }
     }
 
+    /// The peer's packets arrive on a path that has failed: it may work again. An earlier question gets its
+    /// RTO to be answered first, for only the last one can be.
+    pub(super) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
+        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < p.rto.rto());
+        if has_failed && !is_asked && !p.heartbeat_due {
+            p.probe = None;
+            self.probe_now(now, id);
+        }
+    }
+
     /// The Heartbeat Information for a probe that is sent now.
     pub(super) fn new_probe(&mut self, now: Instant, id: PathId) -> Vec<u8> {
         let nonce = self.rng.next_u64();
@@ -326,9 +338,11 @@ impl Association {
             return;
         }
         let Some(p) = self.paths.get_mut(id) else { return };
-        if p.probe.take().is_some() {
+        if let Some(probe) = p.probe.take() {
             p.probes_lost = p.probes_lost.saturating_add(1);
-            self.count_timeout(now, id, TimeoutCause::Heartbeat);
+            if p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
+                self.count_timeout(now, id, TimeoutCause::Heartbeat);
+            }
         }
         let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
         let busy = p.last_data_sent.is_some_and(|at| now - at < self.config.hb_interval);

@@ -41,7 +41,14 @@ impl Association {
             return;
         }
         let config = self.config_rc();
+        let earliest = self.out.earliest_sent_once(id);
         let Some(p) = self.paths.get_mut(id) else { return };
+        if let Some(due) = earliest.map(|at| at + p.rto.rto()).filter(|due| *due > now) {
+            // The chunk it was started for was marked by missing reports and left this path: the next one
+            // has an RTO of its own, or a burst of losses would look like a path that is silent.
+            self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
+            return;
+        }
         p.renew_burst(&config);
         p.counters.t3_expirations += 1;
         let spare_after = match p.rto.srtt() {
@@ -51,6 +58,8 @@ impl Association {
         // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable.
         let is_closed = self.probing_window || self.a_rwnd == 0;
         let says_closed = is_closed && std::mem::take(&mut self.probe_answered);
+        let since = self.out.earliest_sent_at(id);
+        let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
         let (marked, latest) = self.out.mark_path(id, spare_after);
         let last_order = self.out.last_order();
         if says_closed && self.probing_window {
@@ -67,6 +76,7 @@ impl Association {
             p.counters.chunks_lost += marked as u64;
             match says_closed {
                 true => p.rto.back_off(),
+                false if counted => {}
                 false => self.count_timeout(now, id, TimeoutCause::Data),
             }
         }
@@ -80,14 +90,18 @@ impl Association {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.rto.back_off();
         p.error_count = p.error_count.saturating_add(1);
-        let view = p.view(self.out.flight_size(id));
-        if p.state == PathState::Unconfirmed && !self.config.data_before_verification {
-            // §5.4: it stays unverified, whose address this may be, and says nothing of the association.
-            return;
+        p.doubted_order = Some(self.out.last_order());
+        match cause {
+            TimeoutCause::Data => p.timed_out.data = Some(now),
+            TimeoutCause::Heartbeat => p.timed_out.heartbeat = Some(now),
         }
-        let state = self.policies.fail.after_timeout(&view);
-        self.set_path_state(now, id, state);
-        self.switch_primary(id);
+        let view = p.view(self.out.flight_size(id));
+        // §5.4: an unverified path stays so, whose address this may be.
+        if p.state != PathState::Unconfirmed || self.config.data_before_verification {
+            let state = self.policies.fail.after_timeout(&view);
+            self.set_path_state(now, id, state);
+            self.switch_primary(id);
+        }
         self.follow_rebinding(now, id);
         self.refresh_usable(now);
         // §8.1: heartbeats lost on paths that are not needed say nothing of the peer.

@@ -140,6 +140,13 @@ pub(crate) struct Recovery {
     pub(crate) exit_order: u64,
 }
 
+/// The last timeouts of each kind. One failure that both data and a heartbeat run into counts once.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct TimedOut {
+    pub(crate) data: Option<Instant>,
+    pub(crate) heartbeat: Option<Instant>,
+}
+
 /// A heartbeat that was sent and not answered.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Probe {
@@ -172,6 +179,11 @@ pub(crate) struct Path {
     pub(crate) recovery: Option<Recovery>,
     /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260 §7.2.3).
     pub(crate) one_packet: bool,
+    /// The latest transmission when a timeout last put the path in doubt: acks of what was sent before say
+    /// nothing of what happened since.
+    pub(crate) doubted_order: Option<u64>,
+    /// When T3-rtx was last counted as a timeout, and when a lost heartbeat was.
+    pub(crate) timed_out: TimedOut,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
@@ -238,6 +250,8 @@ impl Path {
             error_count: 0,
             recovery: None,
             one_packet: false,
+            doubted_order: None,
+            timed_out: TimedOut::default(),
             cut_order: None,
             tail_probed: false,
             probe: None,

@@ -15,6 +15,8 @@ use crate::time::Instant;
 pub(crate) struct AckRules {
     /// Split fast retransmit: missing reports per path (CMT paper, Fig. 2).
     pub(crate) sfr: bool,
+    /// Multiple fast retransmit, with `sfr`.
+    pub(crate) mfr: bool,
     /// Cwnd update for CMT (CMT paper, Figs. 3 and 8).
     pub(crate) cuc: Cuc,
     /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
@@ -66,14 +68,14 @@ pub(crate) struct PathDigest {
     pub(crate) cwnd_update: bool,
     /// The chunk that was sent first of those in flight is acknowledged: T3-rtx starts anew.
     pub(crate) earliest_acked: bool,
-    /// A chunk that was sent only once is acknowledged, so the path is known to work.
-    pub(crate) unambiguous: bool,
     /// A round-trip time measured by this SACK.
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
-    /// Order of the latest transmission acknowledged, of chunks sent once.
-    latest: Option<u64>,
+    /// Order of the latest transmission acknowledged; of a retransmitted chunk, of its last one.
+    pub(crate) latest_sent: Option<u64>,
+    /// The same, of chunks sent once only.
+    pub(crate) latest: Option<u64>,
     lowest: Option<Tsn>,
     /// Left edges: the first chunk in the queue sent once, and the first retransmitted one.
     edges: [Option<Tsn>; 2],
@@ -198,7 +200,7 @@ impl Outstanding {
         p.newly_acked_bytes += sent.size();
         p.newly_acked_user_bytes += sent.payload.len();
         p.earliest_acked |= is_first;
-        p.unambiguous |= sent.transmissions == 1;
+        p.latest_sent = p.latest_sent.max(Some(sent.order));
         if sent.transmissions == 1 {
             // The ack of a retransmitted chunk does not say which transmission arrived.
             p.latest = p.latest.max(Some(sent.order));
@@ -249,7 +251,7 @@ impl Outstanding {
     ///
     /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks sent
     /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
-    /// about it.
+    /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
     fn split_fast_retransmit(&mut self, rules: AckRules, packets: u8, digest: &mut SackDigest) {
         let one_path = digest.paths.iter().filter(|p| p.newly_acked_bytes > 0).count() == 1;
         for (i, p) in digest.paths.iter_mut().enumerate() {
@@ -260,7 +262,10 @@ impl Outstanding {
                 at = sent.next;
                 let all_above = p.lowest.is_some_and(|l| l.gt(tsn));
                 let reports = if one_path && all_above { packets } else { 1 };
-                p.lost += usize::from(self.report_missing(tsn, reports, rules.missing_reports));
+                let may_be_lost = rules.mfr || !sent.fast_retransmitted;
+                p.lost += usize::from(
+                    may_be_lost && self.report_missing(tsn, reports, rules.missing_reports),
+                );
             }
         }
     }
@@ -277,7 +282,9 @@ impl Outstanding {
         for gap in gaps {
             while tsn.lt(gap.first) && tsn.lt(highest) {
                 let path = self.get(tsn).map(|s| s.path);
-                if self.report_missing(tsn, 1, rules.missing_reports)
+                let is_first = self.get(tsn).is_some_and(|s| !s.fast_retransmitted);
+                if is_first
+                    && self.report_missing(tsn, 1, rules.missing_reports)
                     && let Some(path) = path
                 {
                     digest.paths[path.index()].lost += 1;
@@ -291,7 +298,7 @@ impl Outstanding {
     /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
     fn report_missing(&mut self, tsn: Tsn, reports: u8, threshold: u8) -> bool {
         let Some(sent) = self.get_mut(tsn) else { return false };
-        if sent.state != TsnState::InFlight || sent.fast_retransmitted {
+        if sent.state != TsnState::InFlight {
             return false;
         }
         sent.missing_reports = sent.missing_reports.saturating_add(reports);

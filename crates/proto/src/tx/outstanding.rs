@@ -319,9 +319,20 @@ impl Outstanding {
         self.mark(tsn);
     }
 
+    /// When the earliest transmission in flight on a path was sent.
+    pub(crate) fn earliest_sent_at(&self, path: PathId) -> Option<Instant> {
+        self.queue_from_head(path).next().map(|(_, sent)| sent.sent_at)
+    }
+
     /// The order of the earliest transmission in flight on a path.
     pub(crate) fn earliest_order(&self, path: PathId) -> Option<u64> {
         self.queue_from_head(path).next().map(|(_, sent)| sent.order)
+    }
+
+    /// When the earliest chunk in flight on a path was sent, if it was sent once.
+    pub(crate) fn earliest_sent_once(&self, path: PathId) -> Option<Instant> {
+        let (_, sent) = self.queue_from_head(path).next()?;
+        (sent.transmissions == 1).then_some(sent.sent_at)
     }
 
     /// The order of the latest transmission.

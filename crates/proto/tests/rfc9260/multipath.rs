@@ -93,6 +93,56 @@ fn sfr_is_right_under_cycling_changeover() {
     t.expect_nothing();
 }
 
+/// Loses 1 and its fast retransmission, while 9 to 11, sent after that on the same path, arrive. What was sent
+/// then.
+fn lost_twice(mfr: &str) -> Vec<String> {
+    let mut t = eight(cmt().set("mfr", mfr));
+    for last in 2..=4 {
+        t.peer(sack(0).gap(2, last));
+    }
+    t.expect("P1 DATA 1");
+    t.send_packets(3);
+    assert_eq!(t.all_sent(), ["P1 DATA 9", "P1 DATA 10", "P1 DATA 11"]);
+    for last in 9..=11 {
+        t.run_ms(1);
+        t.peer(sack(0).gap(2, 4).gap(9, last));
+    }
+    t.all_sent()
+}
+
+#[test]
+fn mfr_finds_a_lost_retransmission_by_what_was_sent_after_it() {
+    assert_eq!(lost_twice("true"), ["P1 DATA 1"]);
+    assert_eq!(lost_twice("false"), [""; 0], "RFC 9260 §7.2.4: only T3-rtx finds it");
+}
+
+#[test]
+fn t3_rtx_of_a_path_is_left_to_the_next_chunk_if_the_first_is_lost_and_goes_elsewhere() {
+    let mut t = Setup::client()
+        .paths(2)
+        .preset("cmt")
+        .set("scheduler", "primary")
+        .set("rtx_policy", "ssthresh")
+        .set("max_burst", "0")
+        .set("initial_cwnd", "8 pmdcs")
+        .established();
+    t.send_packets(4);
+    t.run_ms(600);
+    t.send_packets(4);
+    t.all_sent();
+    for last in 2..=4 {
+        t.peer(sack(0).gap(2, last));
+    }
+    t.expect("P2 DATA 1");
+    t.run_ms(100);
+    t.peer_on(2, sack(4));
+    t.run_ms(800); // 1.5 s: the RTO of 1 is over, that of 5 to 8 is not
+    assert_eq!(t.path(1).t3_expirations, 0);
+    assert_eq!(t.path_state(1), PathState::Active);
+    t.run_ms(200);
+    assert_eq!(t.path(1).t3_expirations, 1, "nothing was heard of 5 to 8");
+}
+
 #[test]
 fn dac_counts_two_reports_for_a_sack_of_two_packets_of_one_path() {
     let mut t = eight(cmt());
@@ -153,29 +203,30 @@ fn cuc_grows_with_the_pseudo_cumack_only() {
 
 #[test]
 fn cucv2_grows_past_a_retransmitted_chunk_and_cuc_does_not() {
-    let grown = |cuc: &str| {
-        let mut t = eight(cmt().set("cuc", cuc));
-        t.send_packets(20);
-        t.all_sent();
-        // 5 is lost on path 2 and retransmitted there; then new data on path 2 is acknowledged.
-        for last in 6..=8 {
+    for (cuc, grows) in [("v1", false), ("v2", true)] {
+        let mut t = eight(cmt().set("cuc", cuc).set("rtx_policy", "ssthresh"));
+        t.send_packets(40);
+        t.peer_on(2, sack(0).gap(5, 8));
+        let new = on_path_2(t.all_sent());
+        assert_eq!(new[..4], [9, 10, 11, 12]);
+        for last in 2..=4 {
             t.run_ms(1);
-            t.peer_on(2, sack(4).gap(6, last));
+            t.peer(sack(0).gap(2, last).gap(5, 8));
         }
-        let sent = t.all_sent();
-        assert!(sent.contains(&"P2 DATA 5".to_owned()), "{sent:?}");
-        let new: Vec<u32> = sent
-            .iter()
-            .filter_map(|w| w.strip_prefix("P2 DATA ")?.parse().ok())
-            .filter(|&tsn| tsn > 8)
-            .collect();
-        (t, new)
-    };
-    // The second left edge is what was never retransmitted: the first new TSN on the path moves it.
-    let (t1, new1) = grown("v1");
-    let (t2, new2) = grown("v2");
-    assert_eq!(new1, new2);
-    let _ = (t1.path(2).cwnd, t2.path(2).cwnd);
+        assert_eq!(on_path_2(t.all_sent()), [1], "lost on path 1, retransmitted on path 2");
+        // What was sent there before arrives; behind the retransmission goes new data.
+        let last = new[new.len() - 1];
+        t.peer_on(2, sack(0).gap(2, last));
+        let newer = on_path_2(t.all_sent());
+        let before = t.path(2).cwnd;
+        t.peer_on(2, sack(0).gap(2, last).gap(newer[0], newer[0]));
+        assert_eq!(t.path(2).cwnd > before, grows, "section III-B, CMT Fig. 8: {cuc}");
+    }
+}
+
+/// The TSNs of the DATA packets that went to path 2.
+fn on_path_2(sent: Vec<String>) -> Vec<u32> {
+    sent.iter().filter_map(|words| words.strip_prefix("P2 DATA ")?.parse().ok()).collect()
 }
 
 #[test]

@@ -88,10 +88,10 @@ fn cmt_pf_hardly_notices_the_failure() {
 }
 
 #[test]
-#[ignore = "engine: a late ack of data sent before the failure reactivates the path"]
 fn a_failed_primary_is_replaced_and_taken_back() {
     let mut t = Pair::two_paths("sctp").set("hb_interval", "5 s").connect();
-    t.a.send_file(16 * MIB);
+    // Enough to last: the primary is probed every HB.interval and RTO, which has backed off to 60 s.
+    t.a.send_file(256 * MIB);
     t.run_until(secs(2));
     t.net.path(0).cut();
     let failed = t.run_until_event(path_state(PathId(0), Inactive));
@@ -100,14 +100,14 @@ fn a_failed_primary_is_replaced_and_taken_back() {
     assert!(t.sent(DATA).on(PathId(1)).since(failed).count() > 200, "RFC 9260 §6.4");
     t.net.path(0).restore();
     let back = t.run_until_event(path_state(PathId(0), Active));
-    t.run_for(Duration::from_secs(2));
+    // From a window of one packet and the lowest ssthresh.
+    t.run_for(Duration::from_secs(5));
     assert!(t.sent(DATA).on(PathId(0)).since(back).count() > 200, "and back when it answers");
-    t.run_to_end(secs(300));
-    assert_eq!(t.z.received_bytes(), 16 * MIB);
+    t.run_to_end(secs(600));
+    assert_eq!(t.z.received_bytes(), 256 * MIB);
 }
 
 #[test]
-#[ignore = "engine: a late ack of data sent before the failure reactivates the path"]
 fn sctp_pf_leaves_the_primary_at_its_first_timeout() {
     let mut t = Pair::two_paths("sctp-pf").connect();
     t.a.send_file(8 * MIB);
@@ -206,7 +206,9 @@ fn a_rate_that_drops_to_a_tenth_is_followed() {
     t.net.path(1).set_rate_mbps(1.0);
     let result = t.run_to_end(secs(60)).result();
     assert!(result.completed);
-    assert!(result.goodput_bps > 0.7 * 11e6, "{result:#?}");
+    // Not more: the queue takes longer to drain than the RTO, and a late ack does not end PF (CMT-PF paper,
+    // section III), so the slow path waits for its heartbeat behind that queue.
+    assert!(result.goodput_bps > 0.65 * 11e6, "{result:#?}");
 }
 
 #[test]

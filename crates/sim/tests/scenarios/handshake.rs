@@ -101,7 +101,6 @@ fn a_server_with_one_address_is_reached_over_both_paths() {
 }
 
 #[test]
-#[ignore = "engine: an ABORT answers a packet with a wrong tag from a known peer (RFC 9260 §8.5)"]
 fn a_peer_that_restarts_is_noticed_and_served_anew() {
     let mut t = Pair::two_paths("cmt").connect();
     t.a.send_file(200_000);
@@ -195,7 +194,6 @@ fn an_abort_reaches_the_peer_with_its_reason() {
 }
 
 #[test]
-#[ignore = "engine: the ABORT that a lost association draws is not taken from an unverified address"]
 fn an_association_left_with_an_unverified_path_learns_that_its_peer_is_gone() {
     let mut t = Pair::two_paths("cmt").start();
     t.net.path(1).cut();
