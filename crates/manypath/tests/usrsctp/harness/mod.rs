@@ -30,7 +30,7 @@ fn env_is(name: &str, value: &str) -> bool {
 }
 
 /// Says something past libtest's capture, which would hide it in a test that passes.
-fn say(what: std::fmt::Arguments<'_>) {
+pub fn say(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "\n*** {what}");
 }
 
