@@ -14,3 +14,4 @@ mod random;
 mod retransmit;
 mod send;
 mod shutdown;
+mod table;
