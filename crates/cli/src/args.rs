@@ -1,5 +1,8 @@
 //! The command line, as clap reads it. The `--help` texts are the first documentation people see.
 
+// What documents the arguments is their help text, where brackets mean "optional".
+#![allow(rustdoc::broken_intra_doc_links)]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
