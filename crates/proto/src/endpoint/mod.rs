@@ -1,17 +1,16 @@
 //! From datagrams to associations and back.
 
+mod stateless;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manypath_wire::{
-    COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder,
-    Parameter, Tsn,
-};
+use manypath_wire::{Checksum, Chunk, Packet, Tsn};
 
-use crate::assoc::cookie::{Cookie, CookieKeys};
-use crate::assoc::{Association, CookieAction, Identity, PeerInit, init_ack};
+use crate::assoc::cookie::CookieKeys;
+use crate::assoc::{Association, Identity};
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
@@ -108,15 +107,8 @@ pub struct Transmit {
     pub segment_size: usize,
 }
 
-/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
-/// packets is no reason to hold memory.
-const MAX_REPLIES: usize = 256;
 /// So many associations that were shut down are remembered for their late packets.
 const MAX_ENDED: usize = 64;
-/// IPv4 and UDP headers, in bytes, for the bound on amplification.
-const DATAGRAM_OVERHEAD: usize = 28;
-/// An answer to an address that is not verified is at most this many times as long as the question.
-const AMPLIFICATION: usize = 3;
 
 /// Whom a packet belongs to.
 enum Owner {
@@ -524,265 +516,6 @@ impl Endpoint {
             assoc.handle_packet(now, from, packet);
             self.mark_dirty(index);
             self.collect(index);
-        }
-    }
-
-    // ---- Packets without an association ----
-
-    /// Handles a packet with verification tag 0, which must be an INIT alone (RFC 9260 §8.5.1, A).
-    fn on_init(&mut self, now: Instant, from: (SocketAddr, SocketAddr), packet: &Packet) {
-        let mut chunks = packet.chunks();
-        let (Some(Ok(Chunk::Init(init))), None) = (chunks.next(), chunks.next()) else { return };
-        if init.initiate_tag == 0 {
-            return; // §3.3.2
-        }
-        let peer = match PeerInit::read(&init) {
-            Ok(peer) => peer,
-            Err(cause) => return self.refuse(from, packet, &init, cause),
-        };
-        // §5.1.2: an INIT belongs to an association if any of its addresses does.
-        let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.1.port()));
-        let existing = std::iter::once(from.1)
-            .chain(listed)
-            .find_map(|remote| self.by_peer.get(&(remote, packet.header.source_port)).copied());
-        if existing.is_none() && !self.config.accept {
-            return self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
-        }
-        if existing.is_none() && self.open_associations() >= self.config.max_associations {
-            return self.refuse(from, packet, &init, ErrorCause::OutOfResource);
-        }
-        let config = Arc::clone(&self.config.config);
-        let fresh = Cookie {
-            created: now,
-            life: config.valid_cookie_life,
-            local_tag: self.unused_tag(),
-            peer_tag: peer.tag,
-            local_tsn: Tsn(self.rng.next_u32()),
-            peer_tsn: peer.initial_tsn,
-            peer_rwnd: peer.a_rwnd,
-            streams_out: config.outbound_streams.min(peer.streams_in),
-            streams_in: config.inbound_streams.min(peer.streams_out),
-            tie_local: 0,
-            tie_peer: 0,
-            local_port: packet.header.destination_port,
-            peer_port: packet.header.source_port,
-            local: from.0,
-            remote: from.1,
-            addresses: peer.addresses.clone(),
-        };
-        let cookie = match existing {
-            None => fresh,
-            Some(index) => {
-                let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return };
-                let new = assoc.new_addresses(from.1.ip(), &peer.addresses);
-                if !new.is_empty() {
-                    let mut raw = Vec::new();
-                    new.into_iter().for_each(|ip| Parameter::from(ip).encode(&mut raw));
-                    let cause = ErrorCause::RestartWithNewAddresses(raw.into());
-                    return self.refuse(from, packet, &init, cause);
-                }
-                let cookie = assoc.cookie_for_existing(fresh);
-                self.mark_dirty(index);
-                let Some(cookie) = cookie else { return };
-                cookie
-            }
-        };
-        let sealed = self.keys.seal(&cookie, now);
-        let allowed = AMPLIFICATION * (packet.bytes().len() + DATAGRAM_OVERHEAD);
-        let fits = allowed.saturating_sub(DATAGRAM_OVERHEAD).min(config.mtu - 48);
-        let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
-        let local = &self.config.local_addresses;
-        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, budget);
-        self.reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
-    }
-
-    /// Handles a packet that begins with COOKIE ECHO (RFC 9260 §5.1.5, §5.2.4).
-    fn on_cookie_echo(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        cookie: Bytes,
-        packet: &Packet,
-    ) {
-        let Ok(cookie) = self.keys.open(cookie) else { return };
-        let h = &packet.header;
-        if h.verification_tag != cookie.local_tag
-            || h.source_port != cookie.peer_port
-            || h.destination_port != cookie.local_port
-        {
-            return;
-        }
-        let existing = self
-            .by_tag
-            .get(&cookie.local_tag)
-            .filter(|&&index| self.is_with(index, cookie.remote))
-            .or_else(|| self.by_peer.get(&(from.1, cookie.peer_port)))
-            .copied();
-        let known = existing.and_then(|index| self.slots[index as usize].assoc.as_ref());
-        // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
-        let is_duplicate =
-            known.is_some_and(|a| a.classify_cookie(&cookie) == CookieAction::Duplicate);
-        if let Some(over) = cookie.stale_by(now).filter(|_| !is_duplicate) {
-            let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
-            let cause = [ErrorCause::StaleCookie(micros)];
-            return self.reply(from, packet, cookie.peer_tag, |p| p.push_error(&cause));
-        }
-        let index = match existing {
-            Some(index) => {
-                if !self.cookie_for_existing(now, index, &cookie, from) {
-                    return;
-                }
-                index
-            }
-            None => {
-                if !self.config.accept || self.open_associations() >= self.config.max_associations {
-                    let cause = [ErrorCause::OutOfResource];
-                    return self
-                        .reply(from, packet, cookie.peer_tag, |p| p.push_abort(false, &cause));
-                }
-                let assoc = self.associate(now, &cookie, from);
-                self.insert(assoc).index
-            }
-        };
-        self.deliver(now, index, from, packet);
-    }
-
-    /// The association is with the peer at this address.
-    fn is_with(&self, index: u32, remote: SocketAddr) -> bool {
-        let assoc = self.slots[index as usize].assoc.as_ref();
-        assoc.is_some_and(|a| a.known_remotes().any(|known| known == remote))
-    }
-
-    fn associate(
-        &mut self,
-        now: Instant,
-        cookie: &Cookie,
-        from: (SocketAddr, SocketAddr),
-    ) -> Association {
-        let config = Arc::clone(&self.config.config);
-        let local = self.config.local_addresses.clone();
-        let rng = self.assoc_rng(cookie.local_tag);
-        let mut assoc = Association::from_cookie(config, cookie, local, rng, now);
-        assoc.establish(now, true);
-        assoc.acknowledge_cookie(from);
-        assoc
-    }
-
-    /// Returns false if the packet is to be ignored.
-    fn cookie_for_existing(
-        &mut self,
-        now: Instant,
-        index: u32,
-        cookie: &Cookie,
-        from: (SocketAddr, SocketAddr),
-    ) -> bool {
-        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
-        let action = assoc.classify_cookie(cookie);
-        self.mark_dirty(index);
-        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
-        match action {
-            CookieAction::Discard => return false,
-            CookieAction::Restart if assoc.refuse_cookie_while_shutting_down() => return false,
-            CookieAction::Restart => {
-                self.unregister(index);
-                let mut new = self.associate(now, cookie, from);
-                let slot = &mut self.slots[index as usize];
-                if let Some(old) = slot.assoc.take() {
-                    new.succeed(*old);
-                }
-                slot.assoc = Some(Box::new(new));
-                slot.registered = true;
-                self.by_tag.insert(cookie.local_tag, index);
-                self.collect(index);
-                self.update_peers(index);
-            }
-            CookieAction::Collision | CookieAction::Duplicate => {
-                assoc.on_cookie_echo(now, action, cookie, from);
-            }
-        }
-        true
-    }
-
-    /// Answers an INIT with ABORT.
-    fn refuse(
-        &mut self,
-        from: (SocketAddr, SocketAddr),
-        packet: &Packet,
-        init: &Init,
-        cause: ErrorCause,
-    ) {
-        self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[cause]));
-    }
-
-    /// RFC 9260 §8.4.
-    fn out_of_the_blue(&mut self, from: (SocketAddr, SocketAddr), packet: &Packet) {
-        let (mut init, mut shutdown_ack) = (None, false);
-        for chunk in packet.chunks() {
-            match chunk {
-                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other forever.
-                Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::CookieAck)
-                | Err(_) => {
-                    return;
-                }
-                Ok(Chunk::Error(e)) => {
-                    let stale = |c| matches!(c, Ok(ErrorCause::StaleCookie(_)));
-                    if e.causes.iter().any(stale) {
-                        return;
-                    }
-                }
-                Ok(Chunk::Init(chunk)) => init = Some(chunk),
-                Ok(Chunk::ShutdownAck) => shutdown_ack = true,
-                Ok(_) => {}
-            }
-        }
-        let tag = packet.header.verification_tag;
-        match init.filter(|_| tag == 0) {
-            // Rule 3: an INIT for a port where nobody listens. Without a tag it cannot be answered.
-            Some(init) if init.initiate_tag == 0 => {}
-            Some(init) => {
-                self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
-            }
-            // Rule 5: our SHUTDOWN COMPLETE was lost.
-            None if shutdown_ack => {
-                self.reply(from, packet, tag, |p| p.push_shutdown_complete(true));
-            }
-            // Rule 8: the tag is reflected, so that the sender knows it as its own.
-            None => self.reply(from, packet, tag, |p| p.push_abort(true, &[])),
-        }
-    }
-
-    /// Whether a packet is of an association that was shut down, and does not ask for SHUTDOWN COMPLETE
-    /// again.
-    ///
-    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake or be
-    /// overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the peer would
-    /// take an association for failed that has delivered everything.
-    fn is_late(&self, packet: &Packet) -> bool {
-        let of = (packet.header.verification_tag, packet.header.source_port);
-        self.ended.contains(&of) && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
-    }
-
-    /// Queues a packet that answers `question`.
-    fn reply(
-        &mut self,
-        (local, remote): (SocketAddr, SocketAddr),
-        question: &Packet,
-        tag: u32,
-        write: impl FnOnce(&mut PacketBuilder<'_>) -> bool,
-    ) {
-        if self.replies.len() >= MAX_REPLIES {
-            return;
-        }
-        let header = CommonHeader {
-            source_port: question.header.destination_port,
-            destination_port: question.header.source_port,
-            verification_tag: tag,
-        };
-        let mut packet = Vec::new();
-        let mut builder = PacketBuilder::new(&mut packet, header, self.config.config.mtu - 48);
-        if write(&mut builder) {
-            builder.finish(self.config.config.checksum);
-            self.replies.push_back(Reply { local, remote, packet });
         }
     }
 }
