@@ -7,6 +7,9 @@ from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, make
 
 RATE = 100e6  # bit/s of each link, as tbf counts them
 GOODPUT_MIN = 0.9  # of the sum of the links' rates
+# The same with one longer link. A first slow start that a stray loss ends early costs about a second of the
+# eight here: 93 % are usual, 88 % were seen on a busy machine.
+GOODPUT_MIN_DELAYED = 0.85
 
 
 def settings(options):
@@ -38,10 +41,10 @@ def run_through(case, lab, mb, sender, receiver):
     return check_complete(case, transfer, digest)
 
 
-def check_goodput(case, what, bits_per_second, links):
+def check_goodput(case, what, bits_per_second, links, least=GOODPUT_MIN):
     """Goodput against the rate of so many links of 100 Mbit/s."""
     share = bits_per_second / (RATE * links)
-    case.check(what, f"{mbit(bits_per_second)}, {share:.1%} of the links' rate", share >= GOODPUT_MIN)
+    case.check(what, f"{mbit(bits_per_second)}, {share:.1%} of the links' rate", share >= least)
 
 
 def steady(case, lab):
@@ -94,7 +97,7 @@ def delayed(case, lab):
     lab.veth(a, "a1", "10.81.1.1/24", b, "b1", "10.81.1.2/24", "100mbit")
     lab.wire(a, "a2", "10.81.2.1/24", b, "b2", "10.81.2.2/24", "100mbit", "--delay-ms", "15")
     sent = run_through(case, lab, 160, a, b)
-    check_goodput(case, "goodput", sent.get("goodput_bps", 0), 2)
+    check_goodput(case, "goodput", sent.get("goodput_bps", 0), 2, GOODPUT_MIN_DELAYED)
 
 
 def lossy(case, lab):
