@@ -1,6 +1,7 @@
 //! Steps that several subjects share.
 
 use manypath_proto::testing::*;
+use manypath_wire::{Chunk, Init};
 
 /// Payload of a DATA chunk that fills a packet of 1500 bytes in UDP over IPv4.
 pub(crate) const FULL: usize = 1444;
@@ -23,4 +24,12 @@ pub(crate) fn grow(t: &mut Script, packets: u32) -> u32 {
 /// What was sent, without heartbeats.
 pub(crate) fn without_heartbeats(t: &mut Script) -> Vec<String> {
     t.all_sent().into_iter().filter(|words| !words.ends_with("HEARTBEAT")).collect()
+}
+
+/// The INIT or INIT ACK that was expected last.
+pub(crate) fn last_init(t: &Script) -> Init {
+    match t.last_chunks().pop() {
+        Some(Chunk::Init(init) | Chunk::InitAck(init)) => init,
+        other => panic!("{other:?} is neither INIT nor INIT ACK"),
+    }
 }

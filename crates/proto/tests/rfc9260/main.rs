@@ -9,6 +9,7 @@ mod congestion;
 mod handshake;
 mod multipath;
 mod ootb;
+mod parameters;
 mod paths;
 mod random;
 mod retransmit;
