@@ -294,7 +294,7 @@ impl Association {
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
         let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < p.rto.rto());
         if has_failed && !is_asked && !p.heartbeat_due {
-            p.probe = None;
+            p.take_probe();
             self.probe_now(now, id);
         }
     }
@@ -338,7 +338,7 @@ impl Association {
             return;
         }
         let Some(p) = self.paths.get_mut(id) else { return };
-        if let Some(probe) = p.probe.take() {
+        if let Some(probe) = p.take_probe() {
             p.probes_lost = p.probes_lost.saturating_add(1);
             if p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
                 self.count_timeout(now, id, TimeoutCause::Heartbeat);
@@ -365,8 +365,9 @@ impl Association {
         let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return };
         let config = self.config_rc();
         let Some(p) = self.paths.get_mut(id) else { return };
-        let Some(probe) = p.probe.filter(|probe| probe.nonce == nonce) else { return };
+        let Some(probe) = p.probe_with(nonce) else { return };
         p.probe = None;
+        p.late_probes.clear();
         p.rto.sample(now - probe.sent_at);
         p.error_count = 0;
         p.probes_lost = 0;

@@ -347,7 +347,7 @@ params! {
     /// Multiple fast retransmit: missing reports may make a chunk lost again after its fast retransmit, if
     /// chunks sent later on the same path arrive; off: only T3-rtx finds a lost retransmission. Counts
     /// with sfr only.
-    mfr: bool, "switch", Any, "retransmission policies paper, section V-C; off in RFC 9260 §7.2.4",
+    mfr: bool, "switch", Any, "retransmission policies paper, section 4.3; RFC 9260 §7.2.4 has none",
         default: false, fast: true;
     /// cwnd update for CMT: growth follows a pseudo-cumack per path.
     cuc: Cuc, "choice", Any, "CMT paper, section III-B",

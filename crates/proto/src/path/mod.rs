@@ -5,6 +5,7 @@ mod rto;
 mod state;
 mod table;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -147,6 +148,9 @@ pub(crate) struct TimedOut {
     pub(crate) heartbeat: Option<Instant>,
 }
 
+/// Late probes whose answers are still taken.
+const MAX_LATE_PROBES: usize = 8;
+
 /// A heartbeat that was sent and not answered.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Probe {
@@ -189,6 +193,9 @@ pub(crate) struct Path {
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
     pub(crate) tail_probed: bool,
     pub(crate) probe: Option<Probe>,
+    /// Probes before it that were not answered in time. A late answer is as good: the path's RTT may have
+    /// grown beyond the time between probes.
+    pub(crate) late_probes: VecDeque<Probe>,
     /// A heartbeat shall be sent.
     pub(crate) heartbeat_due: bool,
     /// Heartbeats lost in a row: doubles the interval of the first probes.
@@ -255,6 +262,7 @@ impl Path {
             cut_order: None,
             tail_probed: false,
             probe: None,
+            late_probes: VecDeque::new(),
             heartbeat_due: false,
             probes_lost: 0,
             last_data_sent: None,
@@ -323,6 +331,19 @@ impl Path {
     /// Allows a new burst: a SACK arrived or T3-rtx expired.
     pub(crate) fn renew_burst(&mut self, config: &Config) {
         self.burst_left = burst_limit(config);
+    }
+
+    /// Gives up waiting for the answer to the latest probe; it may still come late.
+    pub(crate) fn take_probe(&mut self) -> Option<Probe> {
+        let probe = self.probe.take()?;
+        self.late_probes.truncate(MAX_LATE_PROBES - 1);
+        self.late_probes.push_front(probe);
+        Some(probe)
+    }
+
+    /// The probe that an answer with this nonce answers.
+    pub(crate) fn probe_with(&self, nonce: u64) -> Option<Probe> {
+        self.probe.iter().chain(&self.late_probes).find(|p| p.nonce == nonce).copied()
     }
 
     /// Fraction of chunks lost.
