@@ -228,9 +228,10 @@ impl Outstanding {
             // Beyond its highest block a SACK may have been cut to fit its packet.
             revoked.retain(|r| r.first.lt(highest));
         }
-        // A SACK that acknowledges something new was sent after all processed so far, so a TSN that it
-        // no longer reports was dropped by the receiver. Any other may just be an older SACK.
-        let is_newer = digest.newly_acked > 0;
+        // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN that it no
+        // longer reports was dropped by the receiver. Any other may be older, for SACKs of different paths
+        // overtake each other, and may still report TSNs that a newer one was cut before.
+        let is_newer = digest.cum_advanced;
         digest.stale = !is_newer && !revoked.is_empty();
         if is_newer && !revoked.is_empty() {
             for r in &revoked {
@@ -344,5 +345,91 @@ impl SackDigest {
             self.reported.push_back(TsnRange { first: sack.cum_tsn_ack.add(start), last });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use manypath_wire::{
+        Checksum, Chunk, CommonHeader, DataFlags, Packet, PacketBuilder, Ssn, StreamId,
+    };
+
+    use super::super::Fragment;
+    use super::*;
+
+    const RULES: AckRules = AckRules {
+        sfr: true,
+        mfr: false,
+        cuc: Cuc::V2,
+        dac: false,
+        missing_reports: 3,
+        reports_gaps: true,
+        in_fast_recovery: false,
+    };
+
+    fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {
+        let header = CommonHeader { source_port: 1, destination_port: 1, verification_tag: 1 };
+        let mut bytes = Vec::new();
+        let mut packet = PacketBuilder::new(&mut bytes, header, 1400);
+        packet.push_sack(Tsn(cum), 1 << 20, 0, gaps.iter().copied(), std::iter::empty());
+        packet.finish(false);
+        let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("well formed");
+        match packet.chunks().next() {
+            Some(Ok(Chunk::Sack(sack))) => sack,
+            other => panic!("not a SACK: {other:?}"),
+        }
+    }
+
+    /// TSNs 1 to 20, alternately on two paths.
+    fn outstanding() -> Outstanding {
+        let mut out = Outstanding::new(Tsn(1));
+        for id in [PathId(0), PathId(1)] {
+            out.add_path(id);
+        }
+        for n in 0..20u8 {
+            let fragment = Fragment {
+                payload: Bytes::from_static(b"data"),
+                ppid: 0,
+                stream: StreamId(0),
+                ssn: Ssn(n.into()),
+                flags: DataFlags::BEGIN | DataFlags::END,
+            };
+            out.push(fragment, PathId(n % 2), Instant::ZERO);
+        }
+        out
+    }
+
+    fn acked(out: &Outstanding) -> Vec<u32> {
+        (1..=20).filter(|&t| out.get(Tsn(t)).is_some_and(|s| s.state == TsnState::Acked)).collect()
+    }
+
+    #[test]
+    fn an_older_sack_that_reports_beyond_a_cut_newer_one_revokes_nothing() {
+        let mut out = outstanding();
+        let mut digest = SackDigest::default();
+        // The newer SACK arrives first; its packet had room for two blocks.
+        let newer = sack(0, &[(2, 5), (7, 8)]);
+        assert_eq!(out.acknowledge(&newer, RULES, Instant::ZERO, &mut digest), Ok(true));
+        let older = sack(0, &[(2, 3), (7, 7), (12, 12)]);
+        assert_eq!(out.acknowledge(&older, RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert!(digest.stale, "its a_rwnd is out of date");
+        assert_eq!(acked(&out), [2, 3, 4, 5, 7, 8, 12]);
+        out.check_invariants();
+    }
+
+    #[test]
+    fn a_sack_that_moves_the_cumulative_ack_shows_what_was_reneged() {
+        let mut out = outstanding();
+        let mut digest = SackDigest::default();
+        let first = sack(0, &[(3, 6), (9, 9)]);
+        assert_eq!(out.acknowledge(&first, RULES, Instant::ZERO, &mut digest), Ok(true));
+        // TSNs 1 and 2 arrived; 5 and 6 were dropped again.
+        let second = sack(4, &[(5, 5)]);
+        assert_eq!(out.acknowledge(&second, RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert!(!digest.stale);
+        assert_eq!(acked(&out), [9], "RFC 9260 §6.2.1, D iii");
+        assert_eq!(out.get(Tsn(5)).map(|s| s.state), Some(TsnState::InFlight));
+        out.check_invariants();
     }
 }
