@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use manypath_net::{SendFailures, UdpSockets, pair, preferred_source};
 use manypath_proto as proto;
-use manypath_proto::{AssocId, Rng};
+use manypath_proto::{AssocId, Config, ConfigError, Rng};
 use tokio::runtime;
 
 use crate::association::Association;
@@ -45,12 +45,25 @@ impl fmt::Debug for Endpoint {
     }
 }
 
+/// The configuration as it holds on sockets: packets travel in UDP, and their checksum is needed.
+fn for_sockets(config: &Config) -> Result<Arc<Config>, ConfigError> {
+    config.validate()?;
+    if !config.checksum {
+        return Err(ConfigError {
+            field: "checksum".to_owned(),
+            value: "false".to_owned(),
+            allowed: "must be true on sockets: real networks damage packets".to_owned(),
+        });
+    }
+    Ok(Arc::new(Config { udp_encapsulation: true, ..config.clone() }))
+}
+
 impl Endpoint {
     /// Opens the sockets and starts the task that drives them. Must be called within a tokio runtime
     /// whose I/O and time drivers are enabled.
     pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
         let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        options.config.validate()?;
+        let config = for_sockets(&options.config)?;
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
         }
@@ -61,7 +74,7 @@ impl Endpoint {
         let bound = sockets.bound().clone();
         let engine = proto::Endpoint::new(
             proto::EndpointConfig {
-                config: Arc::clone(&options.config),
+                config: Arc::clone(&config),
                 sctp_port: options.sctp_port,
                 accept: options.accept,
                 max_associations: options.max_associations,
@@ -73,7 +86,7 @@ impl Endpoint {
         );
         let notes = sockets.notes().to_vec();
         let shared = Shared::new(engine, bound, notes, options.accept_backlog);
-        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, options.config.mtu).run());
+        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, config.mtu).run());
         Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept }) })
     }
 

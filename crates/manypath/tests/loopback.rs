@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::*;
 use manypath::{
-    AssocClosed, BindError, Bytes, ConnectError, ConnectTarget, Endpoint, EndpointOptions,
+    AssocClosed, BindError, Bytes, Config, ConnectError, ConnectTarget, Endpoint, EndpointOptions,
     SendError, StreamId,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -221,8 +221,28 @@ async fn binding_says_what_is_wrong() {
     let error = Endpoint::bind(taken).unwrap_err();
     assert!(matches!(error, BindError::Socket(manypath::SocketError::InUse(_))), "{error}");
     assert!(error.to_string().contains(&format!("127.0.0.1:{}", z.udp_port())), "{error}");
-    let options = EndpointOptions { sctp_port: 0, ..options(&["127.0.0.1"], true) };
-    assert!(matches!(Endpoint::bind(options), Err(BindError::SctpPort)));
+    let no_port = EndpointOptions { sctp_port: 0, ..options(&["127.0.0.1"], true) };
+    assert!(matches!(Endpoint::bind(no_port), Err(BindError::SctpPort)));
+    let config = config(&[("checksum", "false")]);
+    let unchecked = EndpointOptions { config, ..options(&["127.0.0.1"], true) };
+    let error = Endpoint::bind(unchecked).unwrap_err();
+    assert!(error.to_string().contains("checksum = false: must be true"), "{error}");
+}
+
+#[tokio::test]
+async fn the_papers_profile_fits_its_packets_into_udp() {
+    let config = std::sync::Arc::new(Config::build("2006", "cmt", &[]).unwrap());
+    let with = |accept| EndpointOptions {
+        config: std::sync::Arc::clone(&config),
+        ..options(&["127.0.0.1"], accept)
+    };
+    let (a, z) = (Endpoint::bind(with(false)).unwrap(), Endpoint::bind(with(true)).unwrap());
+    let (from, to) = connected(&a, &z).await;
+    from.send(on(0), Bytes::from(pattern(30_000))).await.unwrap();
+    let got = within("it arrives", to.recv()).await.unwrap().expect("a message");
+    assert!(got.payload.to_vec() == pattern(30_000), "unchanged");
+    let longest = from.paths().iter().map(|p| p.bytes_sent / p.packets_sent).max();
+    assert!(longest.is_some_and(|bytes| bytes <= 1472), "IP and UDP headers fit the MTU as well");
 }
 
 #[tokio::test]
