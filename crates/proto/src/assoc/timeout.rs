@@ -43,7 +43,10 @@ impl Association {
         let config = self.config_rc();
         let earliest = self.out.earliest_sent_once(id);
         let Some(p) = self.paths.get_mut(id) else { return };
-        if let Some(due) = earliest.map(|at| at + p.rto.rto()).filter(|due| *due > now) {
+        // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run ahead of a
+        // chunk that an earlier expiry has spared.
+        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| p.error_count == 0);
+        if let Some(due) = due.filter(|due| *due > now) {
             // The chunk it was started for was marked by missing reports and left this path: the next one
             // has an RTO of its own, or a burst of losses would look like a path that is silent.
             self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use manypath_proto::PathState::{Active, Inactive, PotentiallyFailed};
 use manypath_proto::{AssocClosed, Event, Instant, PathId};
 use manypath_sim::chunk_type::{DATA, HEARTBEAT};
-use manypath_sim::{Pair, millis, path_state, secs};
+use manypath_sim::{Pair, QueueLimit, millis, path_state, secs};
 
 use crate::MIB;
 
@@ -290,4 +290,25 @@ fn an_outage_shorter_than_the_rto_costs_no_path_state() {
     let ups = changes.iter().filter(|change| change.to == "inactive").count();
     assert_eq!(ups, 0, "{changes:?}");
     assert_eq!(t.z.received_bytes(), 8 * MIB);
+}
+
+#[test]
+fn a_chunk_that_the_age_heuristic_spares_is_not_forgotten_on_a_path_that_fails() {
+    // A tail-loss probe leaves just before T3-rtx expires, and is spared; heartbeats back the RTO off.
+    for queue in [50, 100, 150] {
+        let mut t = Pair::two_paths("cmt-pf")
+            .profile("fast")
+            .rate_mbps(20.0)
+            .delay_ms(20.0)
+            .queue(QueueLimit::Packets(queue))
+            .lean()
+            .connect();
+        t.a.send_file(40_000_000);
+        t.run_until(secs(5));
+        t.net.path(1).cut();
+        t.run_until(secs(10));
+        t.net.path(1).restore();
+        let result = t.run_to_end(secs(60)).result();
+        assert!(result.max_delivery_gap_s < 1.0, "{queue} packets: {result:#?}");
+    }
 }
