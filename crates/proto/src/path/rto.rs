@@ -14,7 +14,11 @@ pub(crate) struct Rto {
     max: Duration,
     alpha: f64,
     beta: f64,
+    min_variation: Duration,
 }
+
+/// The RTO.Min of RFC 9260 §16, which covers any delay of a SACK.
+const STANDARD_RTO_MIN: Duration = Duration::from_secs(1);
 
 /// The clock granularity G of RFC 6298: RTTVAR never counts for less.
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -30,6 +34,12 @@ impl Rto {
             max: config.rto_max,
             alpha: config.rto_alpha,
             beta: config.rto_beta,
+            min_variation: match config.rto_min < STANDARD_RTO_MIN {
+                // The SACK for a lone packet comes late by its delay, and heartbeats, which are answered at
+                // once, teach the estimator nothing of that. We take the peer's delay for ours, with room.
+                true => (2 * config.sack_delay).max(GRANULARITY),
+                false => GRANULARITY,
+            },
         }
     }
 
@@ -47,7 +57,7 @@ impl Rto {
             }
         }
         let srtt = self.srtt.unwrap_or(rtt);
-        self.rto = (srtt + (4 * self.rttvar).max(GRANULARITY)).clamp(self.min, self.max);
+        self.rto = (srtt + (4 * self.rttvar).max(self.min_variation)).clamp(self.min, self.max);
     }
 
     /// Doubles the timeout after it expired, up to `rto_max` (RFC 9260 §6.3.3, E2).
@@ -88,7 +98,20 @@ mod tests {
             max: ms(max),
             alpha: 0.125,
             beta: 0.25,
+            min_variation: GRANULARITY,
         }
+    }
+
+    #[test]
+    fn a_low_rto_min_leaves_room_for_a_delayed_sack() {
+        let timeout = |profile| {
+            let config = Config::build(profile, "cmt-pf", &[]).expect("valid");
+            let mut r = Rto::new(&config);
+            (0..100).for_each(|_| r.sample(ms(1200)));
+            r.rto()
+        };
+        assert_eq!(timeout("fast"), ms(1250), "two SACK delays above a steady RTT");
+        assert_eq!(timeout("rfc9260"), ms(1201), "RFC 9260 §6.3.1");
     }
 
     #[test]

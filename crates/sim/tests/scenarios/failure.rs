@@ -312,3 +312,23 @@ fn a_chunk_that_the_age_heuristic_spares_is_not_forgotten_on_a_path_that_fails()
         assert!(result.max_delivery_gap_s < 1.0, "{queue} packets: {result:#?}");
     }
 }
+
+#[test]
+fn a_primary_that_returns_with_a_steady_rtt_near_rto_min_does_not_flap() {
+    // Lone packets on the returned primary are acknowledged an RTT and a SACK delay later; with less than
+    // that as RTO, each of them timed out and made the path potentially failed again.
+    let mut t = Pair::two_paths("sctp-pf")
+        .profile("fast")
+        .rate_mbps(30.0)
+        .delay_ms(95.0)
+        .queue(QueueLimit::Packets(100))
+        .lean()
+        .connect();
+    t.a.send_file(15_000_000);
+    t.run_until(millis(2780));
+    t.net.path(0).cut();
+    t.run_until(millis(4500));
+    t.net.path(0).restore();
+    let result = t.run_to_end(secs(40)).result();
+    assert!(result.completed, "{result:#?}");
+}
