@@ -7,9 +7,6 @@ from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, make
 
 RATE = 100e6  # bit/s of each link, as tbf counts them
 GOODPUT_MIN = 0.9  # of the sum of the links' rates
-# The same with one longer link. A first slow start that a stray loss ends early costs about a second of the
-# eight here: 93 % are usual, 88 % were seen on a busy machine.
-GOODPUT_MIN_DELAYED = 0.85
 
 
 def settings(options):
@@ -97,7 +94,7 @@ def delayed(case, lab):
     lab.veth(a, "a1", "10.81.1.1/24", b, "b1", "10.81.1.2/24", "100mbit")
     lab.wire(a, "a2", "10.81.2.1/24", b, "b2", "10.81.2.2/24", "100mbit", "--delay-ms", "15")
     sent = run_through(case, lab, 160, a, b)
-    check_goodput(case, "goodput", sent.get("goodput_bps", 0), 2, GOODPUT_MIN_DELAYED)
+    check_goodput(case, "goodput", sent.get("goodput_bps", 0), 2)
 
 
 def lossy(case, lab):

@@ -206,8 +206,8 @@ fn a_rate_that_drops_to_a_tenth_is_followed() {
     t.net.path(1).set_rate_mbps(1.0);
     let result = t.run_to_end(secs(60)).result();
     assert!(result.completed);
-    // Not more: the queue takes longer to drain than the RTO, and a late ack does not end PF (CMT-PF paper,
-    // section III), so the slow path waits for its heartbeat behind that queue.
+    // Measured: 0.69. It was above 0.7 while fast retransmit restarted T3-rtx for the association's earliest
+    // chunk; RFC 9260 §7.2.4, point 4, asks for the path's.
     assert!(result.goodput_bps > 0.65 * 11e6, "{result:#?}");
 }
 
