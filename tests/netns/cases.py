@@ -38,10 +38,10 @@ def run_through(case, lab, mb, sender, receiver):
     return check_complete(case, transfer, digest)
 
 
-def check_goodput(case, what, bits_per_second, links, least=GOODPUT_MIN):
+def check_goodput(case, what, bits_per_second, links):
     """Goodput against the rate of so many links of 100 Mbit/s."""
     share = bits_per_second / (RATE * links)
-    case.check(what, f"{mbit(bits_per_second)}, {share:.1%} of the links' rate", share >= least)
+    case.check(what, f"{mbit(bits_per_second)}, {share:.1%} of the links' rate", share >= GOODPUT_MIN)
 
 
 def steady(case, lab):
