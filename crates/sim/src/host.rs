@@ -1,5 +1,6 @@
 //! A host: an engine, its applications, and a place in the network.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,6 +39,16 @@ const MAX_ROUNDS: u32 = 100_000;
 /// The SCTP port of every host.
 const SCTP_PORT: u16 = 9899;
 
+/// What a host does at a time set beforehand.
+#[derive(Copy, Clone, Debug)]
+enum Planned {
+    Associate,
+    Send(u64),
+    SendUntil(Instant),
+    StopSending,
+    Shutdown,
+}
+
 /// A host with one association at a time, and the applications that use it.
 ///
 /// Commands such as [`send`](Self::send) take effect at the present time, when the run goes on.
@@ -58,6 +69,9 @@ pub struct Host {
     aborts: Option<Vec<u8>>,
     reads: bool,
     has_commands: bool,
+    /// By time, and then in the order in which they were given.
+    planned: BTreeMap<(Instant, u32), Planned>,
+    plans: u32,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) ledger: Option<Ledger>,
@@ -83,6 +97,8 @@ impl Host {
             aborts: None,
             reads: true,
             has_commands: true,
+            planned: BTreeMap::new(),
+            plans: 0,
             sender: Sender::default(),
             receiver: Receiver::default(),
             ledger: setup.has_ledger.then(Ledger::default),
@@ -120,6 +136,36 @@ impl Host {
         self.has_commands = true;
     }
 
+    /// Associates at that time and not when the run begins. What the application sends before then
+    /// waits, and counts as sent when it was.
+    pub fn start_at(&mut self, at: Instant) {
+        if std::mem::take(&mut self.connects) {
+            self.plan(at, Planned::Associate);
+        }
+    }
+
+    /// [`send_file`](Self::send_file) at that time.
+    pub fn send_file_at(&mut self, at: Instant, bytes: u64) {
+        self.plan(at, Planned::Send(bytes));
+    }
+
+    /// Sends a file without end from `at` to `until`: what the association has not taken by then is
+    /// not sent.
+    pub fn send_between(&mut self, at: Instant, until: Instant) {
+        self.plan(at, Planned::SendUntil(until));
+    }
+
+    /// [`shutdown`](Self::shutdown) at that time.
+    pub fn shutdown_at(&mut self, at: Instant) {
+        self.plan(at, Planned::Shutdown);
+    }
+
+    fn plan(&mut self, at: Instant, what: Planned) {
+        self.planned.insert((at, self.plans), what);
+        self.plans += 1;
+        self.has_commands = true;
+    }
+
     /// Ends the association once it is established and everything is sent and acknowledged.
     pub fn shutdown(&mut self) {
         self.shuts_down = true;
@@ -150,6 +196,7 @@ impl Host {
         self.endpoint = new_endpoint(&self.setup, self.restarts);
         self.assoc = None;
         self.sender.clear();
+        self.planned.clear();
         self.new_epoch();
         self.connects = !self.setup.connect.is_empty();
         (self.shuts_down, self.aborts) = (false, None);
@@ -241,7 +288,22 @@ impl Host {
 
     /// True if the association took everything that was to be sent.
     pub fn has_sent_all(&self) -> bool {
-        self.sender.is_done()
+        self.sender.is_done() && !self.will_send()
+    }
+
+    /// True if everything that was to be sent, if anything was, is acknowledged.
+    pub fn has_been_acked_all(&self) -> bool {
+        self.has_sent_all() && self.assoc().is_none_or(|assoc| assoc.unacked_bytes() == 0)
+    }
+
+    /// True if the application sends more at a time set beforehand.
+    fn will_send(&self) -> bool {
+        self.planned.values().any(|what| matches!(what, Planned::Send(_) | Planned::SendUntil(_)))
+    }
+
+    /// Its preset.
+    pub fn preset(&self) -> &'static str {
+        self.setup.config.preset
     }
 
     /// True if a shutdown was asked for or begun and the association is not over.
@@ -296,7 +358,9 @@ impl Host {
     /// outputs, then wait.
     pub fn drive(&mut self, net: &mut Network) {
         let now = net.now();
+        self.carry_out_plans(now);
         self.start(now);
+        self.sender.note_call(now);
         let mut rounds = 0;
         loop {
             rounds += 1;
@@ -313,7 +377,24 @@ impl Host {
             }
         }
         self.has_commands = false;
-        net.set_timer(self.node, self.endpoint.poll_timeout());
+        let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.endpoint.poll_timeout();
+        net.set_timer(self.node, timer.into_iter().chain(planned).min());
+    }
+
+    fn carry_out_plans(&mut self, now: Instant) {
+        while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= now) {
+            match next.remove() {
+                Planned::Associate => self.connects = true,
+                Planned::Send(bytes) => self.send_file(bytes),
+                Planned::SendUntil(until) => {
+                    self.sender.add(0, false, u64::MAX, None);
+                    self.plan(until, Planned::StopSending);
+                }
+                Planned::StopSending => self.sender.clear(),
+                Planned::Shutdown => self.shutdown(),
+            }
+        }
     }
 
     fn start(&mut self, now: Instant) {
@@ -353,6 +434,7 @@ impl Host {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),
             Event::Restarted => self.new_epoch(),
+            Event::SendBufferEmpty => self.sender.on_all_acked(now),
             Event::PeerShutdown => self.has_begun_shutdown = true,
             Event::Closed(why) => {
                 if *why == AssocClosed::Shutdown {

@@ -82,7 +82,7 @@ impl Ledger {
 
 /// The TSNs of the DATA chunks of a packet, by their place alone: common header of 12 bytes; chunks
 /// of type, flags, length and, for DATA, the TSN.
-fn tsns(packet: &[u8]) -> impl Iterator<Item = u32> {
+pub(crate) fn tsns(packet: &[u8]) -> impl Iterator<Item = u32> {
     let mut rest = packet.get(12..).unwrap_or_default();
     std::iter::from_fn(move || {
         loop {

@@ -35,6 +35,7 @@
 //!
 //! - [`Pair`] and [`PairBuilder`]: two hosts and their paths; [`PathSpec`] and [`LinkSpec`] describe
 //!   anything between them, hop by hop.
+//! - [`World`]: any number of hosts, paths that share links, several transfers at once.
 //! - [`Host`]: what an application does: send, shut down, stop to read, lose all state.
 //! - [`Network::path`]: what happens to a path, now or [at](PathControl::at) a time: cuts, rates,
 //!   delays, loss, duplication, reordering, a NAT that forgets.
@@ -66,6 +67,7 @@ mod spec;
 pub mod testing;
 mod trace_hash;
 mod traffic;
+mod world;
 
 pub use host::{Host, HostConfig};
 pub use link::LinkStats;
@@ -73,10 +75,11 @@ pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
 pub use packet::{Delivery, DropCause, PacketPool};
 pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
-pub use paths::{PathControl, PathEnds};
+pub use paths::{PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, StateChange, TransferResult};
 pub use spec::{HopSpec, LinkChange, LinkSpec, Outage, PathSpec, QueueLimit, Rate};
 pub use trace_hash::TraceHash;
 pub use traffic::LONGEST_MESSAGE;
+pub use world::{Flow, FlowSpec, HostId, World};
 
 pub use manypath_wire::chunk_type;

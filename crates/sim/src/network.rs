@@ -8,7 +8,7 @@ use manypath_proto::{Ecn, Instant, Rng};
 use crate::link::{Link, LinkStats};
 use crate::packet::{Delivery, DropCause, Handle, Packet, Packets};
 use crate::packet_log::PacketLog;
-use crate::paths::Path;
+use crate::paths::{Path, PathDrops};
 use crate::queue::{Due, Slot, SlotQueue};
 use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
@@ -52,8 +52,8 @@ struct Route {
     seen_destination: SocketAddr,
     /// False once a NAT has dropped the mapping behind it.
     is_mapped: bool,
-    /// The number of the path it belongs to.
-    path: Option<usize>,
+    /// The number of the path it belongs to, and whether it leads forward.
+    path: Option<(usize, bool)>,
 }
 
 #[derive(Debug)]
@@ -348,12 +348,30 @@ impl Network {
 
     /// The number of the path that a route belongs to, if any.
     pub fn route_path(&self, route: RouteId) -> Option<usize> {
-        self.routes[route.0 as usize].path
+        self.routes[route.0 as usize].path.map(|(path, _)| path)
+    }
+
+    /// The node that sends over a route.
+    pub(crate) fn route_source(&self, route: RouteId) -> NodeId {
+        self.routes[route.0 as usize].spec.from
     }
 
     /// The number of the path that packets from `local` to `remote` take.
     pub fn find_path(&self, node: NodeId, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
         self.route_path(self.find_route(node, local, remote)?)
+    }
+
+    /// The same, and what became of the packets that went the same way.
+    pub(crate) fn path_drops(
+        &self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<(usize, PathDrops)> {
+        let route = self.find_route(node, local, remote)?;
+        let (number, forward) = self.routes[route.0 as usize].path?;
+        let path = &self.paths[number];
+        Some((number, if forward { path.forward_drops } else { path.reverse_drops }))
     }
 
     #[inline]
@@ -364,9 +382,8 @@ impl Network {
     }
 
     pub(crate) fn mark_routes(&mut self, path: usize, (forward, reverse): (RouteId, RouteId)) {
-        for route in [forward, reverse] {
-            self.routes[route.0 as usize].path = Some(path);
-        }
+        self.routes[forward.0 as usize].path = Some((path, true));
+        self.routes[reverse.0 as usize].path = Some((path, false));
     }
 
     /// Packets sent so far by all nodes.
@@ -424,8 +441,11 @@ impl Network {
             self.queue.set(state.slot, is);
         }
         if let Err(cause) = verdict {
-            let id = self.packets.get(packet).id;
-            self.packets.remove(packet);
+            let Packet { id, route, .. } = *self.packets.get(packet);
+            let payload = self.packets.remove(packet);
+            if let Some(path) = self.routes[route.0 as usize].path {
+                self.count_drop(path, &payload);
+            }
             self.dropped(id, cause);
         }
     }
@@ -455,6 +475,9 @@ impl Network {
             payload: self.packets.remove(handle),
         };
         if !route.is_mapped {
+            if let Some(path) = route.path {
+                self.count_drop(path, &delivery.payload);
+            }
             self.dropped(id, DropCause::Unmapped);
             return None;
         }

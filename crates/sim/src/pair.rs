@@ -8,11 +8,12 @@ use manypath_proto::config::{Config, Profile};
 use manypath_proto::{Event, Instant, PathId, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
-use crate::network::{Happening, Network};
+use crate::network::Network;
 use crate::packet_log::Sent;
 use crate::paths::PathEnds;
 use crate::result::TransferResult;
 use crate::spec::{PathSpec, QueueLimit};
+use crate::world::{advance, drive_waiting};
 
 /// The instant `seconds` after the start of the run.
 pub const fn secs(seconds: u64) -> Instant {
@@ -54,7 +55,6 @@ pub struct Pair {
     /// Everything between them.
     pub net: Network,
     seed: u64,
-    preset: &'static str,
     checks_invariants: bool,
 }
 
@@ -172,38 +172,15 @@ impl Pair {
 
     /// What the transfer from `a` to `z` did so far.
     pub fn result(&self) -> TransferResult {
-        TransferResult::of(&self.a, &self.z, &self.net, self.preset, self.seed)
+        TransferResult::of(&self.a, &self.z, &self.net, self.seed)
     }
 
     /// Does what happens next, if that is not beyond `limit`. False if nothing is left to do until
     /// then.
     pub fn step(&mut self, limit: Instant) -> bool {
-        for host in [&mut self.a, &mut self.z] {
-            if host.has_commands() {
-                host.drive(&mut self.net);
-            }
-        }
-        match self.net.poll(limit) {
-            None => return false,
-            Some(Happening::Packet(packet)) => {
-                let is_for_a = packet.node == self.a.node();
-                let (to, from) =
-                    if is_for_a { (&mut self.a, &mut self.z) } else { (&mut self.z, &mut self.a) };
-                if let Some(ledger) = &mut from.ledger {
-                    ledger.arrived(&packet.payload);
-                }
-                to.handle_packet(packet, &mut self.net);
-            }
-            Some(Happening::Timer(node)) => {
-                let host = if node == self.a.node() { &mut self.a } else { &mut self.z };
-                host.handle_timer(&mut self.net);
-            }
-        }
-        if self.checks_invariants {
-            self.a.check_invariants();
-            self.z.check_invariants();
-        }
-        true
+        let mut hosts = [&mut self.a, &mut self.z];
+        drive_waiting(&mut hosts, &mut self.net);
+        advance(&mut hosts, &mut self.net, limit, self.checks_invariants)
     }
 }
 
@@ -365,7 +342,6 @@ impl PairBuilder {
             pairs.push((local, remote));
             net.add_path(PathEnds { near: (node_a, local), far: (node_z, remote) }, spec);
         }
-        let preset = config_a.preset;
         let host = |node, config: Config, addresses, connect, name| {
             let setup = HostConfig {
                 config: Arc::new(config),
@@ -382,7 +358,6 @@ impl PairBuilder {
             z: host(node_z, config_z, far, Vec::new(), "host z"),
             net,
             seed: self.seed,
-            preset,
             checks_invariants: self.checks_invariants,
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manypath_proto::Instant;
 
+use crate::ledger::tsns;
 use crate::link::LinkStats;
 use crate::network::{LinkId, Network, NodeId, RouteId, RouteSpec};
 use crate::schedule::Change;
@@ -26,36 +27,73 @@ pub(crate) struct Path {
     /// In the order of `forward`: `reverse[i]` leads back over the hop of `forward[i]`.
     pub(crate) reverse: Vec<LinkId>,
     routes: (RouteId, RouteId),
+    pub(crate) forward_drops: PathDrops,
+    pub(crate) reverse_drops: PathDrops,
+}
+
+/// What the network dropped of the packets that took a path in one direction.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathDrops {
+    pub(crate) packets: u64,
+    /// DATA chunks in them.
+    pub(crate) data_chunks: u64,
+}
+
+/// The links of a path, each direction in the order in which its packets cross them. Paths that name
+/// the same links share them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathLinks {
+    /// Away from the near end.
+    pub forward: Vec<LinkId>,
+    /// Towards the near end.
+    pub reverse: Vec<LinkId>,
 }
 
 impl Network {
     /// Adds the links and routes of a path. Returns its number, counted from 0.
     pub fn add_path(&mut self, ends: PathEnds, spec: &PathSpec) -> usize {
-        let default = spec.default_queue();
-        let (mut forward, mut reverse) = (Vec::new(), Vec::new());
-        for hop in &spec.hops {
-            forward.push(self.add_link(hop.forward.clone(), default));
-            reverse.push(self.add_link(hop.reverse.clone(), default));
-        }
-        let ((near, source), (far, destination)) = (ends.near, ends.far);
-        let there = RouteSpec { from: near, source, destination, links: forward.clone(), to: far };
-        let back = RouteSpec {
-            from: far,
-            source: destination,
-            destination: source,
-            links: reverse.iter().rev().copied().collect(),
-            to: near,
-        };
-        let routes = (self.add_route(there), self.add_route(back));
-        let number = self.paths.len();
-        self.paths.push(Path { forward, reverse, routes });
-        self.mark_routes(number, routes);
+        let links = self.add_path_links(spec);
+        let number = self.add_path_over(ends, links);
         for &(at, length) in &spec.outages {
             self.path(number).at(at).cut();
             if let Some(length) = length {
                 self.path(number).at(at + length).restore();
             }
         }
+        number
+    }
+
+    /// Adds the links of a path's hops. Its outages are left to the caller.
+    pub fn add_path_links(&mut self, spec: &PathSpec) -> PathLinks {
+        let default = spec.default_queue();
+        let (mut forward, mut reverse) = (Vec::new(), Vec::new());
+        for hop in &spec.hops {
+            forward.push(self.add_link(hop.forward.clone(), default));
+            reverse.push(self.add_link(hop.reverse.clone(), default));
+        }
+        reverse.reverse();
+        PathLinks { forward, reverse }
+    }
+
+    /// Adds the routes of a path over links that other paths and cross-traffic may share. Returns its
+    /// number, counted from 0.
+    pub fn add_path_over(&mut self, ends: PathEnds, links: PathLinks) -> usize {
+        let ((near, source), (far, destination)) = (ends.near, ends.far);
+        let PathLinks { forward, mut reverse } = links;
+        let there = RouteSpec { from: near, source, destination, links: forward.clone(), to: far };
+        let back = RouteSpec {
+            from: far,
+            source: destination,
+            destination: source,
+            links: reverse.clone(),
+            to: near,
+        };
+        reverse.reverse();
+        let routes = (self.add_route(there), self.add_route(back));
+        let number = self.paths.len();
+        let (forward_drops, reverse_drops) = Default::default();
+        self.paths.push(Path { forward, reverse, routes, forward_drops, reverse_drops });
+        self.mark_routes(number, routes);
         number
     }
 
@@ -71,6 +109,14 @@ impl Network {
             self.path_count()
         );
         PathControl { net: self, number, at: None, direction: Direction::Both, hop: None }
+    }
+
+    /// Counts a drop to the path of its route.
+    pub(crate) fn count_drop(&mut self, (number, forward): (usize, bool), packet: &[u8]) {
+        let path = &mut self.paths[number];
+        let drops = if forward { &mut path.forward_drops } else { &mut path.reverse_drops };
+        drops.packets += 1;
+        drops.data_chunks += tsns(packet).count() as u64;
     }
 
     /// How many paths there are.

@@ -11,6 +11,8 @@ use crate::network::Network;
 /// What the transfer from one host to another did: the object that is printed as JSON for each run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferResult {
+    /// The name of the scenario; empty if it has none.
+    pub scenario: String,
     /// The sender's preset.
     pub preset: String,
     /// The seed of the run.
@@ -21,6 +23,11 @@ pub struct TransferResult {
     pub bytes: u64,
     /// From the first message handed to the association to the last byte delivered, in seconds.
     pub transfer_time_s: f64,
+    /// From the application's first call to send to the cumulative acknowledgement, at the sender, of
+    /// everything, in seconds; `None` before. What ns-2 users measure.
+    pub ack_time_s: Option<f64>,
+    /// From that call to the first DATA chunk that left, in seconds.
+    pub data_start_s: Option<f64>,
     /// `bytes` over `transfer_time_s`, in bits per second; 0 if nothing was delivered.
     pub goodput_bps: f64,
     /// From the first message handed to the association to the first byte delivered, in seconds.
@@ -58,8 +65,10 @@ pub struct PathResult {
     pub fast_retransmits: u64,
     /// Times the T3-rtx timer ran out.
     pub t3_expirations: u64,
-    /// Packets of the sender that the network dropped on this path.
+    /// Packets of the sender that the network dropped on this path, copies it made included.
     pub packets_dropped: u64,
+    /// DATA chunks in them.
+    pub data_chunks_dropped: u64,
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
     /// Smoothed round-trip time in seconds; `None` before the first measurement.
@@ -82,24 +91,23 @@ pub struct StateChange {
 }
 
 impl TransferResult {
-    pub(crate) fn of(
-        from: &Host,
-        to: &Host,
-        net: &Network,
-        preset: &str,
-        seed: u64,
-    ) -> TransferResult {
+    pub(crate) fn of(from: &Host, to: &Host, net: &Network, seed: u64) -> TransferResult {
         let begin = from.sender.first;
         let since = |at| begin.map(|begin| to_secs(at, begin));
         let time = to.receiver.last.and_then(since).unwrap_or(0.0);
         let bytes = to.received_bytes();
         let blocked = from.stats().map(|stats| stats.receive_buffer_blocked.as_secs_f64());
+        let since_call = |at| from.sender.called.map(|call| to_secs(at, call));
+        let acked = from.sender.acked.filter(|_| from.has_been_acked_all());
         TransferResult {
-            preset: preset.to_owned(),
+            scenario: String::new(),
+            preset: from.preset().to_owned(),
             seed,
             completed: from.has_sent_all() && from.sent_bytes() == bytes,
             bytes,
             transfer_time_s: time,
+            ack_time_s: acked.and_then(since_call),
+            data_start_s: from.stats().and_then(|s| s.first_data_sent).and_then(since_call),
             goodput_bps: if time > 0.0 { bytes as f64 * 8.0 / time } else { 0.0 },
             first_byte_s: to.receiver.first.and_then(since),
             receive_buffer_blocked_s: blocked.unwrap_or(0.0),
@@ -131,11 +139,9 @@ fn to_secs(at: manypath_proto::Instant, begin: manypath_proto::Instant) -> f64 {
 
 impl PathResult {
     fn of(path: &PathStats, from: &Host, net: &Network) -> PathResult {
-        let number = net.find_path(from.node(), path.local, path.remote);
-        let dropped = number.map(|number| {
-            let (forward, _) = net.path_stats(number);
-            forward.iter().map(|link| link.dropped()).sum()
-        });
+        let way = net.path_drops(from.node(), path.local, path.remote);
+        let (number, drops) = (way.map(|(number, _)| number), way.map(|(_, drops)| drops));
+        let drops = drops.unwrap_or_default();
         let ledger = from.ledger.as_ref();
         let changes = from.events().iter().filter_map(|(at, event)| match event {
             Event::PathState { path: id, from, to } if *id == path.id => {
@@ -154,7 +160,8 @@ impl PathResult {
             spurious_retransmissions: ledger.and_then(|l| number.map(|n| l.spurious_on(n))),
             fast_retransmits: path.fast_retransmits,
             t3_expirations: path.t3_expirations,
-            packets_dropped: dropped.unwrap_or(0),
+            packets_dropped: drops.packets,
+            data_chunks_dropped: drops.data_chunks,
             heartbeats_sent: path.heartbeats_sent,
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             cwnd_bytes: path.cwnd,

@@ -59,6 +59,10 @@ pub(crate) struct Sender {
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     pub(crate) first: Option<Instant>,
+    /// When the application first called for something to be sent.
+    pub(crate) called: Option<Instant>,
+    /// When the last of it was acknowledged.
+    pub(crate) acked: Option<Instant>,
 }
 
 impl Sender {
@@ -74,6 +78,18 @@ impl Sender {
     /// True if the association took everything.
     pub(crate) fn is_done(&self) -> bool {
         self.sources.is_empty()
+    }
+
+    /// Notes the time of the application's first call.
+    pub(crate) fn note_call(&mut self, now: Instant) {
+        if self.called.is_none() && !self.sources.is_empty() {
+            self.called = Some(now);
+        }
+    }
+
+    /// Everything the association took is acknowledged.
+    pub(crate) fn on_all_acked(&mut self, now: Instant) {
+        self.acked = self.is_done().then_some(now);
     }
 
     pub(crate) fn on_writable(&mut self) {

@@ -1,0 +1,264 @@
+//! Any number of hosts on one network.
+
+use std::borrow::BorrowMut;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use manypath_proto::config::Config;
+use manypath_proto::{Instant, Rng};
+
+use crate::host::{Host, HostConfig};
+use crate::network::{Happening, Network, NodeId};
+use crate::paths::{PathEnds, PathLinks};
+use crate::result::TransferResult;
+
+#[cfg(test)]
+mod tests;
+
+/// Names a host of a [`World`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(u32);
+
+/// Two hosts that a [`World`] was given together, and the paths between them.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The host that associates and sends.
+    pub from: HostId,
+    /// The host that waits and receives.
+    pub to: HostId,
+    /// The numbers of its paths in the network, primary first; path `i` of the association is
+    /// `paths[i]`.
+    pub paths: Vec<usize>,
+}
+
+/// What [`World::add_flow`] needs to know.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Names its hosts' random numbers: another flow more or less changes none of this one's.
+    pub name: String,
+    /// The engine's configuration at the sender.
+    pub sender: Arc<Config>,
+    /// The engine's configuration at the receiver.
+    pub receiver: Arc<Config>,
+    /// The links of its paths, primary first.
+    pub paths: Vec<PathLinks>,
+    /// When it associates.
+    pub start: Instant,
+    /// Counts spurious retransmissions.
+    pub has_ledger: bool,
+}
+
+/// A network in virtual time and the hosts on it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use manypath_proto::config::Config;
+/// use manypath_sim::{FlowSpec, LinkSpec, PathLinks, QueueLimit, World, secs};
+///
+/// // Two flows share a link of 10 Mbit/s; the second comes three seconds later.
+/// let mut world = World::new(7, 28);
+/// let link = LinkSpec::mbps_ms(10.0, 20.0);
+/// let there = world.net.add_link(link.clone(), QueueLimit::Packets(50));
+/// let back = world.net.add_link(link, QueueLimit::Packets(50));
+/// let config = Arc::new(Config::build("rfc9260", "sctp", &[])?);
+/// let flows = [("early", 0), ("late", 3)].map(|(name, start)| {
+///     world.add_flow(FlowSpec {
+///         name: name.to_owned(),
+///         sender: Arc::clone(&config),
+///         receiver: Arc::clone(&config),
+///         paths: vec![PathLinks { forward: vec![there], reverse: vec![back] }],
+///         start: secs(start),
+///         has_ledger: false,
+///     })
+/// });
+/// world.host_mut(flows[0].from).send_file_at(secs(0), 5_000_000);
+/// world.host_mut(flows[1].from).send_file_at(secs(3), 1_000_000);
+/// assert!(world.run_to_end(secs(60)));
+/// let late = world.result(flows[1].from, flows[1].to);
+/// assert!(late.completed && late.transfer_time_s > 1.0, "it had not the link to itself");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct World {
+    /// Everything between the hosts.
+    pub net: Network,
+    /// In the order of their nodes.
+    hosts: Vec<Host>,
+    /// A host may have commands that wait.
+    is_waiting: bool,
+    flows: u32,
+    seed: u64,
+    rng: Rng,
+    checks_invariants: bool,
+}
+
+impl World {
+    /// A world without hosts. `header_bytes` is added to each packet's length on the wire: 28 for
+    /// IPv4 and UDP, 20 for IPv4 alone, as in the papers.
+    pub fn new(seed: u64, header_bytes: u32) -> World {
+        let rng = Rng::from_number(seed);
+        World {
+            net: Network::new(rng.fork("network"), header_bytes),
+            hosts: Vec::new(),
+            is_waiting: false,
+            flows: 0,
+            seed,
+            rng,
+            checks_invariants: false,
+        }
+    }
+
+    /// Whether the engines' invariants are checked after every step; no unless said.
+    pub fn check_invariants(&mut self, checks: bool) {
+        self.checks_invariants = checks;
+    }
+
+    /// The random numbers of this name, the same for the same seed.
+    pub fn rng(&self, name: &str) -> Rng {
+        self.rng.fork(name)
+    }
+
+    /// Adds a host, at a node of its own.
+    pub fn add_host(&mut self, setup: HostConfig) -> HostId {
+        let id = HostId(self.hosts.len() as u32);
+        let node = self.net.add_node();
+        self.hosts.push(Host::new(node, setup));
+        self.is_waiting = true;
+        id
+    }
+
+    /// Adds two hosts and their paths. Path `p` of flow `f`, counted from 0, leads from 10.f+1.p+1.1
+    /// to 10.f+1.p+1.2.
+    ///
+    /// # Panics
+    ///
+    /// If the world has 255 flows already, or the flow has no path or more than 200.
+    pub fn add_flow(&mut self, spec: FlowSpec) -> Flow {
+        let count = spec.paths.len();
+        assert!((1..=200).contains(&count), "flow {:?} has {count} paths", spec.name);
+        self.flows += 1;
+        let net = u8::try_from(self.flows).expect("at most 255 flows");
+        let address = |path: usize, end| {
+            let ip = Ipv4Addr::new(10, net, path as u8 + 1, end);
+            SocketAddr::new(IpAddr::V4(ip), 9899)
+        };
+        let ends = |end| (0..count).map(|path| address(path, end)).collect::<Vec<_>>();
+        let setup = |config: &Arc<Config>, addresses, connect, role| HostConfig {
+            config: Arc::clone(config),
+            addresses,
+            connect,
+            max_segments: 1,
+            has_ledger: spec.has_ledger,
+            rng: self.rng(&format!("flow {} {role}", spec.name)),
+        };
+        let pairs = ends(1).into_iter().zip(ends(2)).collect();
+        let sender = setup(&spec.sender, ends(1), pairs, "sender");
+        let receiver = setup(&spec.receiver, ends(2), Vec::new(), "receiver");
+        let (from, to) = (self.add_host(sender), self.add_host(receiver));
+        let (near, far) = (self.host(from).node(), self.host(to).node());
+        let mut paths = Vec::new();
+        for (path, links) in spec.paths.into_iter().enumerate() {
+            let ends = PathEnds { near: (near, address(path, 1)), far: (far, address(path, 2)) };
+            paths.push(self.net.add_path_over(ends, links));
+        }
+        self.host_mut(from).start_at(spec.start);
+        Flow { from, to, paths }
+    }
+
+    /// A host.
+    pub fn host(&self, id: HostId) -> &Host {
+        &self.hosts[id.0 as usize]
+    }
+
+    /// A host, to give it commands.
+    pub fn host_mut(&mut self, id: HostId) -> &mut Host {
+        self.is_waiting = true;
+        &mut self.hosts[id.0 as usize]
+    }
+
+    /// Does what happens next, if that is not beyond `limit`. False if nothing is left to do until
+    /// then.
+    pub fn step(&mut self, limit: Instant) -> bool {
+        if std::mem::take(&mut self.is_waiting) {
+            drive_waiting(&mut self.hosts, &mut self.net);
+        }
+        advance(&mut self.hosts, &mut self.net, limit, self.checks_invariants)
+    }
+
+    /// Runs to that time.
+    pub fn run_until(&mut self, limit: Instant) {
+        while self.step(limit) {}
+    }
+
+    /// Runs until `is_true`, at most to `limit`. Returns whether it became true.
+    pub fn run_until_true(
+        &mut self,
+        limit: Instant,
+        mut is_true: impl FnMut(&World) -> bool,
+    ) -> bool {
+        loop {
+            if is_true(self) {
+                return true;
+            }
+            if !self.step(limit) {
+                return is_true(self);
+            }
+        }
+    }
+
+    /// Runs until everything that any host sends is acknowledged, at most to `limit`. Returns whether
+    /// it is.
+    pub fn run_to_end(&mut self, limit: Instant) -> bool {
+        self.run_until_true(limit, |world| world.hosts.iter().all(Host::has_been_acked_all))
+    }
+
+    /// What the transfer from one host to another did so far.
+    pub fn result(&self, from: HostId, to: HostId) -> TransferResult {
+        TransferResult::of(self.host(from), self.host(to), &self.net, self.seed)
+    }
+}
+
+/// Lets the hosts that were given commands carry them out.
+pub(crate) fn drive_waiting<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
+    for host in hosts.iter_mut().map(BorrowMut::borrow_mut).filter(|host| host.has_commands()) {
+        host.drive(net);
+    }
+}
+
+/// Does what happens next, if that is not beyond `limit`. False if nothing does. The hosts are in the
+/// order of their nodes.
+pub(crate) fn advance<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    net: &mut Network,
+    limit: Instant,
+    checks_invariants: bool,
+) -> bool {
+    let Some(happening) = net.poll(limit) else { return false };
+    match happening {
+        Happening::Packet(packet) => {
+            if let Some(from) = host_at(hosts, net.route_source(packet.route))
+                && let Some(ledger) = &mut from.ledger
+            {
+                ledger.arrived(&packet.payload);
+            }
+            if let Some(to) = host_at(hosts, packet.node) {
+                to.handle_packet(packet, net);
+            }
+        }
+        Happening::Timer(node) => {
+            if let Some(host) = host_at(hosts, node) {
+                host.handle_timer(net);
+            }
+        }
+    }
+    if checks_invariants {
+        hosts.iter().for_each(|host| host.borrow().check_invariants());
+    }
+    true
+}
+
+fn host_at<H: BorrowMut<Host>>(hosts: &mut [H], node: NodeId) -> Option<&mut Host> {
+    let index = hosts.binary_search_by_key(&node, |host| host.borrow().node()).ok()?;
+    Some(hosts[index].borrow_mut())
+}
