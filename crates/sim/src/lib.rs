@@ -62,6 +62,7 @@ mod pair;
 mod paths;
 mod queue;
 mod result;
+pub mod scenario;
 mod schedule;
 mod spec;
 pub mod testing;

@@ -1,0 +1,210 @@
+//! Every key of the format: what the parser accepts and what the reference documents.
+
+use std::fmt::Write as _;
+
+/// A key of a table.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// What a value looks like.
+    form: &'static str,
+    /// What holds if it is not there.
+    default: &'static str,
+    example: &'static str,
+    doc: &'static str,
+}
+
+/// A kind of table.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// Its heading in the reference.
+    title: &'static str,
+    pub(super) keys: &'static [Key],
+    /// Sections whose keys it has too.
+    pub(super) more: &'static [&'static Section],
+}
+
+impl Section {
+    /// The names of all keys it has.
+    pub(super) fn names(&'static self) -> impl Iterator<Item = &'static str> + Clone {
+        let of = |section: &'static Section| section.keys.iter().map(|key| key.name);
+        of(self).chain(self.more.iter().flat_map(move |section| of(section)))
+    }
+}
+
+/// `"name", "form", "default", "example": "what it means"`, one key a row.
+macro_rules! keys {
+    ($($name:literal, $form:literal, $default:literal, $example:literal: $doc:literal;)*) => {
+        &[$(Key { name: $name, form: $form, default: $default, example: $example, doc: $doc }),*]
+    };
+}
+
+const NONE: &[&Section] = &[];
+
+pub(super) static SCENARIO: Section = Section {
+    title: "The file",
+    more: NONE,
+    keys: keys! {
+        "name", "text", "the file's name", "\"two lossy paths\"": "What the scenario is called in results.";
+        "description", "text", "none", "\"8 MB over two paths\"": "What it shows; `sim check` prints it.";
+        "extends", "file", "none", "\"scenario.toml\"": "Another file of the same folder whose keys hold where this file has none. Tables are merged key by key, lists are replaced as a whole.";
+        "set", "table", "none", "{ \"path.2.loss\" = \"3 %\" }": "Dotted names and values, set after `extends`.";
+        "seeds", "number, range or list", "1", "30, \"1..60\", [1, 2, 7]": "Seeds of the runs of each point: 30 means 1..30.";
+        "time_limit", "time", "1 h", "\"500 s\"": "Simulated time at which a run ends, complete or not.";
+        "transport", "table", "rfc9260, cmt-pf", "{ preset = \"cmt\" }": "The engine's configuration, see below.";
+        "transfer", "table or list of tables", "needed in the short form", "{ size = \"8 MB\" }": "What is sent over the paths.";
+        "path", "list of tables", "short form", "[[path]]": "Independent paths between two hosts; the first is the primary.";
+        "node", "list of tables", "long form", "[[node]]": "Named places of the network.";
+        "link", "list of tables", "long form", "[[link]]": "Links between nodes.";
+        "flow", "list of tables", "long form", "[[flow]]": "Transfers from node to node.";
+        "traffic", "list of tables", "none", "[[traffic]]": "Cross-traffic from node to node; long form.";
+        "event", "list of tables", "none", "[[event]]": "Changes of paths and links at given times.";
+        "sweep", "table", "none", "[sweep]": "Values to combine, see below.";
+    },
+};
+
+pub(super) static TRANSFER: Section = Section {
+    title: "[transfer], [[transfer]] and the transfer of a [[flow]]",
+    more: NONE,
+    keys: keys! {
+        "size", "size or \"endless\"", "needed", "\"8 MiB\"": "Bytes to send; an endless transfer ends with the run.";
+        "start", "time", "0 s", "\"10 s\"": "When the application first calls send. The association begins with the first transfer.";
+        "direction", "forward or reverse", "forward", "\"reverse\"": "Forward is from the associating host to the other.";
+        "count", "number", "1", "3": "So many of this size, one after the other on the same stream.";
+    },
+};
+
+pub(super) static LINK_SETTINGS: Section = Section {
+    title: "A link: keys of [[path]], of each element of `hops`, and of [[link]]",
+    more: NONE,
+    keys: keys! {
+        "rate", "rate or \"infinite\"", "needed", "\"10 Mbit/s\"": "How fast the link sends, IP headers included. Each of these keys takes one value for both directions, or `{ forward = …, reverse = … }`.";
+        "delay", "time", "needed", "\"25 ms\"": "Propagation delay, one way.";
+        "loss", "ratio or table", "0 %", "\"1 %\"": "Probability that a packet is lost, each by itself; or a loss model, see below. With `hops`, the path's own value is that of its slowest hop; so too for the keys below.";
+        "queue", "packets, size, bdp or \"unlimited\"", "1 bdp, at least 50 packets", "\"2 bdp\"": "What the link holds, the packet being sent included; drop-tail. A bdp is the path's lowest rate times its base round-trip time, in packets of 1500 bytes; of a `[[link]]`, its own rate times the longest base round-trip time of the paths over it.";
+        "duplicate", "ratio", "0 %", "\"0.1 %\"": "Probability that a packet arrives twice.";
+        "reorder", "table", "none", "{ probability = \"1 %\", by = \"5 ms\" }": "Holds packets back so that later ones pass them.";
+        "jitter", "time", "0 s", "\"2 ms\"": "Upper bound of a uniform random extra delay; it reorders.";
+    },
+};
+
+pub(super) static BOTH: Section = Section {
+    title: "A value for each direction",
+    more: NONE,
+    keys: keys! {
+        "forward", "as the key", "needed", "\"1 %\"": "From the associating host; of a [[link]], from the first node to the second.";
+        "reverse", "as the key", "needed", "\"2 %\"": "Back.";
+    },
+};
+
+pub(super) static REORDER: Section = Section {
+    title: "`reorder`",
+    more: NONE,
+    keys: keys! {
+        "probability", "ratio", "needed", "\"1 %\"": "Probability that a packet is held back.";
+        "by", "time", "needed", "\"5 ms\"": "For how long.";
+    },
+};
+
+pub(super) static SCHEDULES: Section = Section {
+    title: "Changes of a [[path]] or [[link]]",
+    more: NONE,
+    keys: keys! {
+        "down", "list of tables", "none", "[{ at = \"5 s\", for = \"5 s\" }]": "When it is cut: what enters is lost. With `for` it returns, without it fails for good.";
+        "rate_changes", "list of tables", "none", "[{ at = \"5 s\", to = \"1 Mbit/s\" }]": "New rates, of the slowest hop unless `hop` says which.";
+        "delay_changes", "list of tables", "none", "[{ at = \"5 s\", to = \"50 ms\" }]": "New delays, likewise.";
+        "loss_changes", "list of tables", "none", "[{ at = \"5 s\", to = \"5 %\" }]": "New probabilities of loss, likewise.";
+    },
+};
+
+pub(super) static WHEN: Section = Section {
+    title: "Every change",
+    more: NONE,
+    keys: keys! {
+        "at", "time", "needed", "\"5 s\"": "When.";
+        "after", "start or first data", "start", "\"first data\"": "What `at` counts from: the start of the run, or the first DATA that leaves.";
+        "direction", "both, forward or reverse", "both", "\"forward\"": "Which direction changes.";
+        "hop", "number", "see the key", "2": "Only this hop of a path, counted from 1.";
+    },
+};
+
+pub(super) static DOWN: Section = Section {
+    title: "`down`",
+    more: &[&WHEN],
+    keys: keys! {
+        "for", "time", "for good", "\"5 s\"": "How long. All hops are cut unless `hop` says which.";
+    },
+};
+
+pub(super) static CHANGE: Section = Section {
+    title: "`rate_changes`, `delay_changes`, `loss_changes`",
+    more: &[&WHEN],
+    keys: keys! {
+        "to", "as the key", "needed", "\"1 Mbit/s\"": "The new value.";
+    },
+};
+
+pub(super) static PATH: Section = Section {
+    title: "[[path]]",
+    more: &[&LINK_SETTINGS, &SCHEDULES],
+    keys: keys! {
+        "name", "text", "its number", "\"wifi\"": "What it is called in events, dotted names and explanations.";
+        "hops", "list of tables", "one hop, of the path's own keys", "[{ rate = \"10 Mbit/s\", delay = \"25 ms\" }]": "Links in a row, each way.";
+    },
+};
+
+pub(super) static HOP: Section =
+    Section { title: "An element of `hops`", more: &[&LINK_SETTINGS], keys: &[] };
+
+pub(super) static EVENT: Section = Section {
+    title: "[[event]]",
+    more: &[&WHEN],
+    keys: keys! {
+        "path", "number or name", "path or link needed", "2": "The path that changes.";
+        "link", "number or name", "path or link needed", "\"core\"": "The link that changes.";
+        "change", "cut or restore", "none", "\"cut\"": "Cuts it, or ends the cut.";
+        "for", "time", "for good", "\"5 s\"": "With a cut: how long.";
+        "rate", "rate", "none", "\"1 Mbit/s\"": "A new rate.";
+        "delay", "time", "none", "\"50 ms\"": "A new delay.";
+        "loss", "ratio", "none", "\"5 %\"": "A new probability of loss.";
+        "duplicate", "ratio", "none", "\"1 %\"": "A new probability of duplication.";
+        "jitter", "time", "none", "\"5 ms\"": "A new bound of the random extra delay.";
+    },
+};
+
+/// The sections, in the order of the reference.
+static ALL: &[&Section] = &[
+    &SCENARIO,
+    &TRANSFER,
+    &PATH,
+    &HOP,
+    &LINK_SETTINGS,
+    &BOTH,
+    &REORDER,
+    &SCHEDULES,
+    &DOWN,
+    &CHANGE,
+    &WHEN,
+    &EVENT,
+];
+
+/// The reference of all keys in Markdown, as `docs/scenarios.md` holds it.
+pub fn key_reference() -> String {
+    let mut text = String::new();
+    for section in ALL {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "### {}\n", section.title);
+        for other in section.more {
+            let _ = writeln!(text, "Also the keys of *{}*.\n", other.title);
+        }
+        if section.keys.is_empty() {
+            continue;
+        }
+        text += "| key | value | default | example | |\n| --- | --- | --- | --- | --- |\n";
+        for Key { name, form, default, example, doc } in section.keys {
+            let _ = writeln!(text, "| `{name}` | {form} | {default} | `{example}` | {doc} |");
+        }
+        text += "\n";
+    }
+    text
+}

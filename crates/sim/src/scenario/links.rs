@@ -1,0 +1,211 @@
+//! Links and what happens to them, as the file says it.
+
+use std::time::Duration;
+
+use super::error::ScenarioError;
+use super::keys::{CHANGE, DOWN, REORDER};
+use super::model::{After, Way, queue_of_bdp};
+use super::read::{Named, Reader};
+use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// A queue before the path around it is known.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum Queue {
+    Limit(QueueLimit),
+    /// Bandwidth-delay products.
+    Bdp(f64),
+}
+
+/// The keys of a link: what is said for each direction, forward first.
+#[derive(Clone, Debug)]
+pub(super) struct Settings<'t> {
+    pub(super) rate: Option<(Rate, Rate)>,
+    pub(super) delay: Option<(Duration, Duration)>,
+    queue: Option<(Queue, Queue)>,
+    loss: Option<(f64, f64)>,
+    duplicate: Option<(f64, f64)>,
+    reorder: Option<((f64, Duration), (f64, Duration))>,
+    jitter: Option<(Duration, Duration)>,
+    reader: Reader<'t>,
+}
+
+/// The keys that a path with hops passes on to its slowest hop.
+pub(super) const PASSED_ON: [&str; 5] = ["loss", "queue", "duplicate", "reorder", "jitter"];
+
+impl<'t> Settings<'t> {
+    pub(super) fn read(reader: Reader<'t>) -> Result<Settings<'t>> {
+        Ok(Settings {
+            rate: both(&reader, "rate", |named| named.rate())?,
+            delay: both(&reader, "delay", |named| named.duration())?,
+            queue: both(&reader, "queue", queue)?,
+            loss: both(&reader, "loss", |named| named.ratio())?,
+            duplicate: both(&reader, "duplicate", |named| named.ratio())?,
+            reorder: both(&reader, "reorder", reorder)?,
+            jitter: both(&reader, "jitter", |named| named.duration())?,
+            reader,
+        })
+    }
+
+    /// Adds what `path` says of its slowest hop, which this is.
+    pub(super) fn pass_on(&mut self, path: &Settings<'_>) -> Result<()> {
+        for key in PASSED_ON {
+            if let (Some(of_path), Some(own)) = (path.reader.get(key), self.reader.get(key)) {
+                let remedy = format!("keep one of them; {} is of the slowest hop", of_path.name);
+                return Err(of_path.error(format!("{} says it too", own.name), remedy));
+            }
+        }
+        self.queue = self.queue.or(path.queue);
+        self.loss = self.loss.or(path.loss);
+        self.duplicate = self.duplicate.or(path.duplicate);
+        self.reorder = self.reorder.or(path.reorder);
+        self.jitter = self.jitter.or(path.jitter);
+        Ok(())
+    }
+
+    /// The links, there and back, but for queues that need the path.
+    pub(super) fn links(&self) -> Result<[LinkSpec; 2]> {
+        self.reader.need("rate", "\"10 Mbit/s\"")?;
+        self.reader.need("delay", "\"25 ms\"")?;
+        let make = |i: usize| {
+            let rate = self.rate.map_or(Rate::INFINITE, |pair| side(pair, i));
+            let delay = self.delay.map_or(Duration::ZERO, |pair| side(pair, i));
+            let mut link = LinkSpec::new(rate, delay);
+            link.loss = self.loss.map_or(0.0, |pair| side(pair, i));
+            link.duplicate = self.duplicate.map_or(0.0, |pair| side(pair, i));
+            (link.reorder, link.reorder_by) =
+                self.reorder.map_or((0.0, Duration::ZERO), |pair| side(pair, i));
+            link.jitter = self.jitter.map_or(Duration::ZERO, |pair| side(pair, i));
+            link
+        };
+        Ok([make(0), make(1)])
+    }
+
+    /// The queues, there and back, given what a bdp is made of; `None` where the file says none.
+    pub(super) fn queues(&self, rate: Rate, rtt: Duration) -> [Option<QueueLimit>; 2] {
+        let limit = |queue| match queue {
+            Queue::Limit(limit) => limit,
+            Queue::Bdp(products) => queue_of_bdp(products, rate, rtt),
+        };
+        [0, 1].map(|i| self.queue.map(|pair| limit(side(pair, i))))
+    }
+}
+
+fn side<T>(pair: (T, T), i: usize) -> T {
+    if i == 0 { pair.0 } else { pair.1 }
+}
+
+fn both<T: Clone>(
+    reader: &Reader<'_>,
+    key: &'static str,
+    read: impl Fn(&Named<'_>) -> Result<T>,
+) -> Result<Option<(T, T)>> {
+    reader.get(key).map(|named| named.both(&read)).transpose()
+}
+
+fn queue(named: &Named<'_>) -> Result<Queue> {
+    let text = named.text()?;
+    if text == "unlimited" {
+        return Ok(Queue::Limit(QueueLimit::Unlimited));
+    }
+    let wrong = |what: &str| {
+        named.error(
+            format!("`{text}` {what}"),
+            "write packets, a size, bdp or unlimited: \"50 packets\", \"64 KiB\", \"2 bdp\"",
+        )
+    };
+    let number = |unit: &str| text.strip_suffix(unit).map(str::trim);
+    if let Some(packets) = number("packets").or(number("packet")) {
+        let packets = packets.parse().map_err(|_| wrong("is not a queue"))?;
+        let is_possible = (1..=1_000_000_000).contains(&packets);
+        return match is_possible {
+            true => Ok(Queue::Limit(QueueLimit::Packets(packets))),
+            false => Err(wrong("is not possible")),
+        };
+    }
+    if let Some(products) = number("bdp") {
+        let products: f64 = products.parse().map_err(|_| wrong("is not a queue"))?;
+        let is_possible = products > 0.0 && products <= 1e6;
+        return if is_possible { Ok(Queue::Bdp(products)) } else { Err(wrong("is not possible")) };
+    }
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_bare {
+        return Err(wrong("has no unit"));
+    }
+    match manypath_proto::config::units::parse_size(&text) {
+        Ok(bytes) if bytes >= 1500 => Ok(Queue::Limit(QueueLimit::Bytes(bytes as usize))),
+        Ok(_) => Err(wrong("does not hold a packet of 1500 bytes")),
+        Err(_) => Err(wrong("is not a queue")),
+    }
+}
+
+fn reorder(named: &Named<'_>) -> Result<(f64, Duration)> {
+    let table = named.table(&REORDER)?;
+    let probability = table.need("probability", "\"1 %\"")?.ratio()?;
+    Ok((probability, table.need("by", "\"5 ms\"")?.duration()?))
+}
+
+/// A change as the file says it, before the links it concerns are known.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) at: Duration,
+    pub(super) after: After,
+    pub(super) way: Way,
+    /// Counted from 1.
+    pub(super) hop: Option<usize>,
+    /// True if all hops change where none is named.
+    pub(super) is_of_all_hops: bool,
+    pub(super) change: LinkChange,
+}
+
+/// When and where a change happens; `change` says what it is.
+pub(super) fn when(table: &Reader<'_>, is_of_all_hops: bool, change: LinkChange) -> Result<Change> {
+    let after = [("start", After::Start), ("first data", After::FirstData)];
+    let ways = [("both", Way::Both), ("forward", Way::Forward), ("reverse", Way::Reverse)];
+    let word = |key| table.get(key);
+    Ok(Change {
+        at: table.need("at", "\"5 s\"")?.duration()?,
+        after: word("after").map_or(Ok(After::Start), |named| named.word(&after))?,
+        way: word("direction").map_or(Ok(Way::Both), |named| named.word(&ways))?,
+        hop: word("hop").map(|n| n.whole(1..=1000)).transpose()?.map(|hop| hop as usize),
+        is_of_all_hops,
+        change,
+    })
+}
+
+/// A cut, and its end if it has one.
+pub(super) fn cut(table: &Reader<'_>) -> Result<Vec<Change>> {
+    let cut = when(table, true, LinkChange::Cut)?;
+    let Some(length) = table.get("for") else { return Ok(vec![cut]) };
+    let duration = length.duration()?;
+    if duration.is_zero() {
+        return Err(length.error("a cut of no length", "remove it, or write how long it lasts"));
+    }
+    let restore = Change { at: cut.at + duration, change: LinkChange::Restore, ..cut.clone() };
+    Ok(vec![cut, restore])
+}
+
+/// The keys of [`SCHEDULES`](super::keys::SCHEDULES).
+pub(super) fn schedules(reader: &Reader<'_>) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for element in reader.elements("down")? {
+        changes.extend(cut(&element.table(&DOWN)?)?);
+    }
+    for element in reader.elements("rate_changes")? {
+        let table = element.table(&CHANGE)?;
+        let to = LinkChange::Rate(table.need("to", "\"1 Mbit/s\"")?.rate()?);
+        changes.push(when(&table, false, to)?);
+    }
+    for element in reader.elements("delay_changes")? {
+        let table = element.table(&CHANGE)?;
+        let to = LinkChange::Delay(table.need("to", "\"50 ms\"")?.duration()?);
+        changes.push(when(&table, false, to)?);
+    }
+    for element in reader.elements("loss_changes")? {
+        let table = element.table(&CHANGE)?;
+        let to = LinkChange::Loss(table.need("to", "\"5 %\"")?.ratio()?);
+        changes.push(when(&table, false, to)?);
+    }
+    Ok(changes)
+}

@@ -1,0 +1,169 @@
+//! What a scenario says once every word of it is read: nodes, links, flows and changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use manypath_proto::config::Config;
+
+use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
+
+/// One point of a scenario, checked and ready to run with any seed.
+#[derive(Clone, Debug)]
+pub struct CompiledScenario {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// The swept parameters and their values here.
+    pub(super) parameters: Vec<(String, String)>,
+    pub(super) time_limit: Duration,
+    pub(super) nodes: Vec<String>,
+    pub(super) cables: Vec<Cable>,
+    pub(super) flows: Vec<Flow>,
+    pub(super) changes: Vec<PlannedChange>,
+    /// The file of an idealised split over the flows, in bytes; see `stripe`.
+    pub(super) stripe: Option<u64>,
+}
+
+/// A link between two nodes, both directions.
+#[derive(Clone, Debug)]
+pub(super) struct Cable {
+    pub(super) name: String,
+    /// Where its forward direction starts and ends.
+    pub(super) ends: (usize, usize),
+    pub(super) forward: LinkSpec,
+    pub(super) reverse: LinkSpec,
+}
+
+/// A link as a path crosses it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Crossing {
+    pub(super) cable: usize,
+    /// True if the path's forward direction is the link's reverse.
+    pub(super) is_reversed: bool,
+}
+
+/// One association and what is sent over it.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) name: String,
+    /// Associating host, and the host that waits.
+    pub(super) ends: (usize, usize),
+    pub(super) config_a: Arc<Config>,
+    pub(super) config_z: Arc<Config>,
+    /// What results call the preset.
+    pub(super) preset: String,
+    pub(super) paths: Vec<PathModel>,
+    pub(super) transfers: Vec<Transfer>,
+}
+
+/// A path of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct PathModel {
+    pub(super) name: String,
+    /// In the order in which the forward direction crosses them.
+    pub(super) crossings: Vec<Crossing>,
+}
+
+/// Something to send.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Transfer {
+    /// `None` for an endless one.
+    pub(super) bytes: Option<u64>,
+    pub(super) start: Duration,
+    /// From the waiting host to the associating one.
+    pub(super) is_reverse: bool,
+}
+
+/// What a time counts from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Start,
+    FirstData,
+}
+
+/// Which way a link changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Both,
+    Forward,
+    Reverse,
+}
+
+/// A change of one link.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedChange {
+    pub(super) at: Duration,
+    pub(super) after: After,
+    pub(super) cable: usize,
+    pub(super) way: Way,
+    pub(super) change: LinkChange,
+}
+
+impl Way {
+    /// The same as seen from the other end.
+    pub(super) fn reversed_if(self, is_reversed: bool) -> Way {
+        match (self, is_reversed) {
+            (Way::Forward, true) => Way::Reverse,
+            (Way::Reverse, true) => Way::Forward,
+            (way, _) => way,
+        }
+    }
+}
+
+impl CompiledScenario {
+    /// What the scenario is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it shows, in its author's words; may be empty.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Simulated time at which a run ends, complete or not.
+    pub fn time_limit(&self) -> Duration {
+        self.time_limit
+    }
+
+    /// The preset of the first flow, as results name it.
+    pub fn preset(&self) -> &str {
+        self.flows.first().map_or("", |flow| flow.preset.as_str())
+    }
+
+    /// The configuration of the sender of the first flow.
+    pub fn config(&self) -> Option<&Config> {
+        self.flows.first().map(|flow| &*flow.config_a)
+    }
+
+    /// The sum of the delays of a path, there and back.
+    pub(super) fn base_rtt(&self, crossings: &[Crossing]) -> Duration {
+        base_rtt(&self.cables, crossings)
+    }
+
+    /// The lowest rate of a path's forward direction.
+    pub(super) fn bottleneck(&self, crossings: &[Crossing]) -> Rate {
+        let rates = crossings.iter().map(|c| direction(&self.cables, *c).rate);
+        rates
+            .min_by_key(|rate| rate.bits_per_second().unwrap_or(u64::MAX))
+            .unwrap_or(Rate::INFINITE)
+    }
+}
+
+/// The link that a path's forward direction crosses.
+pub(super) fn direction(cables: &[Cable], crossing: Crossing) -> &LinkSpec {
+    let cable = &cables[crossing.cable];
+    if crossing.is_reversed { &cable.reverse } else { &cable.forward }
+}
+
+/// The sum of delays of these links, there and back.
+pub(super) fn base_rtt(cables: &[Cable], crossings: &[Crossing]) -> Duration {
+    let both = |c: &Crossing| cables[c.cable].forward.delay + cables[c.cable].reverse.delay;
+    crossings.iter().map(both).sum()
+}
+
+/// A queue of so many bandwidth-delay products, in packets of 1500 bytes.
+pub(super) fn queue_of_bdp(products: f64, rate: Rate, rtt: Duration) -> QueueLimit {
+    let Some(bits) = rate.bits_per_second() else { return QueueLimit::Unlimited };
+    let packets = products * bits as f64 * rtt.as_secs_f64() / (8.0 * 1500.0);
+    QueueLimit::Packets((packets.ceil() as usize).max(1))
+}

@@ -1,0 +1,143 @@
+//! `[sweep]`: which values are combined.
+
+use super::error::{Place, ScenarioError, nearest};
+use super::keys::SCENARIO;
+use super::tree::{Entry, Item, Table, Value};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// Points of a sweep at most: more is a mistake, or a matter for several files.
+const MOST_POINTS: usize = 100_000;
+
+/// One swept parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) rows: Vec<Row>,
+}
+
+/// One value of a swept parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) label: String,
+    /// Dotted names and values.
+    pub(super) settings: Vec<(String, Item)>,
+}
+
+/// Reads the table.
+pub(super) fn axes(item: Option<&Item>) -> Result<Vec<Axis>> {
+    let Some(item) = item else { return Ok(Vec::new()) };
+    let Value::Table(table) = &item.value else {
+        let what = format!("sweep: {} where a table belongs", item.kind());
+        return Err(item
+            .place
+            .error(what, "write [sweep] and then \"path.2.loss\" = [\"1 %\", …]"));
+    };
+    let mut axes = Vec::new();
+    collect(table, "", &mut axes)?;
+    Ok(axes)
+}
+
+fn collect(table: &Table, prefix: &str, axes: &mut Vec<Axis>) -> Result<()> {
+    for entry in &table.0 {
+        let name = join(prefix, &entry.key);
+        match &entry.item.value {
+            // An unquoted path.2.loss is nested tables to TOML.
+            Value::Table(nested) => collect(nested, &name, axes)?,
+            _ => axes.push(axis(name, entry)?),
+        }
+    }
+    Ok(())
+}
+
+fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
+}
+
+/// The values of one parameter.
+pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
+    let place = &entry.item.place;
+    let Value::List(items) = &entry.item.value else {
+        let what = format!("sweep.{name}: {} where a list belongs", entry.item.kind());
+        return Err(place.error(what, "write the values in [ ]"));
+    };
+    if items.is_empty() {
+        let remedy = "write at least one, or remove the line";
+        return Err(place.error(format!("sweep.{name} has no values"), remedy));
+    }
+    let is_group = !SCENARIO.names().any(|key| Some(key) == name.split('.').next());
+    let mut rows: Vec<Row> = Vec::new();
+    for item in items {
+        let row = match is_group {
+            true => group_row(&name, item)?,
+            false => Row { label: item.to_string(), settings: vec![(name.clone(), item.clone())] },
+        };
+        if rows.iter().any(|other| other.label == row.label) {
+            let what = format!("sweep.{name} has `{}` twice", row.label);
+            return Err(item.place.error(what, "remove one"));
+        }
+        rows.push(row);
+    }
+    Ok(Axis { name, place: entry.place.clone(), rows })
+}
+
+/// A row of `[[sweep.case]]`: a name and several settings.
+fn group_row(group: &str, item: &Item) -> Result<Row> {
+    let Value::Table(table) = &item.value else {
+        let near = nearest(group, SCENARIO.names()).unwrap_or_default();
+        let what = format!("sweep.{group}: there is no key `{group}`");
+        let remedy = format!("did you mean `{near}`? Rows of linked values are [[sweep.{group}]]");
+        return Err(item.place.error(what, remedy));
+    };
+    let Some(label) = table.get("name").and_then(Item::scalar) else {
+        let what = format!("a row of sweep.{group} has no name");
+        return Err(item.place.error(what, "add name = \"…\": it is the row's value in results"));
+    };
+    let mut settings = Vec::new();
+    let others = table.0.iter().filter(|entry| entry.key != "name");
+    flatten(others, "", &mut settings);
+    Ok(Row { label, settings })
+}
+
+/// Entries as dotted names. Tables under plain keys are gone into, those under dotted ones are
+/// values.
+pub(super) fn flatten<'t>(
+    entries: impl Iterator<Item = &'t Entry>,
+    prefix: &str,
+    out: &mut Vec<(String, Item)>,
+) {
+    for entry in entries {
+        let name = join(prefix, &entry.key);
+        match &entry.item.value {
+            Value::Table(nested) if !entry.key.contains('.') => {
+                flatten(nested.0.iter(), &name, out)
+            }
+            _ => out.push((name, entry.item.clone())),
+        }
+    }
+}
+
+/// How many points the axes make.
+pub(super) fn count(axes: &[Axis]) -> Result<usize> {
+    let product = axes.iter().try_fold(1, |n: usize, axis| n.checked_mul(axis.rows.len()));
+    match (product.filter(|n| *n <= MOST_POINTS), axes.last()) {
+        (Some(count), _) => Ok(count),
+        (None, Some(axis)) => Err(axis.place.error(
+            format!("the sweep has more than {MOST_POINTS} points"),
+            "sweep less, or split the file",
+        )),
+        (None, None) => Ok(1),
+    }
+}
+
+/// The rows of a point; the last axis turns fastest.
+pub(super) fn rows(axes: &[Axis], mut point: usize) -> Vec<(&Axis, &Row)> {
+    let mut rows = Vec::with_capacity(axes.len());
+    for axis in axes.iter().rev() {
+        rows.push((axis, &axis.rows[point % axis.rows.len()]));
+        point /= axis.rows.len();
+    }
+    rows.reverse();
+    rows
+}

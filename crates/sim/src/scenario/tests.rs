@@ -1,0 +1,204 @@
+use super::*;
+use crate::{LinkSpec, Pair, PathSpec, secs};
+
+const TWO_PATHS: &str = r#"
+    name = "two lossy paths"
+    time_limit = "500 s"
+    seeds = "3..5"
+    [transport]
+    profile = "2006"
+    preset = "cmt"
+    receive_buffer = "64 KiB"
+    [transfer]
+    size = "1 MB"
+    [[path]]
+    hops = [
+        { rate = "100 Mbit/s", delay = "10 ms" },
+        { rate = "10 Mbit/s", delay = "25 ms", loss = "1 %" },
+        { rate = "100 Mbit/s", delay = "10 ms" },
+    ]
+    [[path]]
+    rate = "10 Mbit/s"
+    delay = "45 ms"
+    loss = { forward = "3 %", reverse = "2 %" }
+    queue = "2 bdp"
+"#;
+
+fn points(text: &str) -> Vec<Point> {
+    let scenario = Scenario::parse("test.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    scenario.points().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(text: &str, seed: u64) -> RunResult {
+    points(text)[0].run.run(seed, &RunOptions::default()).unwrap().result
+}
+
+#[test]
+fn a_scenario_runs_as_the_pair_it_describes() {
+    let mut second = PathSpec::hops([LinkSpec::mbps_ms(10.0, 45.0)]);
+    second.hops[0].forward.loss = 0.03;
+    second.hops[0].reverse.loss = 0.02;
+    // Two bandwidth-delay products: 2 x 10 Mbit/s x 90 ms in packets of 1500 bytes.
+    let second = second.queue(crate::QueueLimit::Packets(150));
+    let first = PathSpec::hops([
+        LinkSpec::mbps_ms(100.0, 10.0),
+        LinkSpec::mbps_ms(10.0, 25.0).loss(0.01),
+        LinkSpec::mbps_ms(100.0, 10.0),
+    ]);
+    let mut pair = Pair::paths("cmt", vec![first, second])
+        .profile("2006")
+        .set("receive_buffer", "64 KiB")
+        .seed(4)
+        .start();
+    pair.a.send_file(1_000_000);
+    let expected = pair.run_to_end(secs(500)).result();
+    assert!(expected.completed);
+    assert_eq!(run(TWO_PATHS, 4).transfer, expected);
+}
+
+#[test]
+fn the_result_names_scenario_seed_and_swept_parameters() {
+    let swept = format!("{TWO_PATHS}\n[sweep]\n\"path.2.delay\" = [\"45 ms\", \"5 ms\"]\n");
+    let result = run(&swept, 9);
+    let json = serde_json::to_value(&result).unwrap();
+    assert_eq!(json["scenario"], "two lossy paths");
+    assert_eq!((&json["preset"], &json["seed"]), (&"cmt".into(), &9.into()));
+    assert_eq!(json["parameters"]["path.2.delay"], "45 ms");
+    assert_eq!(json["paths"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn seeds_are_a_number_a_range_or_a_list() {
+    let seeds = |value: &str| {
+        let mut scenario = Scenario::parse("test.toml", TWO_PATHS).unwrap();
+        scenario.set("seeds", value).map(|()| scenario.seeds())
+    };
+    assert_eq!(Scenario::parse("test.toml", TWO_PATHS).unwrap().seeds(), [3, 4, 5]);
+    assert_eq!(seeds("3").unwrap(), [1, 2, 3]);
+    assert_eq!(seeds("[7, 2]").unwrap(), [7, 2]);
+    for wrong in ["0", "5..3", "x", "[]", "[1, -2]", "1..99999999999"] {
+        assert!(seeds(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn every_combination_of_a_sweep_is_a_point() {
+    let text = format!(
+        "{TWO_PATHS}\n[sweep]\npath.2.loss = [\"1 %\", \"2 %\"]\n\
+         [[sweep.case]]\nname = \"same\"\n\"transport.rtx_policy\" = \"same\"\n\
+         [[sweep.case]]\nname = \"fast\"\ntransport.rtx_policy = \"cwnd\"\ntransport.mfr = true\n"
+    );
+    let points = points(&text);
+    let params: Vec<Vec<&str>> =
+        points.iter().map(|p| p.params.iter().map(|(_, value)| value.as_str()).collect()).collect();
+    assert_eq!(params, [["1 %", "same"], ["1 %", "fast"], ["2 %", "same"], ["2 %", "fast"]]);
+    assert_eq!(points[0].params[0].0, "path.2.loss");
+    let last = &points[3].run;
+    assert_eq!(last.cables[3].forward.loss, 0.02);
+    let config = last.config().unwrap();
+    assert_eq!((config.rtx_policy.as_ref(), config.mfr), ("cwnd", true));
+    assert!(!points[2].run.config().unwrap().mfr);
+}
+
+#[test]
+fn a_setting_wins_over_the_file_and_chooses_swept_values() {
+    let text = format!(
+        "{TWO_PATHS}\n[sweep]\n\"path.2.loss\" = [\"1 %\", \"2 %\"]\n\
+         [[sweep.case]]\nname = \"a\"\n\"transfer.size\" = \"1 kB\"\n\
+         [[sweep.case]]\nname = \"b\"\n\"transfer.size\" = \"2 kB\"\n"
+    );
+    let mut scenario = Scenario::parse("test.toml", &text).unwrap();
+    scenario.set("path.2.loss", "7 %").unwrap();
+    scenario.set("case", "b").unwrap();
+    scenario.set("path.1.hops.2.loss", "{ forward = \"1 %\", reverse = \"0 %\" }").unwrap();
+    scenario.set("transport.sender.rto_min", "2 s").unwrap();
+    let points = scenario.points().unwrap();
+    assert_eq!(points.len(), 1);
+    assert_eq!(points[0].params[0].1, "7 %");
+    let run = &points[0].run;
+    assert_eq!(run.cables[3].reverse.loss, 0.07);
+    assert_eq!((run.cables[1].forward.loss, run.cables[1].reverse.loss), (0.01, 0.0));
+    assert_eq!(run.flows[0].transfers[0].bytes, Some(2000));
+    assert_eq!(run.flows[0].config_a.rto_min.as_secs(), 2);
+    assert_eq!(run.flows[0].config_z.rto_min.as_secs(), 1);
+    let error = scenario.set("case", "c").unwrap_err();
+    assert_eq!(error.to_string(), "--set case: case has no row `c`; did you mean `b`?");
+}
+
+#[test]
+fn a_cut_after_the_first_data_counts_from_it() {
+    // The transfer begins at 3 s; a cut of both paths at 0 s of the run would be long over.
+    let cut = "{ at = \"100 ms\", for = \"5 s\", after = \"first data\" }";
+    let gap = |cut: &str| {
+        let text = format!(
+            "{TWO_PATHS}\n[set]\n\"path.1.down\" = [{cut}]\n\"path.2.down\" = [{cut}]\n\"transfer.start\" = \"8 s\"\n"
+        );
+        run(&text, 1).transfer.max_delivery_gap_s
+    };
+    assert!(gap(cut) > 5.0, "{}", gap(cut));
+    assert!(gap(&cut.replace("first data", "start")) < 5.0);
+}
+
+#[test]
+fn an_outage_is_of_its_path_direction_and_time() {
+    let down = |more: &str| {
+        let text = format!("{TWO_PATHS}\n[set]\n\"path.1.down\" = [{{ at = \"500 ms\"{more} }}]\n");
+        let result = run(&text, 2).transfer;
+        assert!(result.completed, "{more}");
+        result.paths[0].state
+    };
+    assert_eq!(down(""), "inactive");
+    assert_eq!(down(", for = \"1 s\""), "active");
+    assert_eq!(down(", direction = \"forward\""), "inactive");
+    assert_eq!(down(", hop = 2"), "inactive");
+}
+
+#[test]
+fn events_change_rates_delays_and_losses() {
+    let time = |event: &str| {
+        let text = format!("{TWO_PATHS}\n[[event]]\nat = \"0 s\"\npath = 2\n{event}\n");
+        run(&text, 3).transfer.transfer_time_s
+    };
+    let plain = time("delay = \"45 ms\"");
+    assert!(time("rate = \"100 kbit/s\"") > plain);
+    assert!(time("delay = \"450 ms\"") > plain);
+    assert!(time("loss = \"50 %\"") > plain);
+}
+
+#[test]
+fn appstripe_ends_when_the_sums_of_the_stripes_reach_the_size() {
+    let text = format!(
+        "{TWO_PATHS}\n[set]\ntransport.preset = \"appstripe\"\n\"path.2.loss\" = \"0 %\"\n\"path.1.hops.2.loss\" = \"0 %\"\n"
+    );
+    let striped = run(&text, 1).transfer;
+    assert!(striped.completed);
+    assert_eq!(
+        (striped.preset.as_str(), striped.bytes, striped.paths.len()),
+        ("appstripe", 1_000_000, 2)
+    );
+    // Two equal loss-free paths carry half each: the time of half the file over one of them.
+    let half = text.replace("appstripe", "sctp").replace("1 MB", "500 kB");
+    let half = run(&half, 1).transfer.transfer_time_s;
+    assert!((striped.transfer_time_s - half).abs() < 0.1, "{} {half}", striped.transfer_time_s);
+}
+
+#[test]
+fn a_run_ends_at_its_time_limit() {
+    let result = run(&TWO_PATHS.replace("500 s", "800 ms"), 1).transfer;
+    assert!(!result.completed);
+    assert!(result.transfer_time_s <= 0.8);
+}
+
+#[test]
+fn a_transfer_can_go_back_and_both_ways() {
+    let back = run(&format!("{TWO_PATHS}\n[set]\ntransfer.direction = \"reverse\"\n"), 1).transfer;
+    assert!(back.completed);
+    assert!(back.paths.iter().all(|path| path.local.ip().to_string().ends_with(".2")));
+    let both = TWO_PATHS.replace(
+        "[transfer]\n    size = \"1 MB\"",
+        "[[transfer]]\n    size = \"1 MB\"\n    [[transfer]]\n    size = \"50 kB\"\n    count = 4\n    direction = \"reverse\"",
+    );
+    let points = points(&both);
+    assert_eq!(points[0].run.flows[0].transfers[1].bytes, Some(200_000));
+    assert!(run(&both, 1).transfer.completed);
+}

@@ -1,0 +1,153 @@
+//! `[transport]`: profile, preset and parameters of the engine.
+
+use std::sync::Arc;
+
+use manypath_proto::config::{Config, ConfigError, Preset};
+
+use super::error::{ScenarioError, nearest};
+use super::read::Named;
+use super::tree::{Entry, Table, Value};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// The profile of a scenario that names none.
+const DEFAULT_PROFILE: &str = "rfc9260";
+
+/// The idealised split of a file over one association per path: a preset of the simulator only.
+pub(super) const APPSTRIPE: &str = "appstripe";
+
+/// The configurations of the two ends of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct Transport {
+    /// The associating end.
+    pub(super) a: Arc<Config>,
+    /// The waiting end.
+    pub(super) z: Arc<Config>,
+    /// What results call the preset.
+    pub(super) preset: String,
+    pub(super) is_striped: bool,
+}
+
+/// Reads the tables, of which later ones win.
+pub(super) fn read(tables: &[Named<'_>]) -> Result<Transport> {
+    let (mut common, mut only_a, mut only_z) = (Vec::new(), Vec::new(), Vec::new());
+    for named in tables {
+        for entry in &table_of(named)?.0 {
+            let name = format!("{}.{}", named.name, entry.key);
+            match (entry.key.as_str(), &entry.item.value) {
+                ("sender", Value::Table(table)) => settings(&name, table, &mut only_a)?,
+                ("receiver", Value::Table(table)) => settings(&name, table, &mut only_z)?,
+                _ => common.push(setting(&name, entry)?),
+            }
+        }
+    }
+    let named = common.iter().rfind(|setting| setting.key == "preset");
+    let is_striped = named.is_some_and(|setting| setting.value == APPSTRIPE);
+    let preset = named.map_or(Preset::DEFAULT.name, |setting| setting.value.as_str()).to_owned();
+    let build = |more: &[Setting<'_>]| {
+        let all: Vec<&Setting<'_>> = common.iter().chain(more).collect();
+        config(&all, tables.last()).map(Arc::new)
+    };
+    Ok(Transport { a: build(&only_a)?, z: build(&only_z)?, preset, is_striped })
+}
+
+fn table_of<'t>(named: &Named<'t>) -> Result<&'t Table> {
+    match &named.item.value {
+        Value::Table(table) => Ok(table),
+        _ => {
+            let what = format!("{} where a table belongs", named.item.kind());
+            Err(named.error(what, "write it as [transport], with one parameter a line"))
+        }
+    }
+}
+
+/// A parameter and where it was set.
+struct Setting<'t> {
+    name: String,
+    key: &'t str,
+    value: String,
+    entry: &'t Entry,
+}
+
+fn settings<'t>(name: &str, table: &'t Table, out: &mut Vec<Setting<'t>>) -> Result<()> {
+    for entry in &table.0 {
+        out.push(setting(&format!("{name}.{}", entry.key), entry)?);
+    }
+    Ok(())
+}
+
+fn setting<'t>(name: &str, entry: &'t Entry) -> Result<Setting<'t>> {
+    let place = &entry.item.place;
+    let value = match &entry.item.value {
+        Value::Text(text) => toml::Value::String(text.clone()),
+        Value::Bool(flag) => toml::Value::Boolean(*flag),
+        Value::Number(number) => match number.parse::<i64>() {
+            Ok(whole) => toml::Value::Integer(whole),
+            Err(_) => number.parse().map_or(toml::Value::Boolean(false), toml::Value::Float),
+        },
+        Value::List(_) | Value::Table(_) => {
+            let what = format!("{name}: {} where one value belongs", entry.item.kind());
+            return Err(place.error(what, "write a text, a number, true or false"));
+        }
+    };
+    let one = toml::Table::from_iter([(entry.key.clone(), value)]);
+    let text = Config::overrides(&one).map_err(|error| of_config(name, entry, &error))?;
+    let value = text.into_iter().next().map(|(_, value)| value).unwrap_or_default();
+    Ok(Setting { name: name.to_owned(), key: &entry.key, value, entry })
+}
+
+fn config(settings: &[&Setting<'_>], table: Option<&Named<'_>>) -> Result<Config> {
+    let mut overrides = Vec::new();
+    for setting in settings {
+        let is_striped = setting.key == "preset" && setting.value == APPSTRIPE;
+        let value = if is_striped { "sctp" } else { &setting.value };
+        overrides.push((setting.key.to_owned(), value.to_owned()));
+        // Each by itself first, so that an error is about the line that made it.
+        let alone = match setting.key {
+            "preset" => check_preset(setting, value),
+            "profile" => Config::build(value, Preset::DEFAULT.name, &[]).map(|_| ()),
+            key => Config::default().set(key, value),
+        };
+        alone.map_err(|error| of_config(&setting.name, setting.entry, &error))?;
+    }
+    Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, &overrides).map_err(|error| {
+        let about = settings.iter().rfind(|setting| setting.key == error.field);
+        match (about, table) {
+            (Some(setting), _) => of_config(&setting.name, setting.entry, &error),
+            (None, Some(table)) => table.error(reason(&error), error.allowed),
+            (None, None) => ScenarioError {
+                file: "transport".to_owned(),
+                line: 0,
+                what: reason(&error),
+                remedy: error.allowed,
+            },
+        }
+    })
+}
+
+fn check_preset(setting: &Setting<'_>, value: &str) -> std::result::Result<(), ConfigError> {
+    Preset::from_name(value).map(|_| ()).map_err(|error| {
+        let names = Preset::ALL.iter().map(|preset| preset.name).chain([APPSTRIPE]);
+        let near = nearest(&setting.value, names).unwrap_or_default();
+        ConfigError {
+            allowed: format!("{} or {APPSTRIPE}; nearest is `{near}`", error.allowed),
+            ..error
+        }
+    })
+}
+
+fn reason(error: &ConfigError) -> String {
+    format!("{} = {} is not possible", error.field, error.value)
+}
+
+fn of_config(name: &str, entry: &Entry, error: &ConfigError) -> ScenarioError {
+    match error.allowed.split_once("; ") {
+        Some((what, remedy)) if what == "no such parameter" => {
+            entry.place.error(format!("{name}: no such parameter"), remedy)
+        }
+        _ => entry.item.place.error(
+            format!("{name}: `{}` is not possible", error.value),
+            format!("it {}", error.allowed),
+        ),
+    }
+}
