@@ -222,10 +222,23 @@ fn transfer(table: &Reader<'_>) -> Result<Option<Transfer>> {
             None => return Err(size.error("too much to send", "write a smaller size or count")),
         },
     };
+    let start = table.get("start").map_or(Ok(Duration::ZERO), |named| named.duration())?;
+    let until = table.get("until").map(|named| named.duration()).transpose()?;
+    if let (Some(named), Some(until)) = (table.get("until"), until) {
+        if bytes.is_some() {
+            return Err(
+                named.error("a transfer of a size ends by itself", "write size = \"endless\"")
+            );
+        }
+        if until <= start {
+            return Err(named.error("it ends before it starts", "write a later time"));
+        }
+    }
     let directions = [("forward", false), ("reverse", true)];
     Ok(Some(Transfer {
         bytes,
-        start: table.get("start").map_or(Ok(Duration::ZERO), |named| named.duration())?,
+        start,
+        until,
         is_reverse: table.get("direction").map_or(Ok(false), |named| named.word(&directions))?,
     }))
 }

@@ -67,8 +67,9 @@ pub(super) static TRANSFER: Section = Section {
     title: "[transfer], [[transfer]] and the transfer of a [[flow]]",
     more: NONE,
     keys: keys! {
-        "size", "size or \"endless\"", "needed", "\"8 MiB\"": "Bytes to send; an endless transfer ends with the run.";
+        "size", "size or \"endless\"", "needed", "\"8 MiB\"": "Bytes to send. A run ends when every transfer but the endless ones is acknowledged.";
         "start", "time", "0 s", "\"10 s\"": "When the application first calls send. The association begins with the first transfer.";
+        "until", "time", "the end of the run", "\"60 s\"": "When an endless transfer ends.";
         "direction", "forward or reverse", "forward", "\"reverse\"": "Forward is from the associating host to the other.";
         "count", "number", "1", "3": "So many of this size, one after the other on the same stream.";
     },

@@ -69,8 +69,17 @@ pub(super) struct Transfer {
     /// `None` for an endless one.
     pub(super) bytes: Option<u64>,
     pub(super) start: Duration,
+    /// When an endless one ends; `None` for the end of the run.
+    pub(super) until: Option<Duration>,
     /// From the waiting host to the associating one.
     pub(super) is_reverse: bool,
+}
+
+impl Transfer {
+    /// Sends to the end of the run.
+    pub(super) fn is_endless(&self) -> bool {
+        self.bytes.is_none() && self.until.is_none()
+    }
 }
 
 /// What a time counts from.

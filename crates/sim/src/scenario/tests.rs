@@ -35,16 +35,14 @@ fn run(text: &str, seed: u64) -> RunResult {
 
 #[test]
 fn a_scenario_runs_as_the_pair_it_describes() {
-    let mut second = PathSpec::hops([LinkSpec::mbps_ms(10.0, 45.0)]);
-    second.hops[0].forward.loss = 0.03;
-    second.hops[0].reverse.loss = 0.02;
-    // Two bandwidth-delay products: 2 x 10 Mbit/s x 90 ms in packets of 1500 bytes.
-    let second = second.queue(crate::QueueLimit::Packets(150));
+    let text = TWO_PATHS.replace("1 %", "0 %").replace("3 %", "0 %").replace("2 %", "0 %");
     let first = PathSpec::hops([
         LinkSpec::mbps_ms(100.0, 10.0),
-        LinkSpec::mbps_ms(10.0, 25.0).loss(0.01),
+        LinkSpec::mbps_ms(10.0, 25.0),
         LinkSpec::mbps_ms(100.0, 10.0),
     ]);
+    // Two bandwidth-delay products: 2 x 10 Mbit/s x 90 ms in packets of 1500 bytes.
+    let second = PathSpec::new().queue(crate::QueueLimit::Packets(150));
     let mut pair = Pair::paths("cmt", vec![first, second])
         .profile("2006")
         .set("receive_buffer", "64 KiB")
@@ -52,8 +50,33 @@ fn a_scenario_runs_as_the_pair_it_describes() {
         .start();
     pair.a.send_file(1_000_000);
     let expected = pair.run_to_end(secs(500)).result();
-    assert!(expected.completed);
-    assert_eq!(run(TWO_PATHS, 4).transfer, expected);
+    let result = run(&text, 4).transfer;
+    assert!(expected.completed && result.completed);
+    assert_eq!(result.transfer_time_s, expected.transfer_time_s);
+    let sent = |result: &crate::TransferResult| {
+        result.paths.iter().map(|p| p.data_chunks_sent).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&result), sent(&expected));
+}
+
+#[test]
+fn the_network_is_as_the_file_says() {
+    let run = &points(TWO_PATHS)[0].run;
+    let links: Vec<_> = run.cables.iter().map(|cable| cable.forward.clone()).collect();
+    let queue = |packets| Some(crate::QueueLimit::Packets(packets));
+    let expected = [
+        // One bandwidth-delay product: 10 Mbit/s x 90 ms in packets of 1500 bytes.
+        LinkSpec { queue: queue(75), ..LinkSpec::mbps_ms(100.0, 10.0) },
+        LinkSpec { queue: queue(75), ..LinkSpec::mbps_ms(10.0, 25.0).loss(0.01) },
+        LinkSpec { queue: queue(75), ..LinkSpec::mbps_ms(100.0, 10.0) },
+        LinkSpec { queue: queue(150), ..LinkSpec::mbps_ms(10.0, 45.0).loss(0.03) },
+    ];
+    assert_eq!(links, expected);
+    assert_eq!(
+        run.cables[3].reverse,
+        LinkSpec { queue: queue(150), ..LinkSpec::mbps_ms(10.0, 45.0).loss(0.02) }
+    );
+    assert_eq!(run.time_limit().as_secs(), 500);
 }
 
 #[test]
