@@ -52,6 +52,7 @@
 //! seed by name. A run is therefore a function of its description and seed, down to
 //! [`Network::trace_hash`], on any platform and in any build.
 
+mod cross;
 mod host;
 mod ledger;
 mod link;
@@ -70,6 +71,7 @@ mod trace_hash;
 mod traffic;
 mod world;
 
+pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, SourceStats};
 pub use host::{Host, HostConfig};
 pub use link::LinkStats;
 pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
@@ -78,7 +80,9 @@ pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
 pub use paths::{PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, StateChange, TransferResult};
-pub use spec::{HopSpec, LinkChange, LinkSpec, Outage, PathSpec, QueueLimit, Rate};
+pub use spec::{
+    GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, Outage, PathSpec, QueueLimit, Rate, Red,
+};
 pub use trace_hash::TraceHash;
 pub use traffic::LONGEST_MESSAGE;
 pub use world::{Flow, FlowSpec, HostId, World};

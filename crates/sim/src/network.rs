@@ -1,10 +1,11 @@
 //! Nodes, links, routes, and the run of time.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use manypath_proto::{Ecn, Instant, Rng};
 
+use crate::cross::{Source, SourceId, SourceSpec, SourceStats};
 use crate::link::{Link, LinkStats};
 use crate::packet::{Delivery, DropCause, Handle, Packet, Packets};
 use crate::packet_log::PacketLog;
@@ -52,6 +53,8 @@ struct Route {
     seen_destination: SocketAddr,
     /// False once a NAT has dropped the mapping behind it.
     is_mapped: bool,
+    /// Its packets are cross-traffic, of which only the size counts, and end on the last link.
+    is_blank: bool,
     /// The number of the path it belongs to, and whether it leads forward.
     path: Option<(usize, bool)>,
 }
@@ -71,11 +74,22 @@ struct LinkState {
     slot: Slot,
 }
 
+#[derive(Debug)]
+struct SourceState {
+    source: Source,
+    slot: Slot,
+    /// The first link its packets share with others.
+    first: LinkId,
+    /// The way of its packets if they cross more links than that.
+    route: Option<RouteId>,
+}
+
 #[derive(Copy, Clone, Debug)]
 enum Owner {
     Schedule,
     Link(LinkId),
     Timer(NodeId),
+    Source(SourceId),
 }
 
 /// What the driver of the nodes has to act on.
@@ -118,6 +132,7 @@ pub struct Network {
     packets: Packets,
     nodes: Vec<Node>,
     routes: Vec<Route>,
+    sources: Vec<SourceState>,
     pub(crate) paths: Vec<Path>,
     schedule: Schedule,
     schedule_slot: Slot,
@@ -145,6 +160,7 @@ impl Network {
             packets: Packets::default(),
             nodes: Vec::new(),
             routes: Vec::new(),
+            sources: Vec::new(),
             paths: Vec::new(),
             schedule: Schedule::default(),
             schedule_slot,
@@ -198,9 +214,88 @@ impl Network {
             seen_source,
             seen_destination,
             is_mapped: true,
+            is_blank: false,
             path: None,
         });
         id
+    }
+
+    /// Adds a source of cross-traffic.
+    ///
+    /// # Panics
+    ///
+    /// If it names no link, or a generator's rate is infinite.
+    pub fn add_source(&mut self, spec: SourceSpec) -> SourceId {
+        assert!(!spec.links.is_empty(), "cross-traffic needs a link to cross");
+        let id = SourceId(self.sources.len() as u32);
+        let slot = self.queue.add_slot();
+        self.owners.push(Owner::Source(id));
+        // Beyond a first shared link its packets are packets like others, but for their end.
+        let route = (spec.links.len() > 1).then(|| self.add_blank_route(spec.links.clone()));
+        let rng = self.rng.fork(&format!("cross-traffic {}", id.0));
+        let first = spec.links[0];
+        let mut source = Source::new(spec, &rng, self.now);
+        let next = source.next_arrival().map(|at| self.queue.plan(at));
+        self.queue.set(slot, next);
+        self.sources.push(SourceState { source, slot, first, route });
+        id
+    }
+
+    /// How many sources of cross-traffic there are.
+    pub(crate) fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
+    pub(crate) fn fork_rng(&self, name: &str) -> Rng {
+        self.rng.fork(name)
+    }
+
+    /// What a source offered to its first link so far.
+    pub fn source_stats(&self, source: SourceId) -> SourceStats {
+        self.sources[source.0 as usize].source.stats()
+    }
+
+    fn add_blank_route(&mut self, links: Vec<LinkId>) -> RouteId {
+        let nobody = NodeId(u32::MAX);
+        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        let id = RouteId(self.routes.len() as u32);
+        self.routes.push(Route {
+            spec: RouteSpec {
+                from: nobody,
+                source: nowhere,
+                destination: nowhere,
+                links,
+                to: nobody,
+            },
+            seen_source: nowhere,
+            seen_destination: nowhere,
+            is_mapped: true,
+            is_blank: true,
+            path: None,
+        });
+        id
+    }
+
+    /// A packet of cross-traffic has crossed its source's own link.
+    fn run_source(&mut self, id: SourceId) {
+        let state = &mut self.sources[id.0 as usize];
+        let size = state.source.emit();
+        let next = state.source.next_arrival().map(|at| self.queue.plan(at));
+        self.queue.set(state.slot, next);
+        let (first, route) = (state.first, state.route);
+        match route {
+            // It ends here; whether it got in is in the link's counters.
+            None => {
+                let link = &mut self.links[first.0 as usize].link;
+                let _ = link.accept_blank(self.now, size);
+            }
+            Some(route) => {
+                let (payload, id) = (Bytes::new(), u64::MAX);
+                let packet =
+                    self.packets.add(Packet { id, payload, route, size, hop: 0, ecn: None });
+                self.enter(first, packet);
+            }
+        }
     }
 
     /// Gives the source of `forward` a new address in the eyes of its destination, as a NAT does
@@ -301,6 +396,7 @@ impl Network {
                         return Some(Happening::Timer(id));
                     }
                 }
+                Owner::Source(source) => self.run_source(source),
                 Owner::Schedule => self.run_schedule(),
             }
         }
@@ -396,7 +492,7 @@ impl Network {
         self.unroutable
     }
 
-    /// Events so far: arrivals at the end of a link, timers, planned changes.
+    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned changes.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -443,6 +539,9 @@ impl Network {
         if let Err(cause) = verdict {
             let Packet { id, route, .. } = *self.packets.get(packet);
             let payload = self.packets.remove(packet);
+            if self.routes[route.0 as usize].is_blank {
+                return;
+            }
             if let Some(path) = self.routes[route.0 as usize].path {
                 self.count_drop(path, &payload);
             }
@@ -461,7 +560,15 @@ impl Network {
         packet.hop += 1;
         let route = &self.routes[packet.route.0 as usize];
         if let Some(&next) = route.spec.links.get(usize::from(packet.hop)) {
-            self.enter(next, handle);
+            let ends_there =
+                route.is_blank && usize::from(packet.hop) + 1 == route.spec.links.len();
+            if ends_there {
+                let size = packet.size;
+                self.packets.remove(handle);
+                let _ = self.links[next.0 as usize].link.accept_blank(self.now, size);
+            } else {
+                self.enter(next, handle);
+            }
             return None;
         }
         let (id, ecn) = (packet.id, packet.ecn);

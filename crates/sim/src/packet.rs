@@ -100,6 +100,8 @@ pub enum DropCause {
     NoRoute = 4,
     /// The NAT's mapping it was addressed to is gone.
     Unmapped = 5,
+    /// Random early detection.
+    Early = 6,
 }
 
 /// Bytes a block of the pool holds: some forty full packets.

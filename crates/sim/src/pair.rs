@@ -12,7 +12,7 @@ use crate::network::Network;
 use crate::packet_log::Sent;
 use crate::paths::PathEnds;
 use crate::result::TransferResult;
-use crate::spec::{PathSpec, QueueLimit};
+use crate::spec::{Loss, PathSpec, QueueLimit};
 use crate::world::{advance, drive_waiting};
 
 /// The instant `seconds` after the start of the run.
@@ -238,8 +238,9 @@ impl PairBuilder {
         self.each_path(|path| path.delay_ms(millis))
     }
 
-    /// Sets the loss probability of all paths, both ways.
-    pub fn loss(self, loss: f64) -> Self {
+    /// Sets the loss of all paths, both ways: a probability, or a model.
+    pub fn loss(self, loss: impl Into<Loss>) -> Self {
+        let loss = loss.into();
         self.each_path(|path| path.loss(loss))
     }
 

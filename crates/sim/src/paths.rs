@@ -9,7 +9,7 @@ use crate::ledger::tsns;
 use crate::link::LinkStats;
 use crate::network::{LinkId, Network, NodeId, RouteId, RouteSpec};
 use crate::schedule::Change;
-use crate::spec::{LinkChange, PathSpec, Rate};
+use crate::spec::{LinkChange, Loss, PathSpec, Rate};
 
 /// The two ends of a path: a node and its address there.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -221,9 +221,9 @@ impl PathControl<'_> {
         self.change(&LinkChange::Delay(delay));
     }
 
-    /// Sets the probability of loss of each link.
-    pub fn set_loss(self, loss: f64) {
-        self.change(&LinkChange::Loss(loss));
+    /// Sets the loss of each link: a probability, or a model.
+    pub fn set_loss(self, loss: impl Into<Loss>) {
+        self.change(&LinkChange::Loss(loss.into()));
     }
 
     /// Sets the probability of duplication of each link.

@@ -26,9 +26,20 @@ impl Rate {
     pub fn bits_per_second(self) -> Option<u64> {
         self.0
     }
+
+    /// Nanoseconds a byte takes, times 2^32.
+    pub(crate) fn byte_time(self) -> u64 {
+        self.0.map_or(0, |bits| {
+            let nanos = (8_000_000_000_u128 << 32) / u128::from(bits);
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        })
+    }
 }
 
 /// How much a link holds, the packet that it is sending included. What finds it full is dropped.
+///
+/// A drop-tail queue of ns-2 with `queue-limit` n holds as much as `Packets(n)`: it counts the packets
+/// that wait and the one that wants in, and refuses that one from n on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// At most this many packets.
@@ -39,10 +50,116 @@ pub enum QueueLimit {
     Unlimited,
 }
 
+/// Which packets a link loses, before they reach its queue.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// Each by itself with this probability in 0..=1.
+    Bernoulli(f64),
+    /// In bursts.
+    GilbertElliott(GilbertElliott),
+}
+
+impl Loss {
+    /// No packet is lost.
+    pub const NONE: Loss = Loss::Bernoulli(0.0);
+
+    /// The share of packets lost in the long run.
+    pub fn mean(self) -> f64 {
+        match self {
+            Loss::Bernoulli(loss) => loss,
+            Loss::GilbertElliott(model) => {
+                let bad = model.time_in_bad();
+                (1.0 - bad) * model.loss_in_good + bad * model.loss_in_bad
+            }
+        }
+    }
+
+    /// True if a packet may be lost.
+    pub fn is_possible(self) -> bool {
+        match self {
+            Loss::Bernoulli(loss) => loss > 0.0,
+            Loss::GilbertElliott(model) => model.loss_in_good > 0.0 || model.loss_in_bad > 0.0,
+        }
+    }
+}
+
+impl From<f64> for Loss {
+    fn from(probability: f64) -> Loss {
+        Loss::Bernoulli(probability)
+    }
+}
+
+impl From<GilbertElliott> for Loss {
+    fn from(model: GilbertElliott) -> Loss {
+        Loss::GilbertElliott(model)
+    }
+}
+
+/// The loss model of Gilbert and Elliott: a link is in a good or a bad state, may change it before each
+/// packet, and loses that packet with the probability of its state. It begins in the good one.
+///
+/// ```
+/// use manypath_sim::{GilbertElliott, Loss};
+///
+/// // Bursts of four packets in the mean, 2 % of all packets.
+/// let bursts = GilbertElliott { to_bad: 0.005, to_good: 0.25, loss_in_good: 0.0, loss_in_bad: 1.0 };
+/// assert!((Loss::from(bursts).mean() - 0.0196).abs() < 1e-4);
+/// ```
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability in 0..=1 to go from the good state to the bad.
+    pub to_bad: f64,
+    /// Probability in 0..=1 to go from the bad state to the good.
+    pub to_good: f64,
+    /// Probability of loss in the good state, in 0..=1.
+    pub loss_in_good: f64,
+    /// Probability of loss in the bad state, in 0..=1.
+    pub loss_in_bad: f64,
+}
+
+impl GilbertElliott {
+    /// The share of packets that find the link in its bad state, in the long run.
+    pub fn time_in_bad(self) -> f64 {
+        if self.to_bad > 0.0 { self.to_bad / (self.to_bad + self.to_good) } else { 0.0 }
+    }
+}
+
+/// Random early detection (Floyd and Jacobson, 1993): packets are dropped with a probability that grows
+/// with the average length of the queue. Lengths are in packets, the one being sent included.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Red {
+    /// Average length up to which nothing is dropped.
+    pub min: f64,
+    /// Average length at which the probability reaches `max_probability`; above `min`.
+    pub max: f64,
+    /// Probability of a drop at `max`, before drops are spaced evenly; in 0..=1.
+    pub max_probability: f64,
+    /// Weight of a new sample in the average, in 0..=1.
+    pub weight: f64,
+    /// From `max` to twice that the probability grows on to 1; else everything is dropped from `max` on.
+    pub gentle: bool,
+    /// Bytes of a typical packet: how fast the average of an idle link falls.
+    pub mean_packet: u32,
+}
+
+impl Default for Red {
+    /// 5 to 15 packets, 0.1, 0.002, gentle, 500 bytes.
+    fn default() -> Red {
+        Red {
+            min: 5.0,
+            max: 15.0,
+            max_probability: 0.1,
+            weight: 0.002,
+            gentle: true,
+            mean_packet: 500,
+        }
+    }
+}
+
 /// One direction of a link.
 ///
-/// A packet that enters is dropped if the link is down, by loss, or by a full queue; otherwise it
-/// waits for those before it, is sent at the link's rate, and arrives a delay later.
+/// A packet that enters is dropped if the link is down, by loss, early by RED, or by a full queue;
+/// otherwise it waits for those before it, is sent at the link's rate, and arrives a delay later.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// How fast it sends.
@@ -52,8 +169,10 @@ pub struct LinkSpec {
     /// What it holds; `None` for one bandwidth-delay product of the path it is part of, at least 50
     /// packets.
     pub queue: Option<QueueLimit>,
-    /// Probability in 0..=1 that a packet is lost, each by itself (Bernoulli).
-    pub loss: f64,
+    /// Drops packets before the queue is full, if any.
+    pub red: Option<Red>,
+    /// Which packets are lost.
+    pub loss: Loss,
     /// Probability in 0..=1 that a packet arrives twice.
     pub duplicate: f64,
     /// Probability in 0..=1 that a packet is held back by `reorder_by`, so that later ones pass it.
@@ -71,7 +190,8 @@ impl LinkSpec {
             rate,
             delay,
             queue: None,
-            loss: 0.0,
+            red: None,
+            loss: Loss::NONE,
             duplicate: 0.0,
             reorder: 0.0,
             reorder_by: Duration::ZERO,
@@ -84,9 +204,15 @@ impl LinkSpec {
         LinkSpec::new(Rate::mbps(megabits), Duration::from_secs_f64(millis / 1e3))
     }
 
-    /// The same with this probability of loss.
-    pub fn loss(mut self, loss: f64) -> LinkSpec {
-        self.loss = loss;
+    /// The same with this loss: a probability, or a model.
+    pub fn loss(mut self, loss: impl Into<Loss>) -> LinkSpec {
+        self.loss = loss.into();
+        self
+    }
+
+    /// The same with random early detection.
+    pub fn red(mut self, red: Red) -> LinkSpec {
+        self.red = Some(red);
         self
     }
 
@@ -109,8 +235,8 @@ pub enum LinkChange {
     Rate(Rate),
     /// A new propagation delay, for all packets not yet sent. A shorter one lets them overtake.
     Delay(Duration),
-    /// A new probability of loss.
-    Loss(f64),
+    /// A new loss model, in its good state if it has one.
+    Loss(Loss),
     /// A new probability of duplication.
     Duplicate(f64),
     /// A new probability of reordering, and how long such a packet is held back.
@@ -179,8 +305,9 @@ impl PathSpec {
         self
     }
 
-    /// The same with this loss probability on its slowest hop, both ways.
-    pub fn loss(mut self, loss: f64) -> PathSpec {
+    /// The same with this loss on its slowest hop, both ways.
+    pub fn loss(mut self, loss: impl Into<Loss>) -> PathSpec {
+        let loss = loss.into();
         let hop = self.slowest_hop();
         self.hops[hop].forward.loss = loss;
         self.hops[hop].reverse.loss = loss;

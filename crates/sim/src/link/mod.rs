@@ -8,8 +8,10 @@ use serde::Serialize;
 
 use crate::packet::{DropCause, Handle, Packets};
 use crate::queue::{Due, SlotQueue};
-use crate::spec::{LinkChange, LinkSpec, QueueLimit};
+use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit};
+use red::RedState;
 
+mod red;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,8 @@ pub struct LinkStats {
     pub lost: u64,
     /// Packets that found the queue full.
     pub overflowed: u64,
+    /// Packets dropped early by RED.
+    pub early: u64,
     /// Packets that came while the link was down.
     pub cut: u64,
     /// Copies made.
@@ -37,7 +41,7 @@ pub struct LinkStats {
 impl LinkStats {
     /// Packets dropped for whatever cause.
     pub fn dropped(&self) -> u64 {
-        self.lost + self.overflowed + self.cut
+        self.lost + self.overflowed + self.early + self.cut
     }
 }
 
@@ -65,6 +69,10 @@ pub(crate) struct Link {
     /// True if a packet's passage needs a draw beyond loss.
     is_irregular: bool,
     is_down: bool,
+    may_lose: bool,
+    /// The loss model's bad state.
+    is_bad: bool,
+    red: Option<RedState>,
     /// When the last packet's last bit leaves.
     busy_until: Instant,
     /// By time of arrival.
@@ -80,17 +88,20 @@ impl Link {
     pub(crate) fn new(spec: LinkSpec, default_queue: QueueLimit, rng: Rng) -> Link {
         let mut link = Link {
             limit: spec.queue.unwrap_or(default_queue),
-            spec,
             byte_time: 0,
             delay_ns: 0,
             is_irregular: false,
             is_down: false,
+            may_lose: false,
+            is_bad: false,
+            red: spec.red.map(RedState::new),
             busy_until: Instant::ZERO,
             underway: VecDeque::new(),
             backlog: VecDeque::new(),
             backlog_bytes: 0,
             rng,
             stats: LinkStats::default(),
+            spec,
         };
         link.update_derived();
         link
@@ -122,16 +133,39 @@ impl Link {
         packets: &mut Packets,
         plans: &mut SlotQueue,
     ) -> Result<(), DropCause> {
-        let size = packets.get(packet).size;
+        let departure = self.admit(now, packets.get(packet).size)?;
+        let arrival = later(departure, self.delay_ns);
+        if self.is_irregular {
+            self.launch_irregular(departure, arrival, packet, packets, plans);
+        } else {
+            let arrival = plans.plan(arrival);
+            self.insert(Underway { arrival, departure, packet });
+        }
+        Ok(())
+    }
+
+    /// Lets in a packet whose arrival nobody waits for, or says why not. It takes its turn and its time
+    /// to be sent like any other.
+    pub(crate) fn accept_blank(&mut self, now: Instant, size: u32) -> Result<(), DropCause> {
+        self.admit(now, size).map(drop)
+    }
+
+    /// Drops a packet or puts it in the queue; returns when its last bit leaves.
+    #[inline]
+    fn admit(&mut self, now: Instant, size: u32) -> Result<Instant, DropCause> {
         if self.is_down {
             self.stats.cut += 1;
             return Err(DropCause::Cut);
         }
-        if self.spec.loss > 0.0 && self.rng.chance(self.spec.loss) {
+        if self.may_lose && self.is_lost() {
             self.stats.lost += 1;
             return Err(DropCause::Loss);
         }
         self.forget_departed(now);
+        if self.red.is_some() && self.is_dropped_early(now) {
+            self.stats.early += 1;
+            return Err(DropCause::Early);
+        }
         let is_full = match self.limit {
             QueueLimit::Packets(limit) => self.backlog.len() >= limit,
             QueueLimit::Bytes(limit) => self.backlog_bytes + size as usize > limit,
@@ -139,6 +173,9 @@ impl Link {
         };
         if is_full {
             self.stats.overflowed += 1;
+            if let Some(red) = &mut self.red {
+                red.on_drop();
+            }
             return Err(DropCause::QueueFull);
         }
         let sending = self.sending_ns(size);
@@ -150,14 +187,30 @@ impl Link {
         self.stats.bytes += u64::from(size);
         self.stats.busy_ns += sending;
         self.stats.longest_queue = self.stats.longest_queue.max(self.backlog.len());
-        let arrival = later(departure, self.delay_ns);
-        if self.is_irregular {
-            self.launch_irregular(departure, arrival, packet, packets, plans);
-        } else {
-            let arrival = plans.plan(arrival);
-            self.insert(Underway { arrival, departure, packet });
+        Ok(departure)
+    }
+
+    fn is_lost(&mut self) -> bool {
+        match self.spec.loss {
+            Loss::Bernoulli(loss) => self.rng.chance(loss),
+            Loss::GilbertElliott(model) => {
+                let leave = if self.is_bad { model.to_good } else { model.to_bad };
+                self.is_bad ^= self.rng.chance(leave);
+                let loss = if self.is_bad { model.loss_in_bad } else { model.loss_in_good };
+                self.rng.chance(loss)
+            }
         }
-        Ok(())
+    }
+
+    fn is_dropped_early(&mut self, now: Instant) -> bool {
+        let Some(red) = &mut self.red else { return false };
+        if self.backlog.is_empty() {
+            let idle_ns = now.saturating_since(self.busy_until).as_nanos();
+            let packet_ns = (u128::from(self.byte_time) * u128::from(red.mean_packet())) >> 32;
+            let missed = idle_ns.checked_div(packet_ns).unwrap_or(u128::MAX);
+            red.idle(u64::try_from(missed).unwrap_or(u64::MAX));
+        }
+        red.drops(self.backlog.len(), &mut self.rng)
     }
 
     /// Changes the link from `now` on.
@@ -168,7 +221,7 @@ impl Link {
             LinkChange::Restore => self.is_down = false,
             LinkChange::Rate(rate) => self.spec.rate = rate,
             LinkChange::Delay(delay) => self.spec.delay = delay,
-            LinkChange::Loss(loss) => self.spec.loss = loss,
+            LinkChange::Loss(loss) => (self.spec.loss, self.is_bad) = (loss, false),
             LinkChange::Duplicate(duplicate) => self.spec.duplicate = duplicate,
             LinkChange::Reorder(reorder, by) => {
                 (self.spec.reorder, self.spec.reorder_by) = (reorder, by);
@@ -208,11 +261,9 @@ impl Link {
 
     fn update_derived(&mut self) {
         let spec = &self.spec;
-        self.byte_time = spec.rate.bits_per_second().map_or(0, |bits| {
-            let nanos = (8_000_000_000_u128 << 32) / u128::from(bits);
-            u64::try_from(nanos).unwrap_or(u64::MAX)
-        });
+        self.byte_time = spec.rate.byte_time();
         self.delay_ns = u64::try_from(spec.delay.as_nanos()).unwrap_or(u64::MAX);
+        self.may_lose = spec.loss.is_possible();
         self.is_irregular =
             spec.duplicate > 0.0 || spec.reorder > 0.0 || spec.jitter > Duration::ZERO;
     }
