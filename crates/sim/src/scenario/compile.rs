@@ -334,7 +334,7 @@ fn changes_of_event(table: &Reader<'_>, event: &Named<'_>) -> Result<Vec<Change>
         add(LinkChange::Delay(delay.duration()?))?;
     }
     if let Some(loss) = table.get("loss") {
-        add(LinkChange::Loss(loss.ratio()?))?;
+        add(LinkChange::Loss(loss.ratio()?.into()))?;
     }
     if let Some(duplicate) = table.get("duplicate") {
         add(LinkChange::Duplicate(duplicate.ratio()?))?;

@@ -72,7 +72,7 @@ impl<'t> Settings<'t> {
             let rate = self.rate.map_or(Rate::INFINITE, |pair| side(pair, i));
             let delay = self.delay.map_or(Duration::ZERO, |pair| side(pair, i));
             let mut link = LinkSpec::new(rate, delay);
-            link.loss = self.loss.map_or(0.0, |pair| side(pair, i));
+            link.loss = self.loss.map_or(0.0, |pair| side(pair, i)).into();
             link.duplicate = self.duplicate.map_or(0.0, |pair| side(pair, i));
             (link.reorder, link.reorder_by) =
                 self.reorder.map_or((0.0, Duration::ZERO), |pair| side(pair, i));
@@ -204,7 +204,7 @@ pub(super) fn schedules(reader: &Reader<'_>) -> Result<Vec<Change>> {
     }
     for element in reader.elements("loss_changes")? {
         let table = element.table(&CHANGE)?;
-        let to = LinkChange::Loss(table.need("to", "\"5 %\"")?.ratio()?);
+        let to = LinkChange::Loss(table.need("to", "\"5 %\"")?.ratio()?.into());
         changes.push(when(&table, false, to)?);
     }
     Ok(changes)
