@@ -117,7 +117,7 @@ fn every_combination_of_a_sweep_is_a_point() {
     assert_eq!(params, [["1 %", "same"], ["1 %", "fast"], ["2 %", "same"], ["2 %", "fast"]]);
     assert_eq!(points[0].params[0].0, "path.2.loss");
     let last = &points[3].run;
-    assert_eq!(last.cables[3].forward.loss, 0.02);
+    assert_eq!(last.cables[3].forward.loss, 0.02.into());
     let config = last.config().unwrap();
     assert_eq!((config.rtx_policy.as_ref(), config.mfr), ("cwnd", true));
     assert!(!points[2].run.config().unwrap().mfr);
@@ -139,8 +139,8 @@ fn a_setting_wins_over_the_file_and_chooses_swept_values() {
     assert_eq!(points.len(), 1);
     assert_eq!(points[0].params[0].1, "7 %");
     let run = &points[0].run;
-    assert_eq!(run.cables[3].reverse.loss, 0.07);
-    assert_eq!((run.cables[1].forward.loss, run.cables[1].reverse.loss), (0.01, 0.0));
+    assert_eq!(run.cables[3].reverse.loss, 0.07.into());
+    assert_eq!((run.cables[1].forward.loss, run.cables[1].reverse.loss), (0.01.into(), 0.0.into()));
     assert_eq!(run.flows[0].transfers[0].bytes, Some(2000));
     assert_eq!(run.flows[0].config_a.rto_min.as_secs(), 2);
     assert_eq!(run.flows[0].config_z.rto_min.as_secs(), 1);
