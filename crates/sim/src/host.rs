@@ -362,21 +362,23 @@ impl Host {
         self.start(now);
         self.sender.note_call(now);
         let mut rounds = 0;
+        // Applications act on commands and events only.
+        let mut has_news = std::mem::take(&mut self.has_commands);
         loop {
             rounds += 1;
             assert!(rounds < MAX_ROUNDS, "the engine does not come to rest at {now:?}");
-            let mut is_quiet = true;
             while let Some((id, event)) = self.endpoint.poll_event() {
-                is_quiet = false;
+                has_news = true;
                 self.on_event(id, event, net);
             }
-            is_quiet &= !self.run_applications(now);
-            is_quiet &= !self.transmit(net);
-            if is_quiet {
+            if rounds > 1 && !has_news {
                 break;
             }
+            if std::mem::take(&mut has_news) {
+                self.run_applications(now);
+            }
+            self.transmit(net);
         }
-        self.has_commands = false;
         let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
         let timer = self.endpoint.poll_timeout();
         net.set_timer(self.node, timer.into_iter().chain(planned).min());
@@ -384,6 +386,7 @@ impl Host {
 
     fn carry_out_plans(&mut self, now: Instant) {
         while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= now) {
+            self.has_commands = true;
             match next.remove() {
                 Planned::Associate => self.connects = true,
                 Planned::Send(bytes) => self.send_file(bytes),
@@ -460,37 +463,30 @@ impl Host {
         }
     }
 
-    /// True if an application did something.
-    fn run_applications(&mut self, now: Instant) -> bool {
-        let Some(id) = self.assoc else { return false };
-        let Some(assoc) = self.endpoint.assoc_mut(id) else { return false };
-        let mut has_acted = false;
+    fn run_applications(&mut self, now: Instant) {
+        let Some(id) = self.assoc else { return };
+        let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
         if let Some(reason) = self.aborts.take() {
-            assoc.abort(now, &reason);
-            return true;
+            return assoc.abort(now, &reason);
         }
         while self.reads
             && let Some(message) = assoc.recv(now)
         {
             self.receiver.take(now, message);
-            has_acted = true;
         }
-        has_acted |= self.sender.feed(now, assoc);
+        self.sender.feed(now, assoc);
         if self.shuts_down && self.sender.is_done() && assoc.is_established() {
             self.shuts_down = false;
             self.has_begun_shutdown = true;
             assoc.shutdown(now);
-            has_acted = true;
         }
-        has_acted
     }
 
-    /// True if the engine sent something.
-    fn transmit(&mut self, net: &mut Network) -> bool {
-        let (mut has_sent, mut batches) = (false, 0);
+    /// Puts everything that the engine sends now on the network.
+    fn transmit(&mut self, net: &mut Network) {
+        let mut batches = 0;
         let (endpoint, out) = (&mut self.endpoint, &mut self.out);
         while let Some(to) = endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
-            has_sent = true;
             batches += 1;
             assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
             for packet in out.chunks(to.segment_size.max(1)) {
@@ -501,7 +497,6 @@ impl Host {
                 }
             }
         }
-        has_sent
     }
 }
 

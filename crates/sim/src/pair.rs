@@ -286,6 +286,12 @@ impl PairBuilder {
         self
     }
 
+    /// Whether spurious retransmissions are counted; yes unless said.
+    pub fn count_spurious(mut self, counts: bool) -> Self {
+        self.has_ledger = counts;
+        self
+    }
+
     /// Whether packets are kept to ask about; yes unless said.
     pub fn packet_log(mut self, is_kept: bool) -> Self {
         self.is_logged = is_kept;

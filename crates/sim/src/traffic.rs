@@ -107,9 +107,8 @@ impl Sender {
         self.is_full = false;
     }
 
-    /// Gives the association as much as it takes. True if it took something.
-    pub(crate) fn feed(&mut self, now: Instant, assoc: &mut Association) -> bool {
-        let before = self.messages;
+    /// Gives the association as much as it takes.
+    pub(crate) fn feed(&mut self, now: Instant, assoc: &mut Association) {
         while let Some(source) = self.sources.front_mut() {
             if self.is_full {
                 break;
@@ -141,7 +140,6 @@ impl Sender {
                 self.sources.pop_front();
             }
         }
-        self.messages > before
     }
 }
 

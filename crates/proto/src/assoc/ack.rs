@@ -70,14 +70,14 @@ impl Association {
     }
 
     fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
-        let config = self.config_rc();
+        let config = &*self.config;
         let flight_after = self.out.flight_size(id);
         let earliest = self.out.earliest_order(id);
         let cum = self.out.cum_tsn_ack_point();
         let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
         let Some(p) = self.paths.get_mut(id) else { return };
-        let limits = p.limits(&config);
-        p.renew_burst(&config);
+        let limits = p.limits(config);
+        p.renew_burst(config);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
         if let Some(rtt) = facts.rtt {
             p.rto.sample(rtt);

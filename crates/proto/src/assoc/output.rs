@@ -59,15 +59,16 @@ impl Association {
         }
         self.prepare_windows(now);
         let choice = self.choose(now);
-        let sack_path = self.sack_path(now);
         let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
+        let may_sack = sack_due || (choice.is_some() && self.sack_pending());
+        let sack_path = if may_sack { self.sack_path(now) } else { None };
         let path = if sack_due { sack_path } else { choice.map(|(path, _)| path) };
         let Some(path) = path else {
             self.wait_for_window(now);
             return None;
         };
         // A SACK that is not due yet travels with DATA for its path (RFC 9260 §6.2).
-        let with_sack = sack_due || (self.sack_pending() && sack_path == Some(path));
+        let with_sack = may_sack && sack_path == Some(path);
         let first = choice.filter(|&(chosen, _)| chosen == path).map(|(_, source)| source);
         self.batch(now, path, with_sack, first, max_segments, buf)
     }
@@ -216,11 +217,11 @@ impl Association {
         if self.queue.is_empty() && self.out.is_empty() {
             return;
         }
-        let config = self.config_rc();
+        let config = &*self.config;
         for p in self.paths.iter_mut() {
-            p.begin_opportunity(&config, now);
+            p.begin_opportunity(config, now);
             if self.out.chunks_in_flight(p.id) == 0 {
-                p.decay_if_idle(&config, now);
+                p.decay_if_idle(config, now);
             }
             if config.pacing {
                 let (w, srtt) = (&p.window, p.rto.srtt());
@@ -495,13 +496,13 @@ impl Association {
 
     /// Nothing can be sent: notes what it waits for.
     fn wait_for_window(&mut self, now: Instant) {
-        let config = self.config_rc();
-        let wants = self.state.may_send_data() && (!self.queue.is_empty() || self.out.has_marked());
+        let waits = !self.queue.is_empty() || self.out.has_marked();
+        let wants = waits && self.state.may_send_data();
         let mut window_open = false;
         for p in self.paths.iter().filter(|p| wants && p.usable) {
             let room = p.window.cwnd > self.out.flight_size(p.id);
             window_open |= room;
-            if config.pacing
+            if self.config.pacing
                 && room
                 && let Some(at) = p.pacer.ready_at()
             {
