@@ -115,6 +115,11 @@ impl Host {
         self.node
     }
 
+    /// The engine's configuration.
+    pub fn config(&self) -> &Config {
+        &self.setup.config
+    }
+
     // ---- Commands ----
 
     /// Sends a file of `bytes` on stream 0, in order, in messages of one DATA chunk each. Only what the
@@ -361,6 +366,7 @@ impl Host {
         self.carry_out_plans(now);
         self.start(now);
         self.sender.note_call(now);
+        net.show_association(self.node, || self.assoc());
         let mut rounds = 0;
         // Applications act on commands and events only.
         let mut has_news = std::mem::take(&mut self.has_commands);
@@ -379,6 +385,7 @@ impl Host {
             }
             self.transmit(net);
         }
+        net.show_association(self.node, || self.assoc());
         let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
         let timer = self.endpoint.poll_timeout();
         net.set_timer(self.node, timer.into_iter().chain(planned).min());
@@ -433,6 +440,7 @@ impl Host {
         if self.assoc != Some(id) {
             return;
         }
+        net.show_event(self.node, &event);
         match &event {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),

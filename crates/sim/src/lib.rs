@@ -41,6 +41,8 @@
 //!   delays, loss, duplication, reordering, a NAT that forgets.
 //! - [`Pair::sent`]: questions to the log of all packets; [`Pair::result`]: the figures of a transfer,
 //!   as `manypath sim run --json` prints them.
+//! - [`Tracer`]: typed events of a run as JSON lines, and pcapng captures at its hosts; any other
+//!   [`Observer`] can be [shown](Network::set_observer) a run as well.
 //! - [`testing`]: random operations, and how a failure becomes a test.
 //!
 //! # How it works
@@ -57,6 +59,7 @@ mod host;
 mod ledger;
 mod link;
 mod network;
+mod observe;
 mod packet;
 mod packet_log;
 mod pair;
@@ -68,6 +71,7 @@ mod schedule;
 mod spec;
 pub mod testing;
 mod trace_hash;
+mod tracer;
 mod traffic;
 mod world;
 
@@ -75,6 +79,7 @@ pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, Sour
 pub use host::{Host, HostConfig};
 pub use link::LinkStats;
 pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
+pub use observe::{DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool};
 pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
@@ -84,6 +89,7 @@ pub use spec::{
     GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, Outage, PathSpec, QueueLimit, Rate, Red,
 };
 pub use trace_hash::TraceHash;
+pub use tracer::{TraceTo, Tracer};
 pub use traffic::LONGEST_MESSAGE;
 pub use world::{Flow, FlowSpec, HostId, World};
 

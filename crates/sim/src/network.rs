@@ -3,10 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use manypath_proto::{Ecn, Instant, Rng};
+use manypath_proto::{Association, Ecn, Event, Instant, Rng};
 
 use crate::cross::{Source, SourceId, SourceSpec, SourceStats};
 use crate::link::{Link, LinkStats};
+use crate::observe::{DroppedPacket, Observer, SentPacket};
 use crate::packet::{Delivery, DropCause, Handle, Packet, Packets};
 use crate::packet_log::PacketLog;
 use crate::paths::{Path, PathDrops};
@@ -143,6 +144,7 @@ pub struct Network {
     unroutable: u64,
     trace: TraceHash,
     log: Option<PacketLog>,
+    observer: Option<Box<dyn Observer>>,
     rng: Rng,
 }
 
@@ -170,6 +172,7 @@ impl Network {
             unroutable: 0,
             trace: TraceHash::new(),
             log: None,
+            observer: None,
             rng,
         }
     }
@@ -342,9 +345,13 @@ impl Network {
         if let Some(log) = &mut self.log {
             log.sent(self.now, node, route, &payload);
         }
+        if let Some(observer) = &mut self.observer {
+            let packet = SentPacket { id, node, local, remote, route, payload: &payload };
+            observer.packet_sent(self.now, &packet);
+        }
         let Some(route) = route else {
             self.unroutable += 1;
-            self.dropped(id, DropCause::NoRoute);
+            self.dropped(DroppedPacket { id, node, cause: DropCause::NoRoute, link: None });
             return None;
         };
         let size = payload.len() as u32 + self.header_bytes;
@@ -507,6 +514,38 @@ impl Network {
         self.trace.event(self.now, node.0, text);
     }
 
+    /// Shows everything from now on to an observer, instead of to the one before.
+    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
+    }
+
+    /// Takes the observer away: to finish it.
+    pub fn take_observer(&mut self) -> Option<Box<dyn Observer>> {
+        self.observer.take()
+    }
+
+    /// Shows the observer, if there is one, an event of a node's engine.
+    #[inline]
+    pub(crate) fn show_event(&mut self, node: NodeId, event: &Event) {
+        if let Some(observer) = &mut self.observer {
+            observer.event(self.now, node, event);
+        }
+    }
+
+    /// Shows the observer, if there is one, an association of a node.
+    #[inline]
+    pub(crate) fn show_association<'a>(
+        &mut self,
+        node: NodeId,
+        association: impl FnOnce() -> Option<&'a Association>,
+    ) {
+        if let Some(observer) = &mut self.observer
+            && let Some(association) = association()
+        {
+            observer.association(self.now, node, association);
+        }
+    }
+
     /// Starts to keep all packets.
     pub fn keep_packet_log(&mut self) {
         self.log.get_or_insert_with(|| PacketLog::new(self.packets_sent));
@@ -539,13 +578,15 @@ impl Network {
         if let Err(cause) = verdict {
             let Packet { id, route, .. } = *self.packets.get(packet);
             let payload = self.packets.remove(packet);
-            if self.routes[route.0 as usize].is_blank {
+            let route = &self.routes[route.0 as usize];
+            if route.is_blank {
                 return;
             }
-            if let Some(path) = self.routes[route.0 as usize].path {
+            let node = route.spec.from;
+            if let Some(path) = route.path {
                 self.count_drop(path, &payload);
             }
-            self.dropped(id, cause);
+            self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
         }
     }
 
@@ -582,23 +623,31 @@ impl Network {
             payload: self.packets.remove(handle),
         };
         if !route.is_mapped {
+            let (node, cause) = (route.spec.from, DropCause::Unmapped);
             if let Some(path) = route.path {
                 self.count_drop(path, &delivery.payload);
             }
-            self.dropped(id, DropCause::Unmapped);
+            self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
             return None;
         }
         self.trace.packet_fate(Mark::Delivered, self.now, id, 0);
         if let Some(log) = &mut self.log {
             log.delivered(self.now, id);
         }
+        if let Some(observer) = &mut self.observer {
+            observer.packet_delivered(self.now, &delivery);
+        }
         Some(delivery)
     }
 
-    fn dropped(&mut self, id: u64, cause: DropCause) {
+    fn dropped(&mut self, packet: DroppedPacket) {
+        let DroppedPacket { id, cause, .. } = packet;
         self.trace.packet_fate(Mark::Dropped, self.now, id, cause as u8);
         if let Some(log) = &mut self.log {
             log.dropped(self.now, id, cause);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.packet_dropped(self.now, &packet);
         }
     }
 }

@@ -104,6 +104,21 @@ pub enum DropCause {
     Early = 6,
 }
 
+impl DropCause {
+    /// The name in results and traces: `loss`, `queue_full`, `cut`, `no_route`, `unmapped`,
+    /// `early`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropCause::Loss => "loss",
+            DropCause::QueueFull => "queue_full",
+            DropCause::Cut => "cut",
+            DropCause::NoRoute => "no_route",
+            DropCause::Unmapped => "unmapped",
+            DropCause::Early => "early",
+        }
+    }
+}
+
 /// Bytes a block of the pool holds: some forty full packets.
 const BLOCK: usize = 64 * 1024;
 

@@ -1,7 +1,7 @@
 //! The applications at both ends: what they send, and proof that it arrives as sent.
 //!
-//! Messages are numbered per stream, ordered and unordered apart; the number travels as the payload
-//! protocol identifier. Content follows from stream, number and length, so the receiver checks every
+//! Messages are numbered per stream, ordered and unordered apart; the number travels in the
+//! payload protocol identifier. Content follows from stream, number and length, so the receiver checks every
 //! byte without being told, and neither end holds more than a message.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,6 +17,10 @@ const STARTS: u64 = 65_521;
 
 /// The longest message, in bytes.
 pub const LONGEST_MESSAGE: usize = 1 << 20;
+
+/// The payload protocol identifier of message 0; the others follow. Where none are assigned: to
+/// Wireshark, messages are data, and not those of a protocol that it knows.
+const FIRST_PPID: u32 = 1 << 31;
 
 /// What messages are slices of: made once, never freed.
 static PATTERN: LazyLock<&'static [u8]> = LazyLock::new(|| {
@@ -117,8 +121,9 @@ impl Sender {
             let length = whole.min(source.left) as usize;
             let (stream, unordered) = (source.stream, source.unordered);
             let number = self.next.entry((stream, unordered)).or_insert(0);
+            let ppid = number.wrapping_add(FIRST_PPID);
             let payload = Bytes::from_static(content(stream.0, unordered, *number, length));
-            match assoc.send(now, SendOptions { stream, ppid: *number, unordered }, payload) {
+            match assoc.send(now, SendOptions { stream, ppid, unordered }, payload) {
                 Ok(()) => {}
                 Err(SendError::Full) => {
                     self.is_full = true;
@@ -189,7 +194,7 @@ impl Receiver {
             return;
         }
         self.messages += 1;
-        let (number, unordered) = (message.ppid, message.unordered);
+        let (number, unordered) = (message.ppid.wrapping_sub(FIRST_PPID), message.unordered);
         let parts = std::mem::take(&mut stream.parts);
         let pieces = || parts.iter().chain(message.payload.chunks());
         let whole = parts.iter().map(Bytes::len).sum::<usize>() + length;
@@ -236,7 +241,7 @@ mod tests {
         Message {
             stream: StreamId(stream),
             ssn: manypath_wire::Ssn(0),
-            ppid: number,
+            ppid: number.wrapping_add(FIRST_PPID),
             unordered,
             payload: Bytes::from_static(payload).into(),
             end_of_message: true,

@@ -20,6 +20,16 @@ pub(crate) fn of_received(header: &[u8; COMMON_HEADER_LEN], rest: &[u8]) -> u32 
     digest.finalize() as u32
 }
 
+/// Writes the right checksum into a finished packet: for one that was built without. Bytes too few
+/// for a common header stay as they are.
+pub fn fill_checksum(packet: &mut [u8]) {
+    if packet.len() >= COMMON_HEADER_LEN {
+        packet[CHECKSUM_OFFSET..COMMON_HEADER_LEN].fill(0);
+        let checksum = of_zeroed(packet);
+        packet[CHECKSUM_OFFSET..COMMON_HEADER_LEN].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

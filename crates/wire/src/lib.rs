@@ -46,6 +46,7 @@ mod unknown;
 
 pub use builder::PacketBuilder;
 pub use cause::{CauseIter, Causes, ErrorCause};
+pub use checksum::fill_checksum;
 pub use chunk::{
     Abort, Chunk, DATA_HEADER_LEN, Data, DataFlags, DuplicateTsns, ErrorChunk, GapAckBlock,
     GapAckBlocks, HeartbeatInfo, Init, Sack, Shutdown, UnknownChunk, chunk_type,

@@ -28,6 +28,8 @@ pub struct AssocStats {
     /// Time during which data and congestion windows were there, and only the peer's receive buffer
     /// held the sender back.
     pub receive_buffer_blocked: Duration,
+    /// Since when that has been so without a break, if it is so now; not yet part of the time above.
+    pub receive_buffer_blocked_since: Option<Instant>,
     /// When the first DATA chunk was sent.
     pub first_data_sent: Option<Instant>,
     /// Packets dropped as malformed, or as not belonging here.

@@ -1,0 +1,254 @@
+//! Writes what happens in a run as a trace.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use manypath_proto::config::Config;
+use manypath_proto::{Association, Instant};
+use manypath_trace::{
+    Capture, Encapsulation, Event, JsonLines, PacketSummary, SCHEMA_VERSION, Watch,
+};
+
+use crate::network::NodeId;
+use crate::observe::{DroppedPacket, Observer, SentPacket};
+use crate::packet::Delivery;
+
+/// Where the trace of a run goes.
+#[derive(Clone, Debug, Default)]
+pub struct TraceTo {
+    /// A file for the events, as JSON lines; `-` is standard output.
+    pub json_lines: Option<PathBuf>,
+    /// A folder for a pcapng file for each host; it is made if need be.
+    pub pcapng_dir: Option<PathBuf>,
+    /// How the names of the pcapng files begin; `-HOST.pcapng` follows.
+    pub pcapng_stem: String,
+}
+
+impl TraceTo {
+    /// Opens the files, for a run of that scenario with that seed. Show it hosts next.
+    ///
+    /// # Errors
+    /// Says which file cannot be written.
+    pub fn open(&self, scenario: &str, seed: u64) -> io::Result<Tracer> {
+        let mut tracer = Tracer::new(scenario, seed);
+        if let Some(path) = &self.json_lines {
+            let out: Box<dyn Write + Send> = match path.as_os_str() == "-" {
+                true => Box::new(io::stdout()),
+                false => Box::new(create(path)?),
+            };
+            tracer = tracer.json_lines(out);
+        }
+        if let Some(dir) = &self.pcapng_dir {
+            fs::create_dir_all(dir).map_err(|error| at_path(dir, &error))?;
+            tracer.captures = Some((dir.clone(), self.pcapng_stem.clone()));
+        }
+        Ok(tracer)
+    }
+}
+
+/// An [`Observer`] that writes typed events as JSON lines, pcapng captures, or both.
+///
+/// Hosts that it was not given a name for, as sources of cross-traffic, do not appear.
+///
+/// ```
+/// use manypath_sim::{Pair, Tracer, secs};
+///
+/// let mut t = Pair::two_paths("cmt").seed(3).start();
+/// let mut tracer = Tracer::new("two paths", 3).json_lines(Box::new(std::io::sink()));
+/// for (name, host) in [("a", &t.a), ("z", &t.z)] {
+///     tracer.host(host.node(), name, host.config())?;
+/// }
+/// t.net.set_observer(Box::new(tracer));
+/// t.a.send_file(100_000);
+/// t.run_to_end(secs(60));
+/// t.net.take_observer().expect("it was set").finish()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Tracer {
+    scenario: String,
+    seed: u64,
+    json: Option<JsonLinesOut>,
+    captures: Option<(PathBuf, String)>,
+    hosts: Vec<TracedHost>,
+    /// The first error; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+type JsonLinesOut = JsonLines<BufWriter<Box<dyn Write + Send>>>;
+
+struct TracedHost {
+    node: NodeId,
+    name: String,
+    watch: Watch,
+    capture: Option<Capture<BufWriter<File>>>,
+}
+
+impl Tracer {
+    /// A tracer that writes nothing yet.
+    pub fn new(scenario: &str, seed: u64) -> Tracer {
+        Tracer {
+            scenario: scenario.to_owned(),
+            seed,
+            json: None,
+            captures: None,
+            hosts: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Writes events to `out`, through a buffer.
+    #[must_use]
+    pub fn json_lines(mut self, out: Box<dyn Write + Send>) -> Tracer {
+        self.json = Some(JsonLines::new(BufWriter::new(out)));
+        self
+    }
+
+    /// Follows a host from now on, under that name.
+    ///
+    /// # Errors
+    /// Says which file cannot be written.
+    pub fn host(&mut self, node: NodeId, name: &str, config: &Config) -> io::Result<()> {
+        let event = Event::Run {
+            schema: SCHEMA_VERSION,
+            scenario: self.scenario.clone(),
+            profile: config.profile.name().to_owned(),
+            preset: config.preset.to_owned(),
+            seed: self.seed,
+        };
+        if let Some(json) = &mut self.json {
+            json.write(Instant::ZERO, name, &event)?;
+        }
+        let capture = match &self.captures {
+            Some((dir, stem)) => {
+                let path = dir.join(format!("{stem}-{name}.pcapng"));
+                let about = format!("{}, seed {}, host {name}", self.scenario, self.seed);
+                let new = Capture::new(create(&path)?, name, &about, Encapsulation::of(config));
+                Some(new.map_err(|error| at_path(&path, &error))?)
+            }
+            None => None,
+        };
+        let (name, watch) = (name.to_owned(), Watch::new());
+        self.hosts.push(TracedHost { node, name, watch, capture });
+        Ok(())
+    }
+
+    /// Does something for a host that is followed, unless there was an error.
+    fn at(
+        &mut self,
+        node: NodeId,
+        act: impl FnOnce(&mut TracedHost, &mut Option<JsonLinesOut>) -> io::Result<()>,
+    ) {
+        let host = self.hosts.iter_mut().find(|host| host.node == node);
+        let Some(host) = host.filter(|_| self.error.is_none()) else { return };
+        self.error = act(host, &mut self.json).err();
+    }
+
+    /// Tells captures what became of a packet.
+    fn settle(&mut self, number: u64, comment: Option<&str>) {
+        for capture in self.hosts.iter_mut().filter_map(|host| host.capture.as_mut()) {
+            let result = capture.settle(number, comment.map(str::to_owned));
+            self.error = self.error.take().or(result.err());
+        }
+    }
+}
+
+impl Observer for Tracer {
+    fn packet_sent(&mut self, at: Instant, packet: &SentPacket<'_>) {
+        let SentPacket { id, local, remote, payload, .. } = *packet;
+        self.at(packet.node, |host, json| {
+            let path = host.watch.path(local, remote);
+            if let Some(json) = json {
+                let packet = PacketSummary::of(id, path, (local, remote), payload);
+                json.write(at, &host.name, &Event::PacketSent(packet))?;
+            }
+            if let Some(capture) = &mut host.capture {
+                capture.sent(at, id, (local, remote), payload);
+            }
+            Ok(())
+        });
+    }
+
+    fn packet_delivered(&mut self, at: Instant, delivery: &Delivery) {
+        let Delivery { node, local, remote, id, ref payload, .. } = *delivery;
+        self.settle(id, None);
+        self.at(node, |host, json| {
+            let path = host.watch.path(local, remote);
+            if let Some(json) = json {
+                let packet = PacketSummary::of(id, path, (local, remote), payload);
+                json.write(at, &host.name, &Event::PacketReceived(packet))?;
+            }
+            match &mut host.capture {
+                Some(capture) => capture.received(at, (local, remote), payload),
+                None => Ok(()),
+            }
+        });
+    }
+
+    fn packet_dropped(&mut self, at: Instant, packet: &DroppedPacket) {
+        let DroppedPacket { id, node, cause, link } = *packet;
+        let after = link.map(|link| format!(" at link {}", link.0)).unwrap_or_default();
+        self.settle(
+            id,
+            Some(&format!("dropped: {}{after}, at {at:?}", cause.name().replace('_', " "))),
+        );
+        self.at(node, |host, json| {
+            let Some(json) = json else { return Ok(()) };
+            let (cause, link) = (cause.name().to_owned(), link.map(|link| link.0));
+            json.write(at, &host.name, &Event::PacketDropped { packet: id, cause, link })
+        });
+    }
+
+    fn event(&mut self, at: Instant, node: NodeId, event: &manypath_proto::Event) {
+        let Some(event) = Event::of(event) else { return };
+        self.at(node, |host, json| match json {
+            Some(json) => json.write(at, &host.name, &event),
+            None => Ok(()),
+        });
+    }
+
+    fn association(&mut self, at: Instant, node: NodeId, association: &Association) {
+        self.at(node, |host, json| {
+            let mut result = Ok(());
+            let mut has_new_path = false;
+            host.watch.look(at, association, |event| {
+                has_new_path |= matches!(event, Event::PathAdded { .. });
+                if let (Some(json), Ok(())) = (json.as_mut(), &result) {
+                    result = json.write(at, &host.name, event);
+                }
+            });
+            if let Some(capture) = host.capture.as_mut().filter(|_| has_new_path) {
+                host.watch.paths().for_each(|(number, ends)| capture.name_path(number, ends));
+            }
+            result
+        });
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        for host in &mut self.hosts {
+            if let Some(capture) = &mut host.capture {
+                capture.finish()?;
+            }
+        }
+        self.json.as_mut().map_or(Ok(()), JsonLines::flush)
+    }
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
+        f.debug_struct("Tracer").field("hosts", &names).finish_non_exhaustive()
+    }
+}
+
+fn create(path: &Path) -> io::Result<BufWriter<File>> {
+    File::create(path).map(BufWriter::new).map_err(|error| at_path(path, &error))
+}
+
+fn at_path(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+}

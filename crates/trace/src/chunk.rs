@@ -1,0 +1,181 @@
+//! Chunks, without their payload.
+
+use bytes::Bytes;
+use manypath_wire::{Causes, Checksum, Chunk, Init, Packet};
+use serde::{Deserialize, Serialize};
+
+/// What a chunk says. Field names are RFC 9260's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "chunk", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ChunkSummary {
+    /// User data (§3.3.1).
+    Data {
+        /// Its TSN.
+        tsn: u32,
+        /// Stream identifier.
+        stream: u16,
+        /// Stream sequence number.
+        ssn: u16,
+        /// User bytes.
+        bytes: u64,
+        /// The bits that are set, of `I`, `U`, `B` and `E`, in this order.
+        flags: String,
+    },
+    /// Initiation (§3.3.2).
+    Init(InitSummary),
+    /// Its acknowledgement (§3.3.3).
+    InitAck(InitSummary),
+    /// Selective acknowledgement (§3.3.4).
+    Sack {
+        /// Cumulative TSN ack.
+        cum_tsn_ack: u32,
+        /// Advertised receiver window credit in bytes.
+        a_rwnd: u32,
+        /// Gap ack blocks: first and last TSN as offsets from the cumulative TSN ack.
+        gap_ack_blocks: Vec<(u16, u16)>,
+        /// TSNs that arrived more than once.
+        duplicate_tsns: Vec<u32>,
+    },
+    /// Heartbeat (§3.3.5).
+    Heartbeat {
+        /// Bytes of sender-specific information.
+        bytes: u64,
+    },
+    /// Heartbeat acknowledgement (§3.3.6).
+    HeartbeatAck {
+        /// Bytes of sender-specific information.
+        bytes: u64,
+    },
+    /// Immediate end (§3.3.7).
+    Abort {
+        /// Codes of the error causes (§3.3.10).
+        causes: Vec<u16>,
+    },
+    /// Graceful end (§3.3.8).
+    Shutdown {
+        /// Cumulative TSN ack.
+        cum_tsn_ack: u32,
+    },
+    /// Acknowledgement of a graceful end (§3.3.9).
+    ShutdownAck,
+    /// Errors that end nothing (§3.3.10).
+    Error {
+        /// Codes of the error causes.
+        causes: Vec<u16>,
+    },
+    /// The state cookie, returned (§3.3.11).
+    CookieEcho {
+        /// Bytes of the cookie.
+        bytes: u64,
+    },
+    /// Cookie acknowledgement (§3.3.12).
+    CookieAck,
+    /// Last message of a graceful end (§3.3.13).
+    ShutdownComplete,
+    /// A type that is not known here.
+    Unknown {
+        /// The chunk type.
+        code: u8,
+        /// Length field of the chunk, header included.
+        bytes: u64,
+    },
+    /// From here on the packet cannot be read.
+    Malformed {
+        /// What is wrong, and where.
+        error: String,
+    },
+}
+
+/// What INIT and INIT ACK say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InitSummary {
+    /// The verification tag that the other side shall use.
+    pub initiate_tag: u32,
+    /// Advertised receiver window credit in bytes.
+    pub a_rwnd: u32,
+    /// Number of outbound streams.
+    pub outbound_streams: u16,
+    /// Number of inbound streams.
+    pub inbound_streams: u16,
+    /// TSN of the first DATA chunk.
+    pub initial_tsn: u32,
+}
+
+impl InitSummary {
+    fn of(init: &Init) -> InitSummary {
+        InitSummary {
+            initiate_tag: init.initiate_tag,
+            a_rwnd: init.a_rwnd,
+            outbound_streams: init.outbound_streams,
+            inbound_streams: init.inbound_streams,
+            initial_tsn: init.initial_tsn.0,
+        }
+    }
+}
+
+impl ChunkSummary {
+    /// The chunks of an SCTP packet, whose checksum is not looked at.
+    pub fn of_packet(packet: &Bytes) -> Vec<ChunkSummary> {
+        let malformed = |error: manypath_wire::DecodeError| ChunkSummary::Malformed {
+            error: error.to_string(),
+        };
+        match Packet::parse(packet.clone(), Checksum::Ignore) {
+            Ok(packet) => packet
+                .chunks()
+                .map(|chunk| chunk.map_or_else(malformed, |chunk| ChunkSummary::of(&chunk)))
+                .collect(),
+            Err(error) => vec![malformed(error)],
+        }
+    }
+
+    /// One chunk.
+    pub fn of(chunk: &Chunk) -> ChunkSummary {
+        match chunk {
+            Chunk::Data(data) => ChunkSummary::Data {
+                tsn: data.tsn.0,
+                stream: data.stream.0,
+                ssn: data.ssn.0,
+                bytes: data.payload.len() as u64,
+                flags: flags(data.flags),
+            },
+            Chunk::Init(init) => ChunkSummary::Init(InitSummary::of(init)),
+            Chunk::InitAck(init) => ChunkSummary::InitAck(InitSummary::of(init)),
+            Chunk::Sack(sack) => ChunkSummary::Sack {
+                cum_tsn_ack: sack.cum_tsn_ack.0,
+                a_rwnd: sack.a_rwnd,
+                gap_ack_blocks: sack.gap_ack_blocks().map(|b| (b.start, b.end)).collect(),
+                duplicate_tsns: sack.duplicate_tsns().map(|tsn| tsn.0).collect(),
+            },
+            Chunk::Heartbeat(info) => ChunkSummary::Heartbeat { bytes: info.0.len() as u64 },
+            Chunk::HeartbeatAck(info) => ChunkSummary::HeartbeatAck { bytes: info.0.len() as u64 },
+            Chunk::Abort(abort) => ChunkSummary::Abort { causes: codes(&abort.causes) },
+            Chunk::Shutdown(shutdown) => {
+                ChunkSummary::Shutdown { cum_tsn_ack: shutdown.cum_tsn_ack.0 }
+            }
+            Chunk::ShutdownAck => ChunkSummary::ShutdownAck,
+            Chunk::Error(error) => ChunkSummary::Error { causes: codes(&error.causes) },
+            Chunk::CookieEcho(cookie) => ChunkSummary::CookieEcho { bytes: cookie.len() as u64 },
+            Chunk::CookieAck => ChunkSummary::CookieAck,
+            Chunk::ShutdownComplete { .. } => ChunkSummary::ShutdownComplete,
+            Chunk::Unknown(chunk) => {
+                ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }
+            }
+        }
+    }
+}
+
+fn codes(causes: &Causes) -> Vec<u16> {
+    causes.iter().map_while(Result::ok).map(|cause| cause.code()).collect()
+}
+
+fn flags(flags: manypath_wire::DataFlags) -> String {
+    let all = [
+        (flags.immediate(), 'I'),
+        (flags.unordered(), 'U'),
+        (flags.begin(), 'B'),
+        (flags.end(), 'E'),
+    ];
+    all.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect()
+}

@@ -1,0 +1,282 @@
+//! What can happen.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_proto::{Instant, PathId, PathStats};
+use serde::{Deserialize, Serialize};
+
+use crate::chunk::ChunkSummary;
+
+/// The version of these types. It grows when a field changes its meaning or goes, not when one comes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One line of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Record {
+    /// Seconds since the start of the run, with nanoseconds.
+    #[serde(rename = "time_s", with = "seconds")]
+    #[cfg_attr(test, schemars(with = "f64", range(min = 0)))]
+    pub time: Instant,
+    /// The name of the host it happened at; for a dropped packet, of the one that sent it.
+    pub host: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Something that happened at a host. Paths are counted from 1 as in results and scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The trace of a host begins; its first line.
+    Run {
+        /// The version of the trace's schema.
+        schema: u32,
+        /// The name of the scenario.
+        scenario: String,
+        /// The profile of the host's engine.
+        profile: String,
+        /// The preset of the host's engine.
+        preset: String,
+        /// The seed of the run.
+        seed: u64,
+    },
+    /// A packet was sent.
+    PacketSent(PacketSummary),
+    /// A packet arrived.
+    PacketReceived(PacketSummary),
+    /// The network dropped a packet that this host had sent.
+    PacketDropped {
+        /// The packet's number.
+        packet: u64,
+        /// Why: `loss` (at random), `queue_full`, `cut` (the link was down), `no_route`, `unmapped` (a NAT
+        /// had forgotten the address), `early` (random early detection); a network may know more.
+        cause: String,
+        /// The number of the link it got lost on, one direction of a hop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        link: Option<u32>,
+    },
+    /// A path exists from now on.
+    PathAdded {
+        /// The path.
+        path: u16,
+        /// The host's transport address on it.
+        local: String,
+        /// The peer's transport address on it.
+        remote: String,
+        /// Its state: `unconfirmed`, `active`, `potentially_failed` or `inactive`.
+        state: String,
+    },
+    /// A path changed state (RFC 9260 §8.2, RFC 7829 §4).
+    PathState {
+        /// The path.
+        path: u16,
+        /// The state it left.
+        from: String,
+        /// The state it is in.
+        to: String,
+    },
+    /// A path is gone and its number may be used again.
+    PathRemoved {
+        /// The path.
+        path: u16,
+    },
+    /// Variables of a path changed: what they are now.
+    PathMetrics(PathMetrics),
+    /// T3-rtx expired (RFC 9260 §6.3.3).
+    T3Expired {
+        /// The path.
+        path: u16,
+    },
+    /// Missing reports made chunks lost that were last sent on the path (RFC 9260 §7.2.4); they wait for
+    /// retransmission.
+    FastRetransmit {
+        /// The path.
+        path: u16,
+        /// How many chunks.
+        chunks: u64,
+    },
+    /// A tail-loss probe was sent.
+    TailLossProbe {
+        /// The path.
+        path: u16,
+    },
+    /// The application handed messages to the association.
+    Queued {
+        /// User bytes.
+        bytes: u64,
+        /// User bytes since the association began.
+        total_bytes: u64,
+    },
+    /// The peer acknowledged data cumulatively.
+    Acknowledged {
+        /// User bytes.
+        bytes: u64,
+        /// User bytes since the association began.
+        total_bytes: u64,
+    },
+    /// The application took data.
+    Delivered {
+        /// User bytes.
+        bytes: u64,
+        /// User bytes since the association began.
+        total_bytes: u64,
+    },
+    /// From now on only the peer's receive buffer holds data back: there is data to send and room in a
+    /// congestion window.
+    ReceiveBufferBlocked,
+    /// That is over.
+    ReceiveBufferUnblocked {
+        /// How long it lasted, in seconds.
+        blocked_s: f64,
+    },
+    /// The association is established.
+    Connected {
+        /// True if the peer opened it.
+        incoming: bool,
+    },
+    /// Everything sent so far is acknowledged cumulatively.
+    SendBufferEmpty,
+    /// The peer began a graceful shutdown.
+    PeerShutdown,
+    /// The peer restarted: what was unacknowledged is lost (RFC 9260 §5.2.4, action A).
+    Restarted,
+    /// The peer reported an error that does not end the association.
+    PeerError {
+        /// The error cause code (RFC 9260 §3.3.10).
+        cause: u16,
+    },
+    /// The association is over.
+    Closed {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+/// A packet and its chunks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PacketSummary {
+    /// Numbers the packets of a run, in the order they were sent. A copy that the network made has the
+    /// number of its original.
+    pub packet: u64,
+    /// The path, if the addresses are those of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<u16>,
+    /// The host's transport address.
+    pub local: String,
+    /// The peer's transport address.
+    pub remote: String,
+    /// Length of the SCTP packet, without IP and UDP headers.
+    pub bytes: u64,
+    /// Its chunks in order.
+    pub chunks: Vec<ChunkSummary>,
+}
+
+/// The variables of a path that congestion control, timers and failure detection turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PathMetrics {
+    /// The path.
+    pub path: u16,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold.
+    pub ssthresh_bytes: u64,
+    /// DATA chunks in flight, headers included.
+    pub flight_size_bytes: u64,
+    /// Retransmission timeout, with its back-off.
+    pub rto_s: f64,
+    /// Smoothed round-trip time; absent until measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub srtt_s: Option<f64>,
+    /// Round-trip time variation.
+    pub rttvar_s: f64,
+    /// Timeouts in a row.
+    pub error_count: u32,
+}
+
+impl PacketSummary {
+    /// A packet between two addresses of a host.
+    pub fn of(
+        packet: u64,
+        path: Option<u16>,
+        (local, remote): (SocketAddr, SocketAddr),
+        sctp: &Bytes,
+    ) -> PacketSummary {
+        PacketSummary {
+            packet,
+            path,
+            local: local.to_string(),
+            remote: remote.to_string(),
+            bytes: sctp.len() as u64,
+            chunks: ChunkSummary::of_packet(sctp),
+        }
+    }
+}
+
+impl PathMetrics {
+    /// The variables as they are.
+    pub fn of(path: &PathStats) -> PathMetrics {
+        PathMetrics {
+            path: path_number(path.id),
+            cwnd_bytes: path.cwnd as u64,
+            ssthresh_bytes: path.ssthresh as u64,
+            flight_size_bytes: path.flight_size as u64,
+            rto_s: path.rto.as_secs_f64(),
+            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
+            rttvar_s: path.rttvar.as_secs_f64(),
+            error_count: path.error_count,
+        }
+    }
+}
+
+impl Event {
+    /// What an event of the engine is in a trace; `None` for those that [`Watch`](crate::Watch) sees
+    /// with its figures (paths that come, data that can be read) or that only an application needs.
+    pub fn of(event: &manypath_proto::Event) -> Option<Event> {
+        use manypath_proto::Event as Told;
+        Some(match event {
+            Told::Connected { incoming } => Event::Connected { incoming: *incoming },
+            Told::Readable | Told::Writable | Told::PathAdded { .. } | Told::PathRemoved { .. } => {
+                return None;
+            }
+            Told::PathState { path, from, to } => Event::PathState {
+                path: path_number(*path),
+                from: from.name().to_owned(),
+                to: to.name().to_owned(),
+            },
+            Told::SendBufferEmpty => Event::SendBufferEmpty,
+            Told::PeerShutdown => Event::PeerShutdown,
+            Told::Restarted => Event::Restarted,
+            Told::PeerError { cause } => Event::PeerError { cause: *cause },
+            Told::Closed(why) => Event::Closed { reason: why.to_string() },
+        })
+    }
+}
+
+/// The number of a path in traces, results and scenarios: from 1.
+pub(crate) fn path_number(path: PathId) -> u16 {
+    u16::from(path.0) + 1
+}
+
+/// An instant as seconds in JSON. Doubles hold nanoseconds exactly for 104 days.
+pub(crate) mod seconds {
+    use manypath_proto::Instant;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(at: &Instant, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(at.as_secs_f64())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
+        let seconds = f64::deserialize(from)?;
+        if !(0.0..=1e9).contains(&seconds) {
+            return Err(D::Error::custom(format!("a time of {seconds} s is not in 0..1e9 s")));
+        }
+        Ok(Instant::from_nanos((seconds * 1e9).round() as u64))
+    }
+}

@@ -1,0 +1,40 @@
+//! What happened in a run, step by step: typed events, declared once, that are the same wherever
+//! the engine runs.
+//!
+//! - [`Event`] is what can happen; `docs/trace.md` describes it, `docs/trace.schema.json` is its JSON
+//!   Schema.
+//! - [`JsonLines`] writes a [`Record`] a line, [`Records`] reads them.
+//! - [`Watch`] sees what changed in an association from one look to the next.
+//! - [`Capture`] writes packets as a pcapng file for Wireshark and tshark.
+//!
+//! Nothing here keeps more than what is on its way through the network: a run may be as long as it
+//! likes.
+//!
+//! ```
+//! use manypath_proto::Instant;
+//! use manypath_trace::{Event, JsonLines, Records};
+//!
+//! let mut lines = JsonLines::new(Vec::new());
+//! lines.write(Instant::from_millis(45), "z", &Event::Delivered { bytes: 1452, total_bytes: 2904 })?;
+//! let file = lines.into_inner();
+//! assert_eq!(
+//!     String::from_utf8_lossy(&file),
+//!     "{\"time_s\":0.045,\"host\":\"z\",\"event\":\"delivered\",\"bytes\":1452,\"total_bytes\":2904}\n",
+//! );
+//!
+//! let record = Records::new(file.as_slice()).next().expect("one line")?;
+//! assert_eq!(record.time, Instant::from_millis(45));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod chunk;
+mod event;
+mod json_lines;
+mod pcapng;
+mod watch;
+
+pub use chunk::ChunkSummary;
+pub use event::{Event, PacketSummary, PathMetrics, Record, SCHEMA_VERSION};
+pub use json_lines::{JsonLines, MAX_LINE, ReadError, ReadErrorKind, Records};
+pub use pcapng::{Capture, Encapsulation};
+pub use watch::Watch;
