@@ -9,7 +9,7 @@ use super::state::State;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::endpoint::Transmit;
 use crate::path::{PathId, PathState};
-use crate::policy::rtx::{LossCause, RtxCandidate};
+use crate::policy::rtx::RtxCandidate;
 use crate::time::Instant;
 use crate::tx::Sent;
 
@@ -260,12 +260,8 @@ impl Association {
         heads.sort_unstable_by_key(|(tsn, _)| tsn.distance_from(base));
         for (tsn, last_path) in heads {
             let Some(sent) = self.out.get(tsn) else { continue };
-            let cause = if sent.fast_retransmitted {
-                LossCause::FastRetransmit
-            } else {
-                LossCause::Timeout
-            };
-            let lost = RtxCandidate { last_path, cause, transmissions: sent.transmissions };
+            let (cause, transmissions) = (sent.lost_by, sent.transmissions);
+            let lost = RtxCandidate { last_path, cause, transmissions };
             if let Some(path) = self.decide(now, |policies, cx| policies.rtx.choose(cx, &lost)) {
                 return Some((path, Source::Retransmission(tsn)));
             }
@@ -478,6 +474,7 @@ impl Association {
         }
         if let Some(p) = self.paths.get_mut(path) {
             p.counters.data_chunks_sent += 1;
+            p.last_new_data = Some(now);
         }
         self.stats.first_data_sent.get_or_insert(now);
         true

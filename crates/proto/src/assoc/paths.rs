@@ -287,6 +287,17 @@ impl Association {
         }
     }
 
+    /// Probes a path at once after T3-rtx expired on it, if there is another (HAR: retransmission policies
+    /// paper, section 4.1): the answer ends its back-off.
+    pub(super) fn heartbeat_after_rto(&mut self, now: Instant, id: PathId) {
+        let has_other = self.paths.iter().any(|p| p.id != id && p.usable);
+        let Some(p) = self.paths.get_mut(id).filter(|p| has_other && !p.heartbeat_due) else {
+            return;
+        };
+        p.take_probe();
+        self.probe_now(now, id);
+    }
+
     /// The peer's packets arrive on a path that has failed: it may work again. An earlier question gets its
     /// RTO to be answered first, for only the last one can be.
     pub(super) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
@@ -345,12 +356,17 @@ impl Association {
             }
         }
         let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
-        let busy = p.last_data_sent.is_some_and(|at| now - at < self.config.hb_interval);
+        // Nor is a path idle whose peer answers probes of its window: their back-off is not to be ended.
+        let sends_new = p.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
+        let busy = sends_new || (self.probing_window && self.probe_answered);
         let carries_data = p.usable && self.out.chunks_in_flight(id) > 0;
         match p.state {
-            // RFC 9260 §8.3: only idle paths are probed. T3-rtx watches a path that carries data as the last
-            // resort; a probe beside it would count each failure twice.
+            // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their RTT.
+            // Retransmissions do not, so a path that carries nothing else is idle.
             PathState::Active if busy => self.schedule_heartbeat(now, id),
+            PathState::Active => self.probe_now(now, id),
+            // T3-rtx watches a path that carries data as the last resort; a probe beside it would count each
+            // failure twice.
             _ if carries_data => self.schedule_heartbeat(now, id),
             _ => self.probe_now(now, id),
         }

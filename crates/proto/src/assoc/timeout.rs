@@ -83,6 +83,9 @@ impl Association {
                 false => self.count_timeout(now, id, TimeoutCause::Data),
             }
         }
+        if config.har && marked > 0 {
+            self.heartbeat_after_rto(now, id);
+        }
         self.forced_rtx |= marked > 0;
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         self.renew_t3(now, id, true);

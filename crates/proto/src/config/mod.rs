@@ -139,6 +139,7 @@ impl Config {
             let value = self.get("primary_switchover_max_retrans")?;
             return Err(ConfigError::new("primary_switchover_max_retrans", &value, allowed));
         }
+        self.check_extensions()?;
         if self.data_before_verification && self.verify_all_paths_first {
             let allowed =
                 "cannot be with data_before_verification = true: set one of them to false";
@@ -150,6 +151,25 @@ impl Config {
             return Err(ConfigError::new("association_max_retrans", "off", allowed));
         }
         Ok(())
+    }
+
+    /// Checks the extensions that do not go with a retransmission policy, or with each other
+    /// (retransmission policies paper, Figure 7).
+    fn check_extensions(&self) -> Result<(), ConfigError> {
+        let policy = &*self.rtx_policy;
+        let rule = |is_set: bool, name: &str, with: &str, why: &str| match is_set {
+            true => Err(ConfigError::new(name, "true", format!("cannot be with {with}, {why}"))),
+            false => Ok(()),
+        };
+        let same = matches!(policy, "same" | "all_rtx_same");
+        let policy_set = format!("rtx_policy = {policy}");
+        let why = "which retransmits on the path that timed out; choose fr_same_rto_alt or set har = false";
+        rule(self.har && same, "har", &policy_set, why)?;
+        let why = "whose retransmissions arrive out of order with what is sent on the other path; \
+                   choose fr_same_rto_alt or set mfr = false";
+        rule(self.mfr && policy == "all_rtx_alt", "mfr", &policy_set, why)?;
+        let why = "which measures every retransmission already; set one of them to false";
+        rule(self.har && self.timestamp, "har", "timestamp = true", why)
     }
 
     /// Checks that the first of two parameters is not above the second.

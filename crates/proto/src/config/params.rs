@@ -339,16 +339,26 @@ params! {
         "primary: RFC 9260 §6.4; fill_first: CMT paper, section III",
         default: Cow::Borrowed("primary");
     /// Policy that chooses the path of a retransmission.
-    rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES), "CMT paper, section IV-B",
+    rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES),
+        "CMT paper, section IV-B; the last three: retransmission policies paper, sections 2 and 3",
         default: Cow::Borrowed("same");
     /// Split fast retransmit: missing reports are counted per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
         default: false;
-    /// Multiple fast retransmit: missing reports may make a chunk lost again after its fast retransmit, if
-    /// chunks sent later on the same path arrive; off: only T3-rtx finds a lost retransmission. Counts
-    /// with sfr only.
+    /// Multiple fast retransmit (MFR): missing reports may make a chunk lost again after its fast retransmit,
+    /// if what was sent later arrives (with sfr: on the same path); off: only T3-rtx finds a lost
+    /// retransmission. Not with all_rtx_alt, whose retransmissions another path may delay.
     mfr: bool, "switch", Any, "retransmission policies paper, section 4.3; RFC 9260 §7.2.4 has none",
         default: false, fast: true;
+    /// Heartbeat after RTO (HAR): after each expiry of T3-rtx a HEARTBEAT is sent at once to the path it
+    /// expired on, if there is another, so that its backed-off RTO is measured anew. Not with
+    /// retransmissions on the same path.
+    har: bool, "switch", Any, "retransmission policies paper, section 4.1",
+        default: false;
+    /// Timestamps (TS): packets with DATA or SACK carry a chunk of 12 bytes, by which the RTT of
+    /// retransmissions, too, is measured; DATA chunks are 12 bytes shorter. Used if the peer has it as well.
+    timestamp: bool, "switch", Any, "retransmission policies paper, section 4.2; RFC 9260 has none",
+        default: false;
     /// cwnd update for CMT: growth follows a pseudo-cumack per path.
     cuc: Cuc, "choice", Any, "CMT paper, section III-B",
         default: Cuc::Off;

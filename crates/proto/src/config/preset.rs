@@ -31,9 +31,22 @@ macro_rules! cmt {
     };
 }
 
+/// One path at a time with a retransmission policy of Caro's; the extensions har, timestamp and mfr are
+/// switched on beside it.
+macro_rules! single {
+    ($rtx:literal $(, $more:expr)*) => {
+        &[
+            ("scheduler", "primary"),
+            ("failure", "pmr"),
+            ("rtx_policy", $rtx),
+            $($more),*
+        ]
+    };
+}
+
 impl Preset {
     /// The preset used when none is named: `cmt-pf`.
-    pub const DEFAULT: &'static Self = &Self::ALL[3];
+    pub const DEFAULT: &'static Self = &Self::ALL[6];
 
     /// All presets.
     pub const ALL: &'static [Self] = &[
@@ -53,6 +66,24 @@ impl Preset {
                 // RFC 7829 §3.2 leaves the cwnd as the timeout set it.
                 ("pf_recovery_cwnd", "1"),
             ],
+        },
+        Self {
+            name: "all-rtx-alt",
+            description: "one path for new data, all retransmissions on the next one",
+            source: "Caro, Amer, Stewart, Computer Communications 2006; RFC 2960",
+            overrides: single!["all_rtx_alt", ("mfr", "false")],
+        },
+        Self {
+            name: "all-rtx-same",
+            description: "one path for new data and for all retransmissions",
+            source: "Caro, Amer, Stewart, Computer Communications 2006",
+            overrides: single!["all_rtx_same"],
+        },
+        Self {
+            name: "fr-same-rto-alt",
+            description: "one path for new data and fast retransmissions, the next after a timeout",
+            source: "Caro, Amer, Stewart, Computer Communications 2006",
+            overrides: single!["fr_same_rto_alt"],
         },
         Self {
             name: "cmt",

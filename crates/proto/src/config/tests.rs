@@ -94,6 +94,9 @@ fn presets_select_their_systems() {
     for (preset, scheduler, failure, cmt) in [
         ("sctp", "primary", "pmr", false),
         ("sctp-pf", "primary", "pf", false),
+        ("all-rtx-alt", "primary", "pmr", false),
+        ("all-rtx-same", "primary", "pmr", false),
+        ("fr-same-rto-alt", "primary", "pmr", false),
         ("cmt", "fill_first", "pmr", true),
         ("cmt-pf", "fill_first", "pf", true),
     ] {
@@ -101,10 +104,49 @@ fn presets_select_their_systems() {
         assert_eq!((&*config.scheduler, &*config.failure), (scheduler, failure), "{preset}");
         assert_eq!([config.sfr, config.dac, config.rtx_age_heuristic], [cmt; 3], "{preset}");
         assert_eq!(config.cuc, if cmt { Cuc::V2 } else { Cuc::Off }, "{preset}");
-        assert_eq!(config.rtx_policy, if cmt { "ssthresh" } else { "same" }, "{preset}");
+        let rtx = match preset {
+            "cmt" | "cmt-pf" => "ssthresh".to_owned(),
+            "sctp" | "sctp-pf" => "same".to_owned(),
+            caro => caro.replace('-', "_"),
+        };
+        assert_eq!(config.rtx_policy, rtx, "{preset}");
     }
     assert_eq!(Config::default().preset, "cmt-pf");
     assert_eq!(Config::default().pf_recovery_cwnd, 2, "CMT-PF2");
+}
+
+/// The ten combinations of the retransmission policies paper's Figure 7, and the policies alone, are valid;
+/// the others are errors that name both sides.
+#[test]
+fn extensions_go_with_policies_as_the_paper_says() {
+    const EXTENSIONS: [&str; 3] = ["har", "timestamp", "mfr"];
+    let sets: [(&str, &[&[&str]]); 3] = [
+        ("all-rtx-alt", &[&[], &["har"], &["timestamp"]]),
+        ("all-rtx-same", &[&[], &["timestamp"], &["mfr"], &["timestamp", "mfr"]]),
+        (
+            "fr-same-rto-alt",
+            &[&[], &["har"], &["timestamp"], &["mfr"], &["har", "mfr"], &["timestamp", "mfr"]],
+        ),
+    ];
+    for (preset, allowed) in sets {
+        for mask in 0..8 {
+            let on: Vec<_> =
+                (0..3).filter(|bit| mask & (1 << bit) != 0).map(|bit| EXTENSIONS[bit]).collect();
+            let set: Vec<_> = on.iter().map(|&e| (e.to_owned(), "true".to_owned())).collect();
+            let built = Config::build("2006", preset, &set);
+            assert_eq!(
+                built.is_ok(),
+                allowed.contains(&&on[..]),
+                "{preset} with {on:?}: {built:?}"
+            );
+            if let Err(error) = built {
+                let text = error.to_string();
+                let names = ["har", "mfr", "timestamp", "rtx_policy"];
+                let named = names.iter().filter(|&name| text.contains(name)).count();
+                assert!(named >= 2, "{text}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -134,7 +176,7 @@ fn values_out_of_range_or_form_are_refused_and_change_nothing() {
         ("max_paths", "33", "1 to 32"),
         ("sfr", "maybe", "true or false"),
         ("cuc", "v3", "off, v1 or v2"),
-        ("rtx_policy", "random", "same, asap, cwnd, ssthresh, lossrate or csl"),
+        ("rtx_policy", "random", "lossrate, csl, all_rtx_alt, all_rtx_same or fr_same_rto_alt"),
         ("initial_cwnd", "0 mtu", "1 mtu or more"),
         ("initial_cwnd", "4 packets", "pmdcs"),
         ("initial_ssthresh", "100 B", "512 B"),
@@ -213,7 +255,11 @@ fn unknown_profiles_and_presets_list_the_known() {
     let profile = Config::build("rfc4960", "cmt", NONE).unwrap_err();
     assert_eq!(profile.to_string(), "profile = rfc4960: must be rfc9260, fast or 2006");
     let preset = Config::build("fast", "cmt_pf", NONE).unwrap_err();
-    assert_eq!(preset.to_string(), "preset = cmt_pf: must be sctp, sctp-pf, cmt or cmt-pf");
+    assert_eq!(
+        preset.to_string(),
+        "preset = cmt_pf: must be sctp, sctp-pf, all-rtx-alt, all-rtx-same, \
+                fr-same-rto-alt, cmt or cmt-pf"
+    );
 }
 
 #[test]
@@ -373,6 +419,7 @@ prop_compose! {
             pacing: switches.0,
             max_burst_rule: if switches.1 { MaxBurstRule::PerSack } else { MaxBurstRule::Rfc9260 },
             rtx_policy: RTX_POLICIES[policy].into(),
+            mfr: false, // which not every policy allows
             ..Config::of(Profile::ALL[profile], &Preset::ALL[preset])
         }
     }

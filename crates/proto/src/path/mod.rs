@@ -202,6 +202,9 @@ pub(crate) struct Path {
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
+    /// When DATA was last sent for the first time: what measures the RTT, so that the path is not idle
+    /// (RFC 9260 §8.3).
+    pub(crate) last_new_data: Option<Instant>,
     /// How far an idle window has decayed, in time.
     pub(crate) decayed_at: Instant,
     pub(crate) last_active: Instant,
@@ -266,6 +269,7 @@ impl Path {
             heartbeat_due: false,
             probes_lost: 0,
             last_data_sent: None,
+            last_new_data: None,
             decayed_at: now,
             last_active: now,
             burst_left: burst_limit(config),

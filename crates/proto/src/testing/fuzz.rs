@@ -81,7 +81,9 @@ pub fn run(bytes: &[u8]) {
 fn setup(source: &mut Source<'_>) -> Setup {
     let setup = if source.below(2) == 0 { Setup::client() } else { Setup::server() };
     let setup = setup.paths(source.below(3) + 1);
-    let setup = setup.preset(["sctp", "sctp-pf", "cmt", "cmt-pf"][usize::from(source.below(4))]);
+    const PRESETS: [&str; 7] =
+        ["sctp", "sctp-pf", "cmt", "cmt-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt"];
+    let setup = setup.preset(PRESETS[usize::from(source.below(7))]);
     let setup = setup.profile(["rfc9260", "fast", "2006"][usize::from(source.below(3))]);
     let setup = match source.below(4) {
         0 => setup.set("receive_buffer", "4000").set("send_buffer", "6000"),

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use manypath_wire::{Sack, Tsn};
 
-use super::outstanding::{Outstanding, TsnState};
+use super::outstanding::{Outstanding, Sent, TsnState};
 use super::ranges::{TsnRange, TsnRanges};
 use crate::config::Cuc;
 use crate::path::PathId;
+use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 
 /// Which of the CMT paper's algorithms read the SACK.
@@ -15,7 +16,7 @@ use crate::time::Instant;
 pub(crate) struct AckRules {
     /// Split fast retransmit: missing reports per path (CMT paper, Fig. 2).
     pub(crate) sfr: bool,
-    /// Multiple fast retransmit, with `sfr`.
+    /// Multiple fast retransmit (retransmission policies paper, section 4.3).
     pub(crate) mfr: bool,
     /// Cwnd update for CMT (CMT paper, Figs. 3 and 8).
     pub(crate) cuc: Cuc,
@@ -273,9 +274,13 @@ impl Outstanding {
 
     /// RFC 9260 §7.2.4: every chunk below the highest TSN newly acknowledged gets a missing report,
     /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack moved.
+    ///
+    /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged that was
+    /// sent for the first time after that: what was under way before says nothing of the retransmission.
     fn fast_retransmit(&mut self, rules: AckRules, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
-        let highest = if in_recovery { digest.reported.last() } else { digest.highest_newly_acked };
+        let newest = digest.highest_newly_acked;
+        let highest = if in_recovery { digest.reported.last() } else { newest };
         let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
         let mut tsn = self.base;
         let mut gaps: Vec<TsnRange> = self.acked.iter().collect();
@@ -283,8 +288,7 @@ impl Outstanding {
         for gap in gaps {
             while tsn.lt(gap.first) && tsn.lt(highest) {
                 let path = self.get(tsn).map(|s| s.path);
-                let is_first = self.get(tsn).is_some_and(|s| !s.fast_retransmitted);
-                if is_first
+                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules.mfr, newest))
                     && self.report_missing(tsn, 1, rules.missing_reports)
                     && let Some(path) = path
                 {
@@ -298,6 +302,7 @@ impl Outstanding {
 
     /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
     fn report_missing(&mut self, tsn: Tsn, reports: u8, threshold: u8) -> bool {
+        let highest_sent = self.highest_tsn();
         let Some(sent) = self.get_mut(tsn) else { return false };
         if sent.state != TsnState::InFlight {
             return false;
@@ -307,8 +312,18 @@ impl Outstanding {
             return false;
         }
         sent.fast_retransmitted = true;
-        self.mark(tsn);
+        sent.mfr_after = Some(highest_sent);
+        self.mark(tsn, LossCause::FastRetransmit);
         true
+    }
+}
+
+/// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
+/// above what was sent when they last made it lost.
+fn may_be_lost(sent: &Sent, mfr: bool, newest: Option<Tsn>) -> bool {
+    match sent.mfr_after {
+        Some(after) => mfr && newest.is_some_and(|tsn| tsn.gt(after)),
+        None => true,
     }
 }
 

@@ -8,6 +8,7 @@ use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
 use super::Fragment;
 use super::ranges::TsnRanges;
 use crate::path::PathId;
+use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 
 /// Where an outstanding TSN stands.
@@ -36,6 +37,11 @@ pub(crate) struct Sent {
     pub(crate) missing_reports: u8,
     /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
     pub(crate) fast_retransmitted: bool,
+    /// Why it was last taken for lost.
+    pub(crate) lost_by: LossCause,
+    /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies paper,
+    /// section 4.3).
+    pub(super) mfr_after: Option<Tsn>,
     /// How often it was sent.
     pub(crate) transmissions: u16,
     /// When it was last sent.
@@ -168,6 +174,8 @@ impl Outstanding {
             path,
             missing_reports: 0,
             fast_retransmitted: false,
+            lost_by: LossCause::Timeout,
+            mfr_after: None,
             transmissions: 0,
             sent_at: now,
             order: 0,
@@ -256,10 +264,11 @@ impl Outstanding {
     }
 
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
-    pub(super) fn mark(&mut self, tsn: Tsn) {
+    pub(super) fn mark(&mut self, tsn: Tsn, cause: LossCause) {
         self.leave_flight(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::Marked;
+        sent.lost_by = cause;
         let path = sent.path;
         let marked = &mut self.queues[path.index()].marked;
         let at = marked.iter().rposition(|&t| t.lt(tsn)).map_or(0, |i| i + 1);
@@ -280,7 +289,7 @@ impl Outstanding {
             let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
             if !spared {
                 latest = sent.order;
-                self.mark(tsn);
+                self.mark(tsn, LossCause::Timeout);
                 count += 1;
             }
         }
@@ -316,7 +325,7 @@ impl Outstanding {
 
     /// Marks one chunk in flight so that the caller can send it again at once.
     pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
-        self.mark(tsn);
+        self.mark(tsn, LossCause::FastRetransmit);
     }
 
     /// When the earliest transmission in flight on a path was sent.
@@ -357,8 +366,9 @@ impl Outstanding {
             }
         }
         for tsn in marked {
-            if self.get(tsn).is_some_and(|s| s.state == TsnState::Marked) {
-                self.mark(tsn);
+            let waiting = self.get(tsn).filter(|s| s.state == TsnState::Marked);
+            if let Some(cause) = waiting.map(|s| s.lost_by) {
+                self.mark(tsn, cause);
             }
         }
         self.queues[from.index()] = PathQueue::default();

@@ -11,6 +11,7 @@ mod multipath;
 mod ootb;
 mod parameters;
 mod paths;
+mod policies;
 mod random;
 mod retransmit;
 mod send;

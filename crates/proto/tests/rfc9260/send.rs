@@ -125,8 +125,8 @@ fn a_closed_window_is_probed_with_back_off_and_without_blame() {
         t.peer(sack(4).rwnd(0));
         let start = t.now();
         while t.all_sent().iter().all(|words| words != "DATA 5") {
-            t.answer_heartbeats();
             t.run_to_timer();
+            t.answer_heartbeats();
         }
         waits.push((t.now() - start).as_secs());
     }
@@ -161,8 +161,8 @@ fn chunks_dropped_by_a_window_that_closed_meanwhile_are_no_path_errors() {
         t.run_ms(100);
         t.peer(sack(1).rwnd(0));
         while t.all_sent().iter().all(|words| !words.starts_with("DATA")) {
-            t.answer_heartbeats();
             t.run_to_timer();
+            t.answer_heartbeats();
         }
     }
     assert!(t.assoc().is_established());

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use manypath_proto::Rng;
+use manypath_proto::config::{Config, RTX_POLICIES};
 
 use super::{Ending, Op, PathSetting, Plan, Setting, Side};
 
 const PROFILES: &[&str] = &["rfc9260", "fast", "2006"];
-const PRESETS: &[&str] = &["sctp", "sctp-pf", "cmt", "cmt-pf"];
+const PRESETS: &[&str] =
+    &["sctp", "sctp-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt", "cmt", "cmt-pf"];
 
 /// Parameters and the values they are tried with.
 const PARAMETERS: &[(&str, &[&str])] = &[
     ("receive_buffer", &["8 KiB", "32 KiB", "64 KiB", "256 KiB", "1 MiB"]),
     ("send_buffer", &["128 KiB", "1 MiB"]),
-    ("rtx_policy", &["same", "asap", "cwnd", "ssthresh", "lossrate", "csl"]),
+    ("rtx_policy", RTX_POLICIES),
     ("cuc", &["off", "v1", "v2"]),
     ("dac", &["false"]),
     ("rtx_age_heuristic", &["true", "false"]),
@@ -24,6 +26,9 @@ const PARAMETERS: &[(&str, &[&str])] = &[
     ("max_burst", &["0", "1", "4"]),
     ("mtu", &["576", "1280", "9000"]),
     ("verify_all_paths_first", &["false"]),
+    ("har", &["true"]),
+    ("timestamp", &["true"]),
+    ("mfr", &["true", "false"]),
 ];
 
 impl Plan {
@@ -63,14 +68,32 @@ fn setting(rng: &mut Rng) -> Setting {
         is_set.then_some((name, value))
     });
     let overrides = overrides.collect();
+    let (profile, preset) = (pick(rng, PROFILES), pick(rng, PRESETS));
     Setting {
-        profile: pick(rng, PROFILES),
-        preset: pick(rng, PRESETS),
-        overrides,
+        profile,
+        preset,
+        overrides: valid(profile, preset, overrides),
         paths,
         has_one_far_address: rng.chance(0.25),
         max_segments: pick(rng, &[1, 1, 10]),
     }
+}
+
+/// The overrides, less those that do not go with the ones before.
+fn valid(
+    profile: &str,
+    preset: &str,
+    overrides: Vec<(&'static str, &'static str)>,
+) -> Vec<(&'static str, &'static str)> {
+    let mut kept = Vec::new();
+    for one in overrides {
+        kept.push(one);
+        let text: Vec<_> = kept.iter().map(|&(k, v): &(&str, &str)| (k.into(), v.into())).collect();
+        if Config::build(profile, preset, &text).is_err() {
+            kept.pop();
+        }
+    }
+    kept
 }
 
 fn side(rng: &mut Rng) -> Side {

@@ -122,7 +122,9 @@ fn sctp_pf_leaves_the_primary_at_its_first_timeout() {
 
 #[test]
 fn when_all_paths_fail_and_return_the_transfer_goes_on() {
-    for preset in ["sctp", "sctp-pf", "cmt", "cmt-pf"] {
+    for preset in
+        ["sctp", "sctp-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt", "cmt", "cmt-pf"]
+    {
         let mut t = Pair::two_paths(preset).connect();
         t.a.send_file(8 * MIB);
         for path in 0..2 {

@@ -1,15 +1,19 @@
-//! The path of a retransmission (CMT paper, section IV-B).
+//! The path of a retransmission (CMT paper, section IV-B; retransmission policies paper).
 
+mod all_rtx_alt;
 mod asap;
 mod csl;
 mod cwnd;
+mod fr_same_rto_alt;
 mod lossrate;
 mod same;
 mod ssthresh;
 
+pub use all_rtx_alt::AllRtxAlt;
 pub use asap::RtxAsap;
 pub use csl::RtxCsl;
 pub use cwnd::RtxCwnd;
+pub use fr_same_rto_alt::FrSameRtoAlt;
 pub use lossrate::RtxLossrate;
 pub use same::RtxSame;
 pub use ssthresh::RtxSsthresh;
@@ -50,6 +54,9 @@ registry!(RtxPolicy {
     "ssthresh" => |_| Box::new(RtxSsthresh),
     "lossrate" => |_| Box::new(RtxLossrate),
     "csl" => |_| Box::new(RtxCsl),
+    "all_rtx_alt" => |_| Box::new(AllRtxAlt),
+    "all_rtx_same" => |_| Box::new(RtxSame),
+    "fr_same_rto_alt" => |_| Box::new(FrSameRtoAlt),
 });
 
 /// The chosen path if a retransmission may go there now.
@@ -58,6 +65,20 @@ registry!(RtxPolicy {
 /// retransmission that spilled onto the second best would be RTX-ASAP.
 fn if_room(cx: &PolicyCx<'_>, chosen: Option<PathId>) -> Option<PathId> {
     chosen.filter(|&id| cx.path(id).is_some_and(|p| p.cwnd_space > 0))
+}
+
+/// The path itself, or the next usable one in the order of ids, round-robin.
+fn same(cx: &PolicyCx<'_>, path: PathId) -> Option<PathId> {
+    let at = cx.paths.iter().position(|p| p.id == path).unwrap_or(0);
+    let (before, from) = cx.paths.split_at(at);
+    from.iter().chain(before).find(|p| p.usable).map(|p| p.id)
+}
+
+/// The next usable path after this one, round-robin; this one if it is the only one.
+fn alternate(cx: &PolicyCx<'_>, path: PathId) -> Option<PathId> {
+    let after = cx.paths.iter().position(|p| p.id == path).map_or(0, |at| at + 1);
+    let (before, from) = cx.paths.split_at(after);
+    from.iter().chain(before).find(|p| p.usable).map(|p| p.id)
 }
 
 #[cfg(test)]

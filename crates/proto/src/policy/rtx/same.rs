@@ -1,6 +1,6 @@
-//! RTX-SAME (CMT paper, section IV-B).
+//! RTX-SAME (CMT paper, section IV-B), which is AllRtxSame (retransmission policies paper, section 2).
 
-use super::{RtxCandidate, RtxPolicy, if_room};
+use super::{RtxCandidate, RtxPolicy, if_room, same};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
@@ -11,9 +11,7 @@ pub struct RtxSame;
 
 impl RtxPolicy for RtxSame {
     fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId> {
-        let at = cx.paths.iter().position(|p| p.id == lost.last_path).unwrap_or(0);
-        let (before, from) = cx.paths.split_at(at);
-        let chosen = from.iter().chain(before).find(|p| p.usable).map(|p| p.id);
+        let chosen = same(cx, lost.last_path);
         if_room(cx, chosen)
     }
 }

@@ -49,9 +49,31 @@ fn a_ranking_policy_waits_for_the_best_path_and_asap_does_not() {
     paths[0] = PathView { cwnd: 9000, ssthresh: 9000, loss_rate: -1.0, ..paths[0].clone() };
     paths[0].cwnd_space = 0;
     for &name in NAMES {
-        let expected = (name == "asap").then_some(PathId(1));
+        // AllRtxAlt ranks nothing: path 1 is its choice, and has room.
+        let expected = matches!(name, "asap" | "all_rtx_alt").then_some(PathId(1));
         assert_eq!(choose(name, &paths, 0, 1), expected, "{name}");
     }
+}
+
+#[test]
+fn an_alternate_is_the_next_usable_path_round_robin() {
+    let mut paths = [view(0), view(1), view(2)];
+    let turn = |last, cause| {
+        let lost = RtxCandidate { last_path: PathId(last), cause, transmissions: 1 };
+        let mut rng = Rng::from_number(1);
+        FrSameRtoAlt.choose(&mut cx(&paths, 0, &mut rng), &lost).map(|id| id.0)
+    };
+    let timeouts = [0, 1, 2].map(|last| turn(last, LossCause::Timeout));
+    assert_eq!(timeouts, [Some(1), Some(2), Some(0)]);
+    let fast = [0, 1, 2].map(|last| turn(last, LossCause::FastRetransmit));
+    assert_eq!(fast, [Some(0), Some(1), Some(2)]);
+    assert_eq!(choose("all_rtx_alt", &paths, 2, 1), Some(PathId(0)));
+    paths[0].usable = false;
+    assert_eq!(choose("all_rtx_alt", &paths, 2, 1), Some(PathId(1)));
+    paths[1].cwnd_space = 0;
+    assert_eq!(choose("all_rtx_alt", &paths, 2, 1), None, "it waits for that path's window");
+    paths[1].usable = false;
+    assert_eq!(choose("all_rtx_alt", &paths, 2, 1), Some(PathId(2)), "there is no other");
 }
 
 #[test]

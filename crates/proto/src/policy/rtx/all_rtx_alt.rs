@@ -1,0 +1,17 @@
+//! AllRtxAlt (retransmission policies paper, section 1; RFC 2960 §6.4.1).
+
+use super::{RtxCandidate, RtxPolicy, alternate, if_room};
+use crate::path::PathId;
+use crate::policy::PolicyCx;
+
+/// Every retransmission takes the next usable path after the one of the transmission before it, in
+/// round-robin; that one only if there is no other.
+#[derive(Debug, Default)]
+pub struct AllRtxAlt;
+
+impl RtxPolicy for AllRtxAlt {
+    fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId> {
+        let chosen = alternate(cx, lost.last_path);
+        if_room(cx, chosen)
+    }
+}
