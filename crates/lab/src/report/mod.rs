@@ -1,1 +1,188 @@
 //! The report: one page, and one picture a figure, made from the files that a run of the laboratory wrote.
+//!
+//! [`write`] reads the results and each experiment's `figures.toml`, and writes one HTML file that needs no network, and if
+//! asked an SVG and a PNG file for each figure.
+
+mod figure;
+mod page;
+mod palette;
+mod parts;
+mod picture;
+mod results;
+mod scale;
+mod series;
+mod spec;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use figure::Figure;
+use palette::Palette;
+use results::Results;
+
+/// An experiment as the report needs to know it, whether it has been run or not.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its id, the name of its folder below the results.
+    pub id: String,
+    /// The paper's folder name: "002-cmt".
+    pub paper: String,
+    /// One line.
+    pub title: String,
+    /// Where `figures.toml`, `reference.csv` and `README.md` lie.
+    pub folder: PathBuf,
+}
+
+/// Where to read and write.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder that runs were written to.
+    pub results: PathBuf,
+    /// The page to write.
+    pub out: PathBuf,
+    /// The folder for SVG and PNG files; none are drawn without it.
+    pub figures: Option<PathBuf>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Experiments with results.
+    pub experiments: usize,
+    /// Figures on the page.
+    pub figures: usize,
+    /// SVG and PNG files.
+    pub pictures: usize,
+    /// Size of the page, in bytes.
+    pub bytes: usize,
+}
+
+/// What kept the report from being made: where, what, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {what}; {remedy}")]
+pub struct ReportError {
+    place: String,
+    what: String,
+    remedy: String,
+}
+
+impl ReportError {
+    /// An error at a line of a file; line 0 is the file as a whole.
+    fn at(file: &Path, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let place = match line {
+            0 => file.display().to_string(),
+            line => format!("{}:{line}", file.display()),
+        };
+        let what: String = what.into();
+        Self { place, what: what.trim_end().to_owned(), remedy: remedy.into() }
+    }
+}
+
+/// A figure with the experiment's results in it.
+struct Drawn {
+    figure: Figure,
+}
+
+/// One experiment of the report.
+struct Chapter {
+    id: String,
+    paper: String,
+    title: String,
+    command: String,
+    /// The experiment's README, Markdown.
+    notes: String,
+    results: Option<Results>,
+    drawn: Vec<Drawn>,
+}
+
+/// Writes the report of these experiments, in their order.
+pub fn write(entries: &[Entry], options: &Options) -> Result<Written, ReportError> {
+    let chapters = read(entries, &options.results)?;
+    let page = page::render(&chapters);
+    save(&options.out, page.as_bytes())?;
+    let figures = || chapters.iter().flat_map(|c| &c.drawn).map(|d| &d.figure);
+    let mut pictures = 0;
+    if let Some(folder) = &options.figures {
+        for figure in figures() {
+            pictures += draw(figure, folder)?;
+        }
+    }
+    Ok(Written {
+        experiments: chapters.iter().filter(|c| c.results.is_some()).count(),
+        figures: figures().count(),
+        pictures,
+        bytes: page.len(),
+    })
+}
+
+fn read(entries: &[Entry], results: &Path) -> Result<Vec<Chapter>, ReportError> {
+    let mut palette = Palette::default();
+    let mut homes: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut chapters = Vec::new();
+    for entry in entries {
+        let chapter = chapter(entry, results, &mut palette)?;
+        for drawn in &chapter.drawn {
+            let file = entry.folder.join("figures.toml");
+            if let Some(before) = homes.insert(drawn.figure.id.clone(), file.clone()) {
+                let what = format!("figure {:?} is also in {}", drawn.figure.id, before.display());
+                return Err(ReportError::at(&file, 0, what, "give every figure its own id"));
+            }
+        }
+        chapters.push(chapter);
+    }
+    Ok(chapters)
+}
+
+fn chapter(entry: &Entry, out: &Path, palette: &mut Palette) -> Result<Chapter, ReportError> {
+    let results = Results::load(out, &entry.id, &entry.folder)?;
+    let file = entry.folder.join("figures.toml");
+    let specs = if file.exists() { spec::parse(&file, &results::read(&file)?)? } else { Vec::new() };
+    let mut drawn = Vec::new();
+    if let Some(results) = &results {
+        for (line, spec) in &specs {
+            let figure = Figure::build(spec, results, palette)
+                .map_err(|(what, remedy)| ReportError::at(&file, *line, what, remedy))?;
+            drawn.push(Drawn { figure });
+        }
+    }
+    let readme = entry.folder.join("README.md");
+    let notes = if readme.exists() { results::read(&readme)? } else { String::new() };
+    let info = results.as_ref().map(|r| &r.info);
+    let command = info.map(|i| i.command.clone()).filter(|c| !c.is_empty());
+    Ok(Chapter {
+        title: info.map(|i| i.title.clone()).filter(|t| !t.is_empty()).unwrap_or(entry.title.clone()),
+        command: command.unwrap_or_else(|| format!("manypath lab run {}", entry.id)),
+        id: entry.id.clone(),
+        paper: entry.paper.clone(),
+        notes,
+        results,
+        drawn,
+    })
+}
+
+/// Writes a figure's pictures: `ID.svg` and `ID.png` of the papers' rules, `ID-packaged.…` of the other variant.
+fn draw(figure: &Figure, folder: &Path) -> Result<usize, ReportError> {
+    for (i, view) in figure.views.iter().enumerate() {
+        let name =
+            if i == 0 { figure.id.clone() } else { format!("{}-{}", figure.id, view.variant) };
+        let svg = folder.join(format!("{name}.svg"));
+        let png = folder.join(format!("{name}.png"));
+        let failed = |file: &Path, e: picture::DrawError| {
+            ReportError::at(file, 0, e.to_string(), "leave --figures out to get the page alone")
+        };
+        let text = picture::svg(figure, view).map_err(|e| failed(&svg, e))?;
+        save(&svg, text.as_bytes())?;
+        let pixels = picture::png(figure, view).map_err(|e| failed(&png, e))?;
+        save(&png, &pixels)?;
+    }
+    Ok(2 * figure.views.len())
+}
+
+fn save(file: &Path, bytes: &[u8]) -> Result<(), ReportError> {
+    let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
+    folder
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(file, bytes))
+        .map_err(|e| ReportError::at(file, 0, e.to_string(), "choose a place that can be written"))
+}

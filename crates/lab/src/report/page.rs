@@ -1,0 +1,359 @@
+//! The page: one HTML file that needs nothing but itself.
+
+use std::collections::BTreeMap;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
+
+use super::figure::Figure;
+use super::results::{Claim, Compared, Verdict};
+use super::{Chapter, Drawn, palette, parts, value};
+
+const PLOTLY: &str = include_str!("../../assets/plotly-basic.min.js");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+const STYLE: &str = include_str!("../../assets/report.css");
+
+/// What the page's script reads.
+#[derive(Serialize)]
+struct Data<'a> {
+    light: [&'static str; palette::SLOTS],
+    dark: [&'static str; palette::SLOTS],
+    figures: BTreeMap<&'a str, &'a Figure>,
+}
+
+/// The whole page.
+pub(crate) fn render(chapters: &[Chapter]) -> String {
+    let figures = chapters.iter().flat_map(|c| &c.drawn);
+    let data = Data {
+        light: palette::LIGHT,
+        dark: palette::DARK,
+        figures: figures.map(|d| (d.figure.id.as_str(), &d.figure)).collect(),
+    };
+    // "</script>" inside a text would end the element.
+    let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                // The browser itself keeps the page from asking anyone for anything.
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
+                meta name="color-scheme" content="light dark";
+                title { "manypath: the papers' experiments" }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#main" { "Skip to the experiments" }
+                (header(chapters))
+                div.columns {
+                    (contents(chapters))
+                    main id="main" {
+                        (overview(chapters))
+                        (papers(chapters))
+                    }
+                }
+                noscript { p.banner { "The figures are drawn by a script inside this file; the tables below each figure need none." } }
+                script id="data" type="application/json" { (PreEscaped(json)) }
+                script { (PreEscaped(PLOTLY)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn header(chapters: &[Chapter]) -> Markup {
+    html! {
+        header.top {
+            div {
+                p.kicker { "manypath laboratory" }
+                h1 { "The papers' experiments, run again" }
+            }
+            div.theme role="group" aria-label="Colours" {
+                button type="button" data-theme-set="auto" aria-pressed="true" { "Auto" }
+                button type="button" data-theme-set="light" aria-pressed="false" { "Light" }
+                button type="button" data-theme-set="dark" aria-pressed="false" { "Dark" }
+            }
+        }
+        @if chapters.iter().any(|c| c.results.as_ref().is_some_and(|r| r.info.quick)) {
+            p.banner role="note" {
+                strong { "Quick runs. " }
+                "Some experiments below ran with few seeds and thinned sweeps: good for a look, too few for a verdict. "
+                "They are marked; run them again without " code { "--quick" } "."
+            }
+        }
+    }
+}
+
+/// How many claims have each verdict.
+pub(crate) fn tally<'a>(claims: impl Iterator<Item = &'a Claim>) -> BTreeMap<Verdict, usize> {
+    let mut tally = BTreeMap::new();
+    for claim in claims {
+        *tally.entry(claim.verdict).or_default() += 1;
+    }
+    tally
+}
+
+fn contents(chapters: &[Chapter]) -> Markup {
+    html! {
+        nav.toc aria-label="Experiments" {
+            details open {
+                summary { "Contents" }
+                p { a href="#overview" { "Overview" } }
+                @for (paper, inside) in by_paper(chapters) {
+                    p.toc-paper { (paper_title(paper).0) }
+                    ul {
+                        @for chapter in inside {
+                            li {
+                                a href={"#" (chapter.id)} {
+                                    span.toc-id { (chapter.id) }
+                                    (parts::dots(chapter))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn overview(chapters: &[Chapter]) -> Markup {
+    let ran: Vec<_> = chapters.iter().filter_map(|c| c.results.as_ref()).collect();
+    let own = || ran.iter().filter(|r| r.info.runs_of.is_none());
+    let runs: u64 = own().map(|r| r.info.runs).sum();
+    let failed: u64 = own().map(|r| r.info.failed).sum();
+    let claims = tally(ran.iter().flat_map(|r| &r.claims));
+    let compared: Vec<&Compared> = ran.iter().flat_map(|r| &r.compared).collect();
+    let agree = compared.iter().filter(|c| c.agrees).count();
+    let version = ran.iter().map(|r| r.info.version.as_str()).find(|v| !v.is_empty());
+    html! {
+        section.overview id="overview" {
+            p.lead {
+                "Each figure below comes from transfers simulated with the very engine that manypath runs on a network. "
+                "Whole lines and filled marks are ours, with 95 % confidence intervals; dashed lines and open marks are the papers' own "
+                "simulator, ns-2; stars are numbers that a paper states."
+            }
+            div.cards {
+                (card(&format!("{} of {}", ran.len(), chapters.len()), "experiments run", &match failed {
+                    0 => format!("{} transfers simulated", parts::thousands(runs)),
+                    _ => format!("{} transfers simulated, {failed} failed", parts::thousands(runs)),
+                }))
+                (claims_card(&claims))
+                @if compared.is_empty() {
+                    (card("–", "agreement with ns-2", "no point compared yet"))
+                } @else {
+                    (card(&parts::percent(agree, compared.len()), "of points agree with ns-2",
+                        &format!("{agree} of {} within 5 % or inside its confidence interval", compared.len())))
+                }
+            }
+            @if !compared.is_empty() { (agreement_overview(chapters)) }
+            p.small {
+                "All of it again: " code { "manypath lab run all && manypath lab report" }
+                @if let Some(version) = version { " (manypath " (version) ")" } "."
+            }
+        }
+    }
+}
+
+fn card(figure: &str, what: &str, more: &str) -> Markup {
+    html! { div.card { p.big { (figure) } p.what { (what) } p.small { (more) } } }
+}
+
+fn claims_card(tally: &BTreeMap<Verdict, usize>) -> Markup {
+    let all: usize = tally.values().sum();
+    let holds = tally.get(&Verdict::Holds).copied().unwrap_or(0);
+    html! {
+        div.card {
+            p.big { (holds) " of " (all) }
+            p.what { "claims of the papers hold" }
+            div.bar aria-hidden="true" {
+                @for (verdict, count) in tally {
+                    span class={"fill " (parts::class(*verdict))} style={"flex-grow:" (count)} {}
+                }
+            }
+            p.small {
+                @for (i, (verdict, count)) in tally.iter().enumerate() {
+                    @if i > 0 { ", " }
+                    (count) " " (parts::word(*verdict))
+                }
+            }
+        }
+    }
+}
+
+fn agreement_overview(chapters: &[Chapter]) -> Markup {
+    html! {
+        details.agreement {
+            summary { "Agreement with ns-2 by experiment" }
+            div.scroll tabindex="0" {
+                table {
+                    thead { tr { th { "Experiment" } th.number { "Points" } th.number { "Agree" } th.number { "Share" } th.number { "Largest difference" } } }
+                    tbody {
+                        @for chapter in chapters {
+                            @let compared = chapter.results.as_ref().map_or(&[][..], |r| &r.compared[..]);
+                            @if !compared.is_empty() {
+                                @let agree = compared.iter().filter(|c| c.agrees).count();
+                                tr {
+                                    td { a href={"#" (chapter.id)} { (chapter.id) } }
+                                    td.number { (compared.len()) }
+                                    td.number { (agree) }
+                                    td.number { (parts::percent(agree, compared.len())) }
+                                    td.number { (largest(compared)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn largest(compared: &[Compared]) -> String {
+    let changes = compared.iter().filter_map(|c| c.ratio).map(|r| 100.0 * (r - 1.0));
+    let most = changes.max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    most.map_or_else(|| "–".into(), parts::signed_percent)
+}
+
+fn by_paper(chapters: &[Chapter]) -> Vec<(&str, Vec<&Chapter>)> {
+    let mut papers: Vec<(&str, Vec<&Chapter>)> = Vec::new();
+    for chapter in chapters {
+        match papers.iter_mut().find(|(paper, _)| *paper == chapter.paper) {
+            Some((_, inside)) => inside.push(chapter),
+            None => papers.push((&chapter.paper, vec![chapter])),
+        }
+    }
+    papers
+}
+
+/// A paper's short and full title.
+fn paper_title(paper: &str) -> (&str, &str) {
+    match paper {
+        "000-cmt-pf" => (
+            "CMT-PF: path failure",
+            "Natarajan and others: Concurrent multipath transfer during path failure",
+        ),
+        "001-rtx" => (
+            "Retransmission policies",
+            "Caro and others: Retransmission policies for multihomed transport protocols",
+        ),
+        "002-cmt" => (
+            "CMT",
+            "Iyengar and others: Concurrent multipath transfer over independent end-to-end paths",
+        ),
+        other => (other, ""),
+    }
+}
+
+fn papers(chapters: &[Chapter]) -> Markup {
+    html! {
+        @for (paper, inside) in by_paper(chapters) {
+            @let (short, full) = paper_title(paper);
+            section.paper {
+                h2 { (short) }
+                @if !full.is_empty() { p.small { (full) } }
+                @for chapter in inside { (experiment(chapter)) }
+            }
+        }
+    }
+}
+
+fn experiment(chapter: &Chapter) -> Markup {
+    let info = chapter.results.as_ref().map(|r| &r.info);
+    html! {
+        article.experiment id=(chapter.id) {
+            header {
+                p.kicker { (chapter.id) @if let Some(i) = info { @if !i.figure.is_empty() { " · " (i.figure) } } }
+                h3 { (chapter.title) }
+                (chips(chapter))
+            }
+            @if let Some(results) = &chapter.results {
+                @if !results.info.says.is_empty() {
+                    p.says { strong { "The paper: " } (results.info.says) }
+                }
+                @for drawn in &chapter.drawn { (figure(drawn)) }
+                @if !results.claims.is_empty() { (parts::claims(&results.claims)) }
+                @if !results.compared.is_empty() { (parts::agreement(&results.compared)) }
+            } @else {
+                p.says { "Not run yet." }
+            }
+            (parts::command(&chapter.command))
+            @if !chapter.notes.is_empty() {
+                details.notes { summary { "Notes: what we chose, and why" } (parts::markdown(&chapter.notes)) }
+            }
+        }
+    }
+}
+
+fn chips(chapter: &Chapter) -> Markup {
+    html! {
+        p.chips {
+            @match &chapter.results {
+                None => { span.chip.not-run { "not run" } }
+                Some(results) => {
+                    @if results.info.quick { span.chip.quick { "quick run: few seeds" } }
+                    @for (verdict, count) in tally(results.claims.iter()) {
+                        span class={"chip " (parts::class(verdict))} { (parts::mark(verdict)) " " (count) " " (parts::word(verdict)) }
+                    }
+                    @if let Some(other) = &results.info.runs_of {
+                        span.chip { "uses the runs of " (other) }
+                    } @else if results.info.runs > 0 {
+                        span.chip { (parts::thousands(results.info.runs)) " runs" }
+                        @if results.info.seeds > 0 { span.chip { (results.info.seeds) " seeds a point" } }
+                    }
+                    @if results.info.failed > 0 { span.chip.fails { (results.info.failed) " runs failed" } }
+                }
+            }
+        }
+    }
+}
+
+fn figure(drawn: &Drawn) -> Markup {
+    let figure = &drawn.figure;
+    let has_reference = figure.views.iter().flat_map(|v| &v.panels).flat_map(|p| &p.lines).any(|l| l.reference);
+    let marks = figure.views.first().map(|v| v.panels.iter().flat_map(|p| p.stated.iter()).collect::<Vec<_>>());
+    let marks = marks.unwrap_or_default();
+    html! {
+        figure.figure id={"figure-" (figure.id)} {
+            h4 { (figure.title) }
+            @if figure.views.is_empty() {
+                p.empty { "These results have no point of this figure." }
+            } @else {
+                div.tools {
+                    @if figure.views.len() > 1 {
+                        div.tabs role="group" aria-label="Rules of the simulated stack" {
+                            @for (i, view) in figure.views.iter().enumerate() {
+                                button type="button" data-view=(i) aria-pressed=(if i == 0 { "true" } else { "false" }) { (view.name) }
+                            }
+                        }
+                    }
+                    @if has_reference {
+                        button type="button" data-toggle="reference" aria-pressed="true" { "ns-2" }
+                    }
+                    @if !marks.is_empty() {
+                        button type="button" data-toggle="stated" aria-pressed="true" { "Paper’s numbers" }
+                    }
+                }
+                div.plot data-figure=(figure.id) role="img" aria-label={(figure.title) ": " (figure.y.title()) " by " (figure.x.title()) "; the values are in the table below"} {}
+                figcaption {
+                    @if !figure.caption.is_empty() { p { (figure.caption) } }
+                    @if !marks.is_empty() {
+                        p { span.star { "★ " } "The paper states: "
+                            @for (i, mark) in marks.iter().enumerate() {
+                                @if i > 0 { "; " }
+                                (mark.label) " (" (value::short(mark.y)) @if !figure.y.unit.is_empty() { " " (figure.y.unit) }
+                                " at " (figure.x.text(mark.x)) ")"
+                            }
+                            "."
+                        }
+                    }
+                }
+                (parts::data(figure))
+            }
+        }
+    }
+}

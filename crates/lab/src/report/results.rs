@@ -1,0 +1,312 @@
+//! Reads the files that a run of an experiment left behind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::ReportError;
+
+/// Values of the swept parameters, as texts, by the parameter's dotted name.
+pub(crate) type Params = BTreeMap<String, String>;
+
+/// `experiment.json`: what was run, and how.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Info {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) title: String,
+    /// Where in the paper: "Fig. 12(a)".
+    #[serde(default)]
+    pub(crate) figure: String,
+    #[serde(default)]
+    pub(crate) says: String,
+    #[serde(default)]
+    pub(crate) command: String,
+    #[serde(default)]
+    pub(crate) quick: bool,
+    #[serde(default)]
+    pub(crate) seeds: u64,
+    #[serde(default)]
+    pub(crate) runs: u64,
+    #[serde(default)]
+    pub(crate) failed: u64,
+    /// The experiment whose runs this one reads, when it has none of its own.
+    #[serde(default)]
+    pub(crate) runs_of: Option<String>,
+    #[serde(default)]
+    pub(crate) version: String,
+}
+
+/// One mean with its spread: a row of `summary.csv` or of `reference.csv`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mean {
+    /// Which of the experiment's scenario files; empty in a reference that does not say.
+    pub(crate) variant: String,
+    pub(crate) params: Params,
+    pub(crate) field: String,
+    pub(crate) mean: f64,
+    /// Half the width of the 95 % confidence interval; unknown for fewer than two runs.
+    pub(crate) ci95: Option<f64>,
+    pub(crate) n: u64,
+}
+
+/// A claim of the paper and what became of it: an element of `claims.json`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) id: String,
+    pub(crate) says: String,
+    #[serde(default, rename = "where")]
+    pub(crate) place: String,
+    #[serde(default)]
+    pub(crate) measure: String,
+    #[serde(default)]
+    pub(crate) expected: String,
+    #[serde(default)]
+    pub(crate) measured: Option<String>,
+    #[serde(default)]
+    pub(crate) reference: Option<String>,
+    pub(crate) verdict: Verdict,
+    #[serde(default)]
+    pub(crate) explanation: Option<String>,
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Verdict {
+    /// What we measured is as the paper says.
+    Holds,
+    /// It is not, and the experiment's authors say why.
+    Explained,
+    /// It is not.
+    Fails,
+    /// The runs it needs are not there.
+    NotRun,
+}
+
+/// A point compared with the papers' simulator: a row of `agreement.csv`.
+#[derive(Debug, Clone)]
+pub(crate) struct Compared {
+    pub(crate) params: Params,
+    pub(crate) field: String,
+    pub(crate) ours: f64,
+    pub(crate) ours_ci95: Option<f64>,
+    pub(crate) reference: f64,
+    pub(crate) reference_ci95: Option<f64>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) p: Option<f64>,
+    pub(crate) agrees: bool,
+}
+
+/// One value of a series over time: a row of `samples.csv`.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) variant: String,
+    pub(crate) params: Params,
+    pub(crate) seed: String,
+    pub(crate) time_s: f64,
+    pub(crate) series: String,
+    pub(crate) value: f64,
+}
+
+/// Everything one experiment's figures and tables are made from.
+#[derive(Debug, Clone)]
+pub(crate) struct Results {
+    pub(crate) info: Info,
+    pub(crate) means: Vec<Mean>,
+    pub(crate) reference: Vec<Mean>,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) compared: Vec<Compared>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Results {
+    /// The results of experiment `id` below `out`, or `None` if it has not been run. `folder` is the experiment's own, where
+    /// `reference.csv` lies.
+    pub(crate) fn load(out: &Path, id: &str, folder: &Path) -> Result<Option<Self>, ReportError> {
+        let dir = out.join(id);
+        let file = dir.join("experiment.json");
+        if !file.exists() {
+            return Ok(None);
+        }
+        let info: Info = json(&file)?;
+        let data = info.runs_of.as_ref().map_or_else(|| dir.clone(), |other| out.join(other));
+        let claims = dir.join("claims.json");
+        let references = match &info.runs_of {
+            Some(other) if !folder.join("reference.csv").exists() => folder.with_file_name(other),
+            _ => folder.to_path_buf(),
+        };
+        Ok(Some(Self {
+            means: means(&data.join("summary.csv"))?,
+            reference: means(&references.join("reference.csv"))?,
+            claims: if claims.exists() { json(&claims)? } else { Vec::new() },
+            compared: compared(&dir.join("agreement.csv"))?,
+            samples: samples(&data.join("samples.csv"))?,
+            info,
+        }))
+    }
+}
+
+fn json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<T, ReportError> {
+    serde_json::from_str(&read(file)?).map_err(|e| {
+        ReportError::at(file, e.line(), e.to_string(), "run the experiment again with this version")
+    })
+}
+
+/// The whole file as text.
+pub(crate) fn read(file: &Path) -> Result<String, ReportError> {
+    std::fs::read_to_string(file)
+        .map_err(|e| ReportError::at(file, 0, e.to_string(), "check that it can be read"))
+}
+
+/// A CSV file whose columns are a fixed set and, between them, the swept parameters.
+struct Table {
+    file: PathBuf,
+    header: Vec<String>,
+    rows: Vec<(usize, csv::StringRecord)>,
+}
+
+impl Table {
+    /// A table without rows if there is no such file.
+    fn load(file: &Path) -> Result<Self, ReportError> {
+        let mut table = Self { file: file.to_path_buf(), header: Vec::new(), rows: Vec::new() };
+        if !file.exists() {
+            return Ok(table);
+        }
+        let text = read(file)?;
+        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+        let bad = |e: csv::Error| {
+            let line = e.position().map_or(0, |p| p.line() as usize);
+            ReportError::at(file, line, e.to_string(), "a row has a value for every column")
+        };
+        table.header = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
+        for row in reader.records() {
+            let row = row.map_err(bad)?;
+            table.rows.push((row.position().map_or(0, |p| p.line() as usize), row));
+        }
+        Ok(table)
+    }
+
+    fn column(&self, name: &str) -> Option<usize> {
+        self.header.iter().position(|h| h == name)
+    }
+
+    fn text<'a>(&self, row: &'a csv::StringRecord, name: &str) -> &'a str {
+        self.column(name).and_then(|i| row.get(i)).unwrap_or("").trim()
+    }
+
+    /// The number in a column, which may be empty.
+    fn maybe(
+        &self,
+        line: usize,
+        row: &csv::StringRecord,
+        name: &str,
+    ) -> Result<Option<f64>, ReportError> {
+        let text = self.text(row, name);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(Some(value)),
+            Ok(_) => Ok(None),
+            Err(_) => Err(ReportError::at(
+                &self.file,
+                line,
+                format!("column {name}: {text:?} is no number"),
+                "give a plain number, or leave it empty",
+            )),
+        }
+    }
+
+    fn number(&self, line: usize, row: &csv::StringRecord, name: &str) -> Result<f64, ReportError> {
+        self.maybe(line, row, name)?.ok_or_else(|| {
+            let what = format!("column {name} is empty or missing");
+            ReportError::at(&self.file, line, what, "give a number")
+        })
+    }
+
+    fn params(&self, row: &csv::StringRecord, fixed: &[&str]) -> Params {
+        let named = self.header.iter().zip(row.iter());
+        named
+            .filter(|(name, value)| !fixed.contains(&name.as_str()) && !value.trim().is_empty())
+            .map(|(name, value)| (name.clone(), value.trim().to_owned()))
+            .collect()
+    }
+}
+
+fn means(file: &Path) -> Result<Vec<Mean>, ReportError> {
+    const FIXED: &[&str] =
+        &["variant", "field", "mean", "std", "n", "ci95", "median", "min", "max", "source"];
+    let table = Table::load(file)?;
+    let mut means = Vec::with_capacity(table.rows.len());
+    for (line, row) in &table.rows {
+        // A field that no run of the point has is left empty.
+        let Some(mean) = table.maybe(*line, row, "mean")? else { continue };
+        let n = table.maybe(*line, row, "n")?.unwrap_or(0.0) as u64;
+        let std = table.maybe(*line, row, "std")?;
+        let ci95 = match table.maybe(*line, row, "ci95")? {
+            Some(ci95) => Some(ci95),
+            None => std.and_then(|std| half_width(std, n)),
+        };
+        means.push(Mean {
+            variant: table.text(row, "variant").to_owned(),
+            params: table.params(row, FIXED),
+            field: table.text(row, "field").to_owned(),
+            mean,
+            ci95,
+            n,
+        });
+    }
+    Ok(means)
+}
+
+fn compared(file: &Path) -> Result<Vec<Compared>, ReportError> {
+    const FIXED: &[&str] = &[
+        "variant", "field", "ours", "ours_ci95", "n", "reference", "reference_ci95", "reference_n",
+        "ratio", "p", "agrees", "source",
+    ];
+    let table = Table::load(file)?;
+    let row = |(line, row): &(usize, csv::StringRecord)| {
+        Ok(Compared {
+            params: table.params(row, FIXED),
+            field: table.text(row, "field").to_owned(),
+            ours: table.number(*line, row, "ours")?,
+            ours_ci95: table.maybe(*line, row, "ours_ci95")?,
+            reference: table.number(*line, row, "reference")?,
+            reference_ci95: table.maybe(*line, row, "reference_ci95")?,
+            ratio: table.maybe(*line, row, "ratio")?,
+            p: table.maybe(*line, row, "p")?,
+            agrees: table.text(row, "agrees") == "true",
+        })
+    };
+    table.rows.iter().map(row).collect()
+}
+
+fn samples(file: &Path) -> Result<Vec<Sample>, ReportError> {
+    const FIXED: &[&str] = &["variant", "seed", "time_s", "series", "value"];
+    let table = Table::load(file)?;
+    let mut samples = Vec::with_capacity(table.rows.len());
+    for (line, row) in &table.rows {
+        let Some(value) = table.maybe(*line, row, "value")? else { continue };
+        samples.push(Sample {
+            variant: table.text(row, "variant").to_owned(),
+            params: table.params(row, FIXED),
+            seed: table.text(row, "seed").to_owned(),
+            time_s: table.number(*line, row, "time_s")?,
+            series: table.text(row, "series").to_owned(),
+            value,
+        });
+    }
+    Ok(samples)
+}
+
+/// Half the width of the 95 % confidence interval of the mean of `n` values with standard deviation `std`.
+fn half_width(std: f64, n: u64) -> Option<f64> {
+    let freedom = n.checked_sub(1).filter(|f| *f > 0)? as f64;
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
+    Some(t * std / (n as f64).sqrt())
+}
