@@ -213,7 +213,8 @@ impl<'a> Plan<'a> {
             value::axis(&texts, spec.kind == Kind::Bars)
         };
         let relative = !spec.relative_to.is_empty();
-        let label = |given: &Option<String>, name: &str| given.clone().unwrap_or_else(|| words(name));
+        let label =
+            |given: &Option<String>, name: &str| given.clone().unwrap_or_else(|| words(name));
         Figure {
             id: spec.id.clone().unwrap_or_else(|| results.info.id.clone()),
             title: spec.title.clone().unwrap_or_else(|| results.info.title.clone()),
@@ -289,9 +290,12 @@ impl<'a> Plan<'a> {
         };
         let mut panels = Vec::new();
         for facet in facets {
-            let mut panel = Panel { title: self.facet_title(&facet), lines: vec![], stated: vec![] };
+            let mut panel =
+                Panel { title: self.facet_title(&facet), lines: vec![], stated: vec![] };
             for (key, slot) in keys.iter().zip(slots) {
-                for (from, field, reference) in [(&ours, self.y.as_str(), false), (&theirs, field, true)] {
+                for (from, field, reference) in
+                    [(&ours, self.y.as_str(), false), (&theirs, field, true)]
+                {
                     let points = self.points(from, field, key, &facet, x);
                     if !points.is_empty() {
                         let (name, slot) = (self.line_name(key), *slot);
@@ -316,14 +320,22 @@ impl<'a> Plan<'a> {
     }
 
     /// The points of one line in one panel, from left to right.
-    fn points(&self, means: &[&Mean], field: &str, key: &[String], facet: &str, x: &Axis) -> Vec<Point> {
-        let here = |m: &&&Mean| {
-            self.keeps(&m.params)
-                && self.key(&m.params).iter().zip(key).all(|(a, b)| value::same(a, b))
-                && self.spec.facet.as_ref().is_none_or(|name| {
-                    m.params.get(name).is_some_and(|v| value::same(v, facet))
-                })
-        };
+    fn points(
+        &self,
+        means: &[&Mean],
+        field: &str,
+        key: &[String],
+        facet: &str,
+        x: &Axis,
+    ) -> Vec<Point> {
+        let here =
+            |m: &&&Mean| {
+                self.keeps(&m.params)
+                    && self.key(&m.params).iter().zip(key).all(|(a, b)| value::same(a, b))
+                    && self.spec.facet.as_ref().is_none_or(|name| {
+                        m.params.get(name).is_some_and(|v| value::same(v, facet))
+                    })
+            };
         let mut points = Vec::new();
         for mean in means.iter().filter(|m| m.field == field).filter(here) {
             let at = if self.spec.kind == Kind::Scatter {
@@ -348,7 +360,13 @@ impl<'a> Plan<'a> {
     }
 
     /// The mean of `field` at the point `params`, of the same variant as `of`.
-    fn partner<'m>(&self, means: &[&'m Mean], of: &Mean, field: &str, params: &Params) -> Option<&'m Mean> {
+    fn partner<'m>(
+        &self,
+        means: &[&'m Mean],
+        of: &Mean,
+        field: &str,
+        params: &Params,
+    ) -> Option<&'m Mean> {
         let same = |m: &&&&Mean| {
             m.field == field
                 && m.variant == of.variant

@@ -137,7 +137,8 @@ fn read(entries: &[Entry], results: &Path) -> Result<Vec<Chapter>, ReportError> 
 fn chapter(entry: &Entry, out: &Path, palette: &mut Palette) -> Result<Chapter, ReportError> {
     let results = Results::load(out, &entry.id, &entry.folder)?;
     let file = entry.folder.join("figures.toml");
-    let specs = if file.exists() { spec::parse(&file, &results::read(&file)?)? } else { Vec::new() };
+    let specs =
+        if file.exists() { spec::parse(&file, &results::read(&file)?)? } else { Vec::new() };
     let mut drawn = Vec::new();
     if let Some(results) = &results {
         for (line, spec) in &specs {
@@ -151,7 +152,10 @@ fn chapter(entry: &Entry, out: &Path, palette: &mut Palette) -> Result<Chapter, 
     let info = results.as_ref().map(|r| &r.info);
     let command = info.map(|i| i.command.clone()).filter(|c| !c.is_empty());
     Ok(Chapter {
-        title: info.map(|i| i.title.clone()).filter(|t| !t.is_empty()).unwrap_or(entry.title.clone()),
+        title: info
+            .map(|i| i.title.clone())
+            .filter(|t| !t.is_empty())
+            .unwrap_or(entry.title.clone()),
         command: command.unwrap_or_else(|| format!("manypath lab run {}", entry.id)),
         id: entry.id.clone(),
         paper: entry.paper.clone(),

@@ -314,8 +314,12 @@ fn chips(chapter: &Chapter) -> Markup {
 
 fn figure(drawn: &Drawn) -> Markup {
     let figure = &drawn.figure;
-    let has_reference = figure.views.iter().flat_map(|v| &v.panels).flat_map(|p| &p.lines).any(|l| l.reference);
-    let marks = figure.views.first().map(|v| v.panels.iter().flat_map(|p| p.stated.iter()).collect::<Vec<_>>());
+    let has_reference =
+        figure.views.iter().flat_map(|v| &v.panels).flat_map(|p| &p.lines).any(|l| l.reference);
+    let marks = figure
+        .views
+        .first()
+        .map(|v| v.panels.iter().flat_map(|p| p.stated.iter()).collect::<Vec<_>>());
     let marks = marks.unwrap_or_default();
     html! {
         figure.figure id={"figure-" (figure.id)} {

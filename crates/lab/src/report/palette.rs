@@ -6,14 +6,12 @@
 use std::collections::BTreeMap;
 
 /// Colours on white, as `#rrggbb`; the page's script has the same list for black.
-pub(crate) const LIGHT: [&str; SLOTS] = [
-    "#0067b0", "#c8430a", "#00805a", "#8f3a84", "#a87600", "#0b8a9e", "#5b6470", "#7a4a1e",
-];
+pub(crate) const LIGHT: [&str; SLOTS] =
+    ["#0067b0", "#c8430a", "#00805a", "#8f3a84", "#a87600", "#0b8a9e", "#5b6470", "#7a4a1e"];
 
 /// Colours on black, slot by slot those of [`LIGHT`].
-pub(crate) const DARK: [&str; SLOTS] = [
-    "#5ab0f0", "#ff8a5c", "#3fcf9f", "#dc8fd2", "#f0bf3f", "#5fdcea", "#aeb8c4", "#d3a27a",
-];
+pub(crate) const DARK: [&str; SLOTS] =
+    ["#5ab0f0", "#ff8a5c", "#3fcf9f", "#dc8fd2", "#f0bf3f", "#5fdcea", "#aeb8c4", "#d3a27a"];
 
 /// How many colours there are; more lines than that in one figure share colours and differ in their marks.
 pub(crate) const SLOTS: usize = 8;

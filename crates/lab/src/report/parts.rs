@@ -254,9 +254,16 @@ pub(crate) fn markdown(text: &str) -> Markup {
             Event::End(TagEnd::Heading(HeadingLevel::H1)) => in_title = false,
             _ if in_title => {}
             Event::Start(Tag::Heading { id, classes, attrs, .. }) => {
-                events.push(Event::Start(Tag::Heading { level: HeadingLevel::H5, id, classes, attrs }));
+                events.push(Event::Start(Tag::Heading {
+                    level: HeadingLevel::H5,
+                    id,
+                    classes,
+                    attrs,
+                }));
             }
-            Event::End(TagEnd::Heading(_)) => events.push(Event::End(TagEnd::Heading(HeadingLevel::H5))),
+            Event::End(TagEnd::Heading(_)) => {
+                events.push(Event::End(TagEnd::Heading(HeadingLevel::H5)))
+            }
             Event::Html(html) | Event::InlineHtml(html) => events.push(Event::Text(html)),
             Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => {}
             Event::Start(Tag::Link { ref dest_url, .. }) => {

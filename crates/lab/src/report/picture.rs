@@ -142,7 +142,8 @@ impl Entry {
         let middle = (x + 14, y + 7);
         match self.slot {
             Some(slot) if kind == Shape::Bars => {
-                let fill = if self.reference { colour(slot).mix(0.35) } else { colour(slot).to_rgba() };
+                let fill =
+                    if self.reference { colour(slot).mix(0.35) } else { colour(slot).to_rgba() };
                 let corners = [(x + 6, y), (x + 22, y + 13)];
                 foot.draw(&Rectangle::new(corners, fill.filled())).map_err(DrawError::new)?;
             }
@@ -259,7 +260,8 @@ fn bars(plot: &Plot<'_>, line: &Line, index: usize, of: usize, y: &Scale) -> Res
     for point in &line.points {
         let start = point.x - 0.4 + width * index as f64;
         let corners = [pixel((start + 0.04 * width, foot)), pixel((start + 0.96 * width, point.y))];
-        let fill = if line.reference { colour(line.slot).mix(0.35) } else { colour(line.slot).to_rgba() };
+        let fill =
+            if line.reference { colour(line.slot).mix(0.35) } else { colour(line.slot).to_rgba() };
         inside.draw(&Rectangle::new(corners, fill.filled())).map_err(DrawError::new)?;
         if point.ci > 0.0 {
             let middle = start + width / 2.0;
@@ -270,7 +272,12 @@ fn bars(plot: &Plot<'_>, line: &Line, index: usize, of: usize, y: &Scale) -> Res
     Ok(())
 }
 
-fn interval(area: &Area<'_>, low: (i32, i32), high: (i32, i32), c: RGBColor) -> Result<(), DrawError> {
+fn interval(
+    area: &Area<'_>,
+    low: (i32, i32),
+    high: (i32, i32),
+    c: RGBColor,
+) -> Result<(), DrawError> {
     let style = c.stroke_width(1);
     for path in [
         vec![low, high],
@@ -327,7 +334,10 @@ const SHAPES: usize = 6;
 /// A number that the paper states.
 fn star(area: &Area<'_>, (x, y): (i32, i32)) -> Result<(), DrawError> {
     let corner = |i: u32| {
-        let (angle, radius) = (f64::from(i) * std::f64::consts::PI / 5.0, if i % 2 == 0 { 8.0 } else { 3.3 });
+        let (angle, radius) = (
+            f64::from(i) * std::f64::consts::PI / 5.0,
+            if i.is_multiple_of(2) { 8.0 } else { 3.3 },
+        );
         let (dx, dy) = (radius * angle.sin(), -radius * angle.cos());
         (x + dx.round() as i32, y + dy.round() as i32)
     };

@@ -266,8 +266,18 @@ fn means(file: &Path) -> Result<Vec<Mean>, ReportError> {
 
 fn compared(file: &Path) -> Result<Vec<Compared>, ReportError> {
     const FIXED: &[&str] = &[
-        "variant", "field", "ours", "ours_ci95", "n", "reference", "reference_ci95", "reference_n",
-        "ratio", "p", "agrees", "source",
+        "variant",
+        "field",
+        "ours",
+        "ours_ci95",
+        "n",
+        "reference",
+        "reference_ci95",
+        "reference_n",
+        "ratio",
+        "p",
+        "agrees",
+        "source",
     ];
     let table = Table::load(file)?;
     let row = |(line, row): &(usize, csv::StringRecord)| {

@@ -64,10 +64,16 @@ pub(crate) fn build(
                 stated: stated(spec, facet),
             };
             for (key, slot) in keys.iter().zip(&slots) {
-                let own: Vec<&Sample> = inside.iter().copied().filter(|s| key_of(s) == *key).collect();
+                let own: Vec<&Sample> =
+                    inside.iter().copied().filter(|s| key_of(s) == *key).collect();
                 if let Some(first) = own.first() {
                     let points = points(spec, own.iter().filter(|s| s.seed == first.seed));
-                    panel.lines.push(Line { name: name(spec, key), slot: *slot, reference: false, points });
+                    panel.lines.push(Line {
+                        name: name(spec, key),
+                        slot: *slot,
+                        reference: false,
+                        points,
+                    });
                 }
             }
             panels.push(panel);
@@ -79,7 +85,8 @@ pub(crate) fn build(
 }
 
 fn frame(spec: &FigureSpec, results: &Results, wanted: &[String]) -> Figure {
-    let label = spec.y_label.clone().unwrap_or_else(|| words(wanted.first().map_or("", String::as_str)));
+    let label =
+        spec.y_label.clone().unwrap_or_else(|| words(wanted.first().map_or("", String::as_str)));
     Figure {
         id: spec.id.clone().unwrap_or_else(|| results.info.id.clone()),
         title: spec.title.clone().unwrap_or_else(|| results.info.title.clone()),
@@ -122,9 +129,8 @@ fn name(spec: &FigureSpec, key: &[String]) -> String {
 }
 
 fn points<'a>(spec: &FigureSpec, samples: impl Iterator<Item = &'a &'a Sample>) -> Vec<Point> {
-    let mut points: Vec<Point> = samples
-        .map(|s| Point { x: s.time_s, y: s.value * spec.y_scale, ci: 0.0, n: 1 })
-        .collect();
+    let mut points: Vec<Point> =
+        samples.map(|s| Point { x: s.time_s, y: s.value * spec.y_scale, ci: 0.0, n: 1 }).collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     let step = points.len().div_ceil(POINTS_MAX).max(1);
     points.into_iter().step_by(step).collect()

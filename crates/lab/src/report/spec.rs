@@ -173,15 +173,19 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<(usize, FigureSpec)>,
 }
 
 fn check(figure: &FigureSpec) -> Result<(), (String, &'static str)> {
-    let id_is_plain =
-        |id: &str| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let id_is_plain = |id: &str| {
+        !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
     if let Some(id) = figure.id.as_deref().filter(|id| !id_is_plain(id)) {
         let what = format!("id {id:?} is no name for a file");
         return Err((what, "use letters, digits, dashes and underscores"));
     }
     if figure.kind == Kind::Time {
         if figure.x.is_some() {
-            return Err(("a figure of kind \"time\" has no x".into(), "leave x out: it is the time"));
+            return Err((
+                "a figure of kind \"time\" has no x".into(),
+                "leave x out: it is the time",
+            ));
         }
     } else {
         if figure.x.is_none() {
@@ -189,7 +193,10 @@ fn check(figure: &FigureSpec) -> Result<(), (String, &'static str)> {
         }
         if matches!(&figure.y, OneOrMore::More(list) if list.len() != 1) {
             let what = "y names several fields".into();
-            return Err((what, "name one, or write a figure for each; only kind = \"time\" takes several"));
+            return Err((
+                what,
+                "name one, or write a figure for each; only kind = \"time\" takes several",
+            ));
         }
     }
     for (name, scale) in [("x_scale", figure.x_scale), ("y_scale", figure.y_scale)] {

@@ -10,7 +10,8 @@ fn split(text: &str) -> Option<(f64, &str)> {
     let end = text
         .char_indices()
         .find(|(i, c)| {
-            let exponent = matches!(c, 'e' | 'E') && text[i + 1..].starts_with(|d: char| d.is_ascii_digit());
+            let exponent =
+                matches!(c, 'e' | 'E') && text[i + 1..].starts_with(|d: char| d.is_ascii_digit());
             !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+') || exponent)
         })
         .map_or(text.len(), |(i, _)| i);
