@@ -18,20 +18,25 @@ use crate::packet::Delivery;
 /// Where the trace of a run goes.
 #[derive(Clone, Debug, Default)]
 pub struct TraceTo {
-    /// A file for the events, as JSON lines; `-` is standard output.
+    /// A file for the events of one run, as JSON lines; `-` is standard output.
     pub json_lines: Option<PathBuf>,
-    /// A folder for a pcapng file for each host; it is made if need be.
+    /// A folder for a pcapng file for each host and run, named after scenario, swept parameters, seed
+    /// and host; it is made if need be.
     pub pcapng_dir: Option<PathBuf>,
-    /// How the names of the pcapng files begin; `-HOST.pcapng` follows.
-    pub pcapng_stem: String,
 }
 
 impl TraceTo {
-    /// Opens the files, for a run of that scenario with that seed. Show it hosts next.
+    /// Opens the files for a run of that scenario, with these values of its swept parameters and that
+    /// seed. The tracer is given hosts next.
     ///
     /// # Errors
     /// Says which file cannot be written.
-    pub fn open(&self, scenario: &str, seed: u64) -> io::Result<Tracer> {
+    pub fn open(
+        &self,
+        scenario: &str,
+        parameters: &[(String, String)],
+        seed: u64,
+    ) -> io::Result<Tracer> {
         let mut tracer = Tracer::new(scenario, seed);
         if let Some(path) = &self.json_lines {
             let out: Box<dyn Write + Send> = match path.as_os_str() == "-" {
@@ -42,7 +47,7 @@ impl TraceTo {
         }
         if let Some(dir) = &self.pcapng_dir {
             fs::create_dir_all(dir).map_err(|error| at_path(dir, &error))?;
-            tracer.captures = Some((dir.clone(), self.pcapng_stem.clone()));
+            tracer.captures = Some((dir.clone(), file_stem(scenario, parameters, seed)));
         }
         Ok(tracer)
     }
@@ -243,6 +248,17 @@ impl fmt::Debug for Tracer {
         let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
         f.debug_struct("Tracer").field("hosts", &names).finish_non_exhaustive()
     }
+}
+
+/// `two-paths-path.2.loss-1-seed7`: what every file system takes.
+fn file_stem(scenario: &str, parameters: &[(String, String)], seed: u64) -> String {
+    let mut words = vec![scenario.to_owned()];
+    words.extend(parameters.iter().map(|(name, value)| format!("{name} {value}")));
+    words.push(format!("seed{seed}"));
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    let text = words.join(" ");
+    let parts: Vec<&str> = text.split(|c| !is_kept(c)).filter(|part| !part.is_empty()).collect();
+    parts.join("-")
 }
 
 fn create(path: &Path) -> io::Result<BufWriter<File>> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use manypath_sim::scenario::{RunOptions, Scenario};
 use manypath_sim::{Pair, PairBuilder, TraceTo, Tracer, chunk_type, secs};
 use manypath_trace::{ChunkSummary, Event, Record, Records};
 
@@ -205,13 +206,9 @@ fn an_error_of_the_writer_comes_at_the_end_and_stops_nothing() {
 // ---- pcapng ----
 
 fn captured(profile: &str, dir: &Path) -> Pair {
-    let to = TraceTo {
-        json_lines: None,
-        pcapng_dir: Some(dir.join("captures")),
-        pcapng_stem: "lossy-11".to_owned(),
-    };
+    let to = TraceTo { json_lines: None, pcapng_dir: Some(dir.join("captures")) };
     let mut t = lossy(profile).start();
-    let tracer = to.open("lossy", 11).unwrap();
+    let tracer = to.open("lossy", &[("path.2.loss".to_owned(), "3 %".to_owned())], 11).unwrap();
     follow(&mut t, tracer);
     let mut t = run(t);
     t.net.take_observer().unwrap().finish().unwrap();
@@ -255,7 +252,8 @@ fn check_captures(profile: &str, carrier: &str) -> Option<()> {
     let log = t.net.packet_log().unwrap().packets();
     for host in [&t.a, &t.z] {
         let name = if host.node() == t.a.node() { "a" } else { "z" };
-        let file = dir.path().join("captures").join(format!("lossy-11-{name}.pcapng"));
+        let file =
+            dir.path().join("captures").join(format!("lossy-path.2.loss-3-seed11-{name}.pcapng"));
         // Whatever Wireshark warns of, but for SACKs of long gaps: with SFR those are no fault.
         let wrong = "_ws.malformed || ip.checksum.status == 0 || udp.checksum.status == 0 \
                      || sctp.checksum.status == 0 || !sctp || _ws.expert.severity >= 6291456";
@@ -288,7 +286,7 @@ fn check_captures(profile: &str, carrier: &str) -> Option<()> {
         assert!(frames(&file, "frame.interface_name contains \"path 2\"")? > 100);
     }
     let first = tshark(
-        &dir.path().join("captures/lossy-11-a.pcapng"),
+        &dir.path().join("captures/lossy-path.2.loss-3-seed11-a.pcapng"),
         &["-c", "1", "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.interface_name"],
     )?;
     assert_eq!(first, "0.000000000\ta path 1\n");
@@ -311,6 +309,61 @@ fn a_capture_that_cannot_be_written_says_which_file() {
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     let to = TraceTo { pcapng_dir: Some(file), ..TraceTo::default() };
-    let error = to.open("x", 1).unwrap_err().to_string();
+    let error = to.open("x", &[], 1).unwrap_err().to_string();
     assert!(error.starts_with("cannot write ") && error.contains("file"), "{error}");
+}
+
+// ---- Scenarios ----
+
+#[test]
+fn a_scenario_traces_each_run_into_files_of_its_own() {
+    let text = r#"
+        name = "two flows: traced"
+        time_limit = "60 s"
+        seeds = 1
+        [transport]
+        profile = "2006"
+        preset = "cmt"
+        [transfer]
+        size = "200 kB"
+        [[path]]
+        rate = "10 Mbit/s"
+        delay = "45 ms"
+        [[path]]
+        rate = "10 Mbit/s"
+        delay = "45 ms"
+        [sweep]
+        "path.2.loss" = ["1 %", "9 %"]
+    "#;
+    let dir = tempfile::tempdir().unwrap();
+    for point in Scenario::parse("traced.toml", text).unwrap().points().unwrap() {
+        let value = point.params[0].1.trim_end_matches(" %");
+        let lines = dir.path().join(format!("{value}.jsonl"));
+        let trace = Some(TraceTo {
+            json_lines: Some(lines.clone()),
+            pcapng_dir: Some(dir.path().to_owned()),
+        });
+        let options = RunOptions { trace, ..RunOptions::default() };
+        let result = point.run.run(5, &options).unwrap().result;
+        let plain = point.run.run(5, &RunOptions::default()).unwrap().result;
+        assert_eq!(result, plain, "the trace changes nothing");
+        let lines = fs::read(lines).unwrap();
+        let records: Vec<Record> = Records::new(lines.as_slice()).map(Result::unwrap).collect();
+        let acknowledged = records.iter().rev().find_map(|record| match record.event {
+            Event::Acknowledged { total_bytes, .. } => Some(total_bytes),
+            _ => None,
+        });
+        assert_eq!(acknowledged, Some(200_000));
+        for host in ["a", "z"] {
+            let name = format!("two-flows-traced-path.2.loss-{value}-seed5-{host}.pcapng");
+            assert!(fs::metadata(dir.path().join(name)).unwrap().len() > 100_000);
+        }
+    }
+    let options = RunOptions {
+        trace: Some(TraceTo { json_lines: Some(dir.path().join("no/such/dir")), pcapng_dir: None }),
+        ..RunOptions::default()
+    };
+    let point = &Scenario::parse("traced.toml", text).unwrap().points().unwrap()[0];
+    let error = point.run.run(5, &options).unwrap_err().to_string();
+    assert!(error.starts_with("cannot write ") && error.contains("such"), "{error}");
 }

@@ -38,3 +38,6 @@ pub use event::{Event, PacketSummary, PathMetrics, Record, SCHEMA_VERSION};
 pub use json_lines::{JsonLines, MAX_LINE, ReadError, ReadErrorKind, Records};
 pub use pcapng::{Capture, Encapsulation};
 pub use watch::Watch;
+
+#[cfg(test)]
+mod tests;

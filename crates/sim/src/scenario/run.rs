@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::network::LinkId;
 use crate::paths::PathLinks;
 use crate::result::TransferResult;
 use crate::spec::QueueLimit;
+use crate::tracer::TraceTo;
 use crate::world::{Flow, FlowSpec, World};
 
 /// What to do beside running.
@@ -23,6 +25,8 @@ pub struct RunOptions {
     pub check_invariants: bool,
     /// Leaves out what costs time and memory: the count of spurious retransmissions.
     pub is_lean: bool,
+    /// Writes what happens in the run as typed events and pcapng captures.
+    pub trace: Option<TraceTo>,
 }
 
 /// What a run gives.
@@ -58,12 +62,15 @@ fn as_map<S: Serializer, T: Serialize>(
 pub enum RunError {
     /// The engine or the simulator failed a check of its own: a bug.
     Panicked(String),
+    /// Its trace could not be written: which file, and why.
+    Trace(String),
 }
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Panicked(message) => write!(f, "the run failed a check: {message}"),
+            RunError::Trace(message) => write!(f, "{message}"),
         }
     }
 }
@@ -73,8 +80,13 @@ impl std::error::Error for RunError {}
 impl CompiledScenario {
     /// Runs it. The result is a function of the scenario and the seed.
     pub fn run(&self, seed: u64, options: &RunOptions) -> Result<RunOutput, RunError> {
-        catch_unwind(AssertUnwindSafe(|| Run::new(self, seed, options).run()))
-            .map_err(|panic| RunError::Panicked(message_of(&*panic)))
+        let run = || {
+            let mut run = Run::new(self, seed, options);
+            run.trace(options.trace.as_ref())?;
+            run.run()
+        };
+        let result = catch_unwind(AssertUnwindSafe(run));
+        result.unwrap_or_else(|panic| Err(RunError::Panicked(message_of(&*panic))))
     }
 }
 
@@ -171,13 +183,37 @@ impl<'s> Run<'s> {
         });
     }
 
-    fn run(mut self) -> RunOutput {
+    /// Traces the hosts: `a` and `z`, or `FLOW-a` and `FLOW-z` of several flows.
+    fn trace(&mut self, to: Option<&TraceTo>) -> Result<(), RunError> {
+        let Some(to) = to else { return Ok(()) };
+        let failed = |error: io::Error| RunError::Trace(error.to_string());
+        let scenario = self.scenario;
+        let open = to.open(&scenario.name, &scenario.parameters, self.seed);
+        let mut tracer = open.map_err(failed)?;
+        for (model, running) in scenario.flows.iter().zip(&self.flows) {
+            for (id, end) in [(running.flow.from, "a"), (running.flow.to, "z")] {
+                let host = self.world.host(id);
+                let name = match scenario.flows.len() {
+                    1 => end.to_owned(),
+                    _ => format!("{}-{end}", model.name),
+                };
+                tracer.host(host.node(), &name, host.config()).map_err(failed)?;
+            }
+        }
+        self.world.net.set_observer(Box::new(tracer));
+        Ok(())
+    }
+
+    fn run(mut self) -> Result<RunOutput, RunError> {
         while !self.is_over() && self.world.step(self.limit) {
             if !self.waiting.is_empty() {
                 self.plan_after_first_data();
             }
         }
-        RunOutput { result: self.result() }
+        if let Some(mut observer) = self.world.net.take_observer() {
+            observer.finish().map_err(|error| RunError::Trace(error.to_string()))?;
+        }
+        Ok(RunOutput { result: self.result() })
     }
 
     fn is_over(&self) -> bool {
