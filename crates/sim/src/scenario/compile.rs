@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use super::cross::{self, Traffic};
 use super::error::Place;
 use super::error::ScenarioError;
-use super::keys::{EVENT, HOP, PATH, SCENARIO, TRANSFER};
+use super::keys::{CROSS, EVENT, HOP, PATH, SCENARIO, TRANSFER};
 use super::links::{self, Change, Settings};
-use super::model::{Cable, CompiledScenario, Crossing, Flow, PathModel, PlannedChange, Transfer};
+use super::long;
+use super::model::{
+    Cable, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, Transfer,
+    direction,
+};
 use super::read::{Named, Reader};
 use super::transport::{self, Transport};
 use super::tree::Table;
@@ -30,12 +35,22 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         cables: Vec::new(),
         flows: Vec::new(),
         changes: Vec::new(),
+        cross: Vec::new(),
         stripe: None,
     };
-    if compiled.time_limit.is_zero() {
-        return Err(place.error("time_limit is zero", "write a time such as \"500 s\""));
+    if let Some(named) = top.get("time_limit").filter(|_| compiled.time_limit.is_zero()) {
+        return Err(named.error("no time to run", "write a time such as \"500 s\""));
     }
-    short_form(&top, &mut compiled)?;
+    let long = ["node", "link", "flow", "traffic"].into_iter().find_map(|key| top.get(key));
+    match (long, top.get("path"), top.get("transfer")) {
+        (Some(long), Some(other), _) | (Some(long), None, Some(other)) => {
+            let what = format!("both {} and {}", long.name, other.name);
+            let remedy = "use [[path]] and [transfer], or [[node]], [[link]] and [[flow]]";
+            return Err(other.item.place.error(what, remedy));
+        }
+        (Some(_), None, None) => long::compile(&top, &mut compiled)?,
+        (None, ..) => short_form(&top, &mut compiled)?,
+    }
     events(&top, &mut compiled)?;
     // Stable, so that changes of one instant come in the order of the file.
     compiled.changes.sort_by_key(|change| change.at);
@@ -68,6 +83,9 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         for change in links::schedules(&table)? {
             plan(&path.crossings, change, element, out)?;
         }
+        if let Some(cross) = table.get("cross") {
+            add_cross(&cross, &path.crossings, out)?;
+        }
         paths.push(path);
     }
     let transport = transport::read(&top.get("transport").into_iter().collect::<Vec<_>>())?;
@@ -77,9 +95,9 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         return Err(top.place.error("nothing is to be sent", remedy));
     }
     if transport.is_striped {
-        return striped(top, &transport, paths, &transfers, out);
+        return striped(top, &transport, paths, &transfers, (0, 1), out);
     }
-    out.flows.push(flow("a to z", &transport, paths, transfers));
+    out.flows.push(flow("a to z", &transport, paths, transfers, (0, 1)));
     Ok(())
 }
 
@@ -88,10 +106,11 @@ fn flow(
     transport: &Transport,
     paths: Vec<PathModel>,
     transfers: Vec<Transfer>,
+    ends: (usize, usize),
 ) -> Flow {
     Flow {
         name: name.to_owned(),
-        ends: (0, 1),
+        ends,
         config_a: transport.a.clone(),
         config_z: transport.z.clone(),
         preset: transport.preset.clone(),
@@ -101,11 +120,12 @@ fn flow(
 }
 
 /// AppStripe: one association per path, each with the whole file.
-fn striped(
+pub(super) fn striped(
     top: &Reader<'_>,
     transport: &Transport,
     paths: Vec<PathModel>,
     transfers: &[Transfer],
+    ends: (usize, usize),
     out: &mut CompiledScenario,
 ) -> Result<()> {
     let [Transfer { bytes: Some(bytes), is_reverse: false, .. }] = transfers else {
@@ -115,14 +135,14 @@ fn striped(
     out.stripe = Some(*bytes);
     for path in paths {
         let name = format!("stripe {}", path.name);
-        out.flows.push(flow(&name, transport, vec![path], transfers.to_vec()));
+        out.flows.push(flow(&name, transport, vec![path], transfers.to_vec(), ends));
     }
     Ok(())
 }
 
 /// Reads a path of the short form and adds its links.
 fn path(table: &Reader<'_>, name: String, out: &mut CompiledScenario) -> Result<PathModel> {
-    let own = Settings::read(*table)?;
+    let own = Settings::read(table.clone())?;
     let mut hops = Vec::new();
     let elements = match table.get("hops") {
         Some(named) => named.elements()?,
@@ -142,7 +162,7 @@ fn path(table: &Reader<'_>, name: String, out: &mut CompiledScenario) -> Result<
     }
     let mut settings = Vec::new();
     for hop in &hops {
-        settings.push(Settings::read(*hop)?);
+        settings.push(Settings::read(hop.clone())?);
     }
     let is_one_hop = settings.is_empty();
     if is_one_hop {
@@ -167,6 +187,36 @@ fn slowest(settings: &[Settings<'_>]) -> usize {
         rate.unwrap_or(u64::MAX)
     };
     (0..settings.len()).min_by_key(rate).unwrap_or(0)
+}
+
+/// Adds the cross-traffic of a path.
+fn add_cross(named: &Named<'_>, crossings: &[Crossing], out: &mut CompiledScenario) -> Result<()> {
+    let table = named.table(&CROSS)?;
+    let hop = match table.get("hop") {
+        Some(hop) => hop.whole(1..=crossings.len() as u64)? as usize - 1,
+        None => slowest_crossing(crossings, out),
+    };
+    let way = vec![crossings[hop]];
+    match cross::read(&table, out.bottleneck(&way))? {
+        Traffic::Blank(directions) => {
+            for (is_reverse, traffic) in directions {
+                out.cross.push(CrossModel { crossings: way.clone(), is_reverse, traffic });
+            }
+            Ok(())
+        }
+        Traffic::Responsive { .. } => {
+            let remedy = "describe the network with [[node]], [[link]], [[flow]] and [[traffic]]";
+            Err(named.error("only [[traffic]] can be responsive", remedy))
+        }
+    }
+}
+
+fn slowest_crossing(crossings: &[Crossing], out: &CompiledScenario) -> usize {
+    let rate = |i: &usize| {
+        let link = direction(&out.cables, crossings[*i]);
+        link.rate.bits_per_second().unwrap_or(u64::MAX)
+    };
+    (0..crossings.len()).min_by_key(rate).unwrap_or(0)
 }
 
 /// Gives the links their queues and adds them.
@@ -202,7 +252,7 @@ pub(super) fn transfers(elements: &[Named<'_>]) -> Result<Vec<Transfer>> {
     let mut transfers = Vec::new();
     for element in elements {
         let table = element.table(&TRANSFER)?;
-        transfers.extend(transfer(&table)?);
+        transfers.push(transfer(&table)?);
     }
     transfers.sort_by_key(|transfer: &Transfer| transfer.start);
     Ok(transfers)
@@ -211,7 +261,7 @@ pub(super) fn transfers(elements: &[Named<'_>]) -> Result<Vec<Transfer>> {
 /// The longest file: what a run could count without overflow, by far.
 const LARGEST: u64 = 1 << 60;
 
-fn transfer(table: &Reader<'_>) -> Result<Option<Transfer>> {
+pub(super) fn transfer(table: &Reader<'_>) -> Result<Transfer> {
     let size = table.need("size", "\"8 MB\"")?;
     let count = table.get("count").map_or(Ok(1), |named| named.whole(1..=1_000_000))?;
     let bytes = match size.text()?.as_str() {
@@ -235,16 +285,16 @@ fn transfer(table: &Reader<'_>) -> Result<Option<Transfer>> {
         }
     }
     let directions = [("forward", false), ("reverse", true)];
-    Ok(Some(Transfer {
+    Ok(Transfer {
         bytes,
         start,
         until,
         is_reverse: table.get("direction").map_or(Ok(false), |named| named.word(&directions))?,
-    }))
+    })
 }
 
 /// Plans a change of a path.
-fn plan(
+pub(super) fn plan(
     crossings: &[Crossing],
     change: Change,
     said: &Named<'_>,
@@ -257,13 +307,7 @@ fn plan(
         }
         Some(hop) => vec![hop - 1],
         None if change.is_of_all_hops => (0..crossings.len()).collect(),
-        None => {
-            let rate = |i: &usize| {
-                let link = super::model::direction(&out.cables, crossings[*i]);
-                link.rate.bits_per_second().unwrap_or(u64::MAX)
-            };
-            (0..crossings.len()).min_by_key(rate).into_iter().collect()
-        }
+        None => vec![slowest_crossing(crossings, out)],
     };
     for hop in hops {
         let Crossing { cable, is_reversed } = crossings[hop];
@@ -334,7 +378,7 @@ fn changes_of_event(table: &Reader<'_>, event: &Named<'_>) -> Result<Vec<Change>
         add(LinkChange::Delay(delay.duration()?))?;
     }
     if let Some(loss) = table.get("loss") {
-        add(LinkChange::Loss(loss.ratio()?.into()))?;
+        add(LinkChange::Loss(links::loss(&loss)?))?;
     }
     if let Some(duplicate) = table.get("duplicate") {
         add(LinkChange::Duplicate(duplicate.ratio()?))?;

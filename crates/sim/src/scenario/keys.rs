@@ -85,6 +85,7 @@ pub(super) static LINK_SETTINGS: Section = Section {
         "queue", "packets, size, bdp or \"unlimited\"", "1 bdp, at least 50 packets", "\"2 bdp\"": "What the link holds, the packet being sent included; drop-tail. A bdp is the path's lowest rate times its base round-trip time, in packets of 1500 bytes; of a `[[link]]`, its own rate times the longest base round-trip time of the paths over it.";
         "duplicate", "ratio", "0 %", "\"0.1 %\"": "Probability that a packet arrives twice.";
         "reorder", "table", "none", "{ probability = \"1 %\", by = \"5 ms\" }": "Holds packets back so that later ones pass them.";
+        "red", "table", "none", "{ min = \"5 packets\", max = \"15 packets\" }": "Random early detection beside the queue's limit, see below.";
         "jitter", "time", "0 s", "\"2 ms\"": "Upper bound of a uniform random extra delay; it reorders.";
     },
 };
@@ -95,6 +96,32 @@ pub(super) static BOTH: Section = Section {
     keys: keys! {
         "forward", "as the key", "needed", "\"1 %\"": "From the associating host; of a [[link]], from the first node to the second.";
         "reverse", "as the key", "needed", "\"2 %\"": "Back.";
+    },
+};
+
+pub(super) static LOSS: Section = Section {
+    title: "A loss model in `loss`",
+    more: NONE,
+    keys: keys! {
+        "model", "bernoulli or gilbert-elliott", "needed", "\"gilbert-elliott\"": "Bernoulli: each packet by itself. Gilbert-Elliott: a good and a bad state with a probability of loss each; before each packet the state may change.";
+        "probability", "ratio", "needed for bernoulli", "\"1 %\"": "The probability of loss.";
+        "to_bad", "ratio", "needed for gilbert-elliott", "\"0.5 %\"": "Probability to go from good to bad.";
+        "to_good", "ratio", "needed for gilbert-elliott", "\"25 %\"": "Probability to go from bad to good.";
+        "loss_in_good", "ratio", "0 %", "\"0 %\"": "Probability of loss in the good state.";
+        "loss_in_bad", "ratio", "100 %", "\"50 %\"": "Probability of loss in the bad state.";
+    },
+};
+
+pub(super) static RED: Section = Section {
+    title: "`red` (Floyd and Jacobson, 1993)",
+    more: NONE,
+    keys: keys! {
+        "min", "packets", "5 packets", "\"5 packets\"": "Average length up to which nothing is dropped.";
+        "max", "packets", "15 packets", "\"15 packets\"": "Average length at which the probability reaches `max_probability`.";
+        "max_probability", "ratio", "10 %", "\"10 %\"": "Probability of a drop at `max`.";
+        "weight", "ratio", "0.002", "0.002": "Weight of a new sample in the average.";
+        "gentle", "true or false", "true", "false": "Whether the probability grows on to 1 from `max` to twice that; else everything is dropped from `max` on.";
+        "mean_packet", "size", "500 B", "\"500 B\"": "A typical packet: how fast the average of an idle link falls.";
     },
 };
 
@@ -150,12 +177,92 @@ pub(super) static PATH: Section = Section {
     more: &[&LINK_SETTINGS, &SCHEDULES],
     keys: keys! {
         "name", "text", "its number", "\"wifi\"": "What it is called in events, dotted names and explanations.";
+        "cross", "table", "none", "{ load = \"50 %\" }": "Cross-traffic over the path's slowest hop, both ways.";
         "hops", "list of tables", "one hop, of the path's own keys", "[{ rate = \"10 Mbit/s\", delay = \"25 ms\" }]": "Links in a row, each way.";
     },
 };
 
 pub(super) static HOP: Section =
     Section { title: "An element of `hops`", more: &[&LINK_SETTINGS], keys: &[] };
+
+/// The keys of cross-traffic wherever it is.
+pub(super) static CROSS_SETTINGS: Section = Section {
+    title: "Cross-traffic: keys of `cross` and [[traffic]]",
+    more: NONE,
+    keys: keys! {
+        "model", "pareto, cbr or responsive", "pareto", "\"cbr\"": "Packets in Pareto bursts and pauses, at a constant rate, or (only [[traffic]]) associations with the preset sctp that send without end. The defaults are those of Natarajan et al., section V, and Caro et al., figure 2.";
+        "load", "ratio, also above 100 %", "load or rate needed", "\"50 %\"": "Mean rate as a share of the slowest link's; `{ forward, reverse }` for one each way.";
+        "rate", "rate", "load or rate needed", "\"5 Mbit/s\"": "Mean rate; likewise.";
+        "nodes", "number", "4", "1": "Nodes that send, each way.";
+        "generators", "number", "one for each size; responsive: 1", "8": "Generators at each node, which take the sizes in turn and all make as many packets; or responsive associations.";
+        "sizes", "list of bytes", "[44, 44, 44, 44, 576, 576, 1500, 1500]", "[1500]": "Sizes of the packets.";
+        "shape", "number above 1", "1.5", "1.2": "Shape of the Pareto distributions.";
+        "burst", "time", "500 ms", "\"1 s\"": "Mean length of a burst.";
+        "idle", "time", "500 ms", "\"1 s\"": "Mean length of a pause.";
+        "access_rate", "rate", "100 Mbit/s", "\"1 Gbit/s\"": "Rate of each node's own link.";
+        "access_delay", "time, or least and most", "[\"5 ms\", \"20 ms\"]", "\"10 ms\"": "Delay of each node's own link; between two times it is drawn.";
+        "start", "time, or first and last", "[\"0 s\", \"5 s\"]; responsive: 0 s", "\"1 s\"": "When each generator begins.";
+    },
+};
+
+pub(super) static CROSS: Section = Section {
+    title: "`cross` of a [[path]]",
+    more: &[&CROSS_SETTINGS],
+    keys: keys! {
+        "hop", "number", "the slowest", "2": "The hop it crosses, counted from 1.";
+    },
+};
+
+pub(super) static NODE: Section = Section {
+    title: "[[node]]",
+    more: NONE,
+    keys: keys! {
+        "name", "text", "needed", "\"server\"": "What links, flows and traffic call it. Where flows or traffic end, nothing is forwarded; other nodes are routers.";
+    },
+};
+
+pub(super) static LINK: Section = Section {
+    title: "[[link]]",
+    more: &[&LINK_SETTINGS, &SCHEDULES],
+    keys: keys! {
+        "name", "text", "FROM-TO", "\"core\"": "What `via`, events and dotted names call it.";
+        "from", "node", "needed", "\"client\"": "One end: forward leads away from it.";
+        "to", "node", "needed", "\"router\"": "The other end.";
+    },
+};
+
+pub(super) static FLOW: Section = Section {
+    title: "[[flow]]",
+    more: &[&TRANSFER],
+    keys: keys! {
+        "name", "text", "FROM to TO", "\"download\"": "What results call it.";
+        "from", "node", "needed", "\"client\"": "The host that associates.";
+        "to", "node", "needed", "\"server\"": "The host that waits.";
+        "path", "list of tables", "the shortest way over each link of the first node", "[{ via = [\"r1\"] }, { via = [\"r2\"] }]": "Its paths; the first is the primary.";
+        "transport", "table", "none", "{ preset = \"sctp\" }": "Parameters that differ from [transport].";
+        "transfer", "list of tables", "none", "[{ size = \"1 MB\", start = \"5 s\" }]": "More transfers on the same association.";
+    },
+};
+
+pub(super) static ROUTE: Section = Section {
+    title: "`path` of a [[flow]]",
+    more: NONE,
+    keys: keys! {
+        "via", "list of nodes and links", "needed", "[\"r1\", \"core\", \"r2\"]": "Every node or link between the ends, in order. Name a link where several lead to the same node.";
+    },
+};
+
+pub(super) static TRAFFIC: Section = Section {
+    title: "[[traffic]]",
+    more: &[&CROSS_SETTINGS],
+    keys: keys! {
+        "from", "node", "needed", "\"left\"": "Where it begins; its forward direction leads away.";
+        "to", "node", "needed", "\"right\"": "Where it ends.";
+        "via", "list of nodes and links", "the shortest way", "[\"r1\", \"r2\"]": "Every node or link between, in order.";
+        "until", "time", "the end of the run", "\"60 s\"": "When responsive traffic ends.";
+        "transport", "table", "none", "{ rto_min = \"200 ms\" }": "Parameters of responsive traffic that differ from [transport].";
+    },
+};
 
 pub(super) static EVENT: Section = Section {
     title: "[[event]]",
@@ -181,12 +288,21 @@ static ALL: &[&Section] = &[
     &HOP,
     &LINK_SETTINGS,
     &BOTH,
+    &LOSS,
+    &RED,
     &REORDER,
     &SCHEDULES,
     &DOWN,
     &CHANGE,
     &WHEN,
     &EVENT,
+    &NODE,
+    &LINK,
+    &FLOW,
+    &ROUTE,
+    &TRAFFIC,
+    &CROSS,
+    &CROSS_SETTINGS,
 ];
 
 /// The reference of all keys in Markdown, as `docs/scenarios.md` holds it.

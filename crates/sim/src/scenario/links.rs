@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::error::ScenarioError;
-use super::keys::{CHANGE, DOWN, REORDER};
+use super::keys::{CHANGE, DOWN, LOSS, RED, REORDER};
 use super::model::{After, Way, queue_of_bdp};
 use super::read::{Named, Reader};
-use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
+use super::tree::Value;
+use crate::spec::{GilbertElliott, LinkChange, LinkSpec, Loss, QueueLimit, Rate, Red};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -24,7 +25,8 @@ pub(super) struct Settings<'t> {
     pub(super) rate: Option<(Rate, Rate)>,
     pub(super) delay: Option<(Duration, Duration)>,
     queue: Option<(Queue, Queue)>,
-    loss: Option<(f64, f64)>,
+    red: Option<(Red, Red)>,
+    loss: Option<(Loss, Loss)>,
     duplicate: Option<(f64, f64)>,
     reorder: Option<((f64, Duration), (f64, Duration))>,
     jitter: Option<(Duration, Duration)>,
@@ -32,7 +34,7 @@ pub(super) struct Settings<'t> {
 }
 
 /// The keys that a path with hops passes on to its slowest hop.
-pub(super) const PASSED_ON: [&str; 5] = ["loss", "queue", "duplicate", "reorder", "jitter"];
+pub(super) const PASSED_ON: [&str; 6] = ["loss", "queue", "red", "duplicate", "reorder", "jitter"];
 
 impl<'t> Settings<'t> {
     pub(super) fn read(reader: Reader<'t>) -> Result<Settings<'t>> {
@@ -40,7 +42,8 @@ impl<'t> Settings<'t> {
             rate: both(&reader, "rate", |named| named.rate())?,
             delay: both(&reader, "delay", |named| named.duration())?,
             queue: both(&reader, "queue", queue)?,
-            loss: both(&reader, "loss", |named| named.ratio())?,
+            red: both(&reader, "red", red)?,
+            loss: both(&reader, "loss", loss)?,
             duplicate: both(&reader, "duplicate", |named| named.ratio())?,
             reorder: both(&reader, "reorder", reorder)?,
             jitter: both(&reader, "jitter", |named| named.duration())?,
@@ -57,6 +60,7 @@ impl<'t> Settings<'t> {
             }
         }
         self.queue = self.queue.or(path.queue);
+        self.red = self.red.or(path.red);
         self.loss = self.loss.or(path.loss);
         self.duplicate = self.duplicate.or(path.duplicate);
         self.reorder = self.reorder.or(path.reorder);
@@ -72,7 +76,8 @@ impl<'t> Settings<'t> {
             let rate = self.rate.map_or(Rate::INFINITE, |pair| side(pair, i));
             let delay = self.delay.map_or(Duration::ZERO, |pair| side(pair, i));
             let mut link = LinkSpec::new(rate, delay);
-            link.loss = self.loss.map_or(0.0, |pair| side(pair, i)).into();
+            link.red = self.red.map(|pair| side(pair, i));
+            link.loss = self.loss.map_or(Loss::NONE, |pair| side(pair, i));
             link.duplicate = self.duplicate.map_or(0.0, |pair| side(pair, i));
             (link.reorder, link.reorder_by) =
                 self.reorder.map_or((0.0, Duration::ZERO), |pair| side(pair, i));
@@ -140,6 +145,65 @@ fn queue(named: &Named<'_>) -> Result<Queue> {
     }
 }
 
+/// A probability, or a model of losses.
+pub(super) fn loss(named: &Named<'_>) -> Result<Loss> {
+    if !matches!(named.item.value, Value::Table(_)) {
+        return Ok(Loss::Bernoulli(named.ratio()?));
+    }
+    let table = named.table(&LOSS)?;
+    let need = |key, example| table.need(key, example)?.ratio();
+    let or = |key, default| table.get(key).map_or(Ok(default), |named| named.ratio());
+    let is_bernoulli = table
+        .need("model", "\"gilbert-elliott\"")?
+        .word(&[("bernoulli", true), ("gilbert-elliott", false)])?;
+    let foreign: &[&'static str] = match is_bernoulli {
+        true => &["to_bad", "to_good", "loss_in_good", "loss_in_bad"],
+        false => &["probability"],
+    };
+    if let Some(named) = foreign.iter().find_map(|key| table.get(key)) {
+        return Err(
+            named.error("this model has no such key", "remove it, or choose the other model")
+        );
+    }
+    if is_bernoulli {
+        return Ok(Loss::Bernoulli(need("probability", "\"1 %\"")?));
+    }
+    Ok(Loss::GilbertElliott(GilbertElliott {
+        to_bad: need("to_bad", "\"0.5 %\"")?,
+        to_good: need("to_good", "\"25 %\"")?,
+        loss_in_good: or("loss_in_good", 0.0)?,
+        loss_in_bad: or("loss_in_bad", 1.0)?,
+    }))
+}
+
+fn red(named: &Named<'_>) -> Result<Red> {
+    let table = named.table(&RED)?;
+    let mut red = Red::default();
+    let packets = |key, default| match table.get(key) {
+        Some(named) => match queue(&named)? {
+            Queue::Limit(QueueLimit::Packets(packets)) => Ok(packets as f64),
+            _ => Err(named.error("not in packets", "write packets, such as \"15 packets\"")),
+        },
+        None => Ok(default),
+    };
+    (red.min, red.max) = (packets("min", red.min)?, packets("max", red.max)?);
+    if red.min >= red.max {
+        return Err(named.error("min is not below max", "raise max, or lower min"));
+    }
+    let ratio = |key, default| table.get(key).map_or(Ok(default), |named| named.ratio());
+    red.max_probability = ratio("max_probability", red.max_probability)?;
+    red.weight = ratio("weight", red.weight)?;
+    let switch = [("true", true), ("false", false)];
+    red.gentle = table.get("gentle").map_or(Ok(red.gentle), |named| named.word(&switch))?;
+    if let Some(named) = table.get("mean_packet") {
+        let size = named.size()?;
+        let fits = u32::try_from(size).ok().filter(|size| *size > 0);
+        red.mean_packet =
+            fits.ok_or_else(|| named.error("not the size of a packet", "write \"500 B\""))?;
+    }
+    Ok(red)
+}
+
 fn reorder(named: &Named<'_>) -> Result<(f64, Duration)> {
     let table = named.table(&REORDER)?;
     let probability = table.need("probability", "\"1 %\"")?.ratio()?;
@@ -204,7 +268,7 @@ pub(super) fn schedules(reader: &Reader<'_>) -> Result<Vec<Change>> {
     }
     for element in reader.elements("loss_changes")? {
         let table = element.table(&CHANGE)?;
-        let to = LinkChange::Loss(table.need("to", "\"5 %\"")?.ratio()?.into());
+        let to = LinkChange::Loss(loss(&table.need("to", "\"5 %\"")?)?);
         changes.push(when(&table, false, to)?);
     }
     Ok(changes)

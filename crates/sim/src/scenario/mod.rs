@@ -27,11 +27,15 @@
 //! ```
 
 mod compile;
+mod cross;
 mod error;
+mod explain;
 mod keys;
 mod links;
+mod long;
 mod model;
 mod read;
+mod routes;
 mod run;
 mod sweep;
 mod transport;
@@ -262,5 +266,7 @@ fn take_sets(table: &mut Table) -> Result<Sets, ScenarioError> {
     Ok(sets)
 }
 
+#[cfg(test)]
+mod long_tests;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manypath_proto::config::Config;
 
+use crate::cross::CrossTraffic;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
 
 /// One point of a scenario, checked and ready to run with any seed.
@@ -19,6 +20,7 @@ pub struct CompiledScenario {
     pub(super) cables: Vec<Cable>,
     pub(super) flows: Vec<Flow>,
     pub(super) changes: Vec<PlannedChange>,
+    pub(super) cross: Vec<CrossModel>,
     /// The file of an idealised split over the flows, in bytes; see `stripe`.
     pub(super) stripe: Option<u64>,
 }
@@ -53,6 +55,15 @@ pub(super) struct Flow {
     pub(super) preset: String,
     pub(super) paths: Vec<PathModel>,
     pub(super) transfers: Vec<Transfer>,
+}
+
+/// Cross-traffic in one direction of a way.
+#[derive(Clone, Debug)]
+pub(super) struct CrossModel {
+    pub(super) crossings: Vec<Crossing>,
+    /// Against the way's direction.
+    pub(super) is_reverse: bool,
+    pub(super) traffic: CrossTraffic,
 }
 
 /// A path of a flow.
@@ -132,6 +143,11 @@ impl CompiledScenario {
     /// Simulated time at which a run ends, complete or not.
     pub fn time_limit(&self) -> Duration {
         self.time_limit
+    }
+
+    /// Sets when a run ends at the latest.
+    pub fn set_time_limit(&mut self, limit: Duration) {
+        self.time_limit = limit;
     }
 
     /// The preset of the first flow, as results name it.

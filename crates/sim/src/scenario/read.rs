@@ -12,13 +12,13 @@ use crate::spec::Rate;
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// A table whose keys are those of a section.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reader<'t> {
     table: &'t Table,
     section: &'static Section,
     pub(super) place: &'t Place,
     /// The dotted name that leads here; empty at the top.
-    pub(super) name: &'t str,
+    pub(super) name: String,
 }
 
 /// A value with its dotted name.
@@ -34,14 +34,14 @@ impl<'t> Reader<'t> {
         table: &'t Table,
         section: &'static Section,
         place: &'t Place,
-        name: &'t str,
+        name: &str,
     ) -> Result<Reader<'t>> {
         for entry in &table.0 {
             if !section.names().any(|known| known == entry.key) {
                 return Err(unknown_key(entry, name, section.names()));
             }
         }
-        Ok(Reader { table, section, place, name })
+        Ok(Reader { table, section, place, name: name.to_owned() })
     }
 
     /// The value of a key.
@@ -54,7 +54,7 @@ impl<'t> Reader<'t> {
     /// The value of a key that must be there.
     pub(super) fn need(&self, key: &'static str, example: &str) -> Result<Named<'t>> {
         self.get(key).ok_or_else(|| {
-            let what = match self.name {
+            let what = match self.name.as_str() {
                 "" => format!("`{key}` is missing"),
                 name => format!("{name} has no `{key}`"),
             };
@@ -63,7 +63,7 @@ impl<'t> Reader<'t> {
     }
 
     fn name_of(&self, key: &str) -> String {
-        match self.name {
+        match self.name.as_str() {
             "" => key.to_owned(),
             name => format!("{name}.{key}"),
         }
@@ -90,7 +90,7 @@ impl<'t> Named<'t> {
     }
 
     /// As a table of that section.
-    pub(super) fn table(&'t self, section: &'static Section) -> Result<Reader<'t>> {
+    pub(super) fn table(&self, section: &'static Section) -> Result<Reader<'t>> {
         match &self.item.value {
             Value::Table(table) => Reader::new(table, section, &self.item.place, &self.name),
             _ => {

@@ -136,6 +136,10 @@ impl<'s> Run<'s> {
             // Every queue was resolved with its path.
             run.links.push(both.map(|s| run.world.net.add_link(s.clone(), QueueLimit::Unlimited)));
         }
+        for cross in &scenario.cross {
+            let links = run.way(&cross.crossings, cross.is_reverse);
+            run.world.net.add_cross_traffic(&links, &cross.traffic);
+        }
         for flow in &scenario.flows {
             run.add_flow(flow, options);
         }
@@ -148,13 +152,21 @@ impl<'s> Run<'s> {
         run
     }
 
-    fn add_flow(&mut self, flow: &FlowModel, options: &RunOptions) {
-        let link = |crossing: &Crossing, is_back: bool| {
+    /// The links of a way in one direction, in the order in which packets cross them.
+    fn way(&self, crossings: &[Crossing], is_back: bool) -> Vec<LinkId> {
+        let link = |crossing: &Crossing| {
             self.links[crossing.cable][usize::from(crossing.is_reversed != is_back)]
         };
+        match is_back {
+            false => crossings.iter().map(link).collect(),
+            true => crossings.iter().rev().map(link).collect(),
+        }
+    }
+
+    fn add_flow(&mut self, flow: &FlowModel, options: &RunOptions) {
         let paths = flow.paths.iter().map(|path| PathLinks {
-            forward: path.crossings.iter().map(|crossing| link(crossing, false)).collect(),
-            reverse: path.crossings.iter().rev().map(|crossing| link(crossing, true)).collect(),
+            forward: self.way(&path.crossings, false),
+            reverse: self.way(&path.crossings, true),
         });
         let start = flow.transfers.iter().map(|transfer| transfer.start).min().unwrap_or_default();
         let spec = FlowSpec {

@@ -85,9 +85,10 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
 /// A row of `[[sweep.case]]`: a name and several settings.
 fn group_row(group: &str, item: &Item) -> Result<Row> {
     let Value::Table(table) = &item.value else {
-        let near = nearest(group, SCENARIO.names()).unwrap_or_default();
-        let what = format!("sweep.{group}: there is no key `{group}`");
-        let remedy = format!("did you mean `{near}`? Rows of linked values are [[sweep.{group}]]");
+        let first = group.split('.').next().unwrap_or(group);
+        let near = nearest(first, SCENARIO.names()).unwrap_or_default();
+        let what = format!("sweep.{group}: there is no key `{first}`");
+        let remedy = format!("did you mean `{near}`? Rows of linked values are [[sweep.NAME]]");
         return Err(item.place.error(what, remedy));
     };
     let Some(label) = table.get("name").and_then(Item::scalar) else {

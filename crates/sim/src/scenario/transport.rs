@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use manypath_proto::config::{Config, ConfigError, Preset};
+use manypath_proto::config::{
+    ACK_PATHS, CONGESTION_CONTROLS, Config, ConfigError, FAILURE_POLICIES, Preset, Profile,
+    RTX_POLICIES, SCHEDULERS,
+};
 
 use super::error::{ScenarioError, nearest};
 use super::read::Named;
@@ -30,6 +33,15 @@ pub(super) struct Transport {
 
 /// Reads the tables, of which later ones win.
 pub(super) fn read(tables: &[Named<'_>]) -> Result<Transport> {
+    read_with(tables, None)
+}
+
+/// Reads the tables for responsive cross-traffic, whose preset is `sctp`.
+pub(super) fn read_for_traffic(tables: &[Named<'_>]) -> Result<Transport> {
+    read_with(tables, Some("sctp"))
+}
+
+fn read_with(tables: &[Named<'_>], fixed_preset: Option<&str>) -> Result<Transport> {
     let (mut common, mut only_a, mut only_z) = (Vec::new(), Vec::new(), Vec::new());
     for named in tables {
         for entry in &table_of(named)?.0 {
@@ -42,11 +54,12 @@ pub(super) fn read(tables: &[Named<'_>]) -> Result<Transport> {
         }
     }
     let named = common.iter().rfind(|setting| setting.key == "preset");
-    let is_striped = named.is_some_and(|setting| setting.value == APPSTRIPE);
-    let preset = named.map_or(Preset::DEFAULT.name, |setting| setting.value.as_str()).to_owned();
+    let named = named.map_or(Preset::DEFAULT.name, |setting| setting.value.as_str());
+    let preset = fixed_preset.unwrap_or(named).to_owned();
+    let is_striped = preset == APPSTRIPE;
     let build = |more: &[Setting<'_>]| {
         let all: Vec<&Setting<'_>> = common.iter().chain(more).collect();
-        config(&all, tables.last()).map(Arc::new)
+        config(&all, fixed_preset, tables.last()).map(Arc::new)
     };
     Ok(Transport { a: build(&only_a)?, z: build(&only_z)?, preset, is_striped })
 }
@@ -96,7 +109,11 @@ fn setting<'t>(name: &str, entry: &'t Entry) -> Result<Setting<'t>> {
     Ok(Setting { name: name.to_owned(), key: &entry.key, value, entry })
 }
 
-fn config(settings: &[&Setting<'_>], table: Option<&Named<'_>>) -> Result<Config> {
+fn config(
+    settings: &[&Setting<'_>],
+    fixed_preset: Option<&str>,
+    table: Option<&Named<'_>>,
+) -> Result<Config> {
     let mut overrides = Vec::new();
     for setting in settings {
         let is_striped = setting.key == "preset" && setting.value == APPSTRIPE;
@@ -104,12 +121,13 @@ fn config(settings: &[&Setting<'_>], table: Option<&Named<'_>>) -> Result<Config
         overrides.push((setting.key.to_owned(), value.to_owned()));
         // Each by itself first, so that an error is about the line that made it.
         let alone = match setting.key {
-            "preset" => check_preset(setting, value),
-            "profile" => Config::build(value, Preset::DEFAULT.name, &[]).map(|_| ()),
+            "preset" => Preset::from_name(value).map(|_| ()),
+            "profile" => Profile::from_name(value).map(|_| ()),
             key => Config::default().set(key, value),
         };
         alone.map_err(|error| of_config(&setting.name, setting.entry, &error))?;
     }
+    overrides.extend(fixed_preset.map(|name| ("preset".to_owned(), name.to_owned())));
     Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, &overrides).map_err(|error| {
         let about = settings.iter().rfind(|setting| setting.key == error.field);
         match (about, table) {
@@ -125,29 +143,36 @@ fn config(settings: &[&Setting<'_>], table: Option<&Named<'_>>) -> Result<Config
     })
 }
 
-fn check_preset(setting: &Setting<'_>, value: &str) -> std::result::Result<(), ConfigError> {
-    Preset::from_name(value).map(|_| ()).map_err(|error| {
-        let names = Preset::ALL.iter().map(|preset| preset.name).chain([APPSTRIPE]);
-        let near = nearest(&setting.value, names).unwrap_or_default();
-        ConfigError {
-            allowed: format!("{} or {APPSTRIPE}; nearest is `{near}`", error.allowed),
-            ..error
-        }
-    })
-}
-
 fn reason(error: &ConfigError) -> String {
     format!("{} = {} is not possible", error.field, error.value)
 }
 
 fn of_config(name: &str, entry: &Entry, error: &ConfigError) -> ScenarioError {
     match error.allowed.split_once("; ") {
-        Some((what, remedy)) if what == "no such parameter" => {
+        Some(("no such parameter", remedy)) => {
             entry.place.error(format!("{name}: no such parameter"), remedy)
         }
-        _ => entry.item.place.error(
-            format!("{name}: `{}` is not possible", error.value),
-            format!("it {}", error.allowed),
-        ),
+        _ => {
+            let near = nearest(&error.value, names_of(&entry.key));
+            let remedy = match near {
+                Some(near) => format!("did you mean `{near}`? It {}", error.allowed),
+                None => format!("it {}", error.allowed),
+            };
+            entry.item.place.error(format!("{name}: `{}` is not possible", error.value), remedy)
+        }
+    }
+}
+
+/// The names that a setting chooses from, if it does.
+fn names_of(key: &str) -> Vec<&'static str> {
+    match key {
+        "preset" => Preset::ALL.iter().map(|preset| preset.name).chain([APPSTRIPE]).collect(),
+        "profile" => Profile::ALL.iter().map(|profile| profile.name()).collect(),
+        "scheduler" => SCHEDULERS.to_vec(),
+        "rtx_policy" => RTX_POLICIES.to_vec(),
+        "failure" => FAILURE_POLICIES.to_vec(),
+        "congestion_control" => CONGESTION_CONTROLS.to_vec(),
+        "ack_path" => ACK_PATHS.to_vec(),
+        _ => Vec::new(),
     }
 }

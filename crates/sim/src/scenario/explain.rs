@@ -1,0 +1,267 @@
+//! A scenario in words: what `manypath sim check` prints.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use manypath_proto::config::units::{print_duration, print_rate, print_ratio, print_size};
+use manypath_proto::config::{Config, Origin};
+
+use super::model::{
+    After, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, Transfer, Way,
+};
+use super::{Point, Scenario};
+use crate::cross::Pattern;
+use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit, Rate};
+
+impl Scenario {
+    /// The scenario in words: what is swept, how many runs that makes, and of one of its points the
+    /// topology with what follows from it, the changes, and every parameter that differs from its
+    /// profile.
+    pub fn explain(&self, point: &Point, points: usize) -> String {
+        let mut text = format!("{}\n", point.run.name);
+        for line in point.run.description.lines() {
+            text += &format!("  {}\n", line.trim());
+        }
+        let seeds = self.seeds.len();
+        let runs = points * seeds;
+        let range = match self.seeds[..] {
+            [only] => format!("seed {only}"),
+            [first, .., last] => format!("{seeds} seeds, {first} to {last}"),
+            [] => "no seed".to_owned(),
+        };
+        let _ = writeln!(text, "\n{} of {range}: {}", plural(points, "point"), plural(runs, "run"));
+        for (name, values) in self.swept() {
+            let _ = writeln!(text, "  {name}: {}", values.join(", "));
+        }
+        if !point.params.is_empty() {
+            let params: Vec<_> = point.params.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+            let _ = writeln!(text, "\nThe point shown: {}", params.join(", "));
+        }
+        text += "\n";
+        point.run.explain(&mut text);
+        text
+    }
+}
+
+fn plural(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+impl CompiledScenario {
+    /// Writing to a String does not fail, here and below.
+    fn explain(&self, text: &mut String) {
+        for flow in &self.flows {
+            self.explain_flow(flow, text);
+        }
+        if !self.cross.is_empty() {
+            *text += "cross-traffic\n";
+            self.cross.iter().for_each(|cross| self.explain_cross(cross, text));
+            *text += "\n";
+        }
+        if !self.changes.is_empty() {
+            *text += "changes\n";
+            for change in &self.changes {
+                let _ = writeln!(text, "  {}", self.explain_change(change));
+            }
+            *text += "\n";
+        }
+        let _ = writeln!(text, "A run ends at {} at the latest.", print_duration(self.time_limit));
+        for (i, flow) in self.flows.iter().enumerate() {
+            let same = |other: &Flow| {
+                *other.config_a == *flow.config_a && *other.config_z == *flow.config_z
+            };
+            if !self.flows[..i].iter().any(same) {
+                explain_config(flow, text);
+            }
+        }
+    }
+
+    fn explain_flow(&self, flow: &Flow, text: &mut String) {
+        let (from, to) = (&self.nodes[flow.ends.0], &self.nodes[flow.ends.1]);
+        let _ = writeln!(text, "{from} to {to}: {}", explain_transfers(&flow.transfers));
+        for (i, path) in flow.paths.iter().enumerate() {
+            let primary = if i == 0 && flow.paths.len() > 1 { ", the primary" } else { "" };
+            let _ = writeln!(text, "  path {}{primary}", path.name);
+            let _ = writeln!(text, "    {}", self.draw(flow.ends.0, path));
+            self.explain_path(path, text);
+        }
+        *text += "\n";
+    }
+
+    /// The nodes and links of a path in a row; unnamed nodes are left out.
+    fn draw(&self, start: usize, path: &PathModel) -> String {
+        let mut line = self.nodes[start].clone();
+        let is_long = self.nodes.len() > 2 || self.cables.iter().any(|c| c.name.contains('-'));
+        for (i, &crossing) in path.crossings.iter().enumerate() {
+            let cable = &self.cables[crossing.cable];
+            let (there, back, end) = match crossing.is_reversed {
+                false => (&cable.forward, &cable.reverse, cable.ends.1),
+                true => (&cable.reverse, &cable.forward, cable.ends.0),
+            };
+            let _ = write!(line, " ──[{}]──", explain_link(there, back));
+            if is_long || i + 1 == path.crossings.len() {
+                let _ = write!(line, " {}", self.nodes[end]);
+            }
+        }
+        line
+    }
+
+    fn explain_path(&self, path: &PathModel, text: &mut String) {
+        let (rate, rtt) = (self.bottleneck(&path.crossings), self.base_rtt(&path.crossings));
+        let queue = |crossing: &Crossing| {
+            let cable = &self.cables[crossing.cable];
+            let side = if crossing.is_reversed { &cable.reverse } else { &cable.forward };
+            side.queue.map_or_else(|| "unlimited".to_owned(), print_queue)
+        };
+        let queues: Vec<String> = path.crossings.iter().map(queue).collect();
+        let bdp = match rate.bits_per_second() {
+            None => "no bdp".to_owned(),
+            Some(bits) => {
+                let bytes = bits as f64 * rtt.as_secs_f64() / 8.0;
+                let packets = (bytes / 1500.0).ceil();
+                format!("1 bdp = {} = {packets} packets", print_size(bytes.round() as u64))
+            }
+        };
+        let _ = writeln!(
+            text,
+            "    lowest rate {}, base RTT {}, {bdp}; queues {}",
+            rate_text(rate),
+            print_duration(rtt),
+            queues.join(", ")
+        );
+    }
+
+    fn explain_cross(&self, cross: &CrossModel, text: &mut String) {
+        let names: Vec<&str> =
+            cross.crossings.iter().map(|c| self.cables[c.cable].name.as_str()).collect();
+        let traffic = &cross.traffic;
+        let pattern = match traffic.pattern {
+            Pattern::Cbr => "constant rate".to_owned(),
+            Pattern::ParetoOnOff { shape, mean_on, mean_off } => {
+                let (on, off) = (print_duration(mean_on), print_duration(mean_off));
+                format!("Pareto bursts of {on} and pauses of {off}, shape {shape}")
+            }
+        };
+        let sizes: Vec<String> = traffic.packet_sizes.iter().map(u32::to_string).collect();
+        let way = if cross.is_reverse { "back" } else { "forward" };
+        let percent = traffic.load * 100.0;
+        let nodes = plural(traffic.nodes, "node");
+        let _ = writeln!(
+            text,
+            "  {way} over {}: {percent:.4} % from {nodes}, each with packets of {} bytes; {pattern}",
+            names.join(", "),
+            sizes.join(", ")
+        );
+    }
+
+    fn explain_change(&self, planned: &PlannedChange) -> String {
+        let PlannedChange { at, after, cable, way, change } = planned;
+        let after = match after {
+            After::Start => "",
+            After::FirstData => " after the first data",
+        };
+        let way = match way {
+            Way::Both => "",
+            Way::Forward => " forward",
+            Way::Reverse => " back",
+        };
+        let what = match change {
+            LinkChange::Cut => "is cut".to_owned(),
+            LinkChange::Restore => "is back".to_owned(),
+            LinkChange::Rate(rate) => format!("has {}", rate_text(*rate)),
+            LinkChange::Delay(delay) => format!("has a delay of {}", print_duration(*delay)),
+            LinkChange::Loss(loss) => format!("has a loss of {}", print_loss(*loss)),
+            LinkChange::Duplicate(share) => format!("duplicates {}", print_ratio(*share)),
+            LinkChange::Reorder(share, by) => {
+                format!("holds {} back by {}", print_ratio(*share), print_duration(*by))
+            }
+            LinkChange::Jitter(jitter) => format!("has a jitter of {}", print_duration(*jitter)),
+        };
+        let at = print_duration(*at);
+        format!("{at}{after}: link {}{way} {what}", self.cables[*cable].name)
+    }
+}
+
+fn explain_transfers(transfers: &[Transfer]) -> String {
+    let one = |transfer: &Transfer| {
+        let mut text = match transfer.bytes {
+            Some(bytes) => print_size(bytes),
+            None => "data without end".to_owned(),
+        };
+        if let Some(until) = transfer.until {
+            let _ = write!(text, " until {}", print_duration(until));
+        }
+        if transfer.start > Duration::ZERO {
+            let _ = write!(text, " from {}", print_duration(transfer.start));
+        }
+        if transfer.is_reverse { text + " back" } else { text }
+    };
+    transfers.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A link in words: first there, then back where that differs.
+fn explain_link(there: &LinkSpec, back: &LinkSpec) -> String {
+    let mut parts = Vec::new();
+    let mut both = |name: &str, print: &dyn Fn(&LinkSpec) -> String, silent: &str| {
+        let (forward, reverse) = (print(there), print(back));
+        if forward == reverse && forward == silent {
+            return;
+        }
+        let value =
+            if forward == reverse { forward } else { format!("{forward} and {reverse} back") };
+        parts.push(format!("{name}{value}"));
+    };
+    both("", &|link| rate_text(link.rate), "");
+    both("", &|link| print_duration(link.delay), "");
+    both("loss ", &|link| print_loss(link.loss), "0");
+    both("duplicate ", &|link| print_ratio(link.duplicate), "0");
+    both("reorder ", &|link| print_ratio(link.reorder), "0");
+    both("jitter ", &|link| print_duration(link.jitter), "0 s");
+    let red = |link: &LinkSpec| match link.red {
+        Some(red) => format!("{} to {} packets", red.min, red.max),
+        None => "off".to_owned(),
+    };
+    both("RED ", &red, "off");
+    parts.join(", ")
+}
+
+fn rate_text(rate: Rate) -> String {
+    rate.bits_per_second().map_or_else(|| "infinitely fast".to_owned(), print_rate)
+}
+
+fn print_loss(loss: Loss) -> String {
+    match loss {
+        Loss::Bernoulli(loss) => print_ratio(loss),
+        Loss::GilbertElliott(_) => format!("{:.4} in bursts", loss.mean()),
+    }
+}
+
+fn print_queue(queue: QueueLimit) -> String {
+    match queue {
+        QueueLimit::Packets(packets) => format!("{packets} packets"),
+        QueueLimit::Bytes(bytes) => print_size(bytes as u64),
+        QueueLimit::Unlimited => "unlimited".to_owned(),
+    }
+}
+
+fn explain_config(flow: &Flow, text: &mut String) {
+    let profile = flow.config_a.profile.name();
+    let name = &flow.name;
+    let _ = writeln!(text, "\n{name}: preset {}, profile {profile}; of the profile's", flow.preset);
+    let _ = writeln!(text, "parameters differ");
+    let others = |config: &Config| {
+        let rows = config.explain().into_iter();
+        rows.filter(|row| row.origin != Origin::Profile).collect::<Vec<_>>()
+    };
+    for row in others(&flow.config_a) {
+        let _ = writeln!(
+            text,
+            "  {:28} {:12} not {} ({}; {})",
+            row.name, row.value, row.default, row.unit, row.origin
+        );
+    }
+    let (near, far) = (flow.config_a.explain(), flow.config_z.explain());
+    for (a, z) in near.iter().zip(&far).filter(|(a, z)| a.value != z.value) {
+        let _ = writeln!(text, "  {:28} {:12} at the receiver, not {}", z.name, z.value, a.value);
+    }
+}
