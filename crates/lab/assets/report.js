@@ -19,11 +19,12 @@
     const suffix = panel ? String(panel + 1) : "";
     const unit = figure.y.unit ? ` ${figure.y.unit}` : "";
     const common = {
-      name, legendgroup: name, showlegend: show, xaxis: `x${suffix}`, yaxis: `y${suffix}`,
+      name, legendgroup: name, showlegend: show, xaxis: `x${suffix}`, yaxis: `y${suffix}`, cliponaxis: false,
       x: line.points.map((p) => along(figure.x, p.x)), y: line.points.map((p) => p.y),
       meta: line.reference ? "reference" : "ours",
     };
     if (figure.kind === "time") {
+      delete common.cliponaxis;
       return { ...common, type: "scatter", mode: "lines", line: { color: colour, width: 1.6, shape: "hv" },
         hovertemplate: `%{y:.5~g}${unit}` };
     }
@@ -37,6 +38,7 @@
     };
     if (figure.kind === "bars") {
       const ink = isDark() ? "#e6e9ed" : "#1d232a";
+      delete common.cliponaxis;
       return { ...common, ...more, type: "bar", offsetgroup: String(index), error_y: { ...error, color: ink },
         marker: { color: colour, opacity: line.reference ? 0.4 : 1 } };
     }
@@ -72,20 +74,33 @@
     });
   }
 
-  function layout(figure, view) {
+  // How far, in pixels, the pointer finds points: to the middle between two values of x, so that what is shown together is
+  // of one x.
+  function reach(figure, view, width) {
+    const place = (x) => figure.x.log ? Math.log10(x) : x;
+    const xs = [...new Set(view.panels.flatMap((p) => [...p.lines.flatMap((l) => l.points), ...p.stated]).map((p) => place(p.x)))].sort((a, b) => a - b);
+    if (figure.kind === "time" || xs.length < 2) return 40;
+    const gap = Math.min(...xs.slice(1).map((x, i) => x - xs[i]));
+    const span = figure.x.categories.length ? xs.length : 1.12 * (xs[xs.length - 1] - xs[0]);
+    return Math.max(4, Math.floor(0.49 * width * gap / span));
+  }
+
+  function layout(figure, view, width) {
     const darkNow = isDark();
     const ink = darkNow ? "#e6e9ed" : "#1d232a", soft = darkNow ? "#a3adb9" : "#59626e";
     const grid = darkNow ? "#333a43" : "#e3e6ea", sheet = darkNow ? "#1b1f25" : "#ffffff";
     const places = domains(view.panels.length);
     const rows = places.length ? places[0].rows : 1;
     const several = figure.kind !== "bars" && figure.kind !== "scatter";
+    const names = new Set(view.panels.flatMap((p) => p.lines).map((l) => `${l.name}|${l.reference}`)).size + 1;
+    const legendHeight = narrow.matches ? 26 * names : 28 * Math.ceil(names / 5);
     const result = {
-      height: 90 + (narrow.matches ? 300 : rows > 1 ? 320 : 400) * rows + (narrow.matches ? 60 : 0),
-      margin: { l: narrow.matches ? 52 : 64, r: 12, t: view.panels.length > 1 ? 34 : 16, b: 60 },
+      height: 100 + (narrow.matches ? 270 : rows > 1 ? 310 : 360) * rows + legendHeight,
+      margin: { l: narrow.matches ? 52 : 64, r: 12, t: 38, b: 60 },
       paper_bgcolor: sheet, plot_bgcolor: sheet, font: { color: ink, size: 13, family: getComputedStyle(document.body).fontFamily },
-      hovermode: several ? "x unified" : "closest", dragmode: coarse.matches ? false : "zoom", barmode: "group", bargap: 0.2,
+      hovermode: several ? "x unified" : "closest", hoverdistance: several ? reach(figure, view, width / (narrow.matches ? 1 : Math.min(places.length, 3))) : 20, dragmode: coarse.matches ? false : "zoom", barmode: "group", bargap: 0.2,
       hoverlabel: { bgcolor: darkNow ? "#262c34" : "#ffffff", bordercolor: grid, font: { color: ink, size: 12.5 } },
-      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, xref: "paper", font: { size: 12.5 }, itemsizing: "constant" },
+      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, xref: "paper", font: { size: 12.5 } },
       annotations: [], uirevision: `${figure.id}`,
     };
     view.panels.forEach((panel, i) => {
@@ -95,7 +110,7 @@
       result[`xaxis${suffix}`] = { ...shared, domain: place.x, anchor: `y${suffix}`, ticks: "outside", tickcolor: soft, showline: true,
         title: { text: bottom ? axisTitle(figure.x) : "", standoff: 8 }, type: figure.x.categories.length ? "category" : figure.x.log ? "log" : "linear",
         ...(figure.x.categories.length ? { categoryorder: "array", categoryarray: figure.x.categories } : {}),
-        ...(i ? { matches: "x" } : {}), ticksuffix: "", hoverformat: ".5~g", unifiedhovertitle: { text: `${figure.x.label} %{x}${figure.x.unit ? " " + figure.x.unit : ""}` } };
+        ...(i ? { matches: "x" } : {}), ticksuffix: "", hoverformat: ".5~g", unifiedhovertitle: { text: `${figure.x.label}: %{x}${figure.x.unit ? " " + figure.x.unit : ""}` } };
       result[`yaxis${suffix}`] = { ...shared, domain: place.y, anchor: `x${suffix}`, title: { text: place.column === 0 ? axisTitle(figure.y) : "", standoff: 8 },
         type: figure.y.log ? "log" : "linear", rangemode: figure.y.zero ? "tozero" : "normal", ...(i ? { matches: "y" } : {}) };
       if (panel.title) {
@@ -120,8 +135,8 @@
       }
     });
     const shown = traces.filter((t) => !own.hidden.has(t.meta));
-    Plotly.react(plot, shown, layout(figure, view), {
-      responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    Plotly.react(plot, shown, layout(figure, view, plot.clientWidth - 90), {
+      responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { format: "svg", filename: figure.id },
     });
     own.drawn = true;

@@ -12,6 +12,8 @@ mod results;
 mod scale;
 mod series;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::collections::BTreeMap;

@@ -178,7 +178,7 @@ fn claims_card(tally: &BTreeMap<Verdict, usize>) -> Markup {
             p.small {
                 @for (i, (verdict, count)) in tally.iter().enumerate() {
                     @if i > 0 { ", " }
-                    (count) " " (parts::word(*verdict))
+                    (parts::count(*verdict, *count))
                 }
             }
         }
@@ -275,7 +275,7 @@ fn experiment(chapter: &Chapter) -> Markup {
                 @if !results.info.says.is_empty() {
                     p.says { strong { "The paper: " } (results.info.says) }
                 }
-                @for drawn in &chapter.drawn { (figure(drawn)) }
+                @for drawn in &chapter.drawn { (figure(drawn, &chapter.title)) }
                 @if !results.claims.is_empty() { (parts::claims(&results.claims)) }
                 @if !results.compared.is_empty() { (parts::agreement(&results.compared)) }
             } @else {
@@ -297,7 +297,7 @@ fn chips(chapter: &Chapter) -> Markup {
                 Some(results) => {
                     @if results.info.quick { span.chip.quick { "quick run: few seeds" } }
                     @for (verdict, count) in tally(results.claims.iter()) {
-                        span class={"chip " (parts::class(verdict))} { (parts::mark(verdict)) " " (count) " " (parts::word(verdict)) }
+                        span class={"chip " (parts::class(verdict))} { (parts::mark(verdict)) " " (parts::count(verdict, count)) }
                     }
                     @if let Some(other) = &results.info.runs_of {
                         span.chip { "uses the runs of " (other) }
@@ -312,7 +312,7 @@ fn chips(chapter: &Chapter) -> Markup {
     }
 }
 
-fn figure(drawn: &Drawn) -> Markup {
+fn figure(drawn: &Drawn, title: &str) -> Markup {
     let figure = &drawn.figure;
     let has_reference =
         figure.views.iter().flat_map(|v| &v.panels).flat_map(|p| &p.lines).any(|l| l.reference);
@@ -323,7 +323,7 @@ fn figure(drawn: &Drawn) -> Markup {
     let marks = marks.unwrap_or_default();
     html! {
         figure.figure id={"figure-" (figure.id)} {
-            h4 { (figure.title) }
+            @if figure.title != title { h4 { (figure.title) } }
             @if figure.views.is_empty() {
                 p.empty { "These results have no point of this figure." }
             } @else {

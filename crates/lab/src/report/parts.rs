@@ -18,14 +18,16 @@ pub(crate) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A verdict in words, as they follow a number.
-pub(crate) fn word(verdict: Verdict) -> &'static str {
-    match verdict {
+/// How many claims have a verdict, in words.
+pub(crate) fn count(verdict: Verdict, claims: usize) -> String {
+    let word = match verdict {
+        Verdict::Holds if claims == 1 => "holds",
         Verdict::Holds => "hold",
         Verdict::Explained => "explained",
         Verdict::Fails => "unmet",
         Verdict::NotRun => "not run",
-    }
+    };
+    format!("{claims} {word}")
 }
 
 /// A sign for a verdict, so that colour is not all that tells them apart.
@@ -42,12 +44,12 @@ pub(crate) fn mark(verdict: Verdict) -> &'static str {
 pub(crate) fn dots(chapter: &Chapter) -> Markup {
     let claims = chapter.results.as_ref().map_or(&[][..], |r| &r.claims[..]);
     let counts = super::page::tally(claims.iter());
-    let words: Vec<_> = counts.iter().map(|(v, n)| format!("{n} {}", word(*v))).collect();
+    let words: Vec<_> = counts.iter().map(|(v, n)| count(*v, *n)).collect();
     html! {
         span.dots title=(words.join(", ")) {
             @if chapter.results.is_none() { span.not-run { "not run" } }
-            @for (verdict, count) in counts {
-                span class=(class(verdict)) { (mark(verdict)) (count) }
+            @for (verdict, number) in counts {
+                span class=(class(verdict)) { (mark(verdict)) (number) }
             }
         }
     }

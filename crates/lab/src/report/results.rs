@@ -239,8 +239,9 @@ impl Table {
 }
 
 fn means(file: &Path) -> Result<Vec<Mean>, ReportError> {
-    const FIXED: &[&str] =
-        &["variant", "field", "mean", "std", "n", "ci95", "median", "min", "max", "source"];
+    const FIXED: &[&str] = &[
+        "variant", "field", "mean", "std", "n", "ci95", "median", "min", "max", "source", "compare",
+    ];
     let table = Table::load(file)?;
     let mut means = Vec::with_capacity(table.rows.len());
     for (line, row) in &table.rows {

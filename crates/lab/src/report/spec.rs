@@ -152,7 +152,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<(usize, FigureSpec)>,
     let line_of = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
     let parsed: File = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(0, |span| line_of(span.start));
-        ReportError::at(file, line, e.message(), "docs/laboratory.md lists the keys of a figure")
+        ReportError::at(file, line, e.message(), "docs/report.md lists the keys of a figure")
     })?;
     let figures = parsed.figure.into_iter();
     let figures: Vec<_> = figures.map(|f| (line_of(f.span().start), f.into_inner())).collect();
