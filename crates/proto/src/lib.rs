@@ -76,7 +76,7 @@ pub use endpoint::{
 };
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
-pub use path::{PathId, PathState, PathStats, PathView};
+pub use path::{PathId, PathState, PathStats, PathView, T3_IN_A_ROW};
 pub use rng::Rng;
 pub use rx::{Message, Payload};
 pub use time::Instant;

@@ -72,6 +72,10 @@ pub struct Host {
     /// By time, and then in the order in which they were given.
     planned: BTreeMap<(Instant, u32), Planned>,
     plans: u32,
+    /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be again.
+    oracle: Option<u64>,
+    /// Bytes received at each of the network's moments.
+    received_at: Vec<u64>,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) ledger: Option<Ledger>,
@@ -99,6 +103,8 @@ impl Host {
             has_commands: true,
             planned: BTreeMap::new(),
             plans: 0,
+            oracle: None,
+            received_at: Vec::new(),
             sender: Sender::default(),
             receiver: Receiver::default(),
             ledger: setup.has_ledger.then(Ledger::default),
@@ -346,6 +352,20 @@ impl Host {
         self.has_commands
     }
 
+    /// Notes what was received by the network's latest moments.
+    pub(crate) fn note_received(&mut self, moments: usize) {
+        self.received_at.resize(moments, self.receiver.bytes);
+    }
+
+    /// Bytes received by then; exact at the network's moments.
+    pub(crate) fn received_by(&self, at: Instant, net: &Network) -> u64 {
+        let noted = &net.moments()[..self.received_at.len()];
+        match noted.partition_point(|moment| *moment <= at) {
+            0 => 0,
+            count => self.received_at[count - 1],
+        }
+    }
+
     /// Hands a packet to the engine.
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
         let Delivery { local, remote, ecn, payload, .. } = delivery;
@@ -386,9 +406,25 @@ impl Host {
             self.transmit(net);
         }
         net.show_association(self.node, || self.assoc());
+        if self.setup.config.rtx_policy == "lossrate" {
+            self.ask_oracle(net);
+        }
         let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
         let timer = self.endpoint.poll_timeout();
         net.set_timer(self.node, timer.into_iter().chain(planned).min());
+    }
+
+    /// Tells RTX-LOSSRATE what the links of each path lose, if that or the paths have changed.
+    fn ask_oracle(&mut self, net: &Network) {
+        let latest = Some(net.loss_changes());
+        let Some(id) = self.assoc.filter(|_| self.oracle != latest) else { return };
+        let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
+        self.oracle = latest;
+        for path in assoc.paths().collect::<Vec<_>>() {
+            if let Some(loss) = net.true_loss(self.node, path.local, path.remote) {
+                assoc.set_loss_oracle(path.id, loss);
+            }
+        }
     }
 
     fn carry_out_plans(&mut self, now: Instant) {
@@ -445,6 +481,8 @@ impl Host {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),
             Event::Restarted => self.new_epoch(),
+            Event::PathState { .. } => net.note_moment(),
+            Event::PathAdded { .. } => self.oracle = None,
             Event::SendBufferEmpty => self.sender.on_all_acked(now),
             Event::PeerShutdown => self.has_begun_shutdown = true,
             Event::Closed(why) => {
@@ -463,6 +501,7 @@ impl Host {
 
     fn new_epoch(&mut self) {
         self.epoch += 1;
+        self.oracle = None;
         self.has_begun_shutdown = false;
         self.sender.restart();
         self.receiver.restart();

@@ -146,6 +146,15 @@ pub struct Network {
     log: Option<PacketLog>,
     observer: Option<Box<dyn Observer>>,
     rng: Rng,
+    /// Links that went down or up, and when.
+    outages: Vec<(Instant, LinkId, bool)>,
+    /// When links went down or up and paths changed their state: the instants at which a driver notes
+    /// what its hosts received.
+    moments: Vec<Instant>,
+    /// How many of them the driver has seen to.
+    noted: usize,
+    /// Changes of what links lose.
+    loss_changes: u64,
 }
 
 impl Network {
@@ -174,6 +183,10 @@ impl Network {
             log: None,
             observer: None,
             rng,
+            outages: Vec::new(),
+            moments: Vec::new(),
+            noted: 0,
+            loss_changes: 0,
         }
     }
 
@@ -417,8 +430,53 @@ impl Network {
     /// Changes a link now.
     pub fn change(&mut self, link: LinkId, change: &LinkChange) {
         let state = &mut self.links[link.0 as usize];
+        let was_down = state.link.is_down();
         state.link.change(self.now, change);
         self.queue.set(state.slot, state.link.next_arrival());
+        let is_down = state.link.is_down();
+        if is_down != was_down {
+            self.outages.push((self.now, link, is_down));
+            self.note_moment();
+        }
+        self.loss_changes += u64::from(matches!(change, LinkChange::Loss(_)));
+    }
+
+    /// Links that went down (true) or up again, and when.
+    pub(crate) fn outages(&self) -> &[(Instant, LinkId, bool)] {
+        &self.outages
+    }
+
+    /// Lets the driver note what its hosts have received by now.
+    pub(crate) fn note_moment(&mut self) {
+        self.moments.push(self.now);
+    }
+
+    /// How many such instants there are, if there are new ones since the last call.
+    pub(crate) fn new_moments(&mut self) -> Option<usize> {
+        let count = self.moments.len();
+        (std::mem::replace(&mut self.noted, count) < count).then_some(count)
+    }
+
+    /// The instants so noted.
+    pub(crate) fn moments(&self) -> &[Instant] {
+        &self.moments
+    }
+
+    /// How often the loss of a link was changed.
+    pub(crate) fn loss_changes(&self) -> u64 {
+        self.loss_changes
+    }
+
+    /// The share of packets that the links from `local` to `remote` lose in the long run.
+    pub(crate) fn true_loss(
+        &self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<f64> {
+        let links = self.route_links(self.find_route(node, local, remote)?);
+        let passed = links.iter().map(|&link| 1.0 - self.link_spec(link).loss.mean());
+        Some(1.0 - passed.product::<f64>())
     }
 
     /// Plans a change. Of several at one instant, the first planned comes first; all come before

@@ -111,6 +111,12 @@ impl Network {
         PathControl { net: self, number, at: None, direction: Direction::Both, hop: None }
     }
 
+    /// The links of a path, both ways.
+    pub(crate) fn path_links(&self, number: usize) -> Vec<LinkId> {
+        let path = &self.paths[number];
+        path.forward.iter().chain(&path.reverse).copied().collect()
+    }
+
     /// Counts a drop to the path of its route.
     pub(crate) fn count_drop(&mut self, (number, forward): (usize, bool), packet: &[u8]) {
         let path = &mut self.paths[number];

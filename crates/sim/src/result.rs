@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 
-use manypath_proto::{Event, PathStats};
+use manypath_proto::{Event, Instant, PathState, PathStats, T3_IN_A_ROW};
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::network::Network;
+use crate::network::{LinkId, Network};
+
+#[cfg(test)]
+mod tests;
 
 /// What the transfer from one host to another did: the object that is printed as JSON for each run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,6 +39,19 @@ pub struct TransferResult {
     pub receive_buffer_blocked_s: f64,
     /// The longest time between two deliveries, in seconds.
     pub max_delivery_gap_s: f64,
+    /// T3-rtx expirations on all paths.
+    pub timeouts: u64,
+    /// Fast retransmits, however many chunks each was of.
+    pub fast_retransmit_events: u64,
+    /// DATA chunks that reached the receiver more than once.
+    pub duplicates_received: u64,
+    /// When a link of one of its paths first went down, in seconds since the run began.
+    pub outage_begin_s: Option<f64>,
+    /// From then until a path was first found inactive, in seconds.
+    pub failure_detected_s: Option<f64>,
+    /// User bits delivered per second from then until all links of that path were up again, or, if they
+    /// never were, until the path was found inactive; or until the last delivery if that came first.
+    pub outage_goodput_bps: Option<f64>,
     /// The hash over everything that happened, in hexadecimal.
     pub trace_hash: String,
     /// The sender's paths.
@@ -69,12 +85,21 @@ pub struct PathResult {
     pub packets_dropped: u64,
     /// DATA chunks in them.
     pub data_chunks_dropped: u64,
+    /// T3-rtx expirations by their number in a row: the first counts those after something had proved
+    /// that the path works, the second those that followed upon one such; the last counts all beyond.
+    pub t3_in_a_row: [u64; T3_IN_A_ROW],
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
     /// Smoothed round-trip time in seconds; `None` before the first measurement.
     pub srtt_s: Option<f64>,
     /// cwnd at the end, in bytes.
     pub cwnd_bytes: usize,
+    /// When it was first active, in seconds since the run began.
+    pub active_at_s: Option<f64>,
+    /// When it was first potentially failed, in seconds since the run began.
+    pub potentially_failed_at_s: Option<f64>,
+    /// When it was first inactive, in seconds since the run began.
+    pub inactive_at_s: Option<f64>,
     /// Every change of its state.
     pub state_changes: Vec<StateChange>,
 }
@@ -99,6 +124,8 @@ impl TransferResult {
         let blocked = from.stats().map(|stats| stats.receive_buffer_blocked.as_secs_f64());
         let since_call = |at| from.sender.called.map(|call| to_secs(at, call));
         let acked = from.sender.acked.filter(|_| from.has_been_acked_all());
+        let paths: Vec<_> = from.paths().iter().map(|p| PathResult::of(p, from, net)).collect();
+        let outage = FirstOutage::of(from, net);
         TransferResult {
             scenario: String::new(),
             preset: from.preset().to_owned(),
@@ -112,8 +139,14 @@ impl TransferResult {
             first_byte_s: to.receiver.first.and_then(since),
             receive_buffer_blocked_s: blocked.unwrap_or(0.0),
             max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
+            timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
+            fast_retransmit_events: from.stats().map_or(0, |stats| stats.fast_retransmit_events),
+            duplicates_received: to.stats().map_or(0, |stats| stats.duplicates_received),
+            outage_begin_s: outage.as_ref().map(|outage| outage.begin.as_secs_f64()),
+            failure_detected_s: outage.as_ref().and_then(FirstOutage::detected_after_s),
+            outage_goodput_bps: outage.as_ref().and_then(|outage| outage.goodput_bps(to, net)),
             trace_hash: format!("{:016x}", net.trace_hash()),
-            paths: from.paths().iter().map(|path| PathResult::of(path, from, net)).collect(),
+            paths,
         }
     }
 
@@ -129,11 +162,62 @@ impl TransferResult {
 
     /// T3-rtx expiries on all paths.
     pub fn t3_expirations(&self) -> u64 {
-        self.paths.iter().map(|path| path.t3_expirations).sum()
+        self.timeouts
     }
 }
 
-fn to_secs(at: manypath_proto::Instant, begin: manypath_proto::Instant) -> f64 {
+/// The first outage on a path of a transfer.
+struct FirstOutage {
+    begin: Instant,
+    /// When all links of the path were up again.
+    end: Option<Instant>,
+    /// When the sender first found a path inactive since it began.
+    detected: Option<Instant>,
+}
+
+impl FirstOutage {
+    fn of(from: &Host, net: &Network) -> Option<FirstOutage> {
+        let paths = from.paths();
+        let ways = paths.iter().filter_map(|p| net.find_path(from.node(), p.local, p.remote));
+        let ways: Vec<Vec<LinkId>> = ways.map(|number| net.path_links(number)).collect();
+        let outages = net.outages();
+        let is_begin = |&(_, link, is_down): &_| is_down && ways.iter().any(|w| w.contains(&link));
+        let first = outages.iter().position(is_begin)?;
+        let (begin, link, _) = outages[first];
+        let way = ways.iter().find(|way| way.contains(&link))?;
+        let mut down = 0;
+        let end =
+            outages[first..].iter().filter(|(_, link, _)| way.contains(link)).find(|change| {
+                if change.2 {
+                    down += 1
+                } else {
+                    down -= 1
+                }
+                down == 0
+            });
+        let detected = from.events().iter().find(|(at, event)| {
+            let is_inactive = matches!(event, Event::PathState { to: PathState::Inactive, .. });
+            *at >= begin && is_inactive
+        });
+        let detected = detected.map(|(at, _)| *at);
+        Some(FirstOutage { begin, end: end.map(|(at, ..)| *at), detected })
+    }
+
+    fn detected_after_s(&self) -> Option<f64> {
+        self.detected.map(|at| to_secs(at, self.begin))
+    }
+
+    fn goodput_bps(&self, to: &Host, net: &Network) -> Option<f64> {
+        let last = to.receiver.last.filter(|last| *last > self.begin)?;
+        // A last delivery before the end is the end of the transfer.
+        let end = self.end.or(self.detected).map_or(last, |end| end.min(last));
+        let after = if end == last { to.received_bytes() } else { to.received_by(end, net) };
+        let bytes = after.saturating_sub(to.received_by(self.begin, net));
+        Some(bytes as f64 * 8.0 / to_secs(end, self.begin))
+    }
+}
+
+fn to_secs(at: Instant, begin: Instant) -> f64 {
     at.saturating_since(begin).as_secs_f64()
 }
 
@@ -149,6 +233,10 @@ impl PathResult {
             }
             _ => None,
         });
+        let state_changes: Vec<StateChange> = changes.collect();
+        let first = |state: PathState| {
+            state_changes.iter().find(|change| change.to == state.name()).map(|change| change.at_s)
+        };
         PathResult {
             local: path.local,
             remote: path.remote,
@@ -160,12 +248,16 @@ impl PathResult {
             spurious_retransmissions: ledger.and_then(|l| number.map(|n| l.spurious_on(n))),
             fast_retransmits: path.fast_retransmits,
             t3_expirations: path.t3_expirations,
+            t3_in_a_row: path.t3_in_a_row,
             packets_dropped: drops.packets,
             data_chunks_dropped: drops.data_chunks,
             heartbeats_sent: path.heartbeats_sent,
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             cwnd_bytes: path.cwnd,
-            state_changes: changes.collect(),
+            active_at_s: first(PathState::Active),
+            potentially_failed_at_s: first(PathState::PotentiallyFailed),
+            inactive_at_s: first(PathState::Inactive),
+            state_changes,
         }
     }
 }

@@ -234,7 +234,10 @@ pub(crate) fn advance<H: BorrowMut<Host>>(
     limit: Instant,
     checks_invariants: bool,
 ) -> bool {
-    let Some(happening) = net.poll(limit) else { return false };
+    let happening = net.poll(limit);
+    // Nothing was received since the moments up to now, which may be earlier.
+    note_received(hosts, net);
+    let Some(happening) = happening else { return false };
     match happening {
         Happening::Packet(packet) => {
             if let Some(from) = host_at(hosts, net.route_source(packet.route))
@@ -252,10 +255,18 @@ pub(crate) fn advance<H: BorrowMut<Host>>(
             }
         }
     }
+    note_received(hosts, net);
     if checks_invariants {
         hosts.iter().for_each(|host| host.borrow().check_invariants());
     }
     true
+}
+
+/// Notes what every host has received by the network's new moments.
+fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
+    if let Some(moments) = net.new_moments() {
+        hosts.iter_mut().for_each(|host| host.borrow_mut().note_received(moments));
+    }
 }
 
 fn host_at<H: BorrowMut<Host>>(hosts: &mut [H], node: NodeId) -> Option<&mut Host> {

@@ -47,6 +47,8 @@ impl Association {
                         self.on_path_digest(now, id, facts);
                     }
                 }
+                let is_fast_retransmit = digest.paths.iter().any(|facts| facts.lost > 0);
+                self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
                 self.reopen_window(now);
                 if digest.released > 0 {
                     self.tell_if_writable();

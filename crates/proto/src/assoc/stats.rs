@@ -21,6 +21,8 @@ pub struct AssocStats {
     pub receive_buffered: usize,
     /// DATA chunks that arrived more than once.
     pub duplicates_received: u64,
+    /// SACKs whose missing reports made chunks lost: fast retransmits, however many chunks each is of.
+    pub fast_retransmit_events: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
     /// SACKs received.

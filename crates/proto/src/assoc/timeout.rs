@@ -53,7 +53,7 @@ impl Association {
             return;
         }
         p.renew_burst(&config);
-        p.counters.t3_expirations += 1;
+        p.counters.t3_expired(now, p.last_active);
         let spare_after = match p.rto.srtt() {
             Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
             _ => None,

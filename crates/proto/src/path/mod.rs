@@ -65,6 +65,9 @@ pub struct PathView {
     pub last_active: Instant,
 }
 
+/// Runs of T3-rtx expirations that are told apart, by their length.
+pub const T3_IN_A_ROW: usize = 8;
+
 /// Counters of a path, and a snapshot of its variables.
 #[derive(Clone, Debug)]
 pub struct PathStats {
@@ -92,6 +95,9 @@ pub struct PathStats {
     pub fast_retransmits: u64,
     /// Expirations of T3-rtx.
     pub t3_expirations: u64,
+    /// Of these, by how many of them in a row, from 1, each was the last, with nothing between that
+    /// proved that the path works; the last entry counts all beyond too.
+    pub t3_in_a_row: [u64; T3_IN_A_ROW],
     /// Tail-loss probes sent.
     pub tail_loss_probes: u64,
     /// Heartbeats sent.
@@ -125,10 +131,24 @@ pub(crate) struct Counters {
     pub(crate) retransmissions: u64,
     pub(crate) fast_retransmits: u64,
     pub(crate) t3_expirations: u64,
+    t3_in_a_row: [u64; T3_IN_A_ROW],
+    /// When the last of them was, and its index there.
+    t3_last: Option<(Instant, usize)>,
     pub(crate) tail_loss_probes: u64,
     pub(crate) heartbeats_sent: u64,
     pub(crate) acked_bytes: u64,
     pub(crate) chunks_lost: u64,
+}
+
+impl Counters {
+    /// T3-rtx expired on a path that last proved to work at `last_active`.
+    pub(crate) fn t3_expired(&mut self, now: Instant, last_active: Instant) {
+        let follows = self.t3_last.filter(|(at, _)| last_active < *at);
+        let index = follows.map_or(0, |(_, index)| (index + 1).min(T3_IN_A_ROW - 1));
+        self.t3_in_a_row[index] += 1;
+        self.t3_last = Some((now, index));
+        self.t3_expirations += 1;
+    }
 }
 
 /// Where a fast recovery ends (RFC 9260 §7.2.4).
@@ -389,6 +409,7 @@ impl Path {
             retransmissions: c.retransmissions,
             fast_retransmits: c.fast_retransmits,
             t3_expirations: c.t3_expirations,
+            t3_in_a_row: c.t3_in_a_row,
             tail_loss_probes: c.tail_loss_probes,
             heartbeats_sent: c.heartbeats_sent,
             acked_bytes: c.acked_bytes,

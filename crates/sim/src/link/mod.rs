@@ -111,6 +111,10 @@ impl Link {
         &self.spec
     }
 
+    pub(crate) fn is_down(&self) -> bool {
+        self.is_down
+    }
+
     pub(crate) fn stats(&self) -> LinkStats {
         self.stats
     }
