@@ -1,3 +1,20 @@
 //! The laboratory: runs the papers' experiments over the simulator, judges their claims, and writes the report.
+//!
+//! An [`Experiment`](experiment::Experiment) is a folder: scenarios, what a paper says about them as
+//! [claims](claims::Claim), and what the papers' own simulator gives. [`lab::run`] makes the runs on
+//! all processors, writes them as JSON lines, CSV and Parquet, and judges the claims. The files and
+//! their columns are described in `docs/laboratory.md`.
 
+pub mod claims;
+pub mod derive;
+pub mod error;
+pub mod experiment;
+pub mod lab;
+pub mod output;
+pub mod plan;
+pub mod reference;
 pub mod report;
+pub mod results;
+pub mod runner;
+pub mod stats;
+pub mod table;

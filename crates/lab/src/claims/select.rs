@@ -1,0 +1,170 @@
+//! The runs that a claim speaks of.
+
+use std::collections::BTreeMap;
+
+use super::Side;
+use crate::experiment::SCENARIO;
+use crate::reference::Reference;
+use crate::stats::{Moments, Summary};
+use crate::table::{Params, Table, is_same_value, value_of};
+
+/// Values of some parameters: one of the points over which a claim is judged.
+pub(super) type Group = Vec<(String, String)>;
+
+/// What is known of one point.
+pub(super) struct Point<'a> {
+    variant: &'a str,
+    params: &'a Params,
+    /// Values of the field by seed, or the moments of the reference.
+    values: Values,
+}
+
+/// Values of one field.
+#[derive(Clone, Debug)]
+pub(super) enum Values {
+    /// Of our runs: seed and value.
+    Runs(Vec<(u64, f64)>),
+    /// Of the papers' simulator.
+    Reference(Moments),
+}
+
+/// The points of our runs, with the values of a field.
+pub(super) fn points_of<'a>(table: &'a Table, field: &str) -> Result<Vec<Point<'a>>, String> {
+    let column = table.column(field).ok_or_else(|| no_field(table, field))?;
+    let points = table.points().into_iter().filter_map(|rows| {
+        let first = rows.first()?;
+        let value = |row: &crate::table::Row| Some((row.seed, table.cell(row, column).number()?));
+        let counted = rows.iter().filter(|row| table.is_counted(row));
+        let values = Values::Runs(counted.filter_map(value).collect());
+        Some(Point { variant: &first.variant, params: &first.params, values })
+    });
+    Ok(points.collect())
+}
+
+fn no_field(table: &Table, field: &str) -> String {
+    let nearest = table.fields().min_by_key(|own| strsim::levenshtein(own, field));
+    let nearest = nearest.map(|n| format!("; the nearest is `{n}`")).unwrap_or_default();
+    format!("the runs have no field `{field}`{nearest}")
+}
+
+/// The points of the reference, with the moments of a field.
+pub(super) fn points_of_reference<'a>(
+    reference: &'a Reference,
+    field: &str,
+    variant: &'a str,
+) -> Vec<Point<'a>> {
+    let of_field = reference.points.iter().filter(|point| point.field == field);
+    let point = |point: &'a crate::reference::ReferencePoint| Point {
+        variant: point.variant.as_deref().unwrap_or(variant),
+        params: &point.params,
+        values: Values::Reference(Moments {
+            mean: point.mean,
+            std: point.std.unwrap_or(f64::NAN),
+            n: point.n,
+        }),
+    };
+    of_field.map(point).collect()
+}
+
+/// Whether a point is on that side.
+fn is_on(point: &Point<'_>, side: &Side, group: &Group) -> bool {
+    let has = |name: &String, value: &String| {
+        value_of(point.params, name).is_some_and(|own| is_same_value(own, value))
+    };
+    point.variant == side.variant.as_deref().unwrap_or(SCENARIO)
+        && side.filter.iter().all(|(name, values)| {
+            values
+                .iter()
+                .any(|v| has(name, v) || v == "*" && value_of(point.params, name).is_some())
+        })
+        && group.iter().all(|(name, value)| side.own.contains(name) || has(name, value))
+}
+
+fn is_named(side: &Side, parameter: &str) -> bool {
+    side.filter.iter().any(|(name, _)| name == parameter)
+}
+
+/// The combinations of the values of these parameters among the points of a side, in their order.
+pub(super) fn groups(points: &[Point<'_>], side: &Side, over: &[String]) -> Vec<Group> {
+    let mut found: Vec<Group> = Vec::new();
+    for point in points.iter().filter(|point| is_on(point, side, &Group::new())) {
+        let value = |name: &String| Some((name.clone(), value_of(point.params, name)?.to_owned()));
+        let group: Option<Group> = over.iter().map(value).collect();
+        if let Some(group) = group
+            && !found.contains(&group)
+        {
+            found.push(group);
+        }
+    }
+    found
+}
+
+/// The values on a side at a group. A parameter that neither fixes must have one value only.
+pub(super) fn pick(
+    points: &[Point<'_>],
+    side: &Side,
+    group: &Group,
+) -> Result<Vec<Values>, String> {
+    let chosen: Vec<_> = points.iter().filter(|point| is_on(point, side, group)).collect();
+    let Some(first) = chosen.first() else {
+        return Err(format!("no runs with {}", show_side(side, group)));
+    };
+    for (name, value) in first.params {
+        let is_fixed = is_named(side, name) || group.iter().any(|(own, _)| own == name);
+        let differs = |point: &&&Point<'_>| value_of(point.params, name) != Some(value);
+        if !is_fixed && let Some(other) = chosen.iter().find(differs) {
+            let other = value_of(other.params, name).unwrap_or("none");
+            return Err(format!(
+                "`{name}` is left open ({value}, {other}, ...): fix it in `at` or name it in `over`"
+            ));
+        }
+    }
+    let values = chosen.iter().map(|point| point.values.clone()).collect();
+    Ok(values)
+}
+
+fn show_side(side: &Side, group: &Group) -> String {
+    let mut shown = vec![format!("variant = {}", side.variant.as_deref().unwrap_or(SCENARIO))];
+    let filter =
+        side.filter.iter().map(|(name, values)| format!("{name} = {}", values.join(" or ")));
+    shown.extend(filter);
+    let free = group.iter().filter(|(name, _)| !side.own.contains(name));
+    shown.extend(free.map(|(name, value)| format!("{name} = {value}")));
+    shown.join(", ")
+}
+
+/// All values together: what they say, and the mean of each seed.
+pub(super) struct Pooled {
+    pub summary: Summary,
+    pub moments: Moments,
+    /// Empty for the reference.
+    pub by_seed: BTreeMap<u64, f64>,
+}
+
+pub(super) fn pool(values: &[Values]) -> Result<Pooled, String> {
+    let mut seeds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for value in values {
+        match value {
+            Values::Runs(runs) => {
+                for (seed, value) in runs {
+                    seeds.entry(*seed).or_default().push(*value);
+                    all.push(*value);
+                }
+            }
+            // The means of several points count alike; their spread says nothing about one mean.
+            Values::Reference(moments) => all.push(moments.mean),
+        }
+    }
+    let mut summary = Summary::of(&all).ok_or("no run gives this field a value")?;
+    let mut moments =
+        Moments { mean: summary.mean, std: summary.std.unwrap_or(f64::NAN), n: summary.n };
+    if let [Values::Reference(single)] = values {
+        moments = *single;
+        summary.n = single.n;
+        summary.std = Some(single.std).filter(|std| std.is_finite());
+    }
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let by_seed = seeds.into_iter().map(|(seed, values)| (seed, mean(values))).collect();
+    Ok(Pooled { summary, moments, by_seed })
+}

@@ -1,0 +1,260 @@
+//! Columns that are computed: sums and quotients of fields, values taken from time series.
+
+use serde::Deserialize;
+
+use crate::table::{Cell, Fields};
+
+/// A quantity over time in one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What it is, such as `path1.cwnd_bytes`.
+    pub name: String,
+    /// Time in seconds since the run began, and the value from then on; times never fall.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A `[[derive]]` table as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeriveEntry {
+    name: String,
+    sum: Option<Vec<String>>,
+    less: Option<Vec<String>>,
+    per: Option<Vec<String>>,
+    scale: Option<f64>,
+    series: Option<Vec<String>>,
+    take: Option<String>,
+    value: Option<f64>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// A column that is computed for each run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Derive {
+    /// Its name.
+    pub name: String,
+    formula: Formula,
+    scale: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Formula {
+    /// The sum of fields, less the sum of others, over the sum of others if there are any.
+    Fields { sum: Vec<String>, less: Vec<String>, per: Vec<String> },
+    /// Something about the sum of series within a time.
+    Series { series: Vec<String>, take: Take, from: f64, to: f64 },
+}
+
+/// What is taken from a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Take {
+    /// The value at the end of the time.
+    Last,
+    /// The mean over the time, each value weighted by how long it holds.
+    Mean,
+    Min,
+    Max,
+    /// The first time at which the series is at least that.
+    FirstAtLeast(f64),
+    /// The first time at which the series is at most that.
+    FirstAtMost(f64),
+}
+
+impl Derive {
+    /// Checks what was written.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong.
+    pub fn new(entry: DeriveEntry) -> Result<Derive, String> {
+        let DeriveEntry { name, sum, less, per, scale, series, take, value, from, to } = entry;
+        let formula = match (sum, series) {
+            (Some(sum), None) => {
+                if take.is_some() || value.is_some() || from.is_some() || to.is_some() {
+                    return Err("`take`, `value`, `from` and `to` go with `series`".to_owned());
+                }
+                let (less, per) = (less.unwrap_or_default(), per.unwrap_or_default());
+                Formula::Fields { sum, less, per }
+            }
+            (None, Some(series)) => {
+                if per.is_some() || less.is_some() {
+                    return Err("`less` and `per` go with `sum`".to_owned());
+                }
+                let from = from.map_or(Ok(0.0), |text| seconds(&text))?;
+                let to = to.map_or(Ok(f64::INFINITY), |text| seconds(&text))?;
+                if from > to {
+                    return Err("`from` is after `to`".to_owned());
+                }
+                Formula::Series { series, take: read_take(take.as_deref(), value)?, from, to }
+            }
+            _ => return Err("a derived column needs either `sum` or `series`".to_owned()),
+        };
+        Ok(Derive { name, formula, scale: scale.unwrap_or(1.0) })
+    }
+
+    /// Whether it needs time series.
+    pub fn needs_series(&self) -> bool {
+        matches!(self.formula, Formula::Series { .. })
+    }
+
+    /// Its value for a run; [`Cell::Null`] if something it needs is not there.
+    pub fn value(&self, fields: &Fields, series: &[Series]) -> Cell {
+        let value = match &self.formula {
+            Formula::Fields { sum, less, per } => {
+                let total = |names: &[String]| {
+                    let number = |name| fields.get(name).and_then(Cell::number);
+                    names.iter().map(number).sum::<Option<f64>>()
+                };
+                let sum = total(sum).zip(total(less)).map(|(sum, less)| sum - less);
+                if per.is_empty() { sum } else { sum.zip(total(per)).map(|(sum, per)| sum / per) }
+            }
+            Formula::Series { series: names, take, from, to } => {
+                take_from(&total_series(names, series), *take, *from, *to)
+            }
+        };
+        value.map_or(Cell::Null, |value| Cell::float(value * self.scale))
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let length = manypath_proto::config::units::parse_duration(text);
+    length.map(|length| length.as_secs_f64()).map_err(|e| e.to_string())
+}
+
+fn read_take(take: Option<&str>, value: Option<f64>) -> Result<Take, String> {
+    let needs = |what: fn(f64) -> Take| value.map(what).ok_or("this `take` needs a `value`");
+    let taken = match take {
+        Some("last") => Take::Last,
+        Some("mean") => Take::Mean,
+        Some("min") => Take::Min,
+        Some("max") => Take::Max,
+        Some("first-at-least") => needs(Take::FirstAtLeast)?,
+        Some("first-at-most") => needs(Take::FirstAtMost)?,
+        other => {
+            let all = "last, mean, min, max, first-at-least or first-at-most";
+            return Err(format!("`take = \"{}\"`: say {all}", other.unwrap_or_default()));
+        }
+    };
+    match (taken, value) {
+        (Take::FirstAtLeast(_) | Take::FirstAtMost(_), _) | (_, None) => Ok(taken),
+        _ => Err("`value` goes with first-at-least and first-at-most".to_owned()),
+    }
+}
+
+/// The sum of the named series as steps. Before its first point a series counts as 0.
+fn total_series(names: &[String], series: &[Series]) -> Vec<(f64, f64)> {
+    let chosen: Vec<_> = series.iter().filter(|s| names.contains(&s.name)).collect();
+    let mut steps: Vec<(f64, usize, f64)> = Vec::new();
+    for (number, one) in chosen.iter().enumerate() {
+        steps.extend(one.points.iter().map(|(at, value)| (*at, number, *value)));
+    }
+    steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut now = vec![0.0; chosen.len()];
+    let mut total: Vec<(f64, f64)> = Vec::new();
+    for (at, number, value) in steps {
+        if let Some(own) = now.get_mut(number) {
+            *own = value;
+        }
+        let sum = now.iter().sum();
+        match total.last_mut() {
+            Some(last) if last.0 == at => last.1 = sum,
+            _ => total.push((at, sum)),
+        }
+    }
+    total
+}
+
+/// Takes a value from steps within `from..=to`; `None` if the steps do not begin before its end.
+fn take_from(steps: &[(f64, f64)], take: Take, from: f64, to: f64) -> Option<f64> {
+    let end = steps.last()?.0.min(to);
+    let begins = steps.iter().rposition(|(at, _)| *at <= from).unwrap_or(0);
+    let within: Vec<_> = steps
+        .get(begins..)?
+        .iter()
+        .filter(|(at, _)| *at <= to)
+        .map(|(at, value)| (at.max(from), *value))
+        .collect();
+    let values = || within.iter().map(|(_, value)| *value);
+    match take {
+        Take::Last => values().next_back(),
+        Take::Min => values().reduce(f64::min),
+        Take::Max => values().reduce(f64::max),
+        Take::FirstAtLeast(limit) => within.iter().find(|(_, v)| *v >= limit).map(|(at, _)| *at),
+        Take::FirstAtMost(limit) => within.iter().find(|(_, v)| *v <= limit).map(|(at, _)| *at),
+        Take::Mean => {
+            let first = within.first()?;
+            let ends = within.iter().skip(1).map(|(at, _)| *at).chain([end]);
+            let area: f64 =
+                within.iter().zip(ends).map(|((at, value), end)| value * (end - at)).sum();
+            if end > first.0 { Some(area / (end - first.0)) } else { Some(first.1) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn derive(text: &str) -> Result<Derive, String> {
+        Derive::new(toml::from_str(text).map_err(|e: toml::de::Error| e.message().to_owned())?)
+    }
+
+    fn value(text: &str) -> Cell {
+        let fields = ["a", "b", "c"].into_iter().zip([1, 2, 4]);
+        let fields = fields.map(|(name, n)| (name.to_owned(), Cell::Int(n))).collect();
+        let series = |name: &str, points: &[(f64, f64)]| Series {
+            name: name.to_owned(),
+            points: points.to_vec(),
+        };
+        let all = [
+            series("x", &[(0.0, 1.0), (1.0, 3.0), (3.0, 2.0), (4.0, 0.0)]),
+            series("y", &[(2.0, 10.0), (4.0, 10.0)]),
+        ];
+        derive(text).unwrap().value(&fields, &all)
+    }
+
+    #[test]
+    fn sums_and_quotients() {
+        assert_eq!(value("name = 't'\nsum = ['a', 'b']"), Cell::Float(3.0));
+        assert_eq!(value("name = 't'\nsum = ['a', 'b']\nper = ['c']\nscale = 2"), Cell::Float(1.5));
+        assert_eq!(value("name = 't'\nsum = ['c']\nless = ['a', 'b']"), Cell::Float(1.0));
+        assert_eq!(value("name = 't'\nsum = ['a', 'no']"), Cell::Null);
+    }
+
+    #[test]
+    fn values_of_series() {
+        let of = |rest: &str| value(&format!("name = 't'\nseries = ['x']\n{rest}"));
+        assert_eq!(of("take = 'last'\nto = '2 s'"), Cell::Float(3.0));
+        assert_eq!(of("take = 'max'"), Cell::Float(3.0));
+        assert_eq!(of("take = 'min'\nto = '3500 ms'"), Cell::Float(1.0));
+        // 1 for 1 s, 3 for 2 s, 2 for 1 s.
+        assert_eq!(of("take = 'mean'"), Cell::Float(9.0 / 4.0));
+        assert_eq!(of("take = 'mean'\nfrom = '2 s'\nto = '4 s'"), Cell::Float(2.5));
+        assert_eq!(of("take = 'first-at-least'\nvalue = 2.5"), Cell::Float(1.0));
+        assert_eq!(of("take = 'first-at-most'\nvalue = 2\nfrom = '2 s'"), Cell::Float(3.0));
+        assert_eq!(of("take = 'first-at-least'\nvalue = 9"), Cell::Null);
+    }
+
+    #[test]
+    fn several_series_are_added() {
+        let both = "name = 't'\nseries = ['x', 'y']\n";
+        assert_eq!(value(&format!("{both}take = 'last'\nto = '2 s'")), Cell::Float(13.0));
+        assert_eq!(value(&format!("{both}take = 'max'")), Cell::Float(13.0));
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (text, error) in [
+            ("name = 't'", "either `sum` or `series`"),
+            ("name = 't'\nseries = ['x']\ntake = 'median'", "say last, mean"),
+            ("name = 't'\nseries = ['x']\ntake = 'first-at-least'", "needs a `value`"),
+            ("name = 't'\nseries = ['x']\ntake = 'max'\nvalue = 1", "`value` goes with"),
+            ("name = 't'\nseries = ['x']\ntake = 'max'\nfrom = '2'", "not a duration"),
+            ("name = 't'\nsum = ['x']\ntimes = 3", "unknown field `times`"),
+        ] {
+            let found = derive(text).unwrap_err();
+            assert!(found.contains(error), "{text}: {found}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Experiments: folders of files that say what to run and what the paper says about it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use include_dir::{Dir, include_dir};
+use serde::Deserialize;
+
+use crate::claims::{Claim, ClaimEntry};
+use crate::derive::{Derive, DeriveEntry};
+use crate::error::{LabError, Source};
+use crate::reference::Reference;
+
+static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
+
+/// The name of the variant that follows the paper: `scenario.toml`.
+pub const SCENARIO: &str = "scenario";
+/// The name of the variant that follows the papers' simulator as it is packaged: `packaged.toml`.
+pub const PACKAGED: &str = "packaged";
+
+/// All experiments that were found, in the order of papers and then of their identifiers.
+#[derive(Debug)]
+pub struct Experiments {
+    all: Vec<Experiment>,
+    root: PathBuf,
+    /// Holds the embedded copy while it is in use.
+    _unpacked: Option<tempfile::TempDir>,
+}
+
+/// How the runs of an experiment are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// In the simulator, in virtual time.
+    #[default]
+    Simulated,
+    /// With real endpoints over an emulated network, in real time.
+    Realtime,
+}
+
+/// Which time series of the runs are kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SamplesEntry {
+    /// Time between two samples, such as "100 ms".
+    every: String,
+    /// How many seeds of each point have their series written to `samples.csv`.
+    #[serde(default = "one")]
+    seeds: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Which time series of the runs are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Samples {
+    /// Time between two samples.
+    pub every: Duration,
+    /// How many seeds of each point have their series written to `samples.csv`.
+    pub seeds: usize,
+}
+
+/// `claims.toml` as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    figure: String,
+    #[serde(default)]
+    says: String,
+    #[serde(default)]
+    figures: Vec<String>,
+    #[serde(default)]
+    kind: Kind,
+    runs: Option<String>,
+    #[serde(default)]
+    counts_incomplete: bool,
+    samples: Option<toml::Spanned<SamplesEntry>>,
+    #[serde(default)]
+    derive: Vec<toml::Spanned<DeriveEntry>>,
+    #[serde(default)]
+    claim: Vec<toml::Spanned<ClaimEntry>>,
+}
+
+/// One experiment.
+#[derive(Debug)]
+pub struct Experiment {
+    /// Its identifier: the name of its folder, such as `cmt-fig12`.
+    pub id: String,
+    /// Its paper: the name of the folder above, such as `002-cmt`.
+    pub paper: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// One line: what it shows.
+    pub title: String,
+    /// The paper's figure or table, such as "Fig. 12".
+    pub figure: String,
+    /// What the paper says, in a paragraph; may be empty.
+    pub says: String,
+    /// Other identifiers under which it is found: one for each figure it draws.
+    pub figures: Vec<String>,
+    /// How its runs are made.
+    pub kind: Kind,
+    /// The experiment whose runs it uses, if it has none of its own.
+    pub runs_of: Option<String>,
+    /// Runs whose transfer did not complete count in statistics like others.
+    pub counts_incomplete: bool,
+    /// The time series it keeps.
+    pub samples: Option<Samples>,
+    /// Columns that are computed from others or from time series.
+    pub derived: Vec<Derive>,
+    /// What the paper says, as checks.
+    pub claims: Vec<Claim>,
+    /// What the papers' simulator gives.
+    pub reference: Reference,
+}
+
+impl Experiments {
+    /// Finds the experiments: in `dir` if given; else in the nearest folder `experiments` from the
+    /// working directory upwards; else those that were built into the program.
+    ///
+    /// # Errors
+    ///
+    /// If a folder cannot be read, or one of its files is wrong.
+    pub fn find(dir: Option<&Path>) -> Result<Experiments, LabError> {
+        let found = dir.map(Path::to_owned).or_else(nearest);
+        let (root, unpacked) = match found {
+            Some(root) => (root, None),
+            None => {
+                let (root, unpacked) = unpack()?;
+                (root, Some(unpacked))
+            }
+        };
+        let mut all = Vec::new();
+        for paper in folders(&root)? {
+            for folder in folders(&paper)? {
+                if folder.join("claims.toml").is_file() {
+                    all.push(Experiment::load(&folder)?);
+                }
+            }
+        }
+        check_names(&all, &root)?;
+        Ok(Experiments { all, root, _unpacked: unpacked })
+    }
+
+    /// The folder they were found in.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Experiment] {
+        &self.all
+    }
+
+    /// The one with this identifier.
+    pub fn get(&self, id: &str) -> Option<&Experiment> {
+        self.all.iter().find(|e| e.id == id || e.figures.iter().any(|figure| figure == id))
+    }
+
+    /// Those that the names select, each once, in the order of [`Experiments::all`]. A name is `all`,
+    /// an identifier, a paper (`002`, `002-cmt`) or a pattern with `*` and `?`.
+    ///
+    /// # Errors
+    ///
+    /// If a name selects nothing; it names the nearest identifier.
+    pub fn select(&self, names: &[String]) -> Result<Vec<&Experiment>, LabError> {
+        for name in names {
+            if !self.all.iter().any(|experiment| experiment.is_named(name)) {
+                let what = format!("no experiment is named `{name}`");
+                return Err(LabError::file(&self.root, what, self.remedy(name)));
+            }
+        }
+        let is_selected = |e: &&Experiment| names.iter().any(|name| e.is_named(name));
+        Ok(self.all.iter().filter(is_selected).collect())
+    }
+
+    fn remedy(&self, name: &str) -> String {
+        let names = self.all.iter().flat_map(|e| e.figures.iter().chain([&e.id]));
+        let nearest = names.min_by_key(|n| strsim::levenshtein(n, name));
+        match nearest {
+            Some(nearest) => format!("the nearest is `{nearest}`; `manypath lab list` shows all"),
+            None => "there are no experiments in this folder".to_owned(),
+        }
+    }
+}
+
+impl Experiment {
+    /// Reads the folder of an experiment.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing or wrong.
+    pub fn load(folder: &Path) -> Result<Experiment, LabError> {
+        let path = folder.join("claims.toml");
+        let text = read(&path)?;
+        let source = Source { path: &path, text: &text };
+        let file: File = source.toml()?;
+        let samples = file.samples.map(|entry| read_samples(entry, source)).transpose()?;
+        let derived = file.derive.into_iter().map(|entry| {
+            let at = entry.span();
+            let derive = Derive::new(entry.into_inner());
+            derive.map_err(|what| {
+                source.error(Some(at), what, "see \"Derived columns\" in docs/laboratory.md")
+            })
+        });
+        let derived = derived.collect::<Result<Vec<_>, _>>()?;
+        let mut claims: Vec<Claim> = Vec::new();
+        for entry in file.claim {
+            let at = entry.span();
+            let claim = Claim::new(entry.into_inner());
+            let claim = claim.map_err(|what| {
+                source.error(Some(at.clone()), what, "see \"Measures\" in docs/laboratory.md")
+            })?;
+            if claims.iter().any(|other| other.id == claim.id) {
+                let what = format!("a second claim `{}`", claim.id);
+                return Err(source.error(Some(at), what, "give each claim an id of its own"));
+            }
+            claims.push(claim);
+        }
+        let kind = file.kind;
+        if file.runs.is_none() && kind == Kind::Simulated && !folder.join("scenario.toml").is_file()
+        {
+            let remedy = "write one, or name the experiment whose runs it uses: `runs = \"ID\"`";
+            return Err(LabError::file(folder, "no scenario.toml", remedy));
+        }
+        let name = |path: Option<&Path>| {
+            path.and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned())
+        };
+        Ok(Experiment {
+            id: name(Some(folder)).unwrap_or_default(),
+            paper: name(folder.parent()).unwrap_or_default(),
+            reference: Reference::load(&folder.join("reference.csv"))?,
+            folder: folder.to_owned(),
+            title: file.title,
+            figure: file.figure,
+            says: file.says,
+            figures: file.figures,
+            kind,
+            runs_of: file.runs,
+            counts_incomplete: file.counts_incomplete,
+            samples,
+            derived,
+            claims,
+        })
+    }
+
+    /// Its variants: the file of each that exists, the one that follows the paper first.
+    pub fn variants(&self) -> Vec<(&'static str, PathBuf)> {
+        let file = |name: &'static str| (name, self.folder.join(format!("{name}.toml")));
+        let all = [SCENARIO, PACKAGED].map(file);
+        let mut all = Vec::from(all);
+        all.retain(|(_, path)| self.runs_of.is_none() && path.is_file());
+        all
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        let pattern = wildmatch::WildMatch::new(name);
+        let is_paper = self.paper == name || self.paper.split('-').next() == Some(name);
+        let mut names = self.figures.iter().chain([&self.id]);
+        name == "all" || is_paper || names.any(|own| pattern.matches(own))
+    }
+}
+
+fn read_samples(
+    entry: toml::Spanned<SamplesEntry>,
+    source: Source<'_>,
+) -> Result<Samples, LabError> {
+    let at = entry.span();
+    let entry = entry.into_inner();
+    let every = manypath_proto::config::units::parse_duration(&entry.every);
+    let every =
+        every.map_err(|e| source.error(Some(at.clone()), e, "write `every = \"100 ms\"`"))?;
+    if every.is_zero() {
+        return Err(source.error(Some(at), "samples every 0 s", "write `every = \"100 ms\"`"));
+    }
+    Ok(Samples { every, seeds: entry.seeds })
+}
+
+fn check_names(all: &[Experiment], root: &Path) -> Result<(), LabError> {
+    let owners = |id: &str| {
+        let is_owner = |e: &&Experiment| e.id == id || e.figures.iter().any(|f| f == id);
+        all.iter().filter(is_owner).count()
+    };
+    for experiment in all {
+        for name in experiment.figures.iter().chain([&experiment.id]) {
+            if owners(name) > 1 {
+                let what = format!("two experiments are named `{name}`");
+                return Err(LabError::file(root, what, "rename one of them"));
+            }
+        }
+        if let Some(other) = &experiment.runs_of {
+            let has_runs = |e: &Experiment| e.id == *other && e.runs_of.is_none();
+            if !all.iter().any(has_runs) {
+                let what = format!("`runs = \"{other}\"` names no experiment with runs of its own");
+                let path = experiment.folder.join("claims.toml");
+                return Err(LabError::file(&path, what, "name the folder of one that has them"));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, LabError> {
+    let remedy = "check that it exists and may be read";
+    std::fs::read_to_string(path).map_err(|error| LabError::file(path, error, remedy))
+}
+
+/// The folders in a folder, by name; those whose names begin with a dot are left out.
+fn folders(root: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let bad = |error| LabError::file(root, error, "name a folder with `--experiments`");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root).map_err(bad)? {
+        let path = entry.map_err(bad)?.path();
+        let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
+        if path.is_dir() && !path.file_name().is_some_and(is_hidden) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn nearest() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().map(|dir| dir.join("experiments")).find(|dir| dir.is_dir())
+}
+
+fn unpack() -> Result<(PathBuf, tempfile::TempDir), LabError> {
+    let remedy = "make room for temporary files, or name a folder with `--experiments`";
+    let bad = |error| LabError::file(&std::env::temp_dir(), error, remedy);
+    let folder = tempfile::Builder::new().prefix("manypath-experiments-").tempdir().map_err(bad)?;
+    EMBEDDED.extract(folder.path()).map_err(bad)?;
+    Ok((folder.path().to_owned(), folder))
+}
+
+#[cfg(test)]
+mod tests;

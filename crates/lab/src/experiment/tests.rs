@@ -1,0 +1,67 @@
+use super::*;
+
+const SCENARIO: &str =
+    "transfer.size = \"1 MB\"\n[[path]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+
+fn folder(claims: &str, has_scenario: bool) -> (tempfile::TempDir, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("002-cmt").join("cmt-one");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("claims.toml"), claims).unwrap();
+    if has_scenario {
+        std::fs::write(folder.join("scenario.toml"), SCENARIO).unwrap();
+    }
+    (root, folder)
+}
+
+#[test]
+fn experiments_are_selected_by_name_paper_and_pattern() {
+    let header = "title = 't'\nfigure = 'Fig. 1'\nfigures = ['cmt-fig1a', 'cmt-fig1b']";
+    let (root, _) = folder(header, true);
+    let all = Experiments::find(Some(root.path())).unwrap();
+    for name in ["all", "002", "002-cmt", "cmt-one", "cmt-fig1a", "cmt-*", "cmt-fig1?"] {
+        let found = all.select(&[name.to_owned(), "cmt-one".to_owned()]).unwrap();
+        assert_eq!(found.len(), 1, "{name}");
+    }
+    let error = all.select(&["cmt-fig1c".to_owned()]).unwrap_err().to_string();
+    assert!(
+        error.contains("no experiment is named `cmt-fig1c`; the nearest is `cmt-fig1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn errors_name_file_and_line() {
+    let header = "title = 't'\nfigure = 'f'\n";
+    let claim = "[[claim]]\nid = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'x'\nmeasure = 'mean'\nat_least = 1\n";
+    for (text, has_scenario, error) in [
+        ("title = 't'\n".to_owned(), true, "missing field `figure`"),
+        (format!("{header}titel = 3\n"), true, "claims.toml:3: unknown field `titel`"),
+        (
+            format!("{header}{claim}").replace("'mean'", "'men'"),
+            true,
+            "claims.toml:3: claim `c`: `measure = \"men\"`",
+        ),
+        (format!("{header}\n{claim}{claim}"), true, "claims.toml:11: a second claim `c`"),
+        (format!("{header}[[derive]]\nname = 'd'"), true, "claims.toml:3: a derived column needs"),
+        (
+            format!("{header}samples = {{ every = '0 s' }}\n"),
+            true,
+            "claims.toml:3: samples every 0 s",
+        ),
+        (header.to_owned(), false, "no scenario.toml"),
+        (format!("{header}runs = 'cmt-two'\n"), false, "names no experiment with runs"),
+    ] {
+        let (root, _) = folder(&text, has_scenario);
+        let found = Experiments::find(Some(root.path()));
+        let found = found.map(|_| ()).map_err(|e| e.to_string());
+        assert!(found.as_ref().is_err_and(|f| f.contains(error)), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn the_embedded_experiments_can_be_read() {
+    let (root, _unpacked) = unpack().unwrap();
+    let own = Experiments::find(Some(&root)).unwrap();
+    assert!(own.get("cmt-fig12a").is_some());
+}

@@ -1,0 +1,146 @@
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::claims::Verdict;
+
+const SCENARIO: &str = r#"
+seeds = 3
+time_limit = "60 s"
+[transport]
+preset = "cmt"
+[transfer]
+size = "100 kB"
+[[path]]
+rate = "10 Mbit/s"
+delay = "20 ms"
+[[path]]
+rate = "10 Mbit/s"
+delay = "20 ms"
+[sweep]
+"path.2.loss" = ["0 %", "5 %"]
+"#;
+
+const CLAIMS: &str = r#"
+title = "A test"
+figure = "Fig. 0"
+figures = ["test-a", "test-b"]
+[[derive]]
+name = "timeouts"
+sum = ["path1_t3_expirations", "path2_t3_expirations"]
+[[claim]]
+id = "loss-slows"
+says = "Loss slows"
+where = "nowhere"
+measure = "change"
+field = "transfer_time_s"
+at = { "path.2.loss" = "5 %" }
+to = { "path.2.loss" = "0 %" }
+at_least = 0
+"#;
+
+fn experiments(root: &Path) -> Experiments {
+    let own = root.join("999-test").join("test-one");
+    let borrowing = root.join("999-test").join("test-two");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::create_dir_all(&borrowing).unwrap();
+    std::fs::write(own.join("scenario.toml"), SCENARIO).unwrap();
+    std::fs::write(own.join("claims.toml"), CLAIMS).unwrap();
+    let reference = "path.2.loss,field,mean,std,n,source\n0 %,bytes,100000,0,3,made up\n";
+    std::fs::write(own.join("reference.csv"), reference).unwrap();
+    let claims = CLAIMS.replace("figures = [\"test-a\", \"test-b\"]", "runs = \"test-one\"");
+    std::fs::write(borrowing.join("claims.toml"), claims).unwrap();
+    Experiments::find(Some(root)).unwrap()
+}
+
+fn options(out: &Path, jobs: usize) -> Options<'static> {
+    let jobs = NonZeroUsize::new(jobs).unwrap();
+    Options { out: out.to_owned(), jobs, extent: Extent::default(), realtime: None }
+}
+
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read(&path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn all_files_are_the_same_whatever_the_number_of_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = experiments(&folder.path().join("experiments"));
+    let selected = experiments.select(&["all".to_owned()]).unwrap();
+    let mut results = Vec::new();
+    for jobs in [1, 4] {
+        let out = folder.path().join(format!("out-{jobs}"));
+        let mut seen = Vec::new();
+        let cancel = AtomicBool::new(false);
+        let outcomes = run(&experiments, &selected, &options(&out, jobs), &cancel, &mut |p| {
+            seen.push((p.done, p.planned, p.failed));
+        });
+        let outcomes = outcomes.unwrap();
+        assert_eq!(seen, (1..=6).map(|done| (done, 6, 0)).collect::<Vec<_>>());
+        assert_eq!(outcomes.len(), 2);
+        for outcome in &outcomes {
+            assert_eq!(outcome.judgements[0].verdict, Verdict::Holds, "{outcome:?}");
+            assert_eq!((outcome.about.runs, outcome.about.seeds), (6, 3));
+        }
+        assert!(outcomes[0].agreements[0].agrees);
+        assert_eq!(outcomes[1].about.runs_of.as_deref(), Some("test-one"));
+        results.push((files(&out.join("test-one")), files(&out.join("test-two")), outcomes, out));
+    }
+    let names: Vec<_> = results[0].0.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "agreement.csv",
+        "claims.json",
+        "experiment.json",
+        "runs.csv",
+        "runs.jsonl",
+        "runs.parquet",
+        "summary.csv",
+    ];
+    assert_eq!(names, expected);
+    assert!(results[0].0 == results[1].0 && results[0].1 == results[1].1, "files differ");
+    // Judging what is on disk gives the same again.
+    let (.., outcomes, out) = &results[0];
+    assert_eq!(judge(&experiments, &selected, &options(out, 1)).unwrap(), *outcomes);
+}
+
+#[test]
+fn what_is_done_when_cancelled_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = experiments(&folder.path().join("experiments"));
+    let selected = experiments.select(&["test-a".to_owned()]).unwrap();
+    let cancel = AtomicBool::new(false);
+    let out = folder.path().join("out");
+    let outcomes = run(&experiments, &selected, &options(&out, 1), &cancel, &mut |progress| {
+        if progress.done == 2 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    });
+    let about = &outcomes.unwrap()[0].about;
+    assert!((2..6).contains(&about.runs), "{about:?}");
+    assert_eq!(about.planned, 6);
+    let lines = std::fs::read_to_string(out.join("test-one/runs.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), about.runs);
+}
+
+#[test]
+fn quick_runs_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = experiments(&folder.path().join("experiments"));
+    let selected = experiments.select(&["999".to_owned()]).unwrap();
+    let mut options = options(&folder.path().join("out"), 2);
+    options.extent = Extent { quick: true, seeds: Some((1..=9).collect()) };
+    let cancel = AtomicBool::new(false);
+    let outcomes = run(&experiments, &selected, &options, &cancel, &mut |_| {}).unwrap();
+    assert_eq!(outcomes[0].about.seeds, crate::plan::QUICK_SEEDS);
+    assert!(outcomes.iter().all(|o| o.about.quick && o.judgements[0].quick));
+    assert!(outcomes[0].about.command.ends_with("--quick"));
+}

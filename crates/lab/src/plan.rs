@@ -1,0 +1,191 @@
+//! What an experiment runs: points, seeds, and what makes a run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use manypath_sim::scenario::{CompiledScenario, RunOptions, Scenario};
+
+use crate::derive::Series;
+use crate::error::LabError;
+use crate::experiment::{Experiment, Samples};
+use crate::table::{Fields, Params, fields_of_json};
+
+/// Seeds of a quick run.
+pub const QUICK_SEEDS: usize = 5;
+
+/// What a run gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunData {
+    /// Its result.
+    pub fields: Fields,
+    /// Its time series, if they were asked for.
+    pub series: Vec<Series>,
+}
+
+/// Something that runs with any seed: a compiled scenario, or two real endpoints.
+pub trait Runnable: Send + Sync {
+    /// Runs it.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no result.
+    fn run(&self, seed: u64, samples: Option<Samples>) -> Result<RunData, String>;
+}
+
+/// A point of an experiment.
+pub struct PlannedPoint {
+    /// `scenario` or `packaged`.
+    pub variant: Arc<str>,
+    /// The swept parameters.
+    pub params: Arc<Params>,
+    /// What runs.
+    pub run: Box<dyn Runnable>,
+    /// The seeds it runs with.
+    pub seeds: Vec<u64>,
+    /// The command line that repeats one run, but for the seed.
+    pub command: String,
+}
+
+/// Everything that an experiment runs.
+#[derive(Default)]
+pub struct Plan {
+    /// The points, in the order of the results.
+    pub points: Vec<PlannedPoint>,
+}
+
+/// How a plan is changed on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Few seeds, and long sweeps thinned.
+    pub quick: bool,
+    /// These seeds instead of the scenario's.
+    pub seeds: Option<Vec<u64>>,
+}
+
+impl Plan {
+    /// Plans the runs of an experiment in the simulator. `named` gives the values of a parameter that
+    /// claims need, which are not thinned out.
+    ///
+    /// # Errors
+    ///
+    /// If a scenario file is wrong.
+    pub fn of_scenarios(
+        experiment: &Experiment,
+        extent: &Extent,
+        named: &dyn Fn(&str) -> Vec<String>,
+    ) -> Result<Plan, LabError> {
+        let mut plan = Plan::default();
+        for (variant, path) in experiment.variants() {
+            let wrong = |error: manypath_sim::scenario::ScenarioError| LabError {
+                place: format!("{}:{}", error.file, error.line),
+                what: error.what,
+                remedy: error.remedy,
+            };
+            let scenario = Scenario::load(&path).map_err(wrong)?;
+            let mut seeds = extent.seeds.clone().unwrap_or_else(|| scenario.seeds());
+            if extent.quick {
+                seeds.truncate(QUICK_SEEDS);
+            }
+            let points = scenario.points().map_err(wrong)?;
+            let all: Vec<_> = points.iter().map(|point| &point.params).collect();
+            let kept = if extent.quick { thinned(&all, named) } else { vec![true; all.len()] };
+            let variant: Arc<str> = Arc::from(variant);
+            for ((number, point), is_kept) in points.into_iter().enumerate().zip(kept) {
+                if is_kept {
+                    plan.points.push(PlannedPoint {
+                        variant: Arc::clone(&variant),
+                        params: Arc::new(point.params),
+                        run: Box::new(Simulated(point.run)),
+                        seeds: seeds.clone(),
+                        command: repeat(&path, number),
+                    });
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// How many runs it has.
+    pub fn runs(&self) -> usize {
+        self.points.iter().map(|point| point.seeds.len()).sum()
+    }
+}
+
+fn repeat(scenario: &Path, point: usize) -> String {
+    format!("manypath sim run {} --point {}", scenario.display(), point + 1)
+}
+
+/// Which points a quick run keeps: of a parameter with more than three numeric values the first, the
+/// middle and the last, and those that claims name.
+fn thinned(points: &[&Params], named: &dyn Fn(&str) -> Vec<String>) -> Vec<bool> {
+    let mut axes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, value) in points.iter().flat_map(|params| params.iter()) {
+        match axes.iter_mut().find(|(own, _)| own == name) {
+            Some((_, values)) if !values.contains(&value.as_str()) => values.push(value),
+            Some(_) => {}
+            None => axes.push((name, vec![value])),
+        }
+    }
+    for (name, values) in &mut axes {
+        let is_number = |value: &&str| value.starts_with(|c: char| c.is_ascii_digit());
+        if values.len() > 3 && values.iter().all(is_number) {
+            let named = named(name);
+            let (middle, last) = (values.len() / 2, values.len() - 1);
+            let mut place = 0;
+            values.retain(|value| {
+                let is_named = named.iter().any(|n| crate::table::is_same_value(n, value));
+                let is_kept = [0, middle, last].contains(&place) || is_named;
+                place += 1;
+                is_kept
+            });
+        }
+    }
+    let is_kept = |params: &&Params| {
+        params.iter().all(|(name, value)| {
+            axes.iter().any(|(own, values)| own == name && values.contains(&value.as_str()))
+        })
+    };
+    points.iter().map(is_kept).collect()
+}
+
+struct Simulated(CompiledScenario);
+
+impl Runnable for Simulated {
+    fn run(&self, seed: u64, _samples: Option<Samples>) -> Result<RunData, String> {
+        let output = self.0.run(seed, &RunOptions::default()).map_err(|e| e.to_string())?;
+        let json = serde_json::to_string(&output.result).map_err(|e| e.to_string())?;
+        let mut fields = fields_of_json(&json).map_err(|e| e.to_string())?;
+        // The row has them already.
+        fields.retain(|name, _| name != "seed" && !name.starts_with("parameters"));
+        Ok(RunData { fields, series: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_runs_keep_the_ends_the_middle_and_what_claims_name() {
+        let mut points = Vec::new();
+        for policy in ["same", "asap", "cwnd", "lossrate"] {
+            for loss in 1..=10 {
+                let loss = format!("{loss} %");
+                points.push(vec![
+                    ("policy".to_owned(), policy.to_owned()),
+                    ("loss".to_owned(), loss),
+                ]);
+            }
+        }
+        let all: Vec<_> = points.iter().collect();
+        let named = |name: &str| match name {
+            "loss" => vec!["7%".to_owned()],
+            _ => Vec::new(),
+        };
+        let kept = thinned(&all, &named);
+        let losses: Vec<_> = points.iter().zip(&kept).filter(|(_, k)| **k).collect();
+        let losses = losses.iter().take(4).map(|(p, _)| p[1].1.as_str()).collect::<Vec<_>>();
+        assert_eq!(losses, ["1 %", "6 %", "7 %", "10 %"]);
+        assert_eq!(kept.iter().filter(|k| **k).count(), 16, "all four policies");
+    }
+}

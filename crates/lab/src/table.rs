@@ -1,0 +1,253 @@
+//! The rows of an experiment: one run each, under named columns.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use indexmap::{IndexMap, IndexSet};
+use serde::Deserialize;
+
+/// The swept parameters of a point, in the order of the scenario: name and value as text.
+pub type Params = Vec<(String, String)>;
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Not known, or not a number (NaN, infinite).
+    Null,
+    /// Yes or no; counts as 1 or 0 in statistics.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// A list or an object, as JSON text.
+    Json(String),
+}
+
+impl Cell {
+    /// The value as a number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Bool(value) => Some(f64::from(u8::from(*value))),
+            Cell::Int(value) => Some(*value as f64),
+            Cell::Float(value) => Some(*value),
+            Cell::Null | Cell::Text(_) | Cell::Json(_) => None,
+        }
+    }
+
+    /// The value as text, as CSV shows it; nothing for [`Cell::Null`].
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Cell::Null => Cow::Borrowed(""),
+            Cell::Text(text) | Cell::Json(text) => Cow::Borrowed(text),
+            _ => Cow::Owned(self.json()),
+        }
+    }
+
+    /// The value as JSON.
+    pub fn json(&self) -> String {
+        match self {
+            Cell::Null => "null".to_owned(),
+            Cell::Bool(value) => value.to_string(),
+            Cell::Int(value) => value.to_string(),
+            Cell::Float(value) => serde_json::Value::from(*value).to_string(),
+            Cell::Text(text) => json_text(text),
+            Cell::Json(text) => text.clone(),
+        }
+    }
+
+    /// A number; [`Cell::Null`] unless it is finite.
+    pub fn float(value: f64) -> Cell {
+        if value.is_finite() { Cell::Float(value) } else { Cell::Null }
+    }
+}
+
+/// A text as a JSON string.
+pub fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// JSON that keeps the order of keys, so that columns come in the order of the result's fields.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Json {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Json>),
+    Object(IndexMap<String, Json>),
+}
+
+impl Json {
+    fn print(&self) -> String {
+        match self {
+            Json::List(items) => {
+                let items: Vec<_> = items.iter().map(Json::print).collect();
+                format!("[{}]", items.join(","))
+            }
+            Json::Object(map) => {
+                let entry = |(key, value): (&String, &Json)| {
+                    format!("{}:{}", json_text(key), value.print())
+                };
+                let entries: Vec<_> = map.iter().map(entry).collect();
+                format!("{{{}}}", entries.join(","))
+            }
+            _ => self.cell().json(),
+        }
+    }
+
+    fn cell(&self) -> Cell {
+        match self {
+            Json::Null => Cell::Null,
+            Json::Bool(value) => Cell::Bool(*value),
+            Json::Int(value) => Cell::Int(*value),
+            Json::Float(value) => Cell::float(*value),
+            Json::Text(text) => Cell::Text(text.clone()),
+            Json::List(_) | Json::Object(_) => Cell::Json(self.print()),
+        }
+    }
+}
+
+/// The named values of one run, in order.
+pub type Fields = IndexMap<String, Cell>;
+
+/// Reads a JSON object as fields: `paths` become `path1_...`, `path2_...`; other objects become
+/// `name_...`; other lists stay JSON.
+///
+/// # Errors
+///
+/// If the text is not a JSON object.
+pub fn fields_of_json(text: &str) -> Result<Fields, serde_json::Error> {
+    let map: IndexMap<String, Json> = serde_json::from_str(text)?;
+    let mut fields = Fields::new();
+    for (name, value) in &map {
+        flatten(name, value, &mut fields);
+    }
+    Ok(fields)
+}
+
+fn flatten(name: &str, value: &Json, fields: &mut Fields) {
+    match value {
+        Json::Object(map) => {
+            for (key, value) in map {
+                flatten(&format!("{name}_{key}"), value, fields);
+            }
+        }
+        Json::List(items) if name == "paths" => {
+            for (number, item) in items.iter().enumerate() {
+                flatten(&format!("path{}", number + 1), item, fields);
+            }
+        }
+        _ => {
+            fields.insert(name.to_owned(), value.cell());
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which scenario file of the experiment it ran: `scenario` or `packaged`.
+    pub variant: Arc<str>,
+    /// Its point of the sweep.
+    pub params: Arc<Params>,
+    /// Its seed.
+    pub seed: u64,
+    /// Its values, by the table's columns; shorter if later runs brought new columns.
+    pub cells: Vec<Cell>,
+}
+
+/// The runs of an experiment, in the order of (variant, point, seed).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    parameters: IndexSet<String>,
+    fields: IndexSet<String>,
+    rows: Vec<Row>,
+    /// Runs that did not complete count in statistics like others.
+    pub counts_incomplete: bool,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new() -> Table {
+        Table::default()
+    }
+
+    /// Adds a run.
+    pub fn push(&mut self, variant: &Arc<str>, params: &Arc<Params>, seed: u64, fields: Fields) {
+        for (name, _) in params.iter() {
+            if !self.parameters.contains(name) {
+                self.parameters.insert(name.clone());
+            }
+        }
+        let mut cells = vec![Cell::Null; self.fields.len()];
+        for (name, cell) in fields {
+            let (column, is_new) = self.fields.insert_full(name);
+            if is_new {
+                cells.push(cell);
+            } else if let Some(place) = cells.get_mut(column) {
+                *place = cell;
+            }
+        }
+        let (variant, params) = (Arc::clone(variant), Arc::clone(params));
+        self.rows.push(Row { variant, params, seed, cells });
+    }
+
+    /// The names of the swept parameters.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(String::as_str)
+    }
+
+    /// The names of the result fields.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(String::as_str)
+    }
+
+    /// The number of a field's column.
+    pub fn column(&self, field: &str) -> Option<usize> {
+        self.fields.get_index_of(field)
+    }
+
+    /// The runs.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The value of a run in a column.
+    pub fn cell<'a>(&'a self, row: &'a Row, column: usize) -> &'a Cell {
+        row.cells.get(column).unwrap_or(&Cell::Null)
+    }
+
+    /// Whether a run counts in statistics: unless told otherwise only those that completed do.
+    pub fn is_counted(&self, row: &Row) -> bool {
+        let completed = self.column("completed").map(|column| self.cell(row, column));
+        self.counts_incomplete || completed != Some(&Cell::Bool(false))
+    }
+
+    /// The runs of each point, in the order in which the points were added.
+    pub fn points(&self) -> Vec<&[Row]> {
+        let is_same = |a: &Row, b: &Row| a.variant == b.variant && a.params == b.params;
+        self.rows.chunk_by(is_same).collect()
+    }
+}
+
+/// The value of a swept parameter at a point.
+pub fn value_of<'a>(params: &'a Params, name: &str) -> Option<&'a str> {
+    params.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+}
+
+/// Whether two texts are the same value of a swept parameter: white space does not count.
+pub fn is_same_value(a: &str, b: &str) -> bool {
+    let solid = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    a == b || solid(a) == solid(b)
+}
+
+/// A point as text: `path.2.loss = 7 %, transport.rtx_policy = same`.
+pub fn show_params(params: &Params) -> String {
+    let shown: Vec<_> = params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if shown.is_empty() { "the only point".to_owned() } else { shown.join(", ") }
+}
