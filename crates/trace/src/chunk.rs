@@ -73,6 +73,13 @@ pub enum ChunkSummary {
     CookieAck,
     /// Last message of a graceful end (§3.3.13).
     ShutdownComplete,
+    /// When the packet was sent: a private chunk.
+    Timestamp {
+        /// Microseconds of the sender's clock, modulo 2^32.
+        timestamp: u32,
+        /// What the packet echoes, beside a SACK.
+        echo: Option<u32>,
+    },
     /// A type that is not known here.
     Unknown {
         /// The chunk type.
@@ -159,6 +166,9 @@ impl ChunkSummary {
             Chunk::CookieEcho(cookie) => ChunkSummary::CookieEcho { bytes: cookie.len() as u64 },
             Chunk::CookieAck => ChunkSummary::CookieAck,
             Chunk::ShutdownComplete { .. } => ChunkSummary::ShutdownComplete,
+            Chunk::Timestamp(ts) => {
+                ChunkSummary::Timestamp { timestamp: ts.timestamp, echo: ts.echo }
+            }
             Chunk::Unknown(chunk) => {
                 ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Params, Ssn, StreamId, Tsn,
+    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Params, Ssn, StreamId, Timestamp, Tsn,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -50,6 +50,7 @@ fn all_chunks() -> Bytes {
         assert!(p.push_shutdown(Tsn(9)) && p.push_shutdown_ack());
         assert!(p.push_shutdown_complete(false));
         assert!(p.push_cookie_echo(b"cookie") && p.push_cookie_ack());
+        assert!(p.push_timestamp(Timestamp { timestamp: 7, echo: Some(8) }));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
 }

@@ -173,6 +173,9 @@ fn chunk() -> impl Strategy<Value = Spec> {
         any::<u32>().prop_map(Spec::Shutdown),
         vec(any::<u8>(), 0..200).prop_map(Spec::CookieEcho),
         Just(Spec::Bare(Chunk::ShutdownAck)),
+        any::<(u32, Option<u32>)>().prop_map(|(timestamp, echo)| Spec::Bare(Chunk::Timestamp(
+            Timestamp { timestamp, echo }
+        ))),
         Just(Spec::Bare(Chunk::CookieAck)),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),

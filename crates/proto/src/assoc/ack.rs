@@ -10,12 +10,18 @@ use crate::time::Instant;
 use crate::tx::{AckRules, PathDigest, SackError};
 
 impl Association {
-    pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack) {
-        self.acknowledge(now, sack, true);
+    pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack, echo: Option<u32>) {
+        self.acknowledge(now, sack, true, echo);
     }
 
     /// Applies the acknowledgement of a SACK, or that of SHUTDOWN, which reports no gaps.
-    pub(super) fn acknowledge(&mut self, now: Instant, sack: &Sack, reports_gaps: bool) {
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Instant,
+        sack: &Sack,
+        reports_gaps: bool,
+        echo: Option<u32>,
+    ) {
         if !self.state.is_open() {
             return;
         }
@@ -28,6 +34,7 @@ impl Association {
             missing_reports: u8::try_from(self.config.missing_reports).unwrap_or(u8::MAX),
             reports_gaps,
             in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
+            echo: self.echo(echo),
         };
         let mut digest = std::mem::take(&mut self.digest);
         let result = self.out.acknowledge(sack, rules, now, &mut digest);

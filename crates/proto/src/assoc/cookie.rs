@@ -33,6 +33,8 @@ pub(crate) struct Cookie {
     pub(crate) peer_rwnd: u32,
     pub(crate) streams_out: u16,
     pub(crate) streams_in: u16,
+    /// The peer announced the TIMESTAMP chunk.
+    pub(crate) timestamp: bool,
     /// The tags of an association that existed when the cookie was made, or 0 (§5.2.2).
     pub(crate) tie_local: u32,
     pub(crate) tie_peer: u32,
@@ -131,6 +133,7 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
+        out.put_u8(self.timestamp.into());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
         out.put_u16(self.local_port);
@@ -158,6 +161,7 @@ impl Cookie {
             peer_rwnd: b.try_get_u32().ok()?,
             streams_out: b.try_get_u16().ok()?,
             streams_in: b.try_get_u16().ok()?,
+            timestamp: b.try_get_u8().ok()? != 0,
             tie_local: b.try_get_u32().ok()?,
             tie_peer: b.try_get_u32().ok()?,
             local_port: b.try_get_u16().ok()?,
@@ -208,6 +212,7 @@ mod tests {
             peer_rwnd: 65_536,
             streams_out: 10,
             streams_in: 11,
+            timestamp: true,
             tie_local: 0,
             tie_peer: 9,
             local_port: 9899,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, parameter_type};
+use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parameter_type};
 
 use super::cookie::{Cookie, MAX_ADDRESSES};
 use super::output::Control;
@@ -18,8 +18,10 @@ use crate::time::Instant;
 /// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
 const MIN_A_RWND: u32 = 1500;
 
-/// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7). None yet.
-const SUPPORTED_EXTENSIONS: &[u8] = &[];
+/// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7).
+fn supported_extensions(config: &Config) -> Bytes {
+    Bytes::from_static(if config.timestamp { &[chunk_type::TIMESTAMP] } else { &[] })
+}
 
 /// What an INIT or INIT ACK says, checked.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct PeerInit {
     pub(crate) streams_in: u16,
     pub(crate) initial_tsn: Tsn,
     pub(crate) addresses: Vec<IpAddr>,
+    /// It announced the TIMESTAMP chunk.
+    pub(crate) timestamp: bool,
     pub(crate) cookie: Option<Bytes>,
     /// Parameters to be reported, whole.
     pub(crate) unrecognized: Vec<Bytes>,
@@ -52,6 +56,7 @@ impl PeerInit {
             streams_in: init.inbound_streams,
             initial_tsn: init.initial_tsn,
             addresses: Vec::new(),
+            timestamp: false,
             cookie: None,
             unrecognized: Vec::new(),
         };
@@ -65,6 +70,9 @@ impl PeerInit {
                 Parameter::Ipv4(ip) => peer.add_address(ip.into()),
                 Parameter::Ipv6(ip) => peer.add_address(ip.into()),
                 Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
+                Parameter::SupportedExtensions(types) => {
+                    peer.timestamp = types.contains(&chunk_type::TIMESTAMP);
+                }
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
                     let mut raw = Vec::new();
@@ -114,7 +122,7 @@ fn parameters(config: &Config, local: &[SocketAddr], cookie: Option<Bytes>) -> V
             parameter_type::IPV6_ADDRESS,
         ]));
     }
-    params.push(Parameter::SupportedExtensions(Bytes::from_static(SUPPORTED_EXTENSIONS)));
+    params.push(Parameter::SupportedExtensions(supported_extensions(config)));
     params
 }
 
@@ -205,6 +213,7 @@ impl Association {
         a.a_rwnd = cookie.peer_rwnd as usize;
         a.streams_out = cookie.streams_out;
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
+        a.agree_on_timestamps(cookie.timestamp);
         let first = a.create_path(now, (cookie.local, cookie.remote), false);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
@@ -272,6 +281,7 @@ impl Association {
         }
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
+        self.agree_on_timestamps(peer.timestamp);
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
@@ -437,6 +447,7 @@ impl Association {
             CookieAction::Duplicate => {}
         }
         if !self.state.is_open() {
+            self.agree_on_timestamps(cookie.timestamp);
             if self.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }

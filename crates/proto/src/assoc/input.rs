@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet};
+use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp};
 
 use super::output::{Control, MAX_CONTROL};
 use super::state::State;
@@ -23,6 +23,8 @@ struct Progress {
     path: Option<PathId>,
     has_data: bool,
     facts: PacketFacts,
+    /// It stands before the chunks that it concerns.
+    timestamp: Option<Timestamp>,
     /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not draw a
     /// packet for each.
     answered_heartbeat: bool,
@@ -62,6 +64,7 @@ impl Association {
             path,
             has_data: false,
             facts,
+            timestamp: None,
             answered_heartbeat: false,
             reported_unknown: false,
         };
@@ -97,7 +100,8 @@ impl Association {
     fn handle_chunk(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
         match chunk {
             Chunk::Data(data) => self.on_data(data, p),
-            Chunk::Sack(sack) => self.on_sack(p.now, &sack),
+            Chunk::Sack(sack) => self.on_sack(p.now, &sack, p.timestamp.and_then(|ts| ts.echo)),
+            Chunk::Timestamp(timestamp) => p.timestamp = Some(timestamp),
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
@@ -194,6 +198,9 @@ impl Association {
         match r.delayed.deadline() {
             Some(at) => self.timers.start(Timer::Assoc(AssocTimer::Sack), at),
             None => self.timers.stop(Timer::Assoc(AssocTimer::Sack)),
+        }
+        if let (Some(ts), Some(timestamps)) = (p.timestamp, self.timestamps.as_mut()) {
+            timestamps.received(ts.timestamp);
         }
         self.shutdown_sent_got_data(p.now);
     }

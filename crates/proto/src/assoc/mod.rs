@@ -14,6 +14,7 @@ mod state;
 mod stats;
 mod timeout;
 mod timers;
+mod timestamp;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use output::Control;
 use state::State;
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
+use timestamp::Timestamps;
 
 /// What both ends agreed, or will.
 #[derive(Clone, Debug)]
@@ -107,6 +109,8 @@ pub struct Association {
     probe_answered: bool,
     /// One packet of retransmissions may ignore cwnd (RFC 9260 §7.2.4, point 3, and §6.3.3, E3).
     forced_rtx: bool,
+    /// Both ends use timestamps.
+    timestamps: Option<Timestamps>,
     // Receiving.
     receiver: Option<Receiver>,
     readable_told: bool,
@@ -148,6 +152,7 @@ impl Association {
             probing_window: false,
             probe_answered: false,
             forced_rtx: false,
+            timestamps: None,
             receiver: None,
             readable_told: false,
             error_count: 0,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{CommonHeader, DATA_HEADER_LEN, ErrorCause, PacketBuilder, Tsn};
+use manypath_wire::{CommonHeader, DATA_HEADER_LEN, ErrorCause, PacketBuilder, TIMESTAMP_LEN, Tsn};
 
 use super::state::State;
 use super::{AssocTimer, Association, PathTimer, Timer};
@@ -329,7 +329,8 @@ impl Association {
     fn needed(&self, source: Option<Source>) -> usize {
         match source {
             Some(Source::Retransmission(tsn)) => self.out.get(tsn).map_or(0, |sent| {
-                (manypath_wire::COMMON_HEADER_LEN + sent.size()).next_multiple_of(4)
+                let timestamp = self.timestamps.as_ref().map_or(0, |_| TIMESTAMP_LEN);
+                (manypath_wire::COMMON_HEADER_LEN + timestamp + sent.size()).next_multiple_of(4)
             }),
             _ => 0,
         }
@@ -372,6 +373,11 @@ impl Association {
     ) -> Option<usize> {
         let header = self.header();
         let mut packet = PacketBuilder::new(buf, header, limit);
+        if let Some(timestamps) = self.timestamps.as_mut().filter(|_| with_sack || first.is_some())
+        {
+            packet.push_timestamp(timestamps.chunk(now, with_sack));
+        }
+        let nothing = packet.len();
         if with_sack {
             self.push_sack(now, &mut packet);
         }
@@ -388,7 +394,7 @@ impl Association {
             chunks += 1;
             next = self.next_in_packet(now, path, source, packet.remaining());
         }
-        if packet.is_empty() {
+        if packet.len() == nothing {
             packet.discard();
             return None;
         }

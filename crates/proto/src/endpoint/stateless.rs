@@ -62,6 +62,7 @@ impl Endpoint {
             peer_rwnd: peer.a_rwnd,
             streams_out: config.outbound_streams.min(peer.streams_in),
             streams_in: config.inbound_streams.min(peer.streams_out),
+            timestamp: peer.timestamp,
             tie_local: 0,
             tie_peer: 0,
             local_port: packet.header.destination_port,

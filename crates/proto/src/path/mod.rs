@@ -254,7 +254,8 @@ impl Path {
         let ip = if remote.is_ipv4() { 20 } else { 40 };
         let udp = if config.udp_encapsulation { 8 } else { 0 };
         let max_packet = (config.mtu - ip - udp) & !3;
-        let fits = max_packet - manypath_wire::COMMON_HEADER_LEN;
+        let timestamp = if config.timestamp { manypath_wire::TIMESTAMP_LEN } else { 0 };
+        let fits = max_packet - manypath_wire::COMMON_HEADER_LEN - timestamp;
         let pmdcs =
             config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use manypath_wire::{Sack, Tsn};
 
+use super::Echo;
 use super::outstanding::{Outstanding, Sent, TsnState};
 use super::ranges::{TsnRange, TsnRanges};
 use crate::config::Cuc;
@@ -28,6 +29,8 @@ pub(crate) struct AckRules {
     pub(crate) reports_gaps: bool,
     /// Some path is in fast recovery.
     pub(crate) in_fast_recovery: bool,
+    /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
+    pub(crate) echo: Option<Echo>,
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -110,7 +113,7 @@ impl Outstanding {
         }
         digest.reset(self);
         digest.read_blocks(sack, self.highest_tsn())?;
-        self.acknowledge_cumulatively(sack.cum_tsn_ack, now, digest);
+        self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.acknowledge_gaps(rules, now, digest);
         if rules.reports_gaps {
             self.find_reneged(digest);
@@ -124,11 +127,17 @@ impl Outstanding {
         Ok(true)
     }
 
-    fn acknowledge_cumulatively(&mut self, cum: Tsn, now: Instant, digest: &mut SackDigest) {
+    fn acknowledge_cumulatively(
+        &mut self,
+        cum: Tsn,
+        rules: AckRules,
+        now: Instant,
+        digest: &mut SackDigest,
+    ) {
         while self.base.le(cum) {
             let tsn = self.base;
             if self.ring.front().is_some_and(|s| s.state != TsnState::Acked) {
-                self.newly_acked(tsn, now, digest);
+                self.newly_acked(tsn, rules, now, digest);
                 let path = self.ring[0].path;
                 // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
                 digest.paths[path.index()].cwnd_update = true;
@@ -161,7 +170,7 @@ impl Outstanding {
                     Cuc::V2 => once == Some(tsn) || again == Some(tsn),
                 };
                 digest.paths[path.index()].cwnd_update |= moved;
-                self.newly_acked(tsn, now, digest);
+                self.newly_acked(tsn, rules, now, digest);
                 if let Some(sent) = self.get_mut(tsn) {
                     sent.state = TsnState::Acked;
                 }
@@ -193,7 +202,7 @@ impl Outstanding {
     }
 
     /// Books a chunk acknowledged for the first time and takes it out of its queue.
-    fn newly_acked(&mut self, tsn: Tsn, now: Instant, digest: &mut SackDigest) {
+    fn newly_acked(&mut self, tsn: Tsn, rules: AckRules, now: Instant, digest: &mut SackDigest) {
         let Some(sent) = self.get(tsn) else { return };
         let path = sent.path;
         let is_first = self.first_in_queue(path) == Some(tsn);
@@ -207,8 +216,12 @@ impl Outstanding {
             p.latest = p.latest.max(Some(sent.order));
             p.lowest.get_or_insert(tsn);
         }
+        if let Some(echo) = rules.echo {
+            // Of one SACK one measurement: those of chunks sent together are the same.
+            p.rtt = p.rtt.or_else(|| echo.is_of(sent.sent_at).then(|| now - sent.sent_at));
+        }
         let queue = &mut self.queues[path.index()];
-        if queue.rtt_probe == Some(tsn) {
+        if queue.rtt_probe == Some(tsn) && rules.echo.is_none() {
             queue.rtt_probe = None;
             let (sent_at, once) =
                 self.get(tsn).map_or((now, false), |s| (s.sent_at, s.transmissions == 1));
@@ -381,6 +394,7 @@ mod tests {
         missing_reports: 3,
         reports_gaps: true,
         in_fast_recovery: false,
+        echo: None,
     };
 
     fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {

@@ -1,11 +1,13 @@
 //! The sending side: what waits to be sent, what is outstanding, and what a SACK says about it.
 
 mod digest;
+mod echo;
 mod outstanding;
 mod ranges;
 mod send_queue;
 
 pub(crate) use digest::{AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError};
+pub(crate) use echo::Echo;
 pub(crate) use outstanding::{Outstanding, Sent};
 pub(crate) use send_queue::{Fragment, SendQueue};
 pub use send_queue::{SendError, SendOptions};

@@ -17,3 +17,4 @@ mod retransmit;
 mod send;
 mod shutdown;
 mod table;
+mod timestamps;

@@ -17,6 +17,7 @@ mod heartbeat;
 mod init;
 mod sack;
 mod shutdown;
+mod timestamp;
 mod unknown;
 
 use bytes::Bytes;
@@ -27,6 +28,7 @@ pub use heartbeat::HeartbeatInfo;
 pub use init::Init;
 pub use sack::{DuplicateTsns, GapAckBlock, GapAckBlocks, Sack};
 pub use shutdown::Shutdown;
+pub use timestamp::{TIMESTAMP_LEN, Timestamp};
 pub use unknown::UnknownChunk;
 
 use crate::builder::PacketBuilder;
@@ -66,6 +68,8 @@ pub mod chunk_type {
     pub const COOKIE_ACK: u8 = 11;
     /// Last message of a graceful end.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// When the packet was sent; private, to be skipped in silence where it is not known.
+    pub const TIMESTAMP: u8 = 0xb5;
 }
 
 /// One decoded chunk.
@@ -103,6 +107,8 @@ pub enum Chunk {
         /// The T bit: the packet's verification tag is the receiver's own, reflected (§8.5.1).
         tag_reflected: bool,
     },
+    /// When the packet was sent: private.
+    Timestamp(Timestamp),
     /// A type this crate does not know.
     Unknown(UnknownChunk),
 }
@@ -126,6 +132,10 @@ impl Chunk {
             chunk_type::SHUTDOWN_COMPLETE => {
                 Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
             }
+            chunk_type::TIMESTAMP => match Timestamp::decode(raw) {
+                Some(timestamp) => Chunk::Timestamp(timestamp),
+                None => Chunk::Unknown(UnknownChunk::decode(raw)),
+            },
             _ => Chunk::Unknown(UnknownChunk::decode(raw)),
         })
     }
@@ -147,6 +157,7 @@ impl Chunk {
             Chunk::CookieEcho(_) => chunk_type::COOKIE_ECHO,
             Chunk::CookieAck => chunk_type::COOKIE_ACK,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
+            Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::Unknown(chunk) => chunk.ty(),
         }
     }
@@ -168,6 +179,7 @@ impl Chunk {
             Chunk::CookieEcho(_) => "COOKIE ECHO",
             Chunk::CookieAck => "COOKIE ACK",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
+            Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::Unknown(_) => "unknown",
         }
     }
@@ -192,6 +204,7 @@ impl PacketBuilder<'_> {
             Chunk::ShutdownComplete { tag_reflected } => {
                 self.push_shutdown_complete(*tag_reflected)
             }
+            Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::Unknown(chunk) => self.push_chunk(chunk.ty(), chunk.flags(), &chunk.value()),
         }
     }

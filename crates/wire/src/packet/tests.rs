@@ -201,3 +201,13 @@ fn every_known_type_decodes_to_itself() {
         assert_ne!(chunk.name(), "unknown");
     }
 }
+
+#[test]
+fn a_private_chunk_of_another_length_is_unknown_and_skipped() {
+    let timestamp = packet(&[chunk_type::TIMESTAMP, 1, 0, 12, 0, 0, 0, 1, 0, 0, 0, 2]);
+    let expected = crate::Timestamp { timestamp: 1, echo: Some(2) };
+    assert_eq!(timestamp.chunks().next(), Some(Ok(Chunk::Timestamp(expected))));
+    let other = packet(&[chunk_type::TIMESTAMP, 1, 0, 8, 0, 0, 0, 1]);
+    let Some(Ok(Chunk::Unknown(chunk))) = other.chunks().next() else { panic!("unknown") };
+    assert_eq!(chunk.action(), crate::UnknownAction { stop: false, report: false });
+}

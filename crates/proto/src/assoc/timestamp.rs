@@ -1,0 +1,49 @@
+//! Timestamps (TS): the RTT of every packet, retransmissions included (retransmission policies paper,
+//! section 4.2).
+
+use manypath_wire::Timestamp;
+
+use super::Association;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::tx::Echo;
+
+/// What a sender and receiver of timestamps remembers; both ends announced them.
+#[derive(Debug)]
+pub(super) struct Timestamps {
+    /// Where our clock begins, so that it tells nobody how long this host has been up.
+    origin: u32,
+    /// The timestamp of the first packet with DATA since the last SACK.
+    to_echo: Option<u32>,
+}
+
+impl Timestamps {
+    pub(super) fn new(rng: &mut Rng) -> Timestamps {
+        Timestamps { origin: rng.next_u32(), to_echo: None }
+    }
+
+    /// Takes note of a packet with DATA. A SACK that answers several echoes the first, so that the delay of
+    /// the SACK counts in the RTT, as it does without timestamps.
+    pub(super) fn received(&mut self, timestamp: u32) {
+        self.to_echo.get_or_insert(timestamp);
+    }
+
+    /// The chunk for a packet that is sent now.
+    pub(super) fn chunk(&mut self, now: Instant, with_sack: bool) -> Timestamp {
+        let echo = if with_sack { self.to_echo.take() } else { None };
+        Timestamp { timestamp: Echo::stamp(self.origin, now), echo }
+    }
+}
+
+impl Association {
+    /// Uses timestamps from now on if the configuration asks for them and the peer announced them.
+    pub(super) fn agree_on_timestamps(&mut self, peer_has_them: bool) {
+        let both = self.config.timestamp && peer_has_them;
+        self.timestamps = both.then(|| Timestamps::new(&mut self.rng.fork("timestamps")));
+    }
+
+    /// How a SACK measures the RTT: by what it echoes, or without timestamps not by this.
+    pub(super) fn echo(&self, echo: Option<u32>) -> Option<Echo> {
+        self.timestamps.as_ref().map(|ts| Echo::new(ts.origin, echo))
+    }
+}
