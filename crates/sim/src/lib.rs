@@ -43,6 +43,7 @@
 //!   as `manypath sim run --json` prints them.
 //! - [`Tracer`]: typed events of a run as JSON lines, and pcapng captures at its hosts; any other
 //!   [`Observer`] can be [shown](Network::set_observer) a run as well.
+//! - [`World::watch`]: windows, RTO, progress and more of a transfer over time.
 //! - [`testing`]: random operations, and how a failure becomes a test.
 //!
 //! # How it works
@@ -66,6 +67,7 @@ mod pair;
 mod paths;
 mod queue;
 mod result;
+mod samples;
 pub mod scenario;
 mod schedule;
 mod spec;
@@ -85,6 +87,7 @@ pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
 pub use paths::{PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, StateChange, TransferResult};
+pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
 pub use spec::{
     GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, Outage, PathSpec, QueueLimit, Rate, Red,
 };

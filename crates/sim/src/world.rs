@@ -11,6 +11,7 @@ use crate::host::{Host, HostConfig};
 use crate::network::{Happening, Network, NodeId};
 use crate::paths::{PathEnds, PathLinks};
 use crate::result::TransferResult;
+use crate::samples::{Samples, Sampling};
 
 #[cfg(test)]
 mod tests;
@@ -91,6 +92,15 @@ pub struct World {
     seed: u64,
     rng: Rng,
     checks_invariants: bool,
+    watched: Vec<Watched>,
+}
+
+/// A transfer of which samples are taken.
+#[derive(Debug)]
+struct Watched {
+    from: HostId,
+    to: HostId,
+    samples: Samples,
 }
 
 impl World {
@@ -106,6 +116,7 @@ impl World {
             seed,
             rng,
             checks_invariants: false,
+            watched: Vec::new(),
         }
     }
 
@@ -183,7 +194,41 @@ impl World {
         if std::mem::take(&mut self.is_waiting) {
             drive_waiting(&mut self.hosts, &mut self.net);
         }
-        advance(&mut self.hosts, &mut self.net, limit, self.checks_invariants)
+        if self.watched.is_empty() {
+            return advance(&mut self.hosts, &mut self.net, limit, self.checks_invariants);
+        }
+        self.watched_step(limit)
+    }
+
+    /// The same, with samples: first those of now, then what happens, but not beyond the next of them.
+    fn watched_step(&mut self, limit: Instant) -> bool {
+        let next = self.watched.iter().filter_map(|watched| watched.samples.next()).min();
+        let next = next.filter(|next| *next <= limit);
+        let has_acted =
+            advance(&mut self.hosts, &mut self.net, next.unwrap_or(limit), self.checks_invariants);
+        let now = self.net.now();
+        for Watched { from, to, samples } in &mut self.watched {
+            let (from, to) = (&self.hosts[from.0 as usize], &self.hosts[to.0 as usize]);
+            if has_acted {
+                samples.on_change(from, to, now);
+            } else {
+                samples.on_time(from, to, now);
+            }
+        }
+        has_acted || next.is_some()
+    }
+
+    /// Takes samples of the transfer from one host to another from now on. They change nothing in the
+    /// run.
+    pub fn watch(&mut self, from: HostId, to: HostId, wanted: Sampling) {
+        let samples = Samples::new(wanted, self.net.now());
+        self.watched.push(Watched { from, to, samples });
+    }
+
+    /// Ends the taking of samples of a transfer and returns them; `None` if none were to be taken.
+    pub fn take_samples(&mut self, from: HostId, to: HostId) -> Option<Samples> {
+        let index = self.watched.iter().position(|w| (w.from, w.to) == (from, to))?;
+        Some(self.watched.remove(index).samples)
     }
 
     /// Runs to that time.

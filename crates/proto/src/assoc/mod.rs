@@ -331,6 +331,7 @@ impl Association {
     pub fn stats(&self) -> AssocStats {
         AssocStats {
             duplicates_received: self.stats.duplicates_received,
+            peer_window: self.a_rwnd,
             receive_buffer_blocked_since: self.blocked_since,
             receive_buffered: self.receiver.as_ref().map_or(0, |r| r.inbound.buffered_bytes()),
             ..self.stats.clone()

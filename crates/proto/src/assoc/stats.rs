@@ -19,6 +19,8 @@ pub struct AssocStats {
     pub bytes_received: u64,
     /// User bytes in the receive buffer now.
     pub receive_buffered: usize,
+    /// Free receive buffer of the peer, in bytes, as its last SACK or its INIT or INIT ACK said.
+    pub peer_window: usize,
     /// DATA chunks that arrived more than once.
     pub duplicates_received: u64,
     /// SACKs whose missing reports made chunks lost: fast retransmits, however many chunks each is of.

@@ -14,9 +14,10 @@ use crate::host::Host;
 use crate::network::LinkId;
 use crate::paths::PathLinks;
 use crate::result::TransferResult;
+use crate::samples::{Samples, Sampling};
 use crate::spec::QueueLimit;
 use crate::tracer::TraceTo;
-use crate::world::{Flow, FlowSpec, World};
+use crate::world::{Flow, FlowSpec, HostId, World};
 
 /// What to do beside running.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub struct RunOptions {
     pub check_invariants: bool,
     /// Leaves out what costs time and memory: the count of spurious retransmissions.
     pub is_lean: bool,
+    /// Takes samples of the first flow over time.
+    pub samples: Option<Sampling>,
     /// Writes what happens in the run as typed events and pcapng captures.
     pub trace: Option<TraceTo>,
 }
@@ -34,6 +37,8 @@ pub struct RunOptions {
 pub struct RunOutput {
     /// The figures.
     pub result: RunResult,
+    /// The samples, if they were asked for.
+    pub samples: Option<Samples>,
 }
 
 /// The object that is printed for each run.
@@ -103,6 +108,14 @@ struct Running {
     is_reverse: bool,
 }
 
+impl Running {
+    /// The sender and the receiver.
+    fn ends(&self) -> (HostId, HostId) {
+        let Flow { from, to, .. } = self.flow;
+        if self.is_reverse { (to, from) } else { (from, to) }
+    }
+}
+
 /// A run under way.
 struct Run<'s> {
     scenario: &'s CompiledScenario,
@@ -142,6 +155,10 @@ impl<'s> Run<'s> {
         }
         for flow in &scenario.flows {
             run.add_flow(flow, options);
+        }
+        if let (Some(wanted), Some(first)) = (options.samples, run.flows.first()) {
+            let (from, to) = first.ends();
+            run.world.watch(from, to, wanted);
         }
         for change in &scenario.changes {
             match change.after {
@@ -225,7 +242,9 @@ impl<'s> Run<'s> {
         if let Some(mut observer) = self.world.net.take_observer() {
             observer.finish().map_err(|error| RunError::Trace(error.to_string()))?;
         }
-        Ok(RunOutput { result: self.result() })
+        let ends = self.flows.first().map(Running::ends);
+        let samples = ends.and_then(|(from, to)| self.world.take_samples(from, to));
+        Ok(RunOutput { result: self.result(), samples })
     }
 
     fn is_over(&self) -> bool {
@@ -273,8 +292,7 @@ impl<'s> Run<'s> {
 
     fn result(&self) -> RunResult {
         let mut all = self.scenario.flows.iter().zip(&self.flows).map(|(model, running)| {
-            let Flow { from, to, .. } = running.flow;
-            let (from, to) = if running.is_reverse { (to, from) } else { (from, to) };
+            let (from, to) = running.ends();
             let mut result = self.world.result(from, to);
             result.scenario.clone_from(&self.scenario.name);
             result.preset.clone_from(&model.preset);

@@ -225,3 +225,17 @@ fn a_transfer_can_go_back_and_both_ways() {
     assert_eq!(points[0].run.flows[0].transfers[1].bytes, Some(200_000));
     assert!(run(&both, 1).transfer.completed);
 }
+
+#[test]
+fn samples_of_a_run_end_with_its_result() {
+    let text = "[transport]\npreset = \"cmt\"\n[transfer]\nsize = \"1 MB\"\n[[path]]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n";
+    let scenario = Scenario::parse("watched", text).expect("valid");
+    let run = &scenario.points().expect("valid")[0].run;
+    let samples = Some(crate::Sampling { times: crate::SampleTimes::OnChange, most: 100_000 });
+    let watched = run.run(1, &RunOptions { samples, ..RunOptions::default() }).expect("it runs");
+    let alone = run.run(1, &RunOptions::default()).expect("it runs");
+    assert_eq!(watched.result, alone.result);
+    let samples = watched.samples.expect("asked for").into_vec();
+    assert_eq!(samples.last().map(|sample| sample.acked_bytes), Some(1_000_000));
+    assert!(samples.len() > 300 && alone.samples.is_none());
+}
