@@ -143,13 +143,15 @@ impl Pair {
 
     /// Everything is delivered, both ways, and a shutdown that was begun is over.
     pub fn is_at_end(&self) -> bool {
+        if !self.has_delivered_all() {
+            return false;
+        }
         let is_open = |host: &Host| host.closed().is_none();
-        let is_settled = match (is_open(&self.a), is_open(&self.z)) {
+        match (is_open(&self.a), is_open(&self.z)) {
             (true, true) => !self.a.is_shutting_down() && !self.z.is_shutting_down(),
             (false, false) => true,
             _ => false,
-        };
-        is_settled && self.has_delivered_all()
+        }
     }
 
     /// Everything that was to be sent has been delivered, both ways.

@@ -24,14 +24,17 @@ const FIRST_PPID: u32 = 1 << 31;
 
 /// What messages are slices of: made once, never freed.
 static PATTERN: LazyLock<&'static [u8]> = LazyLock::new(|| {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let bytes = (0..STARTS as usize + LONGEST_MESSAGE).map(|_| {
-        // A 64-bit linear congruential generator; its high byte has a long period.
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    });
-    Box::leak(bytes.collect::<Vec<u8>>().into_boxed_slice())
+    let length = STARTS as usize + LONGEST_MESSAGE;
+    let mut bytes = Vec::with_capacity(length + 7);
+    let mut state = 0_u64;
+    while bytes.len() < length {
+        // Weyl's sequence, its bits mixed: every program that simulates pays for this at its start.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        bytes.extend_from_slice(&(mixed ^ (mixed >> 32)).to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes.leak()
 });
 
 /// The content of a message.

@@ -90,7 +90,9 @@ impl<'a> PacketBuilder<'a> {
         self.out.extend_from_slice(&fixed);
         self.out.extend_from_slice(variable);
         let length = usize::from(length);
-        self.out.extend_from_slice(&[0; 3][..padded(length) - length]);
+        if padded(length) > length {
+            self.out.extend_from_slice(&[0; 3][..padded(length) - length]);
+        }
         true
     }
 

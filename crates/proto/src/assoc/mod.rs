@@ -239,11 +239,14 @@ impl Association {
     /// Tells the peer of room that opened in a receive buffer that was nearly full (RFC 9260 §6.2). Small
     /// steps are not worth a packet: that is silly-window avoidance.
     fn update_window(&mut self, now: Instant) {
+        let advertised = self.receiver.as_ref().map_or(usize::MAX, |r| r.advertised);
+        if advertised >= self.config.receive_buffer / 4 {
+            return;
+        }
         let worth = (self.config.receive_buffer / 2).min(2 * self.config.mtu);
         let window = self.advertised_window();
         let Some(receiver) = self.receiver.as_mut() else { return };
-        let was_low = receiver.advertised < self.config.receive_buffer / 4;
-        if was_low && window >= receiver.advertised + worth && self.state.may_receive_data() {
+        if window >= receiver.advertised + worth && self.state.may_receive_data() {
             receiver.delayed.demand_now();
             self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
         }
@@ -365,6 +368,10 @@ impl Association {
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.id
+    }
+
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {

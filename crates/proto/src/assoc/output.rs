@@ -248,11 +248,13 @@ impl Association {
 
     /// The lowest of the lost chunks that may be sent again now, and its path.
     fn choose_retransmission(&mut self, now: Instant) -> Option<(PathId, Source)> {
+        if !self.out.may_have_marked() {
+            self.forced_rtx = false;
+            return None;
+        }
         let mut heads: smallvec::SmallVec<[(Tsn, PathId); 8]> = smallvec::SmallVec::new();
-        if self.out.may_have_marked() {
-            for id in self.paths.ids() {
-                heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
-            }
+        for id in self.paths.ids() {
+            heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
         }
         // The exemption from cwnd is for retransmissions, and ends with them.
         self.forced_rtx &= !heads.is_empty();
@@ -501,6 +503,9 @@ impl Association {
     fn wait_for_window(&mut self, now: Instant) {
         let waits = !self.queue.is_empty() || self.out.has_marked();
         let wants = waits && self.state.may_send_data();
+        if !wants && self.blocked_since.is_none() {
+            return;
+        }
         let mut window_open = false;
         for p in self.paths.iter().filter(|p| wants && p.usable) {
             let room = p.window.cwnd > self.out.flight_size(p.id);

@@ -46,20 +46,30 @@ pub(crate) enum Timer {
     Path(PathId, PathTimer),
 }
 
-/// When each timer expires; `None` if it is not running.
-#[derive(Debug, Default)]
+/// When a timer expires that is not running. One value for both, so that the least of all is found
+/// without a branch: it is looked for after every packet.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+/// When each timer expires.
+#[derive(Debug)]
 pub(crate) struct TimerTable {
-    assoc: [Option<Instant>; ASSOC_TIMERS.len()],
-    paths: Vec<[Option<Instant>; PATH_TIMERS.len()]>,
+    assoc: [Instant; ASSOC_TIMERS.len()],
+    paths: Vec<[Instant; PATH_TIMERS.len()]>,
+}
+
+impl Default for TimerTable {
+    fn default() -> TimerTable {
+        TimerTable { assoc: [NEVER; ASSOC_TIMERS.len()], paths: Vec::new() }
+    }
 }
 
 impl TimerTable {
-    fn slot(&mut self, timer: Timer) -> &mut Option<Instant> {
+    fn slot(&mut self, timer: Timer) -> &mut Instant {
         match timer {
             Timer::Assoc(t) => &mut self.assoc[t as usize],
             Timer::Path(path, t) => {
                 if self.paths.len() <= path.index() {
-                    self.paths.resize_with(path.index() + 1, Default::default);
+                    self.paths.resize(path.index() + 1, [NEVER; PATH_TIMERS.len()]);
                 }
                 &mut self.paths[path.index()][t as usize]
             }
@@ -68,16 +78,19 @@ impl TimerTable {
 
     /// Starts a timer, or starts it anew.
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
-        *self.slot(timer) = Some(at);
+        *self.slot(timer) = at;
     }
 
     pub(crate) fn stop(&mut self, timer: Timer) {
-        *self.slot(timer) = None;
+        *self.slot(timer) = NEVER;
     }
 
     /// Starts a timer unless it is running.
     pub(crate) fn start(&mut self, timer: Timer, at: Instant) {
-        self.slot(timer).get_or_insert(at);
+        let slot = self.slot(timer);
+        if *slot == NEVER {
+            *slot = at;
+        }
     }
 
     pub(crate) fn stop_path(&mut self, path: PathId) {
@@ -95,12 +108,21 @@ impl TimerTable {
         let paths = self.paths.iter().enumerate().flat_map(|(i, slots)| {
             PATH_TIMERS.iter().map(move |&t| (slots[t as usize], Timer::Path(PathId(i as u8), t)))
         });
-        assoc.chain(paths).filter_map(|(at, timer)| Some((at?, timer)))
+        assoc.chain(paths).filter(|&(at, _)| at != NEVER)
     }
 
     /// When the next timer expires.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.running().map(|(at, _)| at).min()
+        let mut next = NEVER;
+        for &at in &self.assoc {
+            next = next.min(at);
+        }
+        for path in &self.paths {
+            for &at in path {
+                next = next.min(at);
+            }
+        }
+        (next != NEVER).then_some(next)
     }
 
     /// Stops and returns the earliest of the timers that have expired.

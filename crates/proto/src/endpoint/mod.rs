@@ -2,12 +2,12 @@
 
 mod stateless;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manypath_wire::{Checksum, Chunk, Packet, Tsn};
+use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{Association, Identity};
@@ -154,7 +154,7 @@ pub struct Endpoint {
     keys: CookieKeys,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_tag: HashMap<u32, u32>,
+    by_tag: BTreeMap<u32, u32>,
     by_peer: BTreeMap<(SocketAddr, u16), u32>,
     dirty: VecDeque<u32>,
     deadlines: BTreeSet<(Instant, u32)>,
@@ -173,7 +173,7 @@ impl Endpoint {
             config,
             slots: Vec::new(),
             free: Vec::new(),
-            by_tag: HashMap::new(),
+            by_tag: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             dirty: VecDeque::new(),
             deadlines: BTreeSet::new(),
@@ -274,7 +274,11 @@ impl Endpoint {
         if packet.header.verification_tag == 0 {
             return self.on_init(now, from, &packet);
         }
-        if let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next() {
+        // Only what can be one is decoded here: all else is decoded where it is handled.
+        let first_type = packet.bytes().get(COMMON_HEADER_LEN);
+        if first_type == Some(&chunk_type::COOKIE_ECHO)
+            && let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next()
+        {
             return self.on_cookie_echo(now, from, cookie, &packet);
         }
         match self.find(from.1, &packet) {
@@ -318,7 +322,9 @@ impl Endpoint {
             let transmit = assoc.and_then(|a| a.poll_transmit(now, max_segments, buf));
             if transmit.is_some() {
                 // Each association in turn, a batch at a time.
-                self.dirty.rotate_left(1);
+                if self.dirty.len() > 1 {
+                    self.dirty.rotate_left(1);
+                }
                 return transmit;
             }
             self.dirty.pop_front();
@@ -397,7 +403,16 @@ impl Endpoint {
     }
 
     /// Moves an association's events to the endpoint's, and keeps the table of peers up to date.
+    #[inline]
     fn collect(&mut self, index: u32) {
+        let assoc = &self.slots[index as usize].assoc;
+        // Closing is an event too.
+        if assoc.as_ref().is_some_and(|assoc| assoc.has_events()) {
+            self.collect_events(index);
+        }
+    }
+
+    fn collect_events(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(assoc) = slot.assoc.as_mut() else { return };
         let id = AssocId { index, generation: slot.generation };

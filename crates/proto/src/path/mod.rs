@@ -373,9 +373,12 @@ impl Path {
 
     /// Fraction of chunks lost.
     pub(crate) fn loss_rate(&self) -> f64 {
-        let measured =
-            || self.counters.chunks_lost as f64 / self.counters.data_chunks_sent.max(1) as f64;
-        self.loss_oracle.unwrap_or_else(measured)
+        let c = &self.counters;
+        match self.loss_oracle {
+            Some(rate) => rate,
+            None if c.chunks_lost == 0 => 0.0, // mostly; and this is asked for every packet
+            None => c.chunks_lost as f64 / c.data_chunks_sent.max(1) as f64,
+        }
     }
 
     pub(crate) fn view(&self, flight_size: usize) -> PathView {

@@ -312,7 +312,7 @@ impl Link {
     }
 
     /// Keeps `underway` in the order of arrival.
-    #[inline]
+    #[inline(always)] // else what is put in the queue is written to the stack first
     fn insert(&mut self, new: Underway) {
         if self.underway.back().is_none_or(|last| last.arrival < new.arrival) {
             self.underway.push_back(new);
