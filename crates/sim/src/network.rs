@@ -1,11 +1,11 @@
 //! Nodes, links, routes, and the run of time.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use manypath_proto::{Association, Ecn, Event, Instant, Rng};
 
-use crate::cross::{Source, SourceId, SourceSpec, SourceStats};
+use crate::cross::SourceId;
 use crate::link::{Link, LinkStats};
 use crate::observe::{DroppedPacket, Observer, SentPacket};
 use crate::packet::{Delivery, DropCause, Handle, Packet, Packets};
@@ -16,8 +16,12 @@ use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
 use crate::trace_hash::{Mark, TraceHash};
 
+mod facts;
+mod sources;
 #[cfg(test)]
 mod tests;
+
+use sources::SourceState;
 
 /// Names a node: a host with addresses and one timer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,16 +77,6 @@ struct Node {
 struct LinkState {
     link: Link,
     slot: Slot,
-}
-
-#[derive(Debug)]
-struct SourceState {
-    source: Source,
-    slot: Slot,
-    /// The first link its packets share with others.
-    first: LinkId,
-    /// The way of its packets if they cross more links than that.
-    route: Option<RouteId>,
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -236,84 +230,6 @@ impl Network {
         id
     }
 
-    /// Adds a source of cross-traffic.
-    ///
-    /// # Panics
-    ///
-    /// If it names no link, or a generator's rate is infinite.
-    pub fn add_source(&mut self, spec: SourceSpec) -> SourceId {
-        assert!(!spec.links.is_empty(), "cross-traffic needs a link to cross");
-        let id = SourceId(self.sources.len() as u32);
-        let slot = self.queue.add_slot();
-        self.owners.push(Owner::Source(id));
-        // Beyond a first shared link its packets are packets like others, but for their end.
-        let route = (spec.links.len() > 1).then(|| self.add_blank_route(spec.links.clone()));
-        let rng = self.rng.fork(&format!("cross-traffic {}", id.0));
-        let first = spec.links[0];
-        let mut source = Source::new(spec, &rng, self.now);
-        let next = source.next_arrival().map(|at| self.queue.plan(at));
-        self.queue.set(slot, next);
-        self.sources.push(SourceState { source, slot, first, route });
-        id
-    }
-
-    /// How many sources of cross-traffic there are.
-    pub(crate) fn source_count(&self) -> usize {
-        self.sources.len()
-    }
-
-    pub(crate) fn fork_rng(&self, name: &str) -> Rng {
-        self.rng.fork(name)
-    }
-
-    /// What a source offered to its first link so far.
-    pub fn source_stats(&self, source: SourceId) -> SourceStats {
-        self.sources[source.0 as usize].source.stats()
-    }
-
-    fn add_blank_route(&mut self, links: Vec<LinkId>) -> RouteId {
-        let nobody = NodeId(u32::MAX);
-        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-        let id = RouteId(self.routes.len() as u32);
-        self.routes.push(Route {
-            spec: RouteSpec {
-                from: nobody,
-                source: nowhere,
-                destination: nowhere,
-                links,
-                to: nobody,
-            },
-            seen_source: nowhere,
-            seen_destination: nowhere,
-            is_mapped: true,
-            is_blank: true,
-            path: None,
-        });
-        id
-    }
-
-    /// A packet of cross-traffic has crossed its source's own link.
-    fn run_source(&mut self, id: SourceId) {
-        let state = &mut self.sources[id.0 as usize];
-        let size = state.source.emit();
-        let next = state.source.next_arrival().map(|at| self.queue.plan(at));
-        self.queue.set(state.slot, next);
-        let (first, route) = (state.first, state.route);
-        match route {
-            // It ends here; whether it got in is in the link's counters.
-            None => {
-                let link = &mut self.links[first.0 as usize].link;
-                let _ = link.accept_blank(self.now, size);
-            }
-            Some(route) => {
-                let (payload, id) = (Bytes::new(), u64::MAX);
-                let packet =
-                    self.packets.add(Packet { id, payload, route, size, hop: 0, ecn: None });
-                self.enter(first, packet);
-            }
-        }
-    }
-
     /// Gives the source of `forward` a new address in the eyes of its destination, as a NAT does
     /// when it forgets a mapping: packets from now on come from `public`, answers reach the source
     /// when sent to `public`, and answers sent to the old address are dropped. Returns the new
@@ -439,44 +355,6 @@ impl Network {
             self.note_moment();
         }
         self.loss_changes += u64::from(matches!(change, LinkChange::Loss(_)));
-    }
-
-    /// Links that went down (true) or up again, and when.
-    pub(crate) fn outages(&self) -> &[(Instant, LinkId, bool)] {
-        &self.outages
-    }
-
-    /// Lets the driver note what its hosts have received by now.
-    pub(crate) fn note_moment(&mut self) {
-        self.moments.push(self.now);
-    }
-
-    /// How many such instants there are, if there are new ones since the last call.
-    pub(crate) fn new_moments(&mut self) -> Option<usize> {
-        let count = self.moments.len();
-        (std::mem::replace(&mut self.noted, count) < count).then_some(count)
-    }
-
-    /// The instants so noted.
-    pub(crate) fn moments(&self) -> &[Instant] {
-        &self.moments
-    }
-
-    /// How often the loss of a link was changed.
-    pub(crate) fn loss_changes(&self) -> u64 {
-        self.loss_changes
-    }
-
-    /// The share of packets that the links from `local` to `remote` lose in the long run.
-    pub(crate) fn true_loss(
-        &self,
-        node: NodeId,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> Option<f64> {
-        let links = self.route_links(self.find_route(node, local, remote)?);
-        let passed = links.iter().map(|&link| 1.0 - self.link_spec(link).loss.mean());
-        Some(1.0 - passed.product::<f64>())
     }
 
     /// Plans a change. Of several at one instant, the first planned comes first; all come before

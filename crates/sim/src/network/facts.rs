@@ -1,0 +1,47 @@
+//! What a driver asks of the network that the engine cannot know: outages, and the true loss.
+
+use std::net::SocketAddr;
+
+use manypath_proto::Instant;
+
+use super::{LinkId, Network, NodeId};
+
+impl Network {
+    /// Links that went down (true) or up again, and when.
+    pub(crate) fn outages(&self) -> &[(Instant, LinkId, bool)] {
+        &self.outages
+    }
+
+    /// Lets the driver note what its hosts have received by now.
+    pub(crate) fn note_moment(&mut self) {
+        self.moments.push(self.now);
+    }
+
+    /// How many such instants there are, if there are new ones since the last call.
+    pub(crate) fn new_moments(&mut self) -> Option<usize> {
+        let count = self.moments.len();
+        (std::mem::replace(&mut self.noted, count) < count).then_some(count)
+    }
+
+    /// The instants so noted.
+    pub(crate) fn moments(&self) -> &[Instant] {
+        &self.moments
+    }
+
+    /// How often the loss of a link was changed.
+    pub(crate) fn loss_changes(&self) -> u64 {
+        self.loss_changes
+    }
+
+    /// The share of packets that the links from `local` to `remote` lose in the long run.
+    pub(crate) fn true_loss(
+        &self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<f64> {
+        let links = self.route_links(self.find_route(node, local, remote)?);
+        let passed = links.iter().map(|&link| 1.0 - self.link_spec(link).loss.mean());
+        Some(1.0 - passed.product::<f64>())
+    }
+}
