@@ -138,6 +138,10 @@ def buttons(browser, page):
     press = "document.querySelector(`#figure-made-lines [${arguments[0]}]`).click()"
     all_lines = browser.run(lines)
     expect("reference" in all_lines and "stated" in all_lines, f"drawn: {all_lines}")
+    intervals = "return document.querySelectorAll(\"[data-figure='made-lines'] .errorbar\").length"
+    expect(browser.run(intervals) > 0, "no intervals are drawn")
+    browser.run(press, "data-toggle=intervals")
+    expect(browser.run(intervals) == 0, "intervals are still drawn")
     browser.run(press, "data-toggle=reference")
     browser.run(press, "data-toggle=stated")
     expect(set(browser.run(lines)) == {"ours"}, f"still drawn: {browser.run(lines)}")
@@ -247,7 +251,7 @@ def main():
                        "--out", page, "--figures", Path(folder) / "figures"]
             subprocess.run([str(part) for part in command], check=True)
         failed = 0
-        cases = ANY + FIXTURE_ONLY
+        cases = ANY if options.page else ANY + FIXTURE_ONLY
         with Browser() as browser:
             browser.screen(1280, 900)
             for case in cases:

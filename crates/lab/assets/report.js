@@ -13,7 +13,7 @@
   const axisTitle = (axis) => axis.unit ? `${axis.label} [${axis.unit}]` : axis.label;
   const along = (axis, x) => axis.categories.length ? axis.categories[Math.round(x)] : x;
 
-  function trace(figure, line, panel, index, show) {
+  function trace(figure, line, panel, index, show, intervals) {
     const colour = (isDark() ? dark : light)[line.slot % light.length];
     const name = line.reference ? `${line.name}, ns-2` : line.name;
     const suffix = panel ? String(panel + 1) : "";
@@ -29,8 +29,8 @@
         hovertemplate: `%{y:.5~g}${unit}` };
     }
     const spread = line.points.map((p) => p.ci);
-    const known = spread.some((ci) => ci > 0);
-    const error = { type: "data", array: spread, visible: known, thickness: 1.3, width: 3, color: colour };
+    const known = intervals && spread.some((ci) => ci > 0);
+    const error = { type: "data", array: spread, visible: known, thickness: 1.4, width: 3, color: `${colour}99` };
     const more = {
       error_y: error,
       customdata: line.points.map((p) => [p.ci > 0 ? ` ± ${Number(p.ci.toPrecision(2))}` : "", p.n]),
@@ -126,7 +126,7 @@
     view.panels.forEach((panel, i) => {
       panel.lines.forEach((line, index) => {
         const key = `${line.name}|${line.reference}`;
-        traces.push(trace(figure, line, i, index, !seen.has(key)));
+        traces.push(trace(figure, line, i, index, !seen.has(key), !own.hidden.has("intervals")));
         seen.add(key);
       });
       if (panel.stated.length) {

@@ -32,6 +32,10 @@ pub struct Entry {
     pub paper: String,
     /// One line.
     pub title: String,
+    /// Where in the paper: "Fig. 12(a)".
+    pub figure: String,
+    /// What the paper says.
+    pub says: String,
     /// Where `figures.toml`, `reference.csv` and `README.md` lie.
     pub folder: PathBuf,
 }
@@ -81,21 +85,18 @@ impl ReportError {
     }
 }
 
-/// A figure with the experiment's results in it.
-struct Drawn {
-    figure: Figure,
-}
-
 /// One experiment of the report.
 struct Chapter {
     id: String,
     paper: String,
     title: String,
+    figure: String,
+    says: String,
     command: String,
     /// The experiment's README, Markdown.
     notes: String,
     results: Option<Results>,
-    drawn: Vec<Drawn>,
+    figures: Vec<Figure>,
 }
 
 /// Writes the report of these experiments, in their order.
@@ -103,7 +104,7 @@ pub fn write(entries: &[Entry], options: &Options) -> Result<Written, ReportErro
     let chapters = read(entries, &options.results)?;
     let page = page::render(&chapters);
     save(&options.out, page.as_bytes())?;
-    let figures = || chapters.iter().flat_map(|c| &c.drawn).map(|d| &d.figure);
+    let figures = || chapters.iter().flat_map(|c| &c.figures);
     let mut pictures = 0;
     if let Some(folder) = &options.figures {
         for figure in figures() {
@@ -124,10 +125,10 @@ fn read(entries: &[Entry], results: &Path) -> Result<Vec<Chapter>, ReportError> 
     let mut chapters = Vec::new();
     for entry in entries {
         let chapter = chapter(entry, results, &mut palette)?;
-        for drawn in &chapter.drawn {
+        for figure in &chapter.figures {
             let file = entry.folder.join("figures.toml");
-            if let Some(before) = homes.insert(drawn.figure.id.clone(), file.clone()) {
-                let what = format!("figure {:?} is also in {}", drawn.figure.id, before.display());
+            if let Some(before) = homes.insert(figure.id.clone(), file.clone()) {
+                let what = format!("figure {:?} is also in {}", figure.id, before.display());
                 return Err(ReportError::at(&file, 0, what, "give every figure its own id"));
             }
         }
@@ -141,29 +142,30 @@ fn chapter(entry: &Entry, out: &Path, palette: &mut Palette) -> Result<Chapter, 
     let file = entry.folder.join("figures.toml");
     let specs =
         if file.exists() { spec::parse(&file, &results::read(&file)?)? } else { Vec::new() };
-    let mut drawn = Vec::new();
+    let mut figures = Vec::new();
     if let Some(results) = &results {
         for (line, spec) in &specs {
             let figure = Figure::build(spec, results, palette)
                 .map_err(|(what, remedy)| ReportError::at(&file, *line, what, remedy))?;
-            drawn.push(Drawn { figure });
+            figures.push(figure);
         }
     }
     let readme = entry.folder.join("README.md");
     let notes = if readme.exists() { results::read(&readme)? } else { String::new() };
     let info = results.as_ref().map(|r| &r.info);
-    let command = info.map(|i| i.command.clone()).filter(|c| !c.is_empty());
+    let told = |field: fn(&results::Info) -> &String, otherwise: &String| {
+        info.map(field).filter(|t| !t.trim().is_empty()).unwrap_or(otherwise).trim().to_owned()
+    };
     Ok(Chapter {
-        title: info
-            .map(|i| i.title.clone())
-            .filter(|t| !t.is_empty())
-            .unwrap_or(entry.title.clone()),
-        command: command.unwrap_or_else(|| format!("manypath lab run {}", entry.id)),
+        title: told(|i| &i.title, &entry.title),
+        figure: told(|i| &i.figure, &entry.figure),
+        says: told(|i| &i.says, &entry.says),
+        command: told(|i| &i.command, &format!("manypath lab run {}", entry.id)),
         id: entry.id.clone(),
         paper: entry.paper.clone(),
         notes,
         results,
-        drawn,
+        figures,
     })
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::figure::Figure;
 use super::results::{Claim, Compared, Verdict};
-use super::{Chapter, Drawn, palette, parts, value};
+use super::{Chapter, palette, parts, value};
 
 const PLOTLY: &str = include_str!("../../assets/plotly-basic.min.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -23,11 +23,11 @@ struct Data<'a> {
 
 /// The whole page.
 pub(crate) fn render(chapters: &[Chapter]) -> String {
-    let figures = chapters.iter().flat_map(|c| &c.drawn);
+    let figures = chapters.iter().flat_map(|c| &c.figures);
     let data = Data {
         light: palette::LIGHT,
         dark: palette::DARK,
-        figures: figures.map(|d| (d.figure.id.as_str(), &d.figure)).collect(),
+        figures: figures.map(|f| (f.id.as_str(), f)).collect(),
     };
     // "</script>" inside a text would end the element.
     let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
@@ -263,23 +263,20 @@ fn papers(chapters: &[Chapter]) -> Markup {
 }
 
 fn experiment(chapter: &Chapter) -> Markup {
-    let info = chapter.results.as_ref().map(|r| &r.info);
     html! {
         article.experiment id=(chapter.id) {
             header {
-                p.kicker { (chapter.id) @if let Some(i) = info { @if !i.figure.is_empty() { " · " (i.figure) } } }
+                p.kicker { (chapter.id) @if !chapter.figure.is_empty() { " · " (chapter.figure) } }
                 h3 { (chapter.title) }
                 (chips(chapter))
             }
+            @if !chapter.says.is_empty() { p.says { strong { "The paper: " } (chapter.says) } }
             @if let Some(results) = &chapter.results {
-                @if !results.info.says.is_empty() {
-                    p.says { strong { "The paper: " } (results.info.says) }
-                }
-                @for drawn in &chapter.drawn { (figure(drawn, &chapter.title)) }
+                @for shown in &chapter.figures { (figure(shown, &chapter.title)) }
                 @if !results.claims.is_empty() { (parts::claims(&results.claims)) }
                 @if !results.compared.is_empty() { (parts::agreement(&results.compared)) }
             } @else {
-                p.says { "Not run yet." }
+                p.small { "Not run yet. To run it:" }
             }
             (parts::command(&chapter.command))
             @if !chapter.notes.is_empty() {
@@ -303,7 +300,7 @@ fn chips(chapter: &Chapter) -> Markup {
                         span.chip { "uses the runs of " (other) }
                     } @else if results.info.runs > 0 {
                         span.chip { (parts::thousands(results.info.runs)) " runs" }
-                        @if results.info.seeds > 0 { span.chip { (results.info.seeds) " seeds a point" } }
+                        @if results.info.seeds > 0 { span.chip { (results.info.seeds) @if results.info.seeds == 1 { " seed" } @else { " seeds" } " a point" } }
                     }
                     @if results.info.failed > 0 { span.chip.fails { (results.info.failed) " runs failed" } }
                 }
@@ -312,10 +309,10 @@ fn chips(chapter: &Chapter) -> Markup {
     }
 }
 
-fn figure(drawn: &Drawn, title: &str) -> Markup {
-    let figure = &drawn.figure;
-    let has_reference =
-        figure.views.iter().flat_map(|v| &v.panels).flat_map(|p| &p.lines).any(|l| l.reference);
+fn figure(figure: &Figure, title: &str) -> Markup {
+    let lines = || figure.views.iter().flat_map(|v| &v.panels).flat_map(|p| &p.lines);
+    let has_interval = lines().flat_map(|l| &l.points).any(|p| p.ci > 0.0);
+    let has_reference = lines().any(|l| l.reference);
     let marks = figure
         .views
         .first()
@@ -334,6 +331,9 @@ fn figure(drawn: &Drawn, title: &str) -> Markup {
                                 button type="button" data-view=(i) aria-pressed=(if i == 0 { "true" } else { "false" }) { (view.name) }
                             }
                         }
+                    }
+                    @if has_interval {
+                        button type="button" data-toggle="intervals" aria-pressed="true" { "Intervals" }
                     }
                     @if has_reference {
                         button type="button" data-toggle="reference" aria-pressed="true" { "ns-2" }

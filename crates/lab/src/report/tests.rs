@@ -13,7 +13,8 @@ fn fixture() -> PathBuf {
 
 fn entry(paper: &str, id: &str) -> Entry {
     let folder = fixture().join("experiments").join(paper).join(id);
-    Entry { id: id.into(), paper: paper.into(), title: format!("Title of {id}"), folder }
+    let (title, figure, says) = (format!("Title of {id}"), "Fig. 0".into(), "What it says.".into());
+    Entry { id: id.into(), paper: paper.into(), title, figure, says, folder }
 }
 
 fn entries() -> Vec<Entry> {
@@ -31,7 +32,7 @@ fn chapters() -> Vec<Chapter> {
 }
 
 fn drawn<'a>(chapters: &'a [Chapter], id: &str) -> &'a Figure {
-    let mut figures = chapters.iter().flat_map(|c| &c.drawn).map(|d| &d.figure);
+    let mut figures = chapters.iter().flat_map(|c| &c.figures);
     figures.find(|f| f.id == id).unwrap()
 }
 
@@ -237,7 +238,7 @@ fn the_page_needs_nothing_else_and_texts_stay_texts() {
     let mut chapters = chapters();
     chapters[4].notes =
         "# T\n<script>alert(1)</script>\n\n[a](other.md) [b](https://example.org)".into();
-    chapters[4].drawn[0].figure.title = "</script><img src=x>".into();
+    chapters[4].figures[0].title = "</script><img src=x>".into();
     let page = page::render(&chapters);
     assert!(page.contains("default-src 'none'"));
     assert!(!page.contains("src=\"http") && !page.contains("<link rel=\"stylesheet\""));
@@ -265,6 +266,8 @@ fn the_page_counts_claims_and_shows_unmet_ones() {
         "points that differ",
         "manypath lab run made-lines",
         "Not run yet.",
+        "Title of made-later",
+        "What it says.",
         "quick run: few seeds",
         "9\u{202f}002 transfers",
         "2 failed",
