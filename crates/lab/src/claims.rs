@@ -5,7 +5,7 @@ mod judge;
 mod select;
 mod show;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use entry::ClaimEntry;
 pub use judge::Evidence;
@@ -157,7 +157,7 @@ impl Claim {
 }
 
 /// Whether a claim holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// What was measured is as the paper says, within the tolerance.
@@ -183,7 +183,7 @@ impl Verdict {
 }
 
 /// A claim with what was measured: one entry of `claims.json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The claim's name.
     pub id: String,

@@ -23,22 +23,9 @@ use figure::Figure;
 use palette::Palette;
 use results::Results;
 
-/// An experiment as the report needs to know it, whether it has been run or not.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    /// Its id, the name of its folder below the results.
-    pub id: String,
-    /// The paper's folder name: "002-cmt".
-    pub paper: String,
-    /// One line.
-    pub title: String,
-    /// Where in the paper: "Fig. 12(a)".
-    pub figure: String,
-    /// What the paper says.
-    pub says: String,
-    /// Where `figures.toml`, `reference.csv` and `README.md` lie.
-    pub folder: PathBuf,
-}
+use crate::error::LabError;
+use crate::experiment::{Experiment, read as read_text};
+use crate::results::About;
 
 /// Where to read and write.
 #[derive(Debug, Clone)]
@@ -64,25 +51,13 @@ pub struct Written {
     pub bytes: usize,
 }
 
-/// What kept the report from being made: where, what, and what to do.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {what}; {remedy}")]
-pub struct ReportError {
-    place: String,
-    what: String,
-    remedy: String,
-}
-
-impl ReportError {
-    /// An error at a line of a file; line 0 is the file as a whole.
-    fn at(file: &Path, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let place = match line {
-            0 => file.display().to_string(),
-            line => format!("{}:{line}", file.display()),
-        };
-        let what: String = what.into();
-        Self { place, what: what.trim_end().to_owned(), remedy: remedy.into() }
+/// An error at a line of a file; line 0 is the file as a whole.
+fn wrong(file: &Path, line: usize, what: impl ToString, remedy: impl Into<String>) -> LabError {
+    let mut error = LabError::file(file, what.to_string().trim_end(), remedy);
+    if line > 0 {
+        error.place = format!("{}:{line}", error.place);
     }
+    error
 }
 
 /// One experiment of the report.
@@ -100,8 +75,8 @@ struct Chapter {
 }
 
 /// Writes the report of these experiments, in their order.
-pub fn write(entries: &[Entry], options: &Options) -> Result<Written, ReportError> {
-    let chapters = read(entries, &options.results)?;
+pub fn write(experiments: &[Experiment], options: &Options) -> Result<Written, LabError> {
+    let chapters = read(experiments, &options.results)?;
     let page = page::render(&chapters);
     save(&options.out, page.as_bytes())?;
     let figures = || chapters.iter().flat_map(|c| &c.figures);
@@ -119,17 +94,17 @@ pub fn write(entries: &[Entry], options: &Options) -> Result<Written, ReportErro
     })
 }
 
-fn read(entries: &[Entry], results: &Path) -> Result<Vec<Chapter>, ReportError> {
+fn read(experiments: &[Experiment], results: &Path) -> Result<Vec<Chapter>, LabError> {
     let mut palette = Palette::default();
     let mut homes: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut chapters = Vec::new();
-    for entry in entries {
+    for entry in experiments {
         let chapter = chapter(entry, results, &mut palette)?;
         for figure in &chapter.figures {
             let file = entry.folder.join("figures.toml");
             if let Some(before) = homes.insert(figure.id.clone(), file.clone()) {
                 let what = format!("figure {:?} is also in {}", figure.id, before.display());
-                return Err(ReportError::at(&file, 0, what, "give every figure its own id"));
+                return Err(wrong(&file, 0, what, "give every figure its own id"));
             }
         }
         chapters.push(chapter);
@@ -137,23 +112,22 @@ fn read(entries: &[Entry], results: &Path) -> Result<Vec<Chapter>, ReportError> 
     Ok(chapters)
 }
 
-fn chapter(entry: &Entry, out: &Path, palette: &mut Palette) -> Result<Chapter, ReportError> {
+fn chapter(entry: &Experiment, out: &Path, palette: &mut Palette) -> Result<Chapter, LabError> {
     let results = Results::load(out, &entry.id, &entry.folder)?;
     let file = entry.folder.join("figures.toml");
-    let specs =
-        if file.exists() { spec::parse(&file, &results::read(&file)?)? } else { Vec::new() };
+    let specs = if file.exists() { spec::parse(&file, &read_text(&file)?)? } else { Vec::new() };
     let mut figures = Vec::new();
     if let Some(results) = &results {
         for (line, spec) in &specs {
             let figure = Figure::build(spec, results, palette)
-                .map_err(|(what, remedy)| ReportError::at(&file, *line, what, remedy))?;
+                .map_err(|(what, remedy)| wrong(&file, *line, what, remedy))?;
             figures.push(figure);
         }
     }
     let readme = entry.folder.join("README.md");
-    let notes = if readme.exists() { results::read(&readme)? } else { String::new() };
+    let notes = if readme.exists() { read_text(&readme)? } else { String::new() };
     let info = results.as_ref().map(|r| &r.info);
-    let told = |field: fn(&results::Info) -> &String, otherwise: &String| {
+    let told = |field: fn(&About) -> &String, otherwise: &String| {
         info.map(field).filter(|t| !t.trim().is_empty()).unwrap_or(otherwise).trim().to_owned()
     };
     Ok(Chapter {
@@ -170,14 +144,14 @@ fn chapter(entry: &Entry, out: &Path, palette: &mut Palette) -> Result<Chapter, 
 }
 
 /// Writes a figure's pictures: `ID.svg` and `ID.png` of the papers' rules, `ID-packaged.…` of the other variant.
-fn draw(figure: &Figure, folder: &Path) -> Result<usize, ReportError> {
+fn draw(figure: &Figure, folder: &Path) -> Result<usize, LabError> {
     for (i, view) in figure.views.iter().enumerate() {
         let name =
             if i == 0 { figure.id.clone() } else { format!("{}-{}", figure.id, view.variant) };
         let svg = folder.join(format!("{name}.svg"));
         let png = folder.join(format!("{name}.png"));
         let failed = |file: &Path, e: picture::DrawError| {
-            ReportError::at(file, 0, e.to_string(), "leave --figures out to get the page alone")
+            wrong(file, 0, e.to_string(), "leave --figures out to get the page alone")
         };
         let text = picture::svg(figure, view).map_err(|e| failed(&svg, e))?;
         save(&svg, text.as_bytes())?;
@@ -187,10 +161,10 @@ fn draw(figure: &Figure, folder: &Path) -> Result<usize, ReportError> {
     Ok(2 * figure.views.len())
 }
 
-fn save(file: &Path, bytes: &[u8]) -> Result<(), ReportError> {
+fn save(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
     let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(file, bytes))
-        .map_err(|e| ReportError::at(file, 0, e.to_string(), "choose a place that can be written"))
+        .map_err(|e| wrong(file, 0, e.to_string(), "choose a place that can be written"))
 }

@@ -6,8 +6,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
 use super::figure::Figure;
-use super::results::{Claim, Compared, Verdict};
+use super::results::Compared;
 use super::{Chapter, palette, parts, value};
+use crate::claims::{Judgement, Verdict};
 
 const PLOTLY: &str = include_str!("../../assets/plotly-basic.min.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -89,7 +90,7 @@ fn header(chapters: &[Chapter]) -> Markup {
 }
 
 /// How many claims have each verdict.
-pub(crate) fn tally<'a>(claims: impl Iterator<Item = &'a Claim>) -> BTreeMap<Verdict, usize> {
+pub(crate) fn tally<'a>(claims: impl Iterator<Item = &'a Judgement>) -> BTreeMap<Verdict, usize> {
     let mut tally = BTreeMap::new();
     for claim in claims {
         *tally.entry(claim.verdict).or_default() += 1;
@@ -124,8 +125,8 @@ fn contents(chapters: &[Chapter]) -> Markup {
 fn overview(chapters: &[Chapter]) -> Markup {
     let ran: Vec<_> = chapters.iter().filter_map(|c| c.results.as_ref()).collect();
     let own = || ran.iter().filter(|r| r.info.runs_of.is_none());
-    let runs: u64 = own().map(|r| r.info.runs).sum();
-    let failed: u64 = own().map(|r| r.info.failed).sum();
+    let runs: usize = own().map(|r| r.info.runs).sum();
+    let failed: usize = own().map(|r| r.info.failed).sum();
     let claims = tally(ran.iter().flat_map(|r| &r.claims));
     let compared: Vec<&Compared> = ran.iter().flat_map(|r| &r.compared).collect();
     let agree = compared.iter().filter(|c| c.agrees).count();

@@ -5,8 +5,9 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::Chapter;
 use super::figure::{Figure, Shape, View, unique};
-use super::results::{Claim, Compared, Verdict};
+use super::results::Compared;
 use super::value;
+use crate::claims::{Judgement, Verdict};
 
 /// The page's class of a verdict.
 pub(crate) fn class(verdict: Verdict) -> &'static str {
@@ -72,7 +73,7 @@ pub(crate) fn signed_percent(change: f64) -> String {
 }
 
 /// A count with its thousands apart.
-pub(crate) fn thousands(n: u64) -> String {
+pub(crate) fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -85,8 +86,8 @@ pub(crate) fn thousands(n: u64) -> String {
 }
 
 /// The claims of an experiment with what became of them.
-pub(crate) fn claims(claims: &[Claim]) -> Markup {
-    let unmet = |c: &Claim| c.verdict == Verdict::Fails || c.verdict == Verdict::Explained;
+pub(crate) fn claims(claims: &[Judgement]) -> Markup {
+    let unmet = |c: &Judgement| c.verdict == Verdict::Fails || c.verdict == Verdict::Explained;
     html! {
         table.claims {
             caption { "What the paper claims" }
@@ -112,7 +113,7 @@ pub(crate) fn claims(claims: &[Claim]) -> Markup {
                             }
                         }
                         td data-label="Expected" { (claim.expected) }
-                        td data-label="Measured" { (claim.measured.as_deref().unwrap_or("–")) }
+                        td data-label="Measured" { @if claim.measured.is_empty() { "–" } @else { (claim.measured) } }
                         td data-label="ns-2" { (claim.reference.as_deref().unwrap_or("–")) }
                     }
                 }

@@ -4,40 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::ReportError;
+use super::wrong;
+use crate::claims::Judgement;
+use crate::error::LabError;
+use crate::experiment::read;
+use crate::results::About;
+use crate::stats::half_width;
 
 /// Values of the swept parameters, as texts, by the parameter's dotted name.
 pub(crate) type Params = BTreeMap<String, String>;
-
-/// `experiment.json`: what was run, and how.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Info {
-    pub(crate) id: String,
-    #[serde(default)]
-    pub(crate) title: String,
-    /// Where in the paper: "Fig. 12(a)".
-    #[serde(default)]
-    pub(crate) figure: String,
-    #[serde(default)]
-    pub(crate) says: String,
-    #[serde(default)]
-    pub(crate) command: String,
-    #[serde(default)]
-    pub(crate) quick: bool,
-    #[serde(default)]
-    pub(crate) seeds: u64,
-    #[serde(default)]
-    pub(crate) runs: u64,
-    #[serde(default)]
-    pub(crate) failed: u64,
-    /// The experiment whose runs this one reads, when it has none of its own.
-    #[serde(default)]
-    pub(crate) runs_of: Option<String>,
-    #[serde(default)]
-    pub(crate) version: String,
-}
 
 /// One mean with its spread: a row of `summary.csv` or of `reference.csv`.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,42 +26,6 @@ pub(crate) struct Mean {
     /// Half the width of the 95 % confidence interval; unknown for fewer than two runs.
     pub(crate) ci95: Option<f64>,
     pub(crate) n: u64,
-}
-
-/// A claim of the paper and what became of it: an element of `claims.json`.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Claim {
-    pub(crate) id: String,
-    pub(crate) says: String,
-    #[serde(default, rename = "where")]
-    pub(crate) place: String,
-    #[serde(default)]
-    pub(crate) measure: String,
-    #[serde(default)]
-    pub(crate) expected: String,
-    #[serde(default)]
-    pub(crate) measured: Option<String>,
-    #[serde(default)]
-    pub(crate) reference: Option<String>,
-    pub(crate) verdict: Verdict,
-    #[serde(default)]
-    pub(crate) explanation: Option<String>,
-    #[serde(default)]
-    pub(crate) reason: Option<String>,
-}
-
-/// What became of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// What we measured is as the paper says.
-    Holds,
-    /// It is not, and the experiment's authors say why.
-    Explained,
-    /// It is not.
-    Fails,
-    /// The runs it needs are not there.
-    NotRun,
 }
 
 /// A point compared with the papers' simulator: a row of `agreement.csv`.
@@ -116,10 +56,10 @@ pub(crate) struct Sample {
 /// Everything one experiment's figures and tables are made from.
 #[derive(Debug, Clone)]
 pub(crate) struct Results {
-    pub(crate) info: Info,
+    pub(crate) info: About,
     pub(crate) means: Vec<Mean>,
     pub(crate) reference: Vec<Mean>,
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) claims: Vec<Judgement>,
     pub(crate) compared: Vec<Compared>,
     pub(crate) samples: Vec<Sample>,
 }
@@ -127,13 +67,13 @@ pub(crate) struct Results {
 impl Results {
     /// The results of experiment `id` below `out`, or `None` if it has not been run. `folder` is the experiment's own, where
     /// `reference.csv` lies.
-    pub(crate) fn load(out: &Path, id: &str, folder: &Path) -> Result<Option<Self>, ReportError> {
+    pub(crate) fn load(out: &Path, id: &str, folder: &Path) -> Result<Option<Self>, LabError> {
         let dir = out.join(id);
         let file = dir.join("experiment.json");
         if !file.exists() {
             return Ok(None);
         }
-        let info: Info = json(&file)?;
+        let info: About = json(&file)?;
         let data = info.runs_of.as_ref().map_or_else(|| dir.clone(), |other| out.join(other));
         let claims = dir.join("claims.json");
         let references = match &info.runs_of {
@@ -151,16 +91,10 @@ impl Results {
     }
 }
 
-fn json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<T, ReportError> {
+fn json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<T, LabError> {
     serde_json::from_str(&read(file)?).map_err(|e| {
-        ReportError::at(file, e.line(), e.to_string(), "run the experiment again with this version")
+        wrong(file, e.line(), e.to_string(), "run the experiment again with this version")
     })
-}
-
-/// The whole file as text.
-pub(crate) fn read(file: &Path) -> Result<String, ReportError> {
-    std::fs::read_to_string(file)
-        .map_err(|e| ReportError::at(file, 0, e.to_string(), "check that it can be read"))
 }
 
 /// A CSV file whose columns are a fixed set and, between them, the swept parameters.
@@ -172,7 +106,7 @@ struct Table {
 
 impl Table {
     /// A table without rows if there is no such file.
-    fn load(file: &Path) -> Result<Self, ReportError> {
+    fn load(file: &Path) -> Result<Self, LabError> {
         let mut table = Self { file: file.to_path_buf(), header: Vec::new(), rows: Vec::new() };
         if !file.exists() {
             return Ok(table);
@@ -181,7 +115,7 @@ impl Table {
         let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
         let bad = |e: csv::Error| {
             let line = e.position().map_or(0, |p| p.line() as usize);
-            ReportError::at(file, line, e.to_string(), "a row has a value for every column")
+            wrong(file, line, e.to_string(), "a row has a value for every column")
         };
         table.header = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
         for row in reader.records() {
@@ -205,7 +139,7 @@ impl Table {
         line: usize,
         row: &csv::StringRecord,
         name: &str,
-    ) -> Result<Option<f64>, ReportError> {
+    ) -> Result<Option<f64>, LabError> {
         let text = self.text(row, name);
         if text.is_empty() {
             return Ok(None);
@@ -213,7 +147,7 @@ impl Table {
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Some(value)),
             Ok(_) => Ok(None),
-            Err(_) => Err(ReportError::at(
+            Err(_) => Err(wrong(
                 &self.file,
                 line,
                 format!("column {name}: {text:?} is no number"),
@@ -222,10 +156,10 @@ impl Table {
         }
     }
 
-    fn number(&self, line: usize, row: &csv::StringRecord, name: &str) -> Result<f64, ReportError> {
+    fn number(&self, line: usize, row: &csv::StringRecord, name: &str) -> Result<f64, LabError> {
         self.maybe(line, row, name)?.ok_or_else(|| {
             let what = format!("column {name} is empty or missing");
-            ReportError::at(&self.file, line, what, "give a number")
+            wrong(&self.file, line, what, "give a number")
         })
     }
 
@@ -238,7 +172,7 @@ impl Table {
     }
 }
 
-fn means(file: &Path) -> Result<Vec<Mean>, ReportError> {
+fn means(file: &Path) -> Result<Vec<Mean>, LabError> {
     const FIXED: &[&str] = &[
         "variant", "field", "mean", "std", "n", "ci95", "median", "min", "max", "source", "compare",
     ];
@@ -251,7 +185,7 @@ fn means(file: &Path) -> Result<Vec<Mean>, ReportError> {
         let std = table.maybe(*line, row, "std")?;
         let ci95 = match table.maybe(*line, row, "ci95")? {
             Some(ci95) => Some(ci95),
-            None => std.and_then(|std| half_width(std, n)),
+            None => std.and_then(|std| half_width(std, n as usize)),
         };
         means.push(Mean {
             variant: table.text(row, "variant").to_owned(),
@@ -265,7 +199,7 @@ fn means(file: &Path) -> Result<Vec<Mean>, ReportError> {
     Ok(means)
 }
 
-fn compared(file: &Path) -> Result<Vec<Compared>, ReportError> {
+fn compared(file: &Path) -> Result<Vec<Compared>, LabError> {
     const FIXED: &[&str] = &[
         "variant",
         "field",
@@ -297,7 +231,7 @@ fn compared(file: &Path) -> Result<Vec<Compared>, ReportError> {
     table.rows.iter().map(row).collect()
 }
 
-fn samples(file: &Path) -> Result<Vec<Sample>, ReportError> {
+fn samples(file: &Path) -> Result<Vec<Sample>, LabError> {
     const FIXED: &[&str] = &["variant", "seed", "time_s", "series", "value"];
     let table = Table::load(file)?;
     let mut samples = Vec::with_capacity(table.rows.len());
@@ -313,11 +247,4 @@ fn samples(file: &Path) -> Result<Vec<Sample>, ReportError> {
         });
     }
     Ok(samples)
-}
-
-/// Half the width of the 95 % confidence interval of the mean of `n` values with standard deviation `std`.
-fn half_width(std: f64, n: u64) -> Option<f64> {
-    let freedom = n.checked_sub(1).filter(|f| *f > 0)? as f64;
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
-    Some(t * std / (n as f64).sqrt())
 }

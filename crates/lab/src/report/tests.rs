@@ -4,31 +4,26 @@ use std::path::{Path, PathBuf};
 
 use super::figure::{Figure, Shape};
 use super::palette::{self, Palette};
-use super::results::{Mean, Params, Results, Verdict};
+use super::results::{Mean, Params, Results};
 use super::*;
+use crate::claims::Verdict;
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/report/fixture")
 }
 
-fn entry(paper: &str, id: &str) -> Entry {
-    let folder = fixture().join("experiments").join(paper).join(id);
-    let (title, figure, says) = (format!("Title of {id}"), "Fig. 0".into(), "What it says.".into());
-    Entry { id: id.into(), paper: paper.into(), title, figure, says, folder }
+fn experiment(folder: &str) -> Experiment {
+    Experiment::load(&fixture().join("experiments").join(folder)).unwrap()
 }
 
-fn entries() -> Vec<Entry> {
-    vec![
-        entry("000-cmt-pf", "made-bars"),
-        entry("000-cmt-pf", "made-later"),
-        entry("000-cmt-pf", "made-time"),
-        entry("001-rtx", "made-facets"),
-        entry("002-cmt", "made-lines"),
-    ]
+fn experiments() -> Vec<Experiment> {
+    let folders = ["000-cmt-pf/made-bars", "000-cmt-pf/made-later", "000-cmt-pf/made-time"];
+    let others = ["001-rtx/made-facets", "002-cmt/made-lines"];
+    folders.into_iter().chain(others).map(experiment).collect()
 }
 
 fn chapters() -> Vec<Chapter> {
-    read(&entries(), &fixture().join("results")).unwrap()
+    read(&experiments(), &fixture().join("results")).unwrap()
 }
 
 fn drawn<'a>(chapters: &'a [Chapter], id: &str) -> &'a Figure {
@@ -42,7 +37,7 @@ fn mean(params: &[(&str, &str)], field: &str, mean: f64, ci95: f64) -> Mean {
 }
 
 fn results(means: Vec<Mean>) -> Results {
-    let info = serde_json::from_str(r#"{"id": "x", "title": "X"}"#).unwrap();
+    let info = chapters().swap_remove(0).results.unwrap().info;
     Results { info, means, reference: vec![], claims: vec![], compared: vec![], samples: vec![] }
 }
 
@@ -191,13 +186,14 @@ fn a_bad_number_in_the_results_names_file_and_line() {
     let out = tempfile::tempdir().unwrap();
     let dir = out.path().join("made-lines");
     std::fs::create_dir(&dir).unwrap();
-    std::fs::write(dir.join("experiment.json"), r#"{"id": "made-lines"}"#).unwrap();
+    let about = "made-lines/experiment.json";
+    std::fs::copy(fixture().join("results").join(about), out.path().join(about)).unwrap();
     std::fs::write(dir.join("summary.csv"), "variant,field,mean\nscenario,t,1\nscenario,t,one\n")
         .unwrap();
-    let error = read(&[entry("002-cmt", "made-lines")], out.path()).err().unwrap().to_string();
+    let error = read(&experiments()[4..], out.path()).err().unwrap().to_string();
     assert!(error.contains("summary.csv:3: column mean: \"one\" is no number"), "{error}");
     std::fs::write(dir.join("summary.csv"), "variant,field,mean\nscenario,t\n").unwrap();
-    let error = read(&[entry("002-cmt", "made-lines")], out.path()).err().unwrap().to_string();
+    let error = read(&experiments()[4..], out.path()).err().unwrap().to_string();
     assert!(error.contains("summary.csv:2: "), "{error}");
 }
 
@@ -266,8 +262,8 @@ fn the_page_counts_claims_and_shows_unmet_ones() {
         "points that differ",
         "manypath lab run made-lines",
         "Not run yet.",
-        "Title of made-later",
-        "What it says.",
+        "An experiment that was not run",
+        "It will be as it was.",
         "quick run: few seeds",
         "9\u{202f}002 transfers",
         "2 failed",
@@ -284,14 +280,14 @@ fn pictures_need_no_fonts_and_say_what_they_show() {
         out: out.path().join("sub/report.html"),
         figures: Some(out.path().join("figures")),
     };
-    let written = write(&entries(), &options).unwrap();
+    let written = write(&experiments(), &options).unwrap();
     assert_eq!((written.experiments, written.figures, written.pictures), (4, 6, 16));
     let svg = std::fs::read_to_string(out.path().join("figures/made-lines.svg")).unwrap();
     assert!(svg.contains("<title>Transfer time with a receive buffer of 64 KB</title>"));
     assert!(!svg.contains("<text") && !svg.contains("font-family"), "text is drawn as paths");
     let pixels = std::fs::read(out.path().join("figures/made-lines-packaged.png")).unwrap();
     assert!(pixels.starts_with(b"\x89PNG\r\n"));
-    let again = write(&entries(), &options).map(|_| ());
+    let again = write(&experiments(), &options).map(|_| ());
     again.unwrap();
     let same = std::fs::read_to_string(out.path().join("figures/made-lines.svg")).unwrap();
     assert_eq!(svg, same, "the same results give the same picture");
@@ -299,8 +295,8 @@ fn pictures_need_no_fonts_and_say_what_they_show() {
 
 #[test]
 fn the_same_figure_id_in_two_experiments_is_an_error() {
-    let mut twice = entries();
-    twice.push(twice[4].clone());
+    let mut twice = experiments();
+    twice.push(experiment("002-cmt/made-lines"));
     let error = read(&twice, &fixture().join("results")).err().unwrap().to_string();
     assert!(error.contains("figure \"made-lines\" is also in"), "{error}");
 }
