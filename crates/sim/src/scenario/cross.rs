@@ -28,7 +28,10 @@ enum Model {
     Responsive,
 }
 
-/// Reads the keys of [`CROSS`](super::keys::CROSS). `slowest` is the lowest rate of the way.
+/// Most of it, as a share of the slowest link's rate: more only drops more at its entry.
+const MOST_LOAD: f64 = 10.0;
+
+/// Reads the keys of [`CROSS_SETTINGS`](super::keys::CROSS_SETTINGS). `slowest` is the lowest rate of the way.
 pub(super) fn read(table: &Reader<'_>, slowest: Rate) -> Result<Traffic> {
     let models =
         [("pareto", Model::Pareto), ("cbr", Model::Cbr), ("responsive", Model::Responsive)];
@@ -87,11 +90,9 @@ fn loads(table: &Reader<'_>, slowest: Rate) -> Result<(f64, f64)> {
             return Err(table.place.error(what, "say how much: load = \"50 %\""));
         }
     };
-    for (key, load) in [("load", pair.0), ("load", pair.1)] {
-        if load > 10.0 {
-            let what = format!("{}: ten times the rate of the slowest link", table.name);
-            return Err(table.place.error(what, format!("write a smaller {key} or rate")));
-        }
+    if pair.0.max(pair.1) > MOST_LOAD {
+        let what = format!("{}: more than ten times the rate of the slowest link", table.name);
+        return Err(table.place.error(what, "write a smaller load or rate"));
     }
     Ok(pair)
 }
@@ -104,7 +105,7 @@ fn load_of(named: &Named<'_>) -> Result<f64> {
         None => (text.trim(), 1.0),
     };
     let load = number.parse::<f64>().ok().map(|number| number / scale);
-    load.filter(|load| (0.0..=10.0).contains(load)).ok_or_else(|| {
+    load.filter(|load| (0.0..=MOST_LOAD).contains(load)).ok_or_else(|| {
         let remedy = "write a share of the slowest link's rate, such as \"50 %\"";
         named.error(format!("`{text}` is not possible"), remedy)
     })

@@ -91,7 +91,8 @@ impl CompiledScenario {
     /// The nodes and links of a path in a row; unnamed nodes are left out.
     fn draw(&self, start: usize, path: &PathModel) -> String {
         let mut line = self.nodes[start].clone();
-        let is_long = self.nodes.len() > 2 || self.cables.iter().any(|c| c.name.contains('-'));
+        // The short form has two nodes: those between hops have no names.
+        let is_named = self.nodes.len() > 2;
         for (i, &crossing) in path.crossings.iter().enumerate() {
             let cable = &self.cables[crossing.cable];
             let (there, back, end) = match crossing.is_reversed {
@@ -99,7 +100,7 @@ impl CompiledScenario {
                 true => (&cable.reverse, &cable.forward, cable.ends.0),
             };
             let _ = write!(line, " ──[{}]──", explain_link(there, back));
-            if is_long || i + 1 == path.crossings.len() {
+            if is_named || i + 1 == path.crossings.len() {
                 let _ = write!(line, " {}", self.nodes[end]);
             }
         }

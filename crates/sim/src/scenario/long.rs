@@ -249,7 +249,7 @@ fn add_traffic(
         Some(via) => map.via(&via, from, to)?,
         None => map.shortest(from, to, None).ok_or_else(|| no_way(element, &map, from, to))?,
     };
-    let rate = slowest(out, &way);
+    let rate = out.bottleneck(&way);
     match cross::read(&table, rate)? {
         cross::Traffic::Blank(directions) => {
             for (is_reverse, traffic) in directions {
@@ -280,11 +280,6 @@ fn add_traffic(
         }
     }
     Ok(())
-}
-
-/// The lowest rate of a way.
-fn slowest(out: &CompiledScenario, way: &[Crossing]) -> Rate {
-    out.bottleneck(way)
 }
 
 /// Gives every link its queues: a bandwidth-delay product is of the longest path over it.

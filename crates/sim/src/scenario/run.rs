@@ -333,6 +333,9 @@ fn join_stripe(result: &mut TransferResult, other: TransferResult) {
     let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
     result.bytes += other.bytes;
     result.receive_buffer_blocked_s += other.receive_buffer_blocked_s;
+    result.timeouts += other.timeouts;
+    result.fast_retransmit_events += other.fast_retransmit_events;
+    result.duplicates_received += other.duplicates_received;
     result.max_delivery_gap_s = result.max_delivery_gap_s.max(other.max_delivery_gap_s);
     result.first_byte_s = least(result.first_byte_s, other.first_byte_s);
     result.data_start_s = least(result.data_start_s, other.data_start_s);

@@ -1,0 +1,74 @@
+//! The scenario files that users start from are right and do what they say.
+
+use std::path::{Path, PathBuf};
+
+use manypath_sim::scenario::{Point, RunOptions, RunResult, Scenario};
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios").join(name)
+}
+
+fn points(name: &str) -> Vec<Point> {
+    let scenario = Scenario::load(file(name)).unwrap_or_else(|error| panic!("{error}"));
+    scenario.points().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a point with the first seed; the same run again gives the same.
+fn run(point: &Point) -> RunResult {
+    let run = |options: &RunOptions| point.run.run(1, options).unwrap().result;
+    let result = run(&RunOptions::default());
+    let lean = run(&RunOptions { is_lean: true, ..RunOptions::default() });
+    assert_eq!(lean.transfer.trace_hash, result.transfer.trace_hash);
+    assert!(result.transfer.completed, "{:?}", point.params);
+    result
+}
+
+#[test]
+fn two_paths() {
+    let points = points("two-paths.toml");
+    assert_eq!(points.len(), 6);
+    let times: Vec<f64> = points.iter().map(|point| run(point).transfer.transfer_time_s).collect();
+    for policy in times.chunks(2) {
+        assert!(policy[1] > policy[0], "more loss takes longer: {times:?}");
+    }
+}
+
+#[test]
+fn dumbbell() {
+    for point in points("dumbbell.toml") {
+        let transfer = run(&point).transfer;
+        assert!(transfer.paths.iter().all(|path| path.packets_dropped > 0), "queues overflow");
+        // The second bottleneck has a fifth of what the first has left.
+        assert!(transfer.paths[0].data_chunks_sent > transfer.paths[1].data_chunks_sent);
+    }
+}
+
+#[test]
+fn failure() {
+    let points = points("failure.toml");
+    let time = |system: &str, failure: &str| {
+        let wanted = [system, failure];
+        let is_it = |p: &&Point| p.params.iter().map(|(_, value)| value.as_str()).eq(wanted);
+        run(points.iter().find(is_it).unwrap()).transfer.transfer_time_s
+    };
+    assert!(time("cmt-pf", "for good") < time("cmt", "for good"));
+    assert!(time("cmt", "5 s") < time("cmt", "for good"));
+}
+
+#[test]
+fn routers() {
+    let result = run(&points("routers.toml")[0]);
+    let (name, download) = &result.flows[0];
+    assert_eq!(name, "download");
+    assert!(download.completed);
+    assert_eq!(result.transfer.paths[0].state, "potentially_failed", "the phone left");
+}
+
+#[test]
+fn no_example_is_left_out() {
+    let folder = std::fs::read_dir(file("")).unwrap();
+    let mut names: Vec<String> =
+        folder.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["dumbbell.toml", "failure.toml", "routers.toml", "two-paths.toml"]);
+}
