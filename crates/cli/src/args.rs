@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::sim::SimCommand;
+
 /// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
 pub(crate) const DEFAULT_PORT: u16 = 9899;
 
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     /// Measures the throughput between two hosts
     #[command(subcommand)]
     Perf(PerfCommand),
+    /// Runs scenario files in the simulator
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Lists the presets (whole systems) and the profiles (sets of constants)
     Presets(ReportArgs),
     /// Shows the configuration

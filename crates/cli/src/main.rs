@@ -9,8 +9,10 @@ mod paths;
 mod perf;
 mod progress;
 mod recv;
+mod runs;
 mod settings;
 mod show;
+mod sim;
 mod ticket;
 mod transfer;
 mod transport;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Command::Recv(args) => block_on(recv::run(args)),
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
+        Command::Sim(command) => sim::run(&command),
         Command::Presets(report) => show::presets(&report),
         Command::Config(ConfigCommand::Show(args)) => show::config(&args),
         Command::Completions { shell } => show::completions(shell),

@@ -19,6 +19,8 @@ fn help_shows_examples_and_exit_codes() {
         &["recv"],
         &["perf", "server"],
         &["perf", "client"],
+        &["sim", "run"],
+        &["sim", "check"],
         &["config", "show"],
         &["completions"],
         &["man"],
