@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::table::{Cell, Fields};
+use crate::table::Cell;
 
 /// A quantity over time in one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,14 +98,11 @@ impl Derive {
         matches!(self.formula, Formula::Series { .. })
     }
 
-    /// Its value for a run; [`Cell::Null`] if something it needs is not there.
-    pub fn value(&self, fields: &Fields, series: &[Series]) -> Cell {
+    /// Its value for a run with these fields; [`Cell::Null`] if something it needs is not there.
+    pub fn value(&self, field: &dyn Fn(&str) -> Option<f64>, series: &[Series]) -> Cell {
         let value = match &self.formula {
             Formula::Fields { sum, less, per } => {
-                let total = |names: &[String]| {
-                    let number = |name| fields.get(name).and_then(Cell::number);
-                    names.iter().map(number).sum::<Option<f64>>()
-                };
+                let total = |names: &[String]| names.iter().map(|n| field(n)).sum::<Option<f64>>();
                 let sum = total(sum).zip(total(less)).map(|(sum, less)| sum - less);
                 if per.is_empty() { sum } else { sum.zip(total(per)).map(|(sum, per)| sum / per) }
             }
@@ -201,8 +198,12 @@ mod tests {
     }
 
     fn value(text: &str) -> Cell {
-        let fields = ["a", "b", "c"].into_iter().zip([1, 2, 4]);
-        let fields = fields.map(|(name, n)| (name.to_owned(), Cell::Int(n))).collect();
+        let field = |name: &str| match name {
+            "a" => Some(1.0),
+            "b" => Some(2.0),
+            "c" => Some(4.0),
+            _ => None,
+        };
         let series = |name: &str, points: &[(f64, f64)]| Series {
             name: name.to_owned(),
             points: points.to_vec(),
@@ -211,7 +212,7 @@ mod tests {
             series("x", &[(0.0, 1.0), (1.0, 3.0), (3.0, 2.0), (4.0, 0.0)]),
             series("y", &[(2.0, 10.0), (4.0, 10.0)]),
         ];
-        derive(text).unwrap().value(&fields, &all)
+        derive(text).unwrap().value(&field, &all)
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Experiments: folders of files that say what to run and what the paper says about it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
+use manypath_sim::{SampleTimes, Sampling};
 use serde::Deserialize;
 
 use crate::claims::{Claim, ClaimEntry};
 use crate::derive::{Derive, DeriveEntry};
 use crate::error::{LabError, Source};
+use crate::plan::PlannedPoint;
 use crate::reference::Reference;
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
@@ -42,8 +43,11 @@ pub enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SamplesEntry {
-    /// Time between two samples, such as "100 ms".
+    /// Time between two samples, such as "100 ms", or "change".
     every: String,
+    /// How many samples of a run are kept at most.
+    #[serde(default = "most_samples")]
+    most: usize,
     /// How many seeds of each point have their series written to `samples.csv`.
     #[serde(default = "one")]
     seeds: usize,
@@ -53,11 +57,15 @@ fn one() -> usize {
     1
 }
 
+fn most_samples() -> usize {
+    2000
+}
+
 /// Which time series of the runs are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
-    /// Time between two samples.
-    pub every: Duration,
+    /// When they are taken, and how many are kept of a run.
+    pub sampling: Sampling,
     /// How many seeds of each point have their series written to `samples.csv`.
     pub seeds: usize,
 }
@@ -93,6 +101,8 @@ pub struct Experiment {
     pub paper: String,
     /// Its folder.
     pub folder: PathBuf,
+    /// It was built into the program; its folder is temporary.
+    pub is_built_in: bool,
     /// One line: what it shows.
     pub title: String,
     /// The paper's figure or table, such as "Fig. 12".
@@ -126,6 +136,7 @@ impl Experiments {
     /// If a folder cannot be read, or one of its files is wrong.
     pub fn find(dir: Option<&Path>) -> Result<Experiments, LabError> {
         let found = dir.map(Path::to_owned).or_else(nearest);
+        let is_built_in = found.is_none();
         let (root, unpacked) = match found {
             Some(root) => (root, None),
             None => {
@@ -137,7 +148,7 @@ impl Experiments {
         for paper in folders(&root)? {
             for folder in folders(&paper)? {
                 if folder.join("claims.toml").is_file() {
-                    all.push(Experiment::load(&folder)?);
+                    all.push(Experiment { is_built_in, ..Experiment::load(&folder)? });
                 }
             }
         }
@@ -234,6 +245,7 @@ impl Experiment {
             paper: name(folder.parent()).unwrap_or_default(),
             reference: Reference::load(&folder.join("reference.csv"))?,
             folder: folder.to_owned(),
+            is_built_in: false,
             title: file.title,
             figure: file.figure,
             says: file.says,
@@ -256,6 +268,14 @@ impl Experiment {
         all
     }
 
+    /// Whether a run has its time series taken: for `samples.csv`, or since a column is derived from them.
+    pub(crate) fn sampling(&self, point: &PlannedPoint, seed: u64) -> Option<Sampling> {
+        let samples = self.samples?;
+        let is_kept = point.seeds.iter().take(samples.seeds).any(|own| *own == seed);
+        let is_needed = is_kept || self.derived.iter().any(Derive::needs_series);
+        is_needed.then_some(samples.sampling)
+    }
+
     fn is_named(&self, name: &str) -> bool {
         let pattern = wildmatch::WildMatch::new(name);
         let is_paper = self.paper == name || self.paper.split('-').next() == Some(name);
@@ -270,13 +290,21 @@ fn read_samples(
 ) -> Result<Samples, LabError> {
     let at = entry.span();
     let entry = entry.into_inner();
-    let every = manypath_proto::config::units::parse_duration(&entry.every);
-    let every =
-        every.map_err(|e| source.error(Some(at.clone()), e, "write `every = \"100 ms\"`"))?;
-    if every.is_zero() {
-        return Err(source.error(Some(at), "samples every 0 s", "write `every = \"100 ms\"`"));
-    }
-    Ok(Samples { every, seeds: entry.seeds })
+    let bad = |what: &dyn std::fmt::Display| {
+        source.error(Some(at.clone()), what, "write `every = \"100 ms\"` or `every = \"change\"`")
+    };
+    let times = match entry.every.as_str() {
+        "change" => SampleTimes::OnChange,
+        every => {
+            let every = manypath_proto::config::units::parse_duration(every);
+            let every = every.map_err(|error| bad(&error))?;
+            if every.is_zero() {
+                return Err(bad(&"samples every 0 s"));
+            }
+            SampleTimes::Every(every)
+        }
+    };
+    Ok(Samples { sampling: Sampling { times, most: entry.most }, seeds: entry.seeds })
 }
 
 fn check_names(all: &[Experiment], root: &Path) -> Result<(), LabError> {

@@ -83,7 +83,7 @@ pub fn run(
         let plan = match (experiment.kind, options.realtime) {
             (Kind::Simulated, _) => Plan::of_scenarios(experiment, &options.extent, &named)?,
             (Kind::Realtime, Some(plan)) => plan(experiment, &options.extent)?,
-            (Kind::Realtime, None) => Plan::default(),
+            (Kind::Realtime, None) => continue,
         };
         plans.push((experiment, plan));
     }
@@ -133,12 +133,10 @@ fn run_plans(
             jobs.extend(point.seeds.iter().map(|seed| (number, point, *seed)));
         }
     }
-    let work = |job: usize| match (jobs.get(job), plans) {
-        (Some((number, point, seed)), plans) => {
-            let samples = plans.get(*number).and_then(|(experiment, _)| experiment.samples);
-            point.run.run(*seed, samples)
-        }
-        (None, _) => Err("no such run".to_owned()),
+    let work = |job: usize| {
+        let job = jobs.get(job).and_then(|job| Some((job, plans.get(job.0)?)));
+        let ((_, point, seed), (experiment, _)) = job.ok_or("no such run")?;
+        point.run.run(*seed, experiment.sampling(point, *seed))
     };
     let (mut runs, mut all_failed) = (Runs::new(), Vec::new());
     let mut trouble: Option<LabError> = None;
@@ -215,9 +213,15 @@ fn judge_one(
     let owner = experiment.runs_of.as_deref().and_then(|id| experiments.get(id));
     let owner = owner.unwrap_or(experiment);
     let (no_runs, no_table) = (About::new(experiment, &Plan::default(), false), Table::new());
+    let mut borrowed = Table::new();
     let (about, table) = match runs.get(&owner.id) {
         Some((about, table)) if owner.id == experiment.id => (about.clone(), table),
-        Some((about, table)) => (about.borrowed(experiment), table),
+        Some((about, table)) => {
+            borrowed.clone_from(table);
+            borrowed.counts_incomplete = experiment.counts_incomplete;
+            borrowed.derive(&experiment.derived);
+            (about.borrowed(experiment), &borrowed)
+        }
         None => (no_runs, &no_table),
     };
     let other = |id: &str| {

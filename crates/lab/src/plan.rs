@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use manypath_sim::scenario::{CompiledScenario, RunOptions, Scenario};
+use manypath_sim::{Sample, Samples, Sampling};
 
 use crate::derive::Series;
 use crate::error::LabError;
-use crate::experiment::{Experiment, Samples};
+use crate::experiment::Experiment;
 use crate::table::{Fields, Params, fields_of_json};
 
 /// Seeds of a quick run.
@@ -29,7 +31,7 @@ pub trait Runnable: Send + Sync {
     /// # Errors
     ///
     /// Why there is no result.
-    fn run(&self, seed: u64, samples: Option<Samples>) -> Result<RunData, String>;
+    fn run(&self, seed: u64, samples: Option<Sampling>) -> Result<RunData, String>;
 }
 
 /// A point of an experiment.
@@ -97,7 +99,7 @@ impl Plan {
                         params: Arc::new(point.params),
                         run: Box::new(Simulated(point.run)),
                         seeds: seeds.clone(),
-                        command: repeat(&path, number),
+                        command: repeat(experiment, &path, number),
                     });
                 }
             }
@@ -111,7 +113,11 @@ impl Plan {
     }
 }
 
-fn repeat(scenario: &Path, point: usize) -> String {
+/// The command that repeats the runs of a point, but for the seed.
+fn repeat(experiment: &Experiment, scenario: &Path, point: usize) -> String {
+    if experiment.is_built_in {
+        return format!("manypath lab run {}", experiment.id);
+    }
     format!("manypath sim run {} --point {}", scenario.display(), point + 1)
 }
 
@@ -151,14 +157,41 @@ fn thinned(points: &[&Params], named: &dyn Fn(&str) -> Vec<String>) -> Vec<bool>
 struct Simulated(CompiledScenario);
 
 impl Runnable for Simulated {
-    fn run(&self, seed: u64, _samples: Option<Samples>) -> Result<RunData, String> {
-        let output = self.0.run(seed, &RunOptions::default()).map_err(|e| e.to_string())?;
+    fn run(&self, seed: u64, samples: Option<Sampling>) -> Result<RunData, String> {
+        let options = RunOptions { samples, ..RunOptions::default() };
+        let output = self.0.run(seed, &options).map_err(|e| e.to_string())?;
         let json = serde_json::to_string(&output.result).map_err(|e| e.to_string())?;
         let mut fields = fields_of_json(&json).map_err(|e| e.to_string())?;
         // The row has them already.
         fields.retain(|name, _| name != "seed" && !name.starts_with("parameters"));
-        Ok(RunData { fields, series: Vec::new() })
+        let samples = output.samples.map(Samples::into_vec).unwrap_or_default();
+        Ok(RunData { fields, series: series_of(&samples)? })
     }
+}
+
+/// The numbers of samples as series: `delivered_bytes`, ..., `path1.cwnd_bytes`, ...
+fn series_of(samples: &[Sample]) -> Result<Vec<Series>, String> {
+    let mut series: IndexMap<String, Vec<(f64, f64)>> = IndexMap::new();
+    for sample in samples {
+        let mut own = sample.clone();
+        let paths = std::mem::take(&mut own.paths);
+        let mut parts = vec![(String::new(), serde_json::to_value(&own))];
+        for (number, path) in paths.iter().enumerate() {
+            parts.push((format!("path{}.", number + 1), serde_json::to_value(path)));
+        }
+        for (prefix, value) in parts {
+            let value = value.map_err(|e| e.to_string())?;
+            for (name, value) in value.as_object().into_iter().flatten() {
+                if let (false, Some(value)) =
+                    (["at_s", "path"].contains(&name.as_str()), value.as_f64())
+                {
+                    let points = series.entry(format!("{prefix}{name}")).or_default();
+                    points.push((sample.at_s, value));
+                }
+            }
+        }
+    }
+    Ok(series.into_iter().map(|(name, points)| Series { name, points }).collect())
 }
 
 #[cfg(test)]

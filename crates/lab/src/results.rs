@@ -149,7 +149,8 @@ impl Results {
             }
         };
         for derive in &self.derived {
-            let value = derive.value(&run.fields, &run.series);
+            let number = |name: &str| run.fields.get(name).and_then(Cell::number);
+            let value = derive.value(&number, &run.series);
             run.fields.insert(derive.name.clone(), value);
         }
         let place = point.seeds.iter().position(|own| *own == seed);
@@ -416,5 +417,6 @@ pub fn load(out: &Path, experiment: &Experiment) -> Result<Option<(About, Table)
     let table = read_json_lines(&text, &about.parameters);
     let mut table = table.map_err(|e| LabError::file(&lines, e, remedy))?;
     table.counts_incomplete = experiment.counts_incomplete;
+    table.derive(&experiment.derived);
     Ok(Some((about, table)))
 }

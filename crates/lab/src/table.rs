@@ -6,6 +6,8 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 use serde::Deserialize;
 
+use crate::derive::Derive;
+
 /// The swept parameters of a point, in the order of the scenario: name and value as text.
 pub type Params = Vec<(String, String)>;
 
@@ -116,7 +118,7 @@ impl Json {
 pub type Fields = IndexMap<String, Cell>;
 
 /// Reads a JSON object as fields: `paths` become `path1_...`, `path2_...`; other objects become
-/// `name_...`; other lists stay JSON.
+/// `name_...`; lists of up to 16 numbers become `name_1`, `name_2`, ...; other lists stay JSON.
 ///
 /// # Errors
 ///
@@ -142,10 +144,21 @@ fn flatten(name: &str, value: &Json, fields: &mut Fields) {
                 flatten(&format!("path{}", number + 1), item, fields);
             }
         }
+        Json::List(items) if is_short_row(items) => {
+            for (number, item) in items.iter().enumerate() {
+                fields.insert(format!("{name}_{}", number + 1), item.cell());
+            }
+        }
         _ => {
             fields.insert(name.to_owned(), value.cell());
         }
     }
+}
+
+/// A few numbers, which get a column each.
+fn is_short_row(items: &[Json]) -> bool {
+    let is_number = |item: &Json| matches!(item, Json::Int(_) | Json::Float(_));
+    (1..=16).contains(&items.len()) && items.iter().all(is_number)
 }
 
 /// One run.
@@ -195,6 +208,25 @@ impl Table {
         }
         let (variant, params) = (Arc::clone(variant), Arc::clone(params));
         self.rows.push(Row { variant, params, seed, cells });
+    }
+
+    /// Computes these columns for the runs that are there, except those from time series, which only a
+    /// run has.
+    pub fn derive(&mut self, derived: &[Derive]) {
+        for derive in derived.iter().filter(|derive| !derive.needs_series()) {
+            let value = |row: &Row| {
+                let number = |name: &str| self.cell(row, self.column(name)?).number();
+                derive.value(&number, &[])
+            };
+            let values: Vec<_> = self.rows.iter().map(value).collect();
+            let (column, _) = self.fields.insert_full(derive.name.clone());
+            for (row, value) in self.rows.iter_mut().zip(values) {
+                row.cells.resize(row.cells.len().max(column + 1), Cell::Null);
+                if let Some(place) = row.cells.get_mut(column) {
+                    *place = value;
+                }
+            }
+        }
     }
 
     /// The names of the swept parameters.

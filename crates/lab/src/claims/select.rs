@@ -30,6 +30,9 @@ pub(super) enum Values {
 
 /// The points of our runs, with the values of a field.
 pub(super) fn points_of<'a>(table: &'a Table, field: &str) -> Result<Vec<Point<'a>>, String> {
+    if table.rows().is_empty() {
+        return Err("there are no runs".to_owned());
+    }
     let column = table.column(field).ok_or_else(|| no_field(table, field))?;
     let points = table.points().into_iter().filter_map(|rows| {
         let first = rows.first()?;

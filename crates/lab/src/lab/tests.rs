@@ -25,8 +25,13 @@ const CLAIMS: &str = r#"
 title = "A test"
 figure = "Fig. 0"
 figures = ["test-a", "test-b"]
+samples = { every = "100 ms", seeds = 1 }
 [[derive]]
-name = "timeouts"
+name = "largest_cwnd"
+series = ["path1.cwnd_bytes"]
+take = "max"
+[[derive]]
+name = "t3_total"
 sum = ["path1_t3_expirations", "path2_t3_expirations"]
 [[claim]]
 id = "loss-slows"
@@ -37,6 +42,14 @@ field = "transfer_time_s"
 at = { "path.2.loss" = "5 %" }
 to = { "path.2.loss" = "0 %" }
 at_least = 0
+[[claim]]
+id = "no-timeouts"
+says = "Without loss there are none"
+where = "nowhere"
+measure = "mean"
+field = "t3_total"
+at = { "path.2.loss" = "0 %" }
+at_most = 0
 "#;
 
 fn experiments(root: &Path) -> Experiments {
@@ -49,6 +62,7 @@ fn experiments(root: &Path) -> Experiments {
     let reference = "path.2.loss,field,mean,std,n,source\n0 %,bytes,100000,0,3,made up\n";
     std::fs::write(own.join("reference.csv"), reference).unwrap();
     let claims = CLAIMS.replace("figures = [\"test-a\", \"test-b\"]", "runs = \"test-one\"");
+    let claims = claims.replace("t3_total", "total_of_its_own");
     std::fs::write(borrowing.join("claims.toml"), claims).unwrap();
     Experiments::find(Some(root)).unwrap()
 }
@@ -88,7 +102,11 @@ fn all_files_are_the_same_whatever_the_number_of_jobs() {
         assert_eq!(seen, (1..=6).map(|done| (done, 6, 0)).collect::<Vec<_>>());
         assert_eq!(outcomes.len(), 2);
         for outcome in &outcomes {
-            assert_eq!(outcome.judgements[0].verdict, Verdict::Holds, "{outcome:?}");
+            let holds = |judged: &Judgement| judged.verdict == Verdict::Holds;
+            assert!(
+                outcome.judgements.len() == 2 && outcome.judgements.iter().all(holds),
+                "{outcome:?}"
+            );
             assert_eq!((outcome.about.runs, outcome.about.seeds), (6, 3));
         }
         assert!(outcomes[0].agreements[0].agrees);
@@ -103,10 +121,20 @@ fn all_files_are_the_same_whatever_the_number_of_jobs() {
         "runs.csv",
         "runs.jsonl",
         "runs.parquet",
+        "samples.csv",
         "summary.csv",
     ];
     assert_eq!(names, expected);
     assert!(results[0].0 == results[1].0 && results[0].1 == results[1].1, "files differ");
+    let samples = std::fs::read_to_string(results[0].3.join("test-one/samples.csv")).unwrap();
+    assert!(samples.starts_with("variant,path.2.loss,seed,time_s,series,value\nscenario,0 %,1,0"));
+    assert!(samples.contains(",path2.cwnd_bytes,") && !samples.contains("scenario,0 %,2,"));
+    let rows = std::fs::read_to_string(results[0].3.join("test-one/runs.jsonl")).unwrap();
+    let cwnd = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        row["largest_cwnd"].as_f64().unwrap()
+    };
+    assert!(rows.lines().all(|line| cwnd(line) >= 4380.0), "the initial cwnd at least: {rows}");
     // Judging what is on disk gives the same again.
     let (.., outcomes, out) = &results[0];
     assert_eq!(judge(&experiments, &selected, &options(out, 1)).unwrap(), *outcomes);

@@ -4,7 +4,7 @@ use super::*;
 
 const RESULTS: [&str; 3] = [
     r#"{"preset":"cmt","completed":true,"bytes":8000,"transfer_time_s":1.5,"first_byte_s":null,
-        "paths":[{"local":"10.0.1.1:9899","data_chunks_sent":6,"state_changes":[{"at_s":1.0,"to":"PF"}]},
+        "paths":[{"local":"10.0.1.1:9899","data_chunks_sent":6,"t3_in_a_row":[4,1],"state_changes":[{"at_s":1.0,"to":"PF"}]},
                  {"local":"10.0.2.1:9899","data_chunks_sent":2,"state_changes":[]}]}"#,
     r#"{"preset":"cmt","completed":false,"bytes":0,"transfer_time_s":0.25,"first_byte_s":0.1,"paths":[]}"#,
     r#"{"preset":"a \"quoted\", name","completed":true,"bytes":1,"transfer_time_s":2,"first_byte_s":null,"paths":[]}"#,
@@ -31,6 +31,8 @@ fn columns_come_in_the_order_of_the_result_and_paths_are_numbered() {
         "first_byte_s",
         "path1_local",
         "path1_data_chunks_sent",
+        "path1_t3_in_a_row_1",
+        "path1_t3_in_a_row_2",
         "path1_state_changes",
         "path2_local",
         "path2_data_chunks_sent",
