@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::lab::LabCommand;
 use crate::sim::SimCommand;
 
 /// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
@@ -74,6 +75,9 @@ pub(crate) enum Command {
     /// Runs scenario files in the simulator
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Runs the papers' experiments in the simulator
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Lists the presets (whole systems) and the profiles (sets of constants)
     Presets(ReportArgs),
     /// Shows the configuration

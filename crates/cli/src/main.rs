@@ -5,6 +5,7 @@ mod demo;
 mod dest;
 mod emulator;
 mod failure;
+mod lab;
 mod paths;
 mod perf;
 mod progress;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
         Command::Sim(command) => sim::run(&command),
+        Command::Lab(command) => lab::run(&command),
         Command::Presets(report) => show::presets(&report),
         Command::Config(ConfigCommand::Show(args)) => show::config(&args),
         Command::Completions { shell } => show::completions(shell),

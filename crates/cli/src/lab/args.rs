@@ -1,0 +1,147 @@
+//! The arguments of `manypath lab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::args::ReportArgs;
+
+/// `manypath lab`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Lists the experiments
+    #[command(after_help = "Examples:
+  manypath lab list
+  manypath lab list 002 'rtx-*' --json")]
+    List(ListArgs),
+    /// Runs experiments and judges what the papers say of them
+    ///
+    /// Prints each claim of the paper with what was measured, what is expected, what the papers' own
+    /// simulator gives, and whether it holds; then how our means agree with that simulator's. A claim
+    /// that does not hold is reported and is no error, unless --strict is given.
+    #[command(after_help = "Examples:
+  manypath lab run cmt-fig12a
+  manypath lab run 002 'rtx-fig?' --out results
+  manypath lab run all --quick
+  manypath lab run cmt-fig12 --seeds 60 --jobs 4 --json")]
+    Run(RunArgs),
+    /// Judges the results of earlier runs again, after a change of claims
+    #[command(after_help = "Example:
+  manypath lab judge cmt-fig12 --out results")]
+    Judge(JudgeArgs),
+}
+
+/// Where experiments are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExperimentsArgs {
+    /// Folder of the experiments [default: the nearest `experiments` here or above, or those built in]
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
+}
+
+/// `manypath lab list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Identifiers, papers (002) or patterns [default: all]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Identifiers, papers (002), patterns, or all
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Runs five seeds, and long sweeps thinned; every output says so
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs at a time [default: as many as there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Folder of the results; each experiment gets one in it
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub out: PathBuf,
+    /// Seeds: how many, or from..to [default: the experiment's]
+    #[arg(long, value_name = "N|A..B", value_parser = read_seeds)]
+    pub seeds: Option<Seeds>,
+    /// Fails if a claim does not hold
+    #[arg(long)]
+    pub strict: bool,
+    /// Prints all points that were compared with the reference, not only those that differ
+    #[arg(long = "all-points")]
+    pub verbose_agreement: bool,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab judge`.
+#[derive(Debug, Args)]
+pub(crate) struct JudgeArgs {
+    /// Identifiers, papers (002), patterns, or all
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub out: PathBuf,
+    /// Fails if a claim does not hold
+    #[arg(long)]
+    pub strict: bool,
+    /// Prints all points that were compared with the reference, not only those that differ
+    #[arg(long = "all-points")]
+    pub verbose_agreement: bool,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Seeds as given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seeds(pub Vec<u64>);
+
+/// Most seeds of a point.
+const MOST_SEEDS: u64 = 1_000_000;
+
+fn read_seeds(text: &str) -> Result<Seeds, String> {
+    let number = |part: &str| part.trim().parse::<u64>().ok();
+    let range = match text.split_once("..") {
+        Some((from, to)) => number(from).zip(number(to)),
+        None => number(text).map(|n| (1, n)),
+    };
+    match range {
+        Some((from, to)) if from <= to && to - from < MOST_SEEDS => {
+            Ok(Seeds((from..=to).collect()))
+        }
+        _ => {
+            Err("write a number of seeds such as 30, or the first and the last such as 1..60"
+                .into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_number_or_a_range() {
+        assert_eq!(read_seeds("3"), Ok(Seeds(vec![1, 2, 3])));
+        assert_eq!(read_seeds("7..8"), Ok(Seeds(vec![7, 8])));
+        for bad in ["0", "-1", "8..7", "a..b", "1..99999999", ""] {
+            assert!(read_seeds(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `manypath lab`: the papers' experiments.
+
+mod args;
+mod print;
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
+
+use manypath_lab::claims::Verdict;
+use manypath_lab::error::LabError;
+use manypath_lab::experiment::{Experiment, Experiments, Kind};
+use manypath_lab::lab::{self, Options, Outcome, Progress};
+use manypath_lab::plan::{Extent, Plan};
+use manypath_lab::runner::all_processors;
+use serde_json::json;
+
+use crate::failure::{Failure, Result};
+use crate::runs::{cancel_on_ctrl_c, progress_bar};
+use crate::show::print;
+pub(crate) use args::LabCommand;
+use args::{ExperimentsArgs, JudgeArgs, ListArgs, RunArgs};
+
+/// Runs a command of the laboratory.
+pub(crate) fn run(command: &LabCommand) -> Result<()> {
+    match command {
+        LabCommand::List(args) => list(args),
+        LabCommand::Run(args) => run_experiments(args),
+        LabCommand::Judge(args) => judge(args),
+    }
+}
+
+fn wrong(error: LabError) -> Failure {
+    Failure::usage(format!("{}: {}", error.place, error.what)).hint(error.remedy)
+}
+
+fn find(args: &ExperimentsArgs) -> Result<Experiments> {
+    Experiments::find(args.experiments.as_deref()).map_err(wrong)
+}
+
+fn list(args: &ListArgs) -> Result<()> {
+    let experiments = find(&args.experiments)?;
+    let names = if args.ids.is_empty() { vec!["all".to_owned()] } else { args.ids.clone() };
+    let mut rows = Vec::new();
+    for experiment in experiments.select(&names).map_err(wrong)? {
+        rows.push((experiment, plan(experiment)?));
+    }
+    if !args.report.json {
+        return print(&print::list(&rows));
+    }
+    let mut text = String::new();
+    for (experiment, plan) in &rows {
+        let object = json!({
+            "id": experiment.id,
+            "figures": experiment.figures,
+            "paper": experiment.paper,
+            "figure": experiment.figure,
+            "title": experiment.title,
+            "points": plan.points.len(),
+            "runs": plan.runs(),
+            "claims": experiment.claims.len(),
+            "runs_of": experiment.runs_of,
+        });
+        text += &format!("{object}\n");
+    }
+    print(&text)
+}
+
+/// What the experiment would run; nothing if it runs in real time.
+fn plan(experiment: &Experiment) -> Result<Plan> {
+    match experiment.kind {
+        Kind::Simulated => {
+            Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)
+        }
+        Kind::Realtime => Ok(Plan::default()),
+    }
+}
+
+fn run_experiments(args: &RunArgs) -> Result<()> {
+    let experiments = find(&args.experiments)?;
+    let selected = experiments.select(&args.ids).map_err(wrong)?;
+    let options = Options {
+        out: args.out.clone(),
+        jobs: args
+            .jobs
+            .and_then(|jobs| NonZeroUsize::new(usize::from(jobs)))
+            .unwrap_or_else(all_processors),
+        extent: Extent { quick: args.quick, seeds: args.seeds.clone().map(|seeds| seeds.0) },
+        realtime: None,
+    };
+    let cancel = cancel_on_ctrl_c()?;
+    let bar = progress_bar(args.report.quiet || args.report.json);
+    let mut show = |progress: Progress<'_>| {
+        bar.set_length(progress.planned as u64);
+        bar.set_position(progress.done as u64);
+        let failed = match progress.failed {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
+        bar.set_message(format!("{}{failed}", progress.experiment));
+    };
+    let outcomes = lab::run(&experiments, &selected, &options, &cancel, &mut show);
+    bar.finish_and_clear();
+    let outcomes = outcomes.map_err(wrong)?;
+    report(&outcomes, args.report.json, args.verbose_agreement)?;
+    if cancel.load(Ordering::Relaxed) {
+        let what = "interrupted; the runs that were done are kept and judged";
+        return Err(Failure::failed(format!("{what} in {}", args.out.display())));
+    }
+    finish(&outcomes, args.strict)
+}
+
+fn judge(args: &JudgeArgs) -> Result<()> {
+    let experiments = find(&args.experiments)?;
+    let selected = experiments.select(&args.ids).map_err(wrong)?;
+    let options = Options {
+        out: args.out.clone(),
+        jobs: NonZeroUsize::MIN,
+        extent: Extent::default(),
+        realtime: None,
+    };
+    let outcomes = lab::judge(&experiments, &selected, &options).map_err(wrong)?;
+    report(&outcomes, args.report.json, args.verbose_agreement)?;
+    finish(&outcomes, args.strict)
+}
+
+fn report(outcomes: &[Outcome], is_json: bool, all_points: bool) -> Result<()> {
+    if !is_json {
+        return print(&print::outcomes(outcomes, all_points));
+    }
+    let lines = outcomes.iter().map(|outcome| serde_json::to_string(outcome).map(|l| l + "\n"));
+    let text: std::result::Result<String, _> = lines.collect();
+    print(&text.map_err(|e| Failure::failed(e.to_string()))?)
+}
+
+/// Says what makes the command fail: runs without a result, and with `--strict` claims that do not hold.
+fn finish(outcomes: &[Outcome], is_strict: bool) -> Result<()> {
+    let failed: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.failed).collect();
+    if let Some(first) = failed.first() {
+        let what = format!("{} runs failed, the first: {}", failed.len(), first.error);
+        return Err(Failure::failed(what).hint(first.command.clone()));
+    }
+    let judged = || outcomes.iter().flat_map(|outcome| &outcome.judgements);
+    let unmet = judged().filter(|j| j.verdict != Verdict::Holds).count();
+    if is_strict && unmet > 0 {
+        return Err(Failure::failed(format!("{unmet} of {} claims do not hold", judged().count())));
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! The tables that `manypath lab` prints.
+
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
+use manypath_lab::claims::{Judgement, Verdict};
+use manypath_lab::experiment::Experiment;
+use manypath_lab::lab::Outcome;
+use manypath_lab::plan::Plan;
+use manypath_lab::reference::Agreement;
+use manypath_lab::table::show_params;
+
+/// Widest table, in characters.
+const WIDTH: u16 = 140;
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.set_header(header);
+    table
+}
+
+/// The experiments with what they would run.
+pub(super) fn list(rows: &[(&Experiment, Plan)]) -> String {
+    let mut table = table(&["id", "paper", "figure", "points", "runs", "claims", "what"]);
+    for (experiment, plan) in rows {
+        let runs = match &experiment.runs_of {
+            Some(other) => format!("those of {other}"),
+            None => plan.runs().to_string(),
+        };
+        table.add_row([
+            experiment.id.clone(),
+            experiment.paper.clone(),
+            experiment.figure.clone(),
+            plan.points.len().to_string(),
+            runs,
+            experiment.claims.len().to_string(),
+            experiment.title.clone(),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+/// Claims and agreement of each experiment, then the totals.
+pub(super) fn outcomes(outcomes: &[Outcome], all_points: bool) -> String {
+    let mut text = String::new();
+    for outcome in outcomes {
+        text += &one(outcome, all_points);
+        text.push('\n');
+    }
+    if outcomes.len() > 1 {
+        let judged: Vec<_> = outcomes.iter().flat_map(|o| &o.judgements).collect();
+        let compared: Vec<_> = outcomes.iter().flat_map(|o| &o.agreements).collect();
+        let missing = outcomes.iter().map(|o| o.not_compared).sum();
+        text += &format!("In all: {}\n", count_claims(&judged));
+        text += &format!("        {}\n", count_agreement(&compared, missing));
+    }
+    let quick = outcomes.iter().any(|outcome| outcome.about.quick);
+    if quick {
+        text +=
+            "QUICK: few seeds and thinned sweeps; nothing above has the papers' sample sizes.\n";
+    }
+    text
+}
+
+fn one(outcome: &Outcome, all_points: bool) -> String {
+    let about = &outcome.about;
+    let quick = if about.quick { "  QUICK" } else { "" };
+    let mut text = format!("{}: {} ({}){quick}\n", about.id, about.title, about.figure);
+    text += &format!("  {} runs, {} seeds a point", about.runs, about.seeds);
+    for (count, what) in [
+        (about.failed, "failed"),
+        (about.incomplete, "did not complete"),
+        (about.planned.saturating_sub(about.runs + about.failed), "not done"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text.push('\n');
+    if !outcome.judgements.is_empty() {
+        text += &claims(&outcome.judgements);
+        text += &format!("  {}\n", count_claims(&outcome.judgements.iter().collect::<Vec<_>>()));
+    }
+    let compared: Vec<_> = outcome.agreements.iter().collect();
+    if !compared.is_empty() || outcome.not_compared > 0 {
+        text += &agreement(&compared, all_points);
+        text += &format!("  {}\n", count_agreement(&compared, outcome.not_compared));
+    }
+    for failed in &outcome.failed {
+        let place = format!("{}, {}, seed {}", failed.variant, failed.point, failed.seed);
+        text += &format!("  failed: {place}: {}\n    repeat: {}\n", failed.error, failed.command);
+    }
+    text
+}
+
+fn claims(judgements: &[Judgement]) -> String {
+    let mut table =
+        table(&["claim", "the paper says", "measured", "expected", "reference", "verdict"]);
+    for judged in judgements {
+        let quick = if judged.quick { " (quick)" } else { "" };
+        let mut measured = judged.measured.clone();
+        if let Some(reason) = &judged.reason {
+            measured =
+                if measured.is_empty() { reason.clone() } else { format!("{measured}\n{reason}") };
+        }
+        let mut verdict = format!("{}{quick}", judged.verdict.text());
+        if let (Verdict::Explained, Some(why)) = (judged.verdict, &judged.explanation) {
+            verdict += &format!(":\n{why}");
+        }
+        table.add_row([
+            judged.id.clone(),
+            format!("{} ({})", judged.says, judged.place),
+            measured,
+            judged.expected.clone(),
+            judged.reference.clone().unwrap_or_default(),
+            verdict,
+        ]);
+    }
+    for (number, share) in [12, 26, 24, 14, 12, 12].into_iter().enumerate() {
+        if let Some(column) = table.column_mut(number) {
+            column.set_constraint(ColumnConstraint::UpperBoundary(Width::Percentage(share)));
+        }
+    }
+    format!("{table}\n")
+}
+
+fn agreement(compared: &[&Agreement], all_points: bool) -> String {
+    let chosen: Vec<_> = compared.iter().filter(|a| all_points || !a.agrees).collect();
+    if chosen.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&["point", "field", "ours", "reference", "ratio", "Welch p", ""]);
+    let with_ci = |mean: f64, ci95: Option<f64>| match ci95 {
+        Some(half) => format!("{mean:.3} ± {half:.3}"),
+        None => format!("{mean:.3}"),
+    };
+    let show = |value: Option<f64>| value.map(|v| format!("{v:.3}")).unwrap_or_default();
+    for a in chosen {
+        table.add_row([
+            show_params(&a.reference.params),
+            a.reference.field.clone(),
+            with_ci(a.ours.mean, a.ours.ci95()),
+            with_ci(a.reference.mean, a.reference.ci95()),
+            show(a.ratio),
+            show(a.p),
+            if a.agrees { "agrees" } else { "differs" }.to_owned(),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+fn count_claims(judged: &[&Judgement]) -> String {
+    let of = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
+    let (fails, explained) = (of(Verdict::Fails), of(Verdict::Explained));
+    let mut text = format!("claims: {} of {} hold", of(Verdict::Holds), judged.len());
+    if fails + explained > 0 {
+        text += &format!(", {} do not ({explained} explained)", fails + explained);
+    }
+    match of(Verdict::NotRun) {
+        0 => text,
+        not_run => format!("{text}, {not_run} not run"),
+    }
+}
+
+fn count_agreement(compared: &[&Agreement], not_compared: usize) -> String {
+    let agree = compared.iter().filter(|a| a.agrees).count();
+    let share = 100.0 * agree as f64 / compared.len().max(1) as f64;
+    let all = compared.len();
+    let mut text = format!("agreement with the reference: {agree} of {all} means ({share:.1} %)");
+    if not_compared > 0 {
+        text += &format!(", {not_compared} not compared for lack of runs");
+    }
+    text
+}
