@@ -12,8 +12,9 @@ use bytes::Bytes;
 use manypath_proto::{Association, Instant, Message, SendError, SendOptions};
 use manypath_wire::StreamId;
 
-/// Positions in the pattern at which a message may start; a prime.
-const STARTS: u64 = 65_521;
+/// Positions in the pattern at which a message may start; a prime. So few that what messages of a packet
+/// are copied from and compared with stays in the processor's nearest cache.
+const STARTS: u64 = 4_093;
 
 /// The longest message, in bytes.
 pub const LONGEST_MESSAGE: usize = 1 << 20;

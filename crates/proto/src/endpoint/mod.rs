@@ -412,6 +412,7 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)] // what `collect` mostly does must stay small
     fn collect_events(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(assoc) = slot.assoc.as_mut() else { return };
