@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_proto::config::{Config, Profile};
+use manypath_proto::config::Config;
 use manypath_proto::{Event, Instant, PathId, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
@@ -206,7 +206,7 @@ pub struct PairBuilder {
 }
 
 impl PairBuilder {
-    /// Uses this profile: `rfc9260`, `fast` or `2006`.
+    /// Uses this profile: `rfc9260`, `fast`, `2006` or `ns2`.
     pub fn profile(mut self, name: &str) -> Self {
         name.clone_into(&mut self.profile);
         self
@@ -263,8 +263,8 @@ impl PairBuilder {
         self
     }
 
-    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the `2006` profile, whose
-    /// SCTP runs over IP.
+    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the `2006` and `ns2` profiles,
+    /// whose SCTP runs over IP.
     pub fn header_bytes(mut self, bytes: u32) -> Self {
         self.header_bytes = Some(bytes);
         self
@@ -332,7 +332,7 @@ impl PairBuilder {
         let config_a = self.config(&self.only_a);
         let config_z = self.config(&self.only_z);
         let header_bytes = self.header_bytes.unwrap_or(match config_a.profile {
-            Profile::Papers2006 => 20,
+            profile if profile.is_of_the_papers() => 20,
             _ => 28,
         });
         let rng = Rng::from_number(self.seed);

@@ -3,11 +3,12 @@
 use manypath_wire::{ErrorCause, Sack};
 
 use super::{Association, PathTimer, Timer};
+use crate::config::{RtxPastCwnd, SfrCompares};
 use crate::event::Event;
 use crate::path::{PathId, PathState, Recovery};
 use crate::policy::cc::AckFacts;
 use crate::time::Instant;
-use crate::tx::{AckRules, PathDigest, SackError};
+use crate::tx::{AckRules, PathDigest, SackDigest, SackError};
 
 impl Association {
     pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack, echo: Option<u32>) {
@@ -35,6 +36,9 @@ impl Association {
             reports_gaps,
             in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
             echo: self.echo(echo),
+            t3_watches: self.config.t3_watches,
+            sfr_by_tsn: self.config.sfr_compares == SfrCompares::Tsn,
+            fast_rtx_after_timeout: self.config.fast_rtx_after_timeout,
         };
         let mut digest = std::mem::take(&mut self.digest);
         let result = self.out.acknowledge(sack, rules, now, &mut digest);
@@ -49,6 +53,9 @@ impl Association {
                     self.probing_window = false;
                 }
                 self.stats.bytes_acked += digest.released as u64;
+                self.after_timeout = false;
+                self.may_apply_max_burst |= digest.rtx_cum_acked;
+                self.note_losers(&digest);
                 for id in self.paths.ids() {
                     if let Some(facts) = digest.paths.get(id.index()) {
                         self.on_path_digest(now, id, facts);
@@ -83,10 +90,11 @@ impl Association {
         let flight_after = self.out.flight_size(id);
         let earliest = self.out.earliest_order(id);
         let cum = self.out.cum_tsn_ack_point();
+        let has_retransmitted = self.may_apply_max_burst;
         let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
         let Some(p) = self.paths.get_mut(id) else { return };
         let limits = p.limits(config);
-        p.renew_burst(config);
+        p.renew_burst(config, has_retransmitted);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
         if let Some(rtt) = facts.rtt {
             p.rto.sample(rtt);
@@ -109,6 +117,8 @@ impl Association {
         if facts.lost > 0 {
             p.counters.fast_retransmits += facts.lost as u64;
             p.counters.chunks_lost += facts.lost as u64;
+            // RFC 2960 §7.2.4 knows no fast recovery.
+            self.forced_rtx |= config.rtx_past_cwnd == RtxPastCwnd::Loser;
             if p.recovery.is_none() {
                 // RFC 9260 §7.2.4 (2): cut once per fast recovery.
                 p.window = p.cc.on_fast_retransmit(p.window, &limits);
@@ -121,7 +131,18 @@ impl Association {
             p.tail_probed = false;
             self.data_acked_on(now, id, facts);
         }
-        self.renew_t3(now, id, facts.earliest_acked);
+        self.renew_t3(now, id, facts.watched_acked);
+    }
+
+    /// After a fast retransmit: which paths lost data, and so may send one packet beyond cwnd.
+    fn note_losers(&mut self, digest: &SackDigest) {
+        if digest.paths.iter().all(|facts| facts.lost == 0) {
+            return;
+        }
+        for p in self.paths.iter_mut() {
+            p.is_loser = digest.paths.get(p.id.index()).is_some_and(|facts| facts.lost > 0);
+            p.rtx_past_cwnd = p.is_loser;
+        }
     }
 
     /// The ack of data proves that a path works, if the data was sent after the timeouts that put it in
@@ -141,14 +162,14 @@ impl Association {
     }
 
     /// RFC 9260 §6.3.2, R2 and R3.
-    pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, earliest_acked: bool) {
+    pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
         let at = now + p.rto.rto();
         if self.out.chunks_in_flight(id) == 0 {
             self.timers.stop(t3);
             self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
-        } else if earliest_acked {
+        } else if watched_acked {
             self.timers.set(t3, at);
             self.arm_tail_loss_probe(now, id);
         } else {

@@ -362,8 +362,10 @@ impl Association {
         self.state = State::Established;
         self.error_count = 0;
         self.events.push_back(Event::Connected { incoming });
-        let primary = self.primary;
-        self.confirm_path(now, primary);
+        if !self.config.verify_all_paths_first {
+            let primary = self.primary;
+            self.confirm_path(now, primary);
+        }
         self.verify_paths(now);
     }
 

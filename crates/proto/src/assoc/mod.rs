@@ -26,7 +26,7 @@ use manypath_wire::Tsn;
 pub(crate) use handshake::{CookieAction, PeerInit, init_ack};
 pub use stats::AssocStats;
 
-use crate::config::Config;
+use crate::config::{Config, RtxPastCwnd};
 use crate::event::{AssocClosed, Event};
 use crate::path::{PathId, PathState, PathStats, PathTable, PathView};
 use crate::policy::{Policies, PolicyCx};
@@ -111,6 +111,10 @@ pub struct Association {
     forced_rtx: bool,
     /// Both ends use timestamps.
     timestamps: Option<Timestamps>,
+    /// T3-rtx expired and neither SACK nor HEARTBEAT ACK came since.
+    after_timeout: bool,
+    /// A retransmitted chunk was acknowledged cumulatively: from then on bursts are likely.
+    may_apply_max_burst: bool,
     // Receiving.
     receiver: Option<Receiver>,
     readable_told: bool,
@@ -153,6 +157,8 @@ impl Association {
             probe_answered: false,
             forced_rtx: false,
             timestamps: None,
+            after_timeout: false,
+            may_apply_max_burst: false,
             receiver: None,
             readable_told: false,
             error_count: 0,
@@ -175,8 +181,10 @@ impl Association {
                 sack_delay: c.sack_delay,
                 sack_every: c.sack_every,
                 dac: false,
+                first_at_once: c.sack_first_at_once,
             }),
-            inbound: Inbound::new(streams_in, Limits::for_receive_buffer(c.receive_buffer)),
+            inbound: Inbound::new(streams_in, Limits::for_receive_buffer(c.receive_buffer))
+                .counting_headers(c.rwnd_counts_headers),
             last_data: None,
             data_paths: 0,
             advertised: c.receive_buffer,
@@ -246,7 +254,10 @@ impl Association {
         let worth = (self.config.receive_buffer / 2).min(2 * self.config.mtu);
         let window = self.advertised_window();
         let Some(receiver) = self.receiver.as_mut() else { return };
-        if window >= receiver.advertised + worth && self.state.may_receive_data() {
+        if self.config.window_updates
+            && window >= receiver.advertised + worth
+            && self.state.may_receive_data()
+        {
             receiver.delayed.demand_now();
             self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
         }
@@ -406,8 +417,11 @@ impl Association {
         views.clear();
         views.extend(self.paths.iter().map(|p| p.view(self.out.flight_size(p.id))));
         if self.forced_rtx {
-            for v in &mut views {
-                v.cwnd_space = v.cwnd_space.max(1);
+            let is_any = self.config.rtx_past_cwnd == RtxPastCwnd::Any;
+            for (v, p) in views.iter_mut().zip(self.paths.iter()) {
+                if is_any || p.rtx_past_cwnd {
+                    v.cwnd_space = v.cwnd_space.max(1);
+                }
             }
         }
         let rng = &mut self.policy_rng;

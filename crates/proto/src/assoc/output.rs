@@ -7,6 +7,7 @@ use manypath_wire::{CommonHeader, DATA_HEADER_LEN, ErrorCause, PacketBuilder, TI
 
 use super::state::State;
 use super::{AssocTimer, Association, PathTimer, Timer};
+use crate::config::T3Watches;
 use crate::endpoint::Transmit;
 use crate::path::{PathId, PathState};
 use crate::policy::rtx::RtxCandidate;
@@ -289,8 +290,18 @@ impl Association {
         if self.out.len() >= usize::from(u16::MAX) {
             return false;
         }
-        let in_flight = self.out.flight_user_bytes();
-        len <= self.a_rwnd.saturating_sub(in_flight) || self.out.is_empty()
+        if self.after_timeout && !self.config.new_data_after_timeout {
+            return false;
+        }
+        len <= self.peer_rwnd() || self.out.is_empty()
+    }
+
+    /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D ii).
+    fn peer_rwnd(&self) -> usize {
+        let c = &self.config;
+        let header = if c.rwnd_counts_headers { DATA_HEADER_LEN } else { 0 };
+        let in_use = self.out.rwnd_in_use(c.rwnd_counts_headers, c.rwnd_counts_marked);
+        self.a_rwnd.saturating_sub(in_use + header)
     }
 
     /// Packets for one path: `first` is the chunk that was chosen for it.
@@ -449,8 +460,15 @@ impl Association {
             && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
         // Of several chunks that are lost at once only the first is; the forced packet carries it.
         let restarts_t3 = is_earliest && sent.fast_retransmitted && self.forced_rtx;
+        let old = sent.path;
+        let left_first = self.config.t3_watches == T3Watches::LowestTsn
+            && self.out.lowest_unacked(old) == Some(tsn);
         self.out.retransmit(tsn, path, now);
+        if self.config.t3_watches == T3Watches::LowestTsn {
+            self.restart_t3_by_tsn(now, tsn, (old, left_first), path);
+        }
         let Some(p) = self.paths.get_mut(path) else { return true };
+        p.rtx_past_cwnd = false;
         p.counters.retransmissions += 1;
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
@@ -459,6 +477,23 @@ impl Association {
             self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
         }
         true
+    }
+
+    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and the new one
+    /// may have got one (RFC 2960 §6.1).
+    fn restart_t3_by_tsn(
+        &mut self,
+        now: Instant,
+        tsn: Tsn,
+        (old, left_first): (PathId, bool),
+        path: PathId,
+    ) {
+        let is_first = self.out.lowest_unacked(path) == Some(tsn);
+        for (id, restarts) in [(old, left_first), (path, is_first)] {
+            if restarts && self.out.chunks_in_flight(id) > 0 {
+                self.renew_t3(now, id, true);
+            }
+        }
     }
 
     /// Appends the next new chunk.
@@ -471,9 +506,9 @@ impl Association {
         if !fits {
             return false;
         }
-        let a_rwnd = self.a_rwnd.saturating_sub(self.out.flight_user_bytes());
+        let room = self.peer_rwnd();
         let Some(fragment) = self.queue.pop(limit) else { return false };
-        if fragment.payload.len() > a_rwnd {
+        if fragment.payload.len() > room {
             self.probing_window = true;
         }
         let tsn = self.out.push(fragment, path, now);

@@ -384,6 +384,7 @@ impl Association {
         let Some(probe) = p.probe_with(nonce) else { return };
         p.probe = None;
         p.late_probes.clear();
+        self.after_timeout = false;
         p.rto.sample(now - probe.sent_at);
         p.error_count = 0;
         p.probes_lost = 0;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{AssocTimer, Association, PathTimer, Timer};
+use crate::config::T3Watches;
 use crate::event::AssocClosed;
 use crate::path::{PathId, PathState};
 use crate::time::Instant;
@@ -45,14 +46,16 @@ impl Association {
         let Some(p) = self.paths.get_mut(id) else { return };
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run ahead of a
         // chunk that an earlier expiry has spared.
-        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| p.error_count == 0);
+        let watches_earliest = config.t3_watches == T3Watches::EarliestSent;
+        let may_wait = p.error_count == 0 && watches_earliest;
+        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
         if let Some(due) = due.filter(|due| *due > now) {
             // The chunk it was started for was marked by missing reports and left this path: the next one
             // has an RTO of its own, or a burst of losses would look like a path that is silent.
             self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
             return;
         }
-        p.renew_burst(&config);
+        p.renew_burst(&config, self.may_apply_max_burst);
         p.counters.t3_expired(now, p.last_active);
         let spare_after = match p.rto.srtt() {
             Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
@@ -87,6 +90,10 @@ impl Association {
             self.heartbeat_after_rto(now, id);
         }
         self.forced_rtx |= marked > 0;
+        self.after_timeout = true;
+        for p in self.paths.iter_mut() {
+            p.rtx_past_cwnd = p.is_loser;
+        }
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         self.renew_t3(now, id, true);
     }
@@ -103,7 +110,8 @@ impl Association {
         }
         let view = p.view(self.out.flight_size(id));
         // §5.4: an unverified path stays so, whose address this may be.
-        if p.state != PathState::Unconfirmed || self.config.data_before_verification {
+        let may_fail = self.config.data_before_verification && !self.config.verify_all_paths_first;
+        if p.state != PathState::Unconfirmed || may_fail {
             let state = self.policies.fail.after_timeout(&view);
             self.set_path_state(now, id, state);
             self.switch_primary(id);

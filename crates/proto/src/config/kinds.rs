@@ -110,6 +110,8 @@ named! {
         Rfc9260 = "rfc9260",
         /// At most Max.Burst packets per SACK and path; cwnd stays as it is.
         PerSack = "per_sack",
+        /// Like `per_sack`, but only from the first cumulative ack of a retransmitted chunk on.
+        AfterFastRetransmit = "after_fast_retransmit",
     }
 }
 
@@ -122,5 +124,38 @@ named! {
         V1 = "v1",
         /// CUCv2: a second pseudo-cumack per path, for retransmitted TSNs.
         V2 = "v2",
+    }
+}
+
+named! {
+    /// The chunk of a path that T3-rtx watches.
+    T3Watches {
+        /// The one that was sent first of those in flight.
+        EarliestSent = "earliest_sent",
+        /// The one with the lowest TSN that is not acknowledged, whenever it was sent; and its retransmission
+        /// starts the timer anew. So does every cumulative ack of a chunk that was sent on the path.
+        LowestTsn = "lowest_tsn",
+    }
+}
+
+named! {
+    /// The paths that may send one packet of retransmissions beyond cwnd.
+    RtxPastCwnd {
+        /// The path that the retransmission policy chooses, whichever it is.
+        Any = "any",
+        /// A path that lost the data of the last fast retransmit, if the policy chooses it: at each fast
+        /// retransmit, where `any` allows it once in a fast recovery, and again after a timeout.
+        Loser = "loser",
+    }
+}
+
+named! {
+    /// What makes SFR count a missing report.
+    SfrCompares {
+        /// A chunk that was sent later on the same path, and once only, is acknowledged.
+        Order = "order",
+        /// A chunk of the same path with a higher TSN is gap-acknowledged for the first time; for DAC a SACK
+        /// concerns the paths of such chunks only.
+        Tsn = "tsn",
     }
 }

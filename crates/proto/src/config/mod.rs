@@ -24,7 +24,10 @@ pub mod units;
 use std::fmt;
 
 pub use explain::{Explained, Origin};
-pub use kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
+pub use kinds::{
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
+    T3Watches, Units,
+};
 pub use params::{
     ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, RTX_POLICIES,
     SCHEDULERS,
@@ -74,6 +77,14 @@ impl Config {
         for (name, value) in preset.overrides {
             let set = config.set(name, value);
             debug_assert_eq!(set, Ok(()), "preset {}", preset.name);
+        }
+        if profile == Profile::Ns2 {
+            // Its agents differ in this, and none of them has the CMT paper's heuristic.
+            config.rtx_age_heuristic = false;
+            if config.scheduler == "primary" {
+                config.ssthresh_floor = Units::Pmdcs(4);
+                config.sack_first_at_once = true;
+            }
         }
         config
     }
@@ -140,11 +151,6 @@ impl Config {
             return Err(ConfigError::new("primary_switchover_max_retrans", &value, allowed));
         }
         self.check_extensions()?;
-        if self.data_before_verification && self.verify_all_paths_first {
-            let allowed =
-                "cannot be with data_before_verification = true: set one of them to false";
-            return Err(ConfigError::new("verify_all_paths_first", "true", allowed));
-        }
         if self.association_max_retrans.is_none() && self.association_timeout.is_none() {
             let allowed = "cannot be with association_timeout = off, or the association would \
                            never end; set one of them";

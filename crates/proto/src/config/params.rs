@@ -4,7 +4,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
+use super::kinds::{
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
+    T3Watches, Units,
+};
 use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
 use super::{ConfigError, Profile};
 use crate::policy;
@@ -97,12 +100,13 @@ fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -
 }
 
 /// An entry reads: doc, `name: type, unit, allowed values, source, default: value of the rfc9260
-/// profile`, then `fast:` and `papers:` where the fast and the 2006 profile differ.
+/// profile`, then `fast:`, `papers:` and `ns2:` where those
+/// profiles differ. The ns2 profile is the 2006 profile but for its own values.
 macro_rules! params {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
-        default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?;
+        default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)? $(, ns2: $ns2:expr)?;
     )+) => {
         /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
         /// [`Preset`](super::Preset) and overrides.
@@ -131,7 +135,8 @@ macro_rules! params {
                     $($name: {
                         let value = $default;
                         $(let value = if profile == Profile::Fast { $fast } else { value };)?
-                        $(let value = if profile == Profile::Papers2006 { $papers } else { value };)?
+                        $(let value = if profile.is_of_the_papers() { $papers } else { value };)?
+                        $(let value = if profile == Profile::Ns2 { $ns2 } else { value };)?
                         value
                     },)+
                 }
@@ -180,6 +185,14 @@ params! {
     /// Receive buffer of an association; what is free of it is advertised as a_rwnd.
     receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
         default: MIB, fast: 8 * MIB, papers: 64 * KIB;
+    /// Whether the headers of DATA chunks take room in the receive buffer, as seen from both ends. Both must
+    /// agree; off, user data alone counts.
+    rwnd_counts_headers: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.2 leaves it open",
+        default: false, ns2: true;
+    /// Whether chunks that wait for retransmission keep their room in the peer's receive buffer; off, new
+    /// data may take it.
+    rwnd_counts_marked: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.2.1 (C) gives it back",
+        default: false, ns2: true;
     /// Send buffer of an association: user data queued or not yet acknowledged. Sending waits when
     /// it is full.
     send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
@@ -246,7 +259,7 @@ params! {
     /// Packets with a HEARTBEAT sent at once when an association is established, at most
     /// (HB.Max.Burst); max_paths or more verifies all paths at once.
     hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
-        default: 1, fast: 32;
+        default: 1, fast: 32, ns2: 32;
     /// Interval of the first probes of a potentially failed or inactive path, doubling from there,
     /// where the RTO is longer; off: one probe per RTO.
     hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
@@ -274,21 +287,29 @@ params! {
     /// Whether new data may use a path that is not yet verified.
     data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
         default: false, papers: true;
-    /// Whether the first DATA waits until every path is verified, as the SCTP module of ns-2 does.
+    /// Whether the side that associates probes every path, that of the handshake too, and sends no new DATA
+    /// while one of them has not answered. With data_before_verification paths carry SACKs at once.
     verify_all_paths_first: bool, "switch", Any, "ns-2 2.35",
-        default: false;
+        default: false, ns2: true;
 
     // ---- Acknowledgement ----
 
     /// How long a SACK may wait for more data (SACK.Delay).
     sack_delay: Duration, "time", Duration::ZERO..=ms(500), "RFC 9260 §6.2, §16; never above 500 ms",
         default: ms(200), fast: ms(25);
+    /// Whether the SACK for the first DATA of an association is sent at once: cwnd is smallest then, and
+    /// the RTT not yet measured.
+    sack_first_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.2 has no exception",
+        default: true, papers: false;
     /// Packets with data after which a SACK is sent.
     sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
         default: 2;
     /// Upper limit to which sack_every grows at high packet rates; equal to it, it does not grow.
     sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
         default: 2, fast: 16;
+    /// Whether a SACK is sent at once when a receive buffer that was nearly full has room again.
+    window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
+        default: true, papers: false;
     /// Policy that chooses the path of a SACK.
     ack_path: PolicyName, "policy", OneOf(ACK_PATHS), "RFC 9260 §6.4",
         default: Cow::Borrowed("last_received");
@@ -299,29 +320,35 @@ params! {
     // ---- Congestion control ----
 
     /// Congestion controller of a path.
-    congestion_control: PolicyName, "policy", OneOf(CONGESTION_CONTROLS), "RFC 9260 §7.2",
-        default: Cow::Borrowed("rfc9260");
+    congestion_control: PolicyName, "policy", OneOf(CONGESTION_CONTROLS),
+        "rfc9260: RFC 9260 §7.2; rfc2960: RFC 2960 §7.2",
+        default: Cow::Borrowed("rfc9260"), papers: Cow::Borrowed("rfc2960");
     /// cwnd of a path before its first data.
-    initial_cwnd: InitialCwnd, "window", Any, "RFC 9260 §7.2.1; fast: RFC 6928; RFC 2960: 2 MTU",
+    initial_cwnd: InitialCwnd, "window", Any, "RFC 9260 §7.2.1; fast: RFC 6928; RFC 2960: 2 MTU; ns-2 2.35: RFC 4960",
         default: InitialCwnd::Rfc9260,
         fast: InitialCwnd::Fixed(Units::Pmdcs(10)),
-        papers: InitialCwnd::Fixed(Units::Mtu(2));
+        papers: InitialCwnd::Fixed(Units::Mtu(2)),
+        ns2: InitialCwnd::Fixed(Units::Bytes(4380));
     /// ssthresh of a path before its first loss.
     initial_ssthresh: InitialSsthresh, "window", Any, "RFC 9260 §7.2.1",
-        default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd;
-    /// Lower bound of ssthresh after a loss, and of cwnd as it decays when idle.
+        default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd,
+        ns2: InitialSsthresh::Bytes(65_536);
+    /// Lower bound of ssthresh after a loss.
     ssthresh_floor: Units, "window", Any, "RFC 9260 §7.2.3, §7.2.1; RFC 2960: 2 MTU",
-        default: Units::Pmdcs(4), papers: Units::Mtu(2);
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(2);
+    /// Lower bound of cwnd as it decays when idle.
+    idle_cwnd_floor: Units, "window", Any, "RFC 9260 §7.2.1; RFC 2960: 2 MTU; ns-2 2.35: 4",
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4);
     /// Upper limit on the growth of cwnd per SACK in slow start (L times PMDCS). Larger keeps
     /// growth at one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
-        default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1);
+        default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1), ns2: Units::Pmdcs(1);
     /// Packets a path may send at once (Max.Burst); 0: no limit.
     max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
         default: 4, fast: 0;
     /// How Max.Burst is applied.
     max_burst_rule: MaxBurstRule, "choice", Any, "RFC 9260 §6.1 (D); ns-2 2.35",
-        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack;
+        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack, ns2: MaxBurstRule::AfterFastRetransmit;
     /// Whether packets of a path are spread over its RTT rather than sent in bursts.
     pacing: bool, "switch", Any, "implementation",
         default: false, fast: true;
@@ -345,6 +372,10 @@ params! {
     /// Split fast retransmit: missing reports are counted per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
         default: false;
+    /// What SFR takes for the sign that a chunk is missing.
+    sfr_compares: SfrCompares, "choice", Any, "CMT paper, Fig. 2, compares TSNs",
+        default: SfrCompares::Order, ns2: SfrCompares::Tsn;
+    /// Multiple fast retransmit: missing reports may make a chunk lost again after its fast retransmit, if
     /// Multiple fast retransmit (MFR): missing reports may make a chunk lost again after its fast retransmit,
     /// if what was sent later arrives (with sfr: on the same path); off: only T3-rtx finds a lost
     /// retransmission. Not with all_rtx_alt, whose retransmissions another path may delay.
@@ -366,6 +397,18 @@ params! {
     /// Needs sfr.
     dac: bool, "switch", Any, "CMT paper, section III-C",
         default: false;
+    /// Which chunk of a path T3-rtx watches: its acknowledgement starts the timer anew.
+    t3_watches: T3Watches, "choice", Any, "RFC 9260 §6.3.2 (R3)",
+        default: T3Watches::EarliestSent, ns2: T3Watches::LowestTsn;
+    /// Which paths may send the one packet of retransmissions that ignores cwnd.
+    rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
+        default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser;
+    /// Whether missing reports may make a chunk lost again that was retransmitted after a timeout.
+    fast_rtx_after_timeout: bool, "switch", Any, "RFC 9260 §7.2.4 (5); ns-2 2.35 does not",
+        default: true, ns2: false;
+    /// Whether a timeout may let new data leave; off, new data waits for the next SACK or HEARTBEAT ACK.
+    new_data_after_timeout: bool, "switch", Any, "RFC 9260 §6.1; ns-2 2.35 does not",
+        default: true, ns2: false;
     /// Whether a T3-rtx expiry spares TSNs sent less than one SRTT ago.
     rtx_age_heuristic: bool, "switch", Any, "CMT paper, section IV-C",
         default: false;

@@ -16,18 +16,21 @@ pub enum Profile {
     Fast,
     /// RFC 2960 as the 2006 papers and the SCTP module of ns-2 used it.
     Papers2006,
+    /// The same as the SCTP module of ns-2 2.35 does it, which the reference results come from.
+    Ns2,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 3] = [Self::Rfc9260, Self::Fast, Self::Papers2006];
+    pub const ALL: [Self; 4] = [Self::Rfc9260, Self::Fast, Self::Papers2006, Self::Ns2];
 
-    /// Name in configuration: `rfc9260`, `fast` or `2006`.
+    /// Name in configuration: `rfc9260`, `fast`, `2006` or `ns2`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rfc9260 => "rfc9260",
             Self::Fast => "fast",
             Self::Papers2006 => "2006",
+            Self::Ns2 => "ns2",
         }
     }
 
@@ -39,7 +42,15 @@ impl Profile {
             Self::Papers2006 => {
                 "RFC 2960 as the papers' simulations used it; to repeat their results"
             }
+            Self::Ns2 => {
+                "the 2006 profile with what ns-2 2.35 does differently; to compare with it"
+            }
         }
+    }
+
+    /// RFC 2960 over IP, in either of its two forms.
+    pub fn is_of_the_papers(self) -> bool {
+        matches!(self, Self::Papers2006 | Self::Ns2)
     }
 
     /// The profile of that name.

@@ -3,7 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::kinds::{Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, Units};
+use super::kinds::{
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
+    T3Watches, Units,
+};
 use super::units;
 
 /// A type a parameter can have.
@@ -288,4 +291,4 @@ macro_rules! choice {
         }
     )+};
 }
-choice!(Cuc, MaxBurstRule);
+choice!(Cuc, MaxBurstRule, RtxPastCwnd, SfrCompares, T3Watches);

@@ -19,41 +19,47 @@ fn build(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::build("rfc9260", "cmt-pf", &owned)
 }
 
-/// The value of a parameter in each of the three profiles.
-fn row(name: &str) -> [String; 3] {
+/// The value of a parameter in each of the profiles.
+fn row(name: &str) -> [String; 4] {
     Profile::ALL.map(|profile| Config::from_profile(profile).get(name).unwrap())
 }
 
 #[test]
 fn profiles_hold_their_constants() {
-    for (name, rfc9260, fast, papers) in [
-        ("missing_reports", "3", "3", "4"),
-        ("rto_initial", "1 s", "1 s", "3 s"),
-        ("rto_min", "1 s", "200 ms", "1 s"),
-        ("rto_max", "60 s", "10 s", "60 s"),
-        ("path_max_retrans", "5", "5", "5"),
-        ("association_max_retrans", "10", "off", "10"),
-        ("association_timeout", "off", "60 s", "off"),
-        ("hb_interval", "30 s", "5 s", "30 s"),
-        ("initial_cwnd", "rfc9260", "10 pmdcs", "2 mtu"),
-        ("initial_ssthresh", "unlimited", "unlimited", "peer_rwnd"),
-        ("ssthresh_floor", "4 pmdcs", "4 pmdcs", "2 mtu"),
-        ("slow_start_increase_max", "1 pmdcs", "16 pmdcs", "1 mtu"),
-        ("data_before_verification", "false", "false", "true"),
-        ("hb_max_burst", "1", "32", "1"),
-        ("sack_delay", "200 ms", "25 ms", "200 ms"),
-        ("sack_every", "2", "2", "2"),
-        ("sack_every_max", "2", "16", "2"),
-        ("tail_loss_probe", "false", "true", "false"),
-        ("max_burst", "4", "0", "4"),
-        ("max_burst_rule", "rfc9260", "rfc9260", "per_sack"),
-        ("pacing", "false", "true", "false"),
-        ("mtu", "1500 B", "1500 B", "1500 B"),
-        ("pmdcs_limit", "off", "off", "1452 B"),
-        ("receive_buffer", "1 MiB", "8 MiB", "64 KiB"),
-        ("hb_first_probe", "off", "250 ms", "off"),
+    for (name, rfc9260, fast, papers, ns2) in [
+        ("missing_reports", "3", "3", "4", "4"),
+        ("rto_initial", "1 s", "1 s", "3 s", "3 s"),
+        ("rto_min", "1 s", "200 ms", "1 s", "1 s"),
+        ("rto_max", "60 s", "10 s", "60 s", "60 s"),
+        ("path_max_retrans", "5", "5", "5", "5"),
+        ("association_max_retrans", "10", "off", "10", "10"),
+        ("association_timeout", "off", "60 s", "off", "off"),
+        ("hb_interval", "30 s", "5 s", "30 s", "30 s"),
+        ("initial_cwnd", "rfc9260", "10 pmdcs", "2 mtu", "4380 B"),
+        ("initial_ssthresh", "unlimited", "unlimited", "peer_rwnd", "64 KiB"),
+        ("ssthresh_floor", "4 pmdcs", "4 pmdcs", "2 mtu", "2 pmdcs"),
+        ("slow_start_increase_max", "1 pmdcs", "16 pmdcs", "1 mtu", "1 pmdcs"),
+        ("data_before_verification", "false", "false", "true", "true"),
+        ("hb_max_burst", "1", "32", "1", "32"),
+        ("sack_delay", "200 ms", "25 ms", "200 ms", "200 ms"),
+        ("sack_every", "2", "2", "2", "2"),
+        ("sack_every_max", "2", "16", "2", "2"),
+        ("tail_loss_probe", "false", "true", "false", "false"),
+        ("max_burst", "4", "0", "4", "4"),
+        ("max_burst_rule", "rfc9260", "rfc9260", "per_sack", "after_fast_retransmit"),
+        ("pacing", "false", "true", "false", "false"),
+        ("mtu", "1500 B", "1500 B", "1500 B", "1500 B"),
+        ("pmdcs_limit", "off", "off", "1452 B", "1452 B"),
+        ("receive_buffer", "1 MiB", "8 MiB", "64 KiB", "64 KiB"),
+        ("hb_first_probe", "off", "250 ms", "off", "off"),
+        ("congestion_control", "rfc9260", "rfc9260", "rfc2960", "rfc2960"),
+        ("rwnd_counts_headers", "false", "false", "false", "true"),
+        ("window_updates", "true", "true", "false", "false"),
+        ("sack_first_at_once", "true", "true", "false", "false"),
+        ("t3_watches", "earliest_sent", "earliest_sent", "earliest_sent", "lowest_tsn"),
+        ("verify_all_paths_first", "false", "false", "false", "true"),
     ] {
-        assert_eq!(row(name), [rfc9260, fast, papers], "{name}");
+        assert_eq!(row(name), [rfc9260, fast, papers, ns2], "{name}");
     }
 }
 
@@ -211,11 +217,6 @@ fn impossible_combinations_name_both_parameters() {
         (&[("rto_min", "2 s")][..], "rto_min", "rto_initial"),
         (&[("rto_initial", "61 s")], "rto_initial", "rto_max"),
         (&[("sack_every", "3")], "sack_every", "sack_every_max"),
-        (
-            &[("profile", "2006"), ("verify_all_paths_first", "true")],
-            "verify_all_paths_first",
-            "data_before_verification",
-        ),
         (&[("association_max_retrans", "off")], "association_max_retrans", "association_timeout"),
         (
             &[("pf_max_retrans", "2"), ("primary_switchover_max_retrans", "1")],
@@ -253,7 +254,7 @@ fn unknown_names_suggest_the_nearest() {
 #[test]
 fn unknown_profiles_and_presets_list_the_known() {
     let profile = Config::build("rfc4960", "cmt", NONE).unwrap_err();
-    assert_eq!(profile.to_string(), "profile = rfc4960: must be rfc9260, fast or 2006");
+    assert_eq!(profile.to_string(), "profile = rfc4960: must be rfc9260, fast, 2006 or ns2");
     let preset = Config::build("fast", "cmt_pf", NONE).unwrap_err();
     assert_eq!(
         preset.to_string(),

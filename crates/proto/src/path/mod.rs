@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use state::PathState;
 pub(crate) use table::PathTable;
 
-use crate::config::{Config, MaxBurstRule, Profile, Units};
+use crate::config::{Config, MaxBurstRule, Units};
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
 use crate::time::Instant;
 use pacer::Pacer;
@@ -228,6 +228,10 @@ pub(crate) struct Path {
     /// How far an idle window has decayed, in time.
     pub(crate) decayed_at: Instant,
     pub(crate) last_active: Instant,
+    /// It lost data at the last fast retransmit, and may send one packet of retransmissions beyond cwnd.
+    pub(crate) is_loser: bool,
+    /// Has not done so yet since the last fast retransmit or timeout.
+    pub(crate) rtx_past_cwnd: bool,
     /// Packets that may still leave before the next SACK or timeout (Max.Burst).
     pub(crate) burst_left: u32,
     /// When `burst_left` was last renewed for another opportunity to send.
@@ -293,7 +297,9 @@ impl Path {
             last_new_data: None,
             decayed_at: now,
             last_active: now,
-            burst_left: burst_limit(config),
+            is_loser: false,
+            rtx_past_cwnd: false,
+            burst_left: burst_limit(config, false),
             opportunity: now,
             loss_oracle: None,
             counters: Counters::default(),
@@ -321,11 +327,12 @@ impl Path {
     /// Halves cwnd for every RTO without data, and keeps in ssthresh what it was (RFC 9260 §7.2.1).
     pub(crate) fn decay_if_idle(&mut self, config: &Config, now: Instant) {
         let Some(last) = self.last_data_sent.filter(|_| config.idle_cwnd_decay) else { return };
-        let floor = self.limits(config).ssthresh_floor;
+        let floor = config.idle_cwnd_floor.bytes(self.pmdcs, self.mtu);
+        let floor = usize::try_from(floor).unwrap_or(usize::MAX);
         let rto = self.rto.rto();
         self.decayed_at = self.decayed_at.max(last);
         // 2006 profile: RFC 2960 leaves ssthresh alone.
-        let is_first = self.decayed_at == last && config.profile != Profile::Papers2006;
+        let is_first = self.decayed_at == last && !config.profile.is_of_the_papers();
         if is_first && now - last >= rto && self.window.cwnd > floor {
             self.window.ssthresh = self.window.cwnd;
         }
@@ -349,13 +356,13 @@ impl Path {
     pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant) {
         if config.max_burst_rule == MaxBurstRule::Rfc9260 && self.opportunity != now {
             self.opportunity = now;
-            self.renew_burst(config);
+            self.renew_burst(config, true);
         }
     }
 
     /// Allows a new burst: a SACK arrived or T3-rtx expired.
-    pub(crate) fn renew_burst(&mut self, config: &Config) {
-        self.burst_left = burst_limit(config);
+    pub(crate) fn renew_burst(&mut self, config: &Config, has_retransmitted: bool) {
+        self.burst_left = burst_limit(config, has_retransmitted);
     }
 
     /// Gives up waiting for the answer to the latest probe; it may still come late.
@@ -428,7 +435,8 @@ impl Path {
     }
 }
 
-/// Packets per burst; no limit if Max.Burst is off.
-fn burst_limit(config: &Config) -> u32 {
-    if config.max_burst == 0 { u32::MAX } else { config.max_burst }
+/// Packets per burst; no limit if Max.Burst is off, or its rule says so before there was a retransmission.
+fn burst_limit(config: &Config, has_retransmitted: bool) -> u32 {
+    let waits = config.max_burst_rule == MaxBurstRule::AfterFastRetransmit && !has_retransmitted;
+    if config.max_burst == 0 || waits { u32::MAX } else { config.max_burst }
 }

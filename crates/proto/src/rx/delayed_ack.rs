@@ -15,6 +15,9 @@ pub struct SackConfig {
     /// Delayed Ack for CMT: reordering, which sending over several paths causes all the time, does
     /// not force a SACK; the SACK reports in its flags how many packets it answers instead.
     pub dac: bool,
+    /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest then,
+    /// and its RTT has not been measured.
+    pub first_at_once: bool,
 }
 
 /// What one received packet with at least one DATA chunk contained.
@@ -51,8 +54,7 @@ pub struct DelayedAck {
 }
 
 impl DelayedAck {
-    /// The state of a new association. The SACK for its first DATA packet is never delayed: the
-    /// peer's congestion window is smallest then, and its RTT has not been measured.
+    /// The state of a new association.
     pub fn new(config: SackConfig) -> DelayedAck {
         DelayedAck { config, packets: 0, deadline: None, immediate: false, sent_any: false }
     }
@@ -72,7 +74,7 @@ impl DelayedAck {
             || reordered
             || facts.any_dropped // §6.2: the SACK shows the window that the chunk did not fit
             || facts.immediate_bit // §6.2: the SACK for a chunk with the I bit is not delayed
-            || !self.sent_any;
+            || (self.config.first_at_once && !self.sent_any);
     }
 
     /// Makes a SACK due now, whatever has arrived (as to announce a window that has opened, §6.2,

@@ -127,6 +127,8 @@ struct Partial {
 #[derive(Clone, Debug)]
 pub struct Inbound {
     limits: Limits,
+    /// What a chunk takes of the receive buffer beyond its user data, in bytes.
+    chunk_overhead: usize,
     streams: Vec<Stream>,
     held: HeldChunks,
     /// The first TSN of each complete ordered message whose turn has not come. Never iterated.
@@ -146,6 +148,7 @@ impl Inbound {
     pub fn new(streams: u16, limits: Limits) -> Inbound {
         Inbound {
             limits,
+            chunk_overhead: 0,
             streams: vec![Stream { next_ssn: Ssn(0), waiting: 0 }; usize::from(streams)],
             held: HeldChunks::new(),
             waiting: HashMap::new(),
@@ -202,6 +205,12 @@ impl Inbound {
         Ok(())
     }
 
+    /// Lets the header of each DATA chunk take room, too.
+    pub fn counting_headers(self, counts: bool) -> Inbound {
+        let chunk_overhead = if counts { manypath_wire::DATA_HEADER_LEN } else { 0 };
+        Inbound { chunk_overhead, ..self }
+    }
+
     /// The next message, or part of one, in the order of delivery.
     pub fn pop(&mut self) -> Option<Message> {
         let message = self.ready.pop_front()?;
@@ -228,14 +237,17 @@ impl Inbound {
     /// User data that may still come in, in bytes: what a SACK announces as a_rwnd.
     pub fn available_bytes(&self) -> usize {
         match self.buffered_chunks() < self.limits.max_chunks {
-            true => self.limits.receive_buffer.saturating_sub(self.bytes),
+            true => {
+                let overhead = self.chunk_overhead * self.buffered_chunks();
+                self.limits.receive_buffer.saturating_sub(self.bytes + overhead)
+            }
             false => 0,
         }
     }
 
     /// Whether a chunk with `len` bytes of user data fits within the limits.
     pub fn has_room(&self, len: usize) -> bool {
-        len <= self.available_bytes() || self.buffered_chunks() == 0
+        len + self.chunk_overhead <= self.available_bytes() || self.buffered_chunks() == 0
     }
 
     /// Discards the chunk with the highest TSN that is above the cumulative TSN and not delivered,

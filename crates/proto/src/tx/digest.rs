@@ -7,7 +7,7 @@ use manypath_wire::{Sack, Tsn};
 use super::Echo;
 use super::outstanding::{Outstanding, Sent, TsnState};
 use super::ranges::{TsnRange, TsnRanges};
-use crate::config::Cuc;
+use crate::config::{Cuc, T3Watches};
 use crate::path::PathId;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
@@ -31,6 +31,12 @@ pub(crate) struct AckRules {
     pub(crate) in_fast_recovery: bool,
     /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
     pub(crate) echo: Option<Echo>,
+    /// The chunk of each path whose acknowledgement starts T3-rtx anew.
+    pub(crate) t3_watches: T3Watches,
+    /// SFR compares TSNs instead of the order of transmission.
+    pub(crate) sfr_by_tsn: bool,
+    /// Chunks that were retransmitted after a timeout may be lost again by missing reports.
+    pub(crate) fast_rtx_after_timeout: bool,
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -47,10 +53,13 @@ pub(crate) struct SackDigest {
     pub(crate) newly_acked: usize,
     /// User bytes released from the send buffer.
     pub(crate) released: usize,
+    /// The cumulative TSN ack passed a chunk that was fast retransmitted, or retransmitted after a timeout.
+    pub(crate) rtx_cum_acked: bool,
     /// The SACK is older than one already processed (SACKs of different paths overtake each other):
     /// its a_rwnd is out of date.
     pub(crate) stale: bool,
     highest_newly_acked: Option<Tsn>,
+    watches_earliest: bool,
     // Scratch space, kept to allocate nothing per SACK.
     reported: TsnRanges,
     scratch: TsnRanges,
@@ -70,8 +79,8 @@ pub(crate) struct PathDigest {
     /// The left edge of the path moved: its cwnd may grow (CUC; without it, the cumulative TSN ack
     /// point moved).
     pub(crate) cwnd_update: bool,
-    /// The chunk that was sent first of those in flight is acknowledged: T3-rtx starts anew.
-    pub(crate) earliest_acked: bool,
+    /// The chunk that T3-rtx watches is acknowledged: the timer starts anew.
+    pub(crate) watched_acked: bool,
     /// A round-trip time measured by this SACK.
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
@@ -81,8 +90,10 @@ pub(crate) struct PathDigest {
     /// The same, of chunks sent once only.
     pub(crate) latest: Option<u64>,
     lowest: Option<Tsn>,
-    /// Left edges: the first chunk in the queue sent once, and the first retransmitted one.
-    edges: [Option<Tsn>; 2],
+    /// The highest TSN gap-acknowledged for the first time.
+    highest_gap: Option<Tsn>,
+    /// The lowest TSN of the path before the SACK, if T3-rtx watches that.
+    watched: Option<Tsn>,
 }
 
 /// A SACK that cannot be: the association is aborted (RFC 9260 §6.2.1 and §3.3.4).
@@ -112,6 +123,7 @@ impl Outstanding {
             return if is_above { Err(SackError::AcksUnsent) } else { Ok(false) };
         }
         digest.reset(self);
+        digest.watches_earliest = rules.t3_watches == T3Watches::EarliestSent;
         digest.read_blocks(sack, self.highest_tsn())?;
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.acknowledge_gaps(rules, now, digest);
@@ -136,15 +148,18 @@ impl Outstanding {
     ) {
         while self.base.le(cum) {
             let tsn = self.base;
-            if self.ring.front().is_some_and(|s| s.state != TsnState::Acked) {
+            let Some(path) = self.ring.front().map(|s| s.path.index()) else { break };
+            if self.ring[0].state != TsnState::Acked {
                 self.newly_acked(tsn, rules, now, digest);
-                let path = self.ring[0].path;
                 // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
-                digest.paths[path.index()].cwnd_update = true;
+                digest.paths[path].cwnd_update = true;
+                self.queues[path].pseudo_cumacks = [None; 2];
             }
+            digest.paths[path].watched_acked |= rules.t3_watches == T3Watches::LowestTsn;
             let Some(sent) = self.ring.pop_front() else { break };
             self.user_bytes -= sent.payload.len();
             digest.released += sent.payload.len();
+            digest.rtx_cum_acked |= sent.fast_retransmitted || sent.transmissions > 1;
             digest.cum_advanced = true;
             self.base = self.base.next();
         }
@@ -155,22 +170,29 @@ impl Outstanding {
         let mut fresh = std::mem::take(&mut digest.fresh);
         digest.reported.difference(&self.acked, &mut fresh);
         if !fresh.is_empty() {
-            self.note_left_edges(digest);
+            self.find_pseudo_cumacks();
+            if rules.t3_watches == T3Watches::LowestTsn {
+                for (i, p) in digest.paths.iter_mut().enumerate() {
+                    p.watched = self.lowest_unacked(PathId(i as u8));
+                }
+            }
         }
         for range in &fresh {
             let mut tsn = range.first;
             while tsn.le(range.last) {
                 let Some(path) = self.get(tsn).map(|s| s.path) else { break };
-                let [once, again] = digest.paths[path.index()].edges;
                 // CUC steps 3: the pseudo-cumack is acknowledged. CUC knows one left edge, CUCv2 one
                 // each for chunks sent once and for retransmitted ones.
                 let moved = match rules.cuc {
                     Cuc::Off => false,
                     Cuc::V1 => self.first_in_queue(path) == Some(tsn),
-                    Cuc::V2 => once == Some(tsn) || again == Some(tsn),
+                    Cuc::V2 => self.passes_pseudo_cumack(path, tsn),
                 };
                 digest.paths[path.index()].cwnd_update |= moved;
+                digest.paths[path.index()].watched_acked |=
+                    digest.paths[path.index()].watched == Some(tsn);
                 self.newly_acked(tsn, rules, now, digest);
+                digest.paths[path.index()].highest_gap = Some(tsn);
                 if let Some(sent) = self.get_mut(tsn) {
                     sent.state = TsnState::Acked;
                 }
@@ -190,15 +212,35 @@ impl Outstanding {
         self.queue_from_head(path).next().map(|(t, _)| t)
     }
 
-    fn note_left_edges(&self, digest: &mut SackDigest) {
-        for (i, p) in digest.paths.iter_mut().enumerate() {
+    /// Finds the pseudo-cumacks that are to be found: of each path the first chunk sent once, and the first
+    /// retransmitted one. Until one is acknowledged it stays where it is, even if the chunk is retransmitted
+    /// on the same path: the window does not grow past a loss.
+    fn find_pseudo_cumacks(&mut self) {
+        for i in 0..self.queues.len() {
+            let mut found = self.queues[i].pseudo_cumacks;
+            if found.iter().all(Option::is_some) {
+                continue;
+            }
             for (tsn, sent) in self.queue_from_head(PathId(i as u8)) {
-                p.edges[usize::from(sent.transmissions > 1)].get_or_insert(tsn);
+                found[usize::from(sent.transmissions > 1)].get_or_insert(tsn);
                 if sent.transmissions <= 1 {
                     break;
                 }
             }
+            self.queues[i].pseudo_cumacks = found;
         }
+    }
+
+    /// Whether a TSN acknowledged on `path` is one of its pseudo-cumacks, which are then to be found anew.
+    fn passes_pseudo_cumack(&mut self, path: PathId, tsn: Tsn) -> bool {
+        let mut passes = false;
+        for edge in &mut self.queues[path.index()].pseudo_cumacks {
+            if *edge == Some(tsn) {
+                *edge = None;
+                passes = true;
+            }
+        }
+        passes
     }
 
     /// Books a chunk acknowledged for the first time and takes it out of its queue.
@@ -207,9 +249,9 @@ impl Outstanding {
         let path = sent.path;
         let is_first = self.first_in_queue(path) == Some(tsn);
         let p = &mut digest.paths[path.index()];
+        p.watched_acked |= is_first && digest.watches_earliest;
         p.newly_acked_bytes += sent.size();
         p.newly_acked_user_bytes += sent.payload.len();
-        p.earliest_acked |= is_first;
         p.latest_sent = p.latest_sent.max(Some(sent.order));
         if sent.transmissions == 1 {
             // The ack of a retransmitted chunk does not say which transmission arrived.
@@ -232,6 +274,7 @@ impl Outstanding {
         digest.newly_acked += 1;
         digest.highest_newly_acked = Some(tsn);
         self.leave_flight(tsn);
+        self.unmark(tsn);
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
@@ -268,16 +311,31 @@ impl Outstanding {
     /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
     /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
     fn split_fast_retransmit(&mut self, rules: AckRules, packets: u8, digest: &mut SackDigest) {
-        let one_path = digest.paths.iter().filter(|p| p.newly_acked_bytes > 0).count() == 1;
+        let counts = |p: &&PathDigest| match rules.sfr_by_tsn {
+            true => p.highest_gap.is_some(),
+            false => p.newly_acked_bytes > 0,
+        };
+        let one_path = digest.paths.iter().filter(counts).count() == 1;
         for (i, p) in digest.paths.iter_mut().enumerate() {
-            let Some(latest) = p.latest else { continue };
             let mut at = self.queues[i].head;
             while let Some(tsn) = at {
-                let Some(sent) = self.get(tsn).filter(|s| s.order < latest) else { break };
+                let Some(sent) = self.get(tsn) else { break };
                 at = sent.next;
+                let is_below = match rules.sfr_by_tsn {
+                    true => p.highest_gap.is_some_and(|h| tsn.lt(h)),
+                    false => p.latest.is_some_and(|latest| sent.order < latest),
+                };
+                if !is_below {
+                    // Only retransmitted chunks are not in the order of TSNs.
+                    if rules.sfr_by_tsn && sent.transmissions > 1 {
+                        continue;
+                    }
+                    break;
+                }
                 let all_above = p.lowest.is_some_and(|l| l.gt(tsn));
                 let reports = if one_path && all_above { packets } else { 1 };
-                let may_be_lost = rules.mfr || !sent.fast_retransmitted;
+                let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
+                    && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
                 p.lost += usize::from(
                     may_be_lost && self.report_missing(tsn, reports, rules.missing_reports),
                 );
@@ -301,7 +359,7 @@ impl Outstanding {
         for gap in gaps {
             while tsn.lt(gap.first) && tsn.lt(highest) {
                 let path = self.get(tsn).map(|s| s.path);
-                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules.mfr, newest))
+                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
                     && self.report_missing(tsn, 1, rules.missing_reports)
                     && let Some(path) = path
                 {
@@ -333,10 +391,10 @@ impl Outstanding {
 
 /// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
 /// above what was sent when they last made it lost.
-fn may_be_lost(sent: &Sent, mfr: bool, newest: Option<Tsn>) -> bool {
+fn may_be_lost(sent: &Sent, rules: AckRules, newest: Option<Tsn>) -> bool {
     match sent.mfr_after {
-        Some(after) => mfr && newest.is_some_and(|tsn| tsn.gt(after)),
-        None => true,
+        Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),
+        None => rules.fast_rtx_after_timeout || sent.transmissions == 1,
     }
 }
 
@@ -352,6 +410,7 @@ impl SackDigest {
         self.cum_advanced = false;
         self.newly_acked = 0;
         self.released = 0;
+        self.rtx_cum_acked = false;
         self.stale = false;
         self.highest_newly_acked = None;
     }
@@ -395,6 +454,9 @@ mod tests {
         reports_gaps: true,
         in_fast_recovery: false,
         echo: None,
+        t3_watches: T3Watches::EarliestSent,
+        sfr_by_tsn: false,
+        fast_rtx_after_timeout: true,
     };
 
     fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {

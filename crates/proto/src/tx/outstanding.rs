@@ -22,6 +22,9 @@ pub(crate) enum TsnState {
     Acked,
 }
 
+/// The order of a chunk before its first transmission.
+const NEVER_SENT: u64 = u64::MAX;
+
 /// One outstanding DATA chunk.
 #[derive(Debug)]
 pub(crate) struct Sent {
@@ -75,6 +78,9 @@ pub(crate) struct PathQueue {
     marked: VecDeque<Tsn>,
     /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
     pub(super) rtt_probe: Option<Tsn>,
+    /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted ones; `None`
+    /// if they are to be found.
+    pub(super) pseudo_cumacks: [Option<Tsn>; 2],
 }
 
 /// All outstanding TSNs of an association, and per path the queue of those sent there.
@@ -88,6 +94,9 @@ pub(crate) struct Outstanding {
     pub(super) acked: TsnRanges,
     pub(super) flight_user_bytes: usize,
     pub(super) user_bytes: usize,
+    /// Chunks that wait for retransmission, and their user bytes.
+    marked_chunks: usize,
+    marked_user_bytes: usize,
     next_order: u64,
 }
 
@@ -100,6 +109,8 @@ impl Outstanding {
             acked: TsnRanges::default(),
             flight_user_bytes: 0,
             user_bytes: 0,
+            marked_chunks: 0,
+            marked_user_bytes: 0,
             next_order: 0,
         }
     }
@@ -142,9 +153,17 @@ impl Outstanding {
         self.queues[path.index()].chunks_in_flight
     }
 
-    /// User bytes in flight on all paths: what the peer's a_rwnd must still hold.
-    pub(crate) fn flight_user_bytes(&self) -> usize {
-        self.flight_user_bytes
+    /// What is in flight on all paths as the peer's receive buffer sees it, in bytes.
+    pub(crate) fn rwnd_in_use(&self, counts_headers: bool, counts_marked: bool) -> usize {
+        let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
+        if counts_headers {
+            chunks = self.queues.iter().map(|q| q.chunks_in_flight).sum();
+        }
+        if counts_marked {
+            chunks += if counts_headers { self.marked_chunks } else { 0 };
+            bytes += self.marked_user_bytes;
+        }
+        bytes + chunks * DATA_HEADER_LEN
     }
 
     /// User bytes held until they are acknowledged cumulatively.
@@ -178,7 +197,7 @@ impl Outstanding {
             mfr_after: None,
             transmissions: 0,
             sent_at: now,
-            order: 0,
+            order: NEVER_SENT,
             prev: None,
             next: None,
         });
@@ -194,6 +213,10 @@ impl Outstanding {
     pub(crate) fn retransmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let Some(old) = self.get(tsn).map(|s| s.path) else { return };
         let queue = &mut self.queues[old.index()];
+        if old != path {
+            // Another chunk is now the first of this path.
+            queue.pseudo_cumacks = [None; 2];
+        }
         if queue.rtt_probe == Some(tsn) {
             queue.rtt_probe = None; // Karn: never measure a chunk that was retransmitted
         }
@@ -212,14 +235,17 @@ impl Outstanding {
         sent.path = path;
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.sent_at = now;
-        sent.order = order;
         self.enter_flight(tsn);
+        if let Some(sent) = self.get_mut(tsn) {
+            sent.order = order;
+        }
     }
 
     /// Links a chunk at the end of its path's queue and counts it there.
     fn enter_flight(&mut self, tsn: Tsn) {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
         let tail = self.queues[path.index()].tail;
+        self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::InFlight;
         sent.missing_reports = 0;
@@ -266,13 +292,26 @@ impl Outstanding {
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
     pub(super) fn mark(&mut self, tsn: Tsn, cause: LossCause) {
         self.leave_flight(tsn);
+        self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::Marked;
         sent.lost_by = cause;
-        let path = sent.path;
+        let (path, user) = (sent.path, sent.payload.len());
+        self.marked_chunks += 1;
+        self.marked_user_bytes += user;
         let marked = &mut self.queues[path.index()].marked;
         let at = marked.iter().rposition(|&t| t.lt(tsn)).map_or(0, |i| i + 1);
         marked.insert(at, tsn);
+    }
+
+    /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
+    /// same state before its first transmission, but was never counted.
+    pub(super) fn unmark(&mut self, tsn: Tsn) {
+        let is_waiting = |s: &&Sent| s.state == TsnState::Marked && s.order != NEVER_SENT;
+        if let Some(user) = self.get(tsn).filter(is_waiting).map(|s| s.payload.len()) {
+            self.marked_chunks -= 1;
+            self.marked_user_bytes -= user;
+        }
     }
 
     /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3). Returns the
@@ -344,6 +383,13 @@ impl Outstanding {
         (sent.transmissions == 1).then_some(sent.sent_at)
     }
 
+    /// The lowest TSN last sent on a path that is not acknowledged, waiting ones included.
+    pub(crate) fn lowest_unacked(&self, path: PathId) -> Option<Tsn> {
+        let is_it = |s: &Sent| s.path == path && s.state != TsnState::Acked;
+        let at = self.ring.iter().position(is_it)?;
+        Some(self.base.add(at as u32))
+    }
+
     /// The order of the latest transmission.
     pub(crate) fn last_order(&self) -> u64 {
         self.next_order.saturating_sub(1)
@@ -393,6 +439,9 @@ impl Outstanding {
             assert_eq!(queue.chunks_in_flight, chunks, "chunks in flight on path {i}");
         }
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
+        let waiting = self.ring.iter().filter(|s| s.state == TsnState::Marked);
+        let (chunks, bytes) = waiting.fold((0, 0), |(n, b), s| (n + 1, b + s.payload.len()));
+        assert_eq!((self.marked_chunks, self.marked_user_bytes), (chunks, bytes), "what waits");
         let held: usize = self.ring.iter().map(|s| s.payload.len()).sum();
         assert_eq!(self.user_bytes, held, "user bytes held");
         for (i, sent) in self.ring.iter().enumerate() {

@@ -1,7 +1,9 @@
 //! The congestion window of a path.
 
+mod rfc2960;
 mod rfc9260;
 
+pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
 
 use super::registry;
@@ -55,4 +57,5 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 
 registry!(CongestionControl {
     "rfc9260" => |_| Box::new(Rfc9260),
+    "rfc2960" => |_| Box::new(Rfc2960),
 });

@@ -1,7 +1,11 @@
 use super::*;
 
-const CONFIG: SackConfig =
-    SackConfig { sack_delay: Duration::from_millis(200), sack_every: 2, dac: false };
+const CONFIG: SackConfig = SackConfig {
+    sack_delay: Duration::from_millis(200),
+    sack_every: 2,
+    dac: false,
+    first_at_once: true,
+};
 const DAC: SackConfig = SackConfig { dac: true, ..CONFIG };
 
 const IN_ORDER: PacketFacts = PacketFacts {
