@@ -37,6 +37,7 @@ impl Association {
             in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
             echo: self.echo(echo),
             t3_watches: self.config.t3_watches,
+            marked_fills_cwnd: self.config.marked_fills_cwnd,
             sfr_by_tsn: self.config.sfr_compares == SfrCompares::Tsn,
             fast_rtx_after_timeout: self.config.fast_rtx_after_timeout,
         };

@@ -343,6 +343,10 @@ params! {
     /// growth at one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
         default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1), ns2: Units::Pmdcs(1);
+    /// Whether chunks that are acknowledged while they wait for retransmission count as in flight when it is
+    /// judged if cwnd was used up: then cwnd grows fast after a timeout that nothing was lost for.
+    marked_fills_cwnd: bool, "switch", Any, "ns-2 2.35; not RFC 9260 §7.2.1",
+        default: false, ns2: true;
     /// Packets a path may send at once (Max.Burst); 0: no limit.
     max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
         default: 4, fast: 0;

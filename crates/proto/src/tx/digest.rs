@@ -33,6 +33,8 @@ pub(crate) struct AckRules {
     pub(crate) echo: Option<Echo>,
     /// The chunk of each path whose acknowledgement starts T3-rtx anew.
     pub(crate) t3_watches: T3Watches,
+    /// Chunks acknowledged while they wait for retransmission count as in flight before the SACK.
+    pub(crate) marked_fills_cwnd: bool,
     /// SFR compares TSNs instead of the order of transmission.
     pub(crate) sfr_by_tsn: bool,
     /// Chunks that were retransmitted after a timeout may be lost again by missing reports.
@@ -250,6 +252,9 @@ impl Outstanding {
         let is_first = self.first_in_queue(path) == Some(tsn);
         let p = &mut digest.paths[path.index()];
         p.watched_acked |= is_first && digest.watches_earliest;
+        if rules.marked_fills_cwnd && sent.state == TsnState::Marked {
+            p.flight_before += sent.size();
+        }
         p.newly_acked_bytes += sent.size();
         p.newly_acked_user_bytes += sent.payload.len();
         p.latest_sent = p.latest_sent.max(Some(sent.order));
@@ -455,6 +460,7 @@ mod tests {
         in_fast_recovery: false,
         echo: None,
         t3_watches: T3Watches::EarliestSent,
+        marked_fills_cwnd: false,
         sfr_by_tsn: false,
         fast_rtx_after_timeout: true,
     };

@@ -5,6 +5,7 @@ mod cmt_paper;
 mod failure;
 mod handshake;
 mod nat;
+mod ns2;
 mod repeatable;
 mod transfer;
 

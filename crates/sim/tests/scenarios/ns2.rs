@@ -1,0 +1,114 @@
+//! Runs without loss against the SCTP module of ns-2 2.35, which is deterministic then: the same transfers, its
+//! times to the millisecond. What differs by more is a difference of mechanism.
+
+use std::time::Duration;
+
+use manypath_proto::{Event, Instant, PathId, PathState};
+use manypath_sim::{LinkSpec, Pair, PairBuilder, PathSpec, QueueLimit, secs};
+
+use crate::MIB;
+
+/// Paths of 10 Mbit/s and 45 ms in three hops, on the profile `ns2`.
+fn builder(preset: &str, paths: usize, receive_buffer: &str) -> PairBuilder {
+    let edge = LinkSpec::mbps_ms(100.0, 10.0).queue(QueueLimit::Packets(200));
+    let core = LinkSpec::mbps_ms(10.0, 25.0).queue(QueueLimit::Packets(50));
+    Pair::paths(preset, vec![PathSpec::hops([edge.clone(), core, edge]); paths])
+        .profile("ns2")
+        .set("receive_buffer", receive_buffer)
+}
+
+/// Associates and sends at once; path 2 fails at 5 s, if `back_at` is given until then.
+fn fails_at_5_s(preset: &str, back_at: Option<u64>) -> Pair {
+    let mut t = builder(preset, 2, "64 KiB").start();
+    t.a.send_file(8 * MIB);
+    t.net.path(1).hop(1).at(secs(5)).cut();
+    if let Some(at) = back_at {
+        t.net.path(1).hop(1).at(secs(at)).restore();
+    }
+    t
+}
+
+/// Seconds from the first DATA to the SACK of the last.
+fn acknowledged_after(t: &mut Pair) -> f64 {
+    t.run_until_true(secs(200), |t| {
+        t.has_delivered_all() && t.a.stats().is_some_and(|s| s.bytes_acked == t.a.sent_bytes())
+    });
+    let is_empty = |(_, e): &&(Instant, Event)| matches!(e, Event::SendBufferEmpty);
+    let (at, _) = t.a.events().iter().rev().find(is_empty).expect("everything is acknowledged");
+    let begin = t.a.stats().and_then(|s| s.first_data_sent).expect("DATA was sent");
+    (*at - begin).as_secs_f64()
+}
+
+fn assert_near(ours: f64, theirs: f64, tolerance: f64, what: &str) {
+    assert!((ours - theirs).abs() <= tolerance, "{what}: {ours} s, ns-2 {theirs} s");
+}
+
+#[test]
+fn data_waits_until_every_path_has_answered() {
+    let mut t = builder("cmt", 2, "64 KiB").start();
+    t.a.send_file(MIB);
+    t.run_until(secs(1));
+    let begin = t.a.stats().and_then(|s| s.first_data_sent).expect("DATA was sent");
+    // Two round trips of the handshake and one of the heartbeats; our handshake packets are longer.
+    assert_near((begin - Instant::ZERO).as_secs_f64(), 0.2703, 0.0005, "first DATA");
+}
+
+#[test]
+fn without_a_limit_windows_grow_as_in_ns2() {
+    let mut t = builder("cmt", 2, "8 MiB").start();
+    t.a.send_file(8 * MIB);
+    assert_near(acknowledged_after(&mut t), 4.473_523, 0.0005, "slow start and avoidance");
+}
+
+#[test]
+fn the_receive_buffer_limits_a_transfer_as_in_ns2() {
+    let mut t = builder("cmt", 2, "64 KiB").start();
+    t.a.send_file(8 * MIB);
+    // Packets of the two paths that arrive at the same instant are taken in another order.
+    assert_near(acknowledged_after(&mut t), 12.428_632, 0.003, "two paths, 64 KiB");
+    let mut t = builder("sctp", 1, "64 KiB").start();
+    t.a.send_file(4 * MIB);
+    assert_near(acknowledged_after(&mut t), 6.603_051, 0.0005, "one path, 64 KiB");
+}
+
+#[test]
+fn cmt_needs_six_timeouts_to_find_a_failure() {
+    let mut t = fails_at_5_s("cmt", None);
+    assert_near(acknowledged_after(&mut t), 76.849, 0.005, "CMT-PF paper, Fig. 6: CMT");
+    let is_inactive =
+        |e: &Event| matches!(e, Event::PathState { path: PathId(1), to: PathState::Inactive, .. });
+    let found = t.a.events().iter().find(|(_, e)| is_inactive(e)).expect("found");
+    assert_near((found.0 - Instant::ZERO).as_secs_f64(), 69.29, 0.01, "detection");
+}
+
+#[test]
+fn cmt_pf_loses_one_timeout_to_a_failure() {
+    let mut t = fails_at_5_s("cmt-pf", None);
+    assert_near(acknowledged_after(&mut t), 13.480, 0.005, "CMT-PF paper, Fig. 6: CMT-PF");
+}
+
+#[test]
+fn after_a_short_failure_cmt_is_behind_and_cmt_pf_is_not() {
+    let mut cmt = fails_at_5_s("cmt", Some(10));
+    assert_near(acknowledged_after(&mut cmt), 20.151, 0.006, "CMT-PF paper, Fig. 8: CMT");
+    let mut pf = fails_at_5_s("cmt-pf", Some(10));
+    assert_near(acknowledged_after(&mut pf), 13.480, 0.005, "CMT-PF paper, Fig. 8: CMT-PF");
+    let timeouts = |t: &Pair| t.a.paths()[1].t3_expirations;
+    assert_eq!((timeouts(&cmt), timeouts(&pf)), (3, 1), "one path is given up at once");
+}
+
+#[test]
+fn a_heartbeat_ack_opens_the_window_by_one_or_two_packets() {
+    for packets in [1, 2] {
+        let mut t =
+            builder("cmt-pf", 2, "64 KiB").set("pf_recovery_cwnd", &packets.to_string()).start();
+        t.a.send_file(32 * MIB);
+        t.net.path(1).hop(1).at(secs(5)).cut_for(Duration::from_secs(2));
+        t.run_until(secs(6));
+        let is_back = |e: &Event| {
+            matches!(e, Event::PathState { path: PathId(1), to: PathState::Active, .. })
+        };
+        t.run_until_event(is_back);
+        assert_eq!(t.a.paths()[1].cwnd, packets * 1468, "CMT-PF{packets}");
+    }
+}
