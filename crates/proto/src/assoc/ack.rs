@@ -40,6 +40,7 @@ impl Association {
             marked_fills_cwnd: self.config.marked_fills_cwnd,
             sfr_by_tsn: self.config.sfr_compares == SfrCompares::Tsn,
             fast_rtx_after_timeout: self.config.fast_rtx_after_timeout,
+            reports_by_highest_so_far: self.config.reports_by_highest_so_far,
         };
         let mut digest = std::mem::take(&mut self.digest);
         let result = self.out.acknowledge(sack, rules, now, &mut digest);
@@ -63,6 +64,8 @@ impl Association {
                     }
                 }
                 let is_fast_retransmit = digest.paths.iter().any(|facts| facts.lost > 0);
+                self.rtx_waits = is_fast_retransmit && self.config.rtx_waits_for_sack;
+                self.forced_rtx |= self.rtx_waits;
                 self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
                 self.reopen_window(now);
                 if digest.released > 0 {
@@ -93,6 +96,11 @@ impl Association {
         let cum = self.out.cum_tsn_ack_point();
         let has_retransmitted = self.may_apply_max_burst;
         let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
+        // RFC 9260 §7.2.4: fast recovery is of the association. With SFR each path has its own.
+        let others_recover = self
+            .paths
+            .iter()
+            .any(|p| p.id != id && p.recovery.is_some_and(|r| !cum.ge(r.exit_tsn)));
         let Some(p) = self.paths.get_mut(id) else { return };
         let limits = p.limits(config);
         p.renew_burst(config, has_retransmitted);
@@ -100,6 +108,7 @@ impl Association {
         if let Some(rtt) = facts.rtt {
             p.rto.sample(rtt);
         }
+        let others_recover = others_recover && !config.sfr;
         if let Some(r) = p.recovery {
             let by_path = config.sfr && earliest.is_none_or(|order| order > r.exit_order);
             if by_path || cum.ge(r.exit_tsn) {
@@ -111,7 +120,7 @@ impl Association {
                 acked_bytes: facts.newly_acked_bytes,
                 flight_before: facts.flight_before,
                 flight_after,
-                in_fast_recovery: p.recovery.is_some(),
+                in_fast_recovery: p.recovery.is_some() || others_recover,
             };
             p.window = p.cc.on_ack(p.window, &limits, &ack);
         }
@@ -120,7 +129,7 @@ impl Association {
             p.counters.chunks_lost += facts.lost as u64;
             // RFC 2960 §7.2.4 knows no fast recovery.
             self.forced_rtx |= config.rtx_past_cwnd == RtxPastCwnd::Loser;
-            if p.recovery.is_none() {
+            if p.recovery.is_none() && !others_recover {
                 // RFC 9260 §7.2.4 (2): cut once per fast recovery.
                 p.window = p.cc.on_fast_retransmit(p.window, &limits);
                 p.recovery = Some(exit);

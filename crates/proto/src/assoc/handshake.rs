@@ -326,7 +326,10 @@ impl Association {
         // The next attempt takes the next path: one that is down does not keep the association closed.
         let ids: Vec<_> = self.paths.iter().filter(|p| p.given).map(|p| p.id).collect();
         let rto = self.handshake_rto();
-        if let Some(at) = ids.iter().position(|&id| id == self.primary) {
+        let moves = self.config.handshake_moves_primary;
+        if !moves {
+            self.paths.get_mut(self.primary).into_iter().for_each(|p| p.rto.back_off());
+        } else if let Some(at) = ids.iter().position(|&id| id == self.primary) {
             self.primary = ids[(at + 1) % ids.len()];
             for p in self.paths.iter_mut() {
                 p.rto.back_off();
@@ -351,7 +354,7 @@ impl Association {
     /// The path on which the handshake is answered becomes the primary, if the application named it: an
     /// address that only the peer listed is to be verified first.
     fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
-        let id = self.paths.find(local, remote);
+        let id = self.paths.find(local, remote).filter(|_| self.config.handshake_moves_primary);
         if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.given) {
             self.primary = p.id;
         }

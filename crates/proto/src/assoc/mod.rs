@@ -109,6 +109,8 @@ pub struct Association {
     probe_answered: bool,
     /// One packet of retransmissions may ignore cwnd (RFC 9260 §7.2.4, point 3, and §6.3.3, E3).
     forced_rtx: bool,
+    /// With `rtx_waits_for_sack`, other retransmissions wait: no SACK came since the last loss.
+    rtx_waits: bool,
     /// Both ends use timestamps.
     timestamps: Option<Timestamps>,
     /// T3-rtx expired and neither SACK nor HEARTBEAT ACK came since.
@@ -156,6 +158,7 @@ impl Association {
             probing_window: false,
             probe_answered: false,
             forced_rtx: false,
+            rtx_waits: false,
             timestamps: None,
             after_timeout: false,
             may_apply_max_burst: false,
@@ -182,6 +185,7 @@ impl Association {
                 sack_every: c.sack_every,
                 dac: false,
                 first_at_once: c.sack_first_at_once,
+                filled_gap_at_once: c.sack_filled_gap_at_once,
             }),
             inbound: Inbound::new(streams_in, Limits::for_receive_buffer(c.receive_buffer))
                 .counting_headers(c.rwnd_counts_headers),

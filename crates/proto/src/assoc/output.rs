@@ -259,6 +259,9 @@ impl Association {
         }
         // The exemption from cwnd is for retransmissions, and ends with them.
         self.forced_rtx &= !heads.is_empty();
+        if self.rtx_waits && !self.forced_rtx {
+            return None;
+        }
         let base = self.out.cum_tsn_ack_point();
         heads.sort_unstable_by_key(|(tsn, _)| tsn.distance_from(base));
         for (tsn, last_path) in heads {
@@ -288,6 +291,9 @@ impl Association {
         }
         // Gap ack blocks reach 65535 TSNs beyond the cumulative TSN ack (RFC 9260 §3.3.4).
         if self.out.len() >= usize::from(u16::MAX) {
+            return false;
+        }
+        if self.config.new_data_waits_for_rtx && self.out.may_have_marked() {
             return false;
         }
         if self.after_timeout && !self.config.new_data_after_timeout {

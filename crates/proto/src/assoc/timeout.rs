@@ -73,12 +73,17 @@ impl Association {
         } else if marked > 0 {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
             if p.cut_order.is_none_or(|order| latest > order) {
-                let limits = p.limits(&config);
+                let mut limits = p.limits(&config);
+                if let Some(floor) = config.timeout_ssthresh_floor {
+                    limits.ssthresh_floor = p.bytes(floor);
+                }
                 p.window = p.cc.on_timeout(p.window, &limits);
                 p.cut_order = Some(last_order);
                 p.one_packet = true;
             }
-            p.recovery = None;
+            if config.timeout_ends_recovery {
+                p.recovery = None;
+            }
             p.counters.chunks_lost += marked as u64;
             match says_closed {
                 true => p.rto.back_off(),
@@ -90,6 +95,7 @@ impl Association {
             self.heartbeat_after_rto(now, id);
         }
         self.forced_rtx |= marked > 0;
+        self.rtx_waits |= marked > 0 && config.rtx_waits_for_sack;
         self.after_timeout = true;
         for p in self.paths.iter_mut() {
             p.rtx_past_cwnd = p.is_loser;

@@ -287,6 +287,10 @@ params! {
     /// Whether new data may use a path that is not yet verified.
     data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
         default: false, papers: true;
+    /// Whether the next attempt of an unanswered handshake takes the next path, and the path on which it is
+    /// answered becomes the primary; off, the first path is the primary.
+    handshake_moves_primary: bool, "switch", Any, "implementation; the papers' primary is given",
+        default: true, papers: false;
     /// Whether the side that associates probes every path, that of the handshake too, and sends no new DATA
     /// while one of them has not answered. With data_before_verification paths carry SACKs at once.
     verify_all_paths_first: bool, "switch", Any, "ns-2 2.35",
@@ -297,6 +301,10 @@ params! {
     /// How long a SACK may wait for more data (SACK.Delay).
     sack_delay: Duration, "time", Duration::ZERO..=ms(500), "RFC 9260 §6.2, §16; never above 500 ms",
         default: ms(200), fast: ms(25);
+    /// Whether the packet that fills the last gap is acknowledged at once, like those that arrive while TSNs
+    /// are missing; off, its SACK is delayed like any other.
+    sack_filled_gap_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.7 speaks of gaps only",
+        default: true, papers: false;
     /// Whether the SACK for the first DATA of an association is sent at once: cwnd is smallest then, and
     /// the RTT not yet measured.
     sack_first_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.2 has no exception",
@@ -407,6 +415,25 @@ params! {
     /// Which paths may send the one packet of retransmissions that ignores cwnd.
     rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
         default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser;
+    /// Whether an expiry of T3-rtx ends fast recovery; off, cwnd does not grow until all that was outstanding
+    /// when it began is acknowledged.
+    timeout_ends_recovery: bool, "switch", Any, "RFC 9260 §7.2.4 leaves it open; ns-2 2.35 does not",
+        default: true, ns2: false;
+    /// Whether retransmissions beyond the one packet that ignores cwnd wait for the next SACK, even if cwnd
+    /// allows more at once.
+    rtx_waits_for_sack: bool, "switch", Any, "RFC 9260 §6.3.3 (E3): normally; ns-2 2.35: always, on one path",
+        default: false;
+    /// Whether new data waits until nothing waits for retransmission, on whatever path.
+    new_data_waits_for_rtx: bool, "switch", Any, "RFC 9260 §6.1 (C): within cwnd; ns-2 2.35, on one path",
+        default: false;
+    /// Whether a SACK is a missing report for everything below the highest TSN acknowledged so far, rather
+    /// than below the highest that it newly acknowledges. Without sfr only.
+    reports_by_highest_so_far: bool, "switch", Any, "RFC 9260 §7.2.4; ns-2 2.35 keeps it from SACK to SACK",
+        default: false, ns2: true;
+    /// Lower bound of ssthresh after a timeout; off: ssthresh_floor.
+    timeout_ssthresh_floor: Option<Units>, "window", Any,
+        "ns-2 2.35: 2 MTU in its agents with heartbeat after RTO, 4 in the others of one path",
+        default: None;
     /// Whether missing reports may make a chunk lost again that was retransmitted after a timeout.
     fast_rtx_after_timeout: bool, "switch", Any, "RFC 9260 §7.2.4 (5); ns-2 2.35 does not",
         default: true, ns2: false;

@@ -309,9 +309,14 @@ impl Path {
         }
     }
 
+    /// An amount on this path, in bytes.
+    pub(crate) fn bytes(&self, amount: Units) -> usize {
+        usize::try_from(amount.bytes(self.pmdcs, self.mtu)).unwrap_or(usize::MAX)
+    }
+
     /// The constants of congestion control on this path.
     pub(crate) fn limits(&self, config: &Config) -> Limits {
-        let bytes = |u: Units| usize::try_from(u.bytes(self.pmdcs, self.mtu)).unwrap_or(usize::MAX);
+        let bytes = |amount| self.bytes(amount);
         // RFC 2960, and so the papers, count in MTU where RFC 9260 counts in PMDCS.
         let packet = match config.ssthresh_floor {
             Units::Mtu(_) => self.mtu,

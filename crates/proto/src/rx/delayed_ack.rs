@@ -18,6 +18,8 @@ pub struct SackConfig {
     /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest then,
     /// and its RTT has not been measured.
     pub first_at_once: bool,
+    /// The SACK for a packet that fills the last gap is not delayed.
+    pub filled_gap_at_once: bool,
 }
 
 /// What one received packet with at least one DATA chunk contained.
@@ -69,7 +71,8 @@ impl DelayedAck {
         let only_duplicates = facts.any_duplicate && !facts.any_new;
         // RFC 9260 §6.7: every packet while TSNs are missing, and the one that fills the last gap.
         // CMT §III-C: "a CMT receiver always delays acks, irrespective of" the order of arrival.
-        let reordered = (facts.gap_before || facts.gap_after) && !self.config.dac;
+        let filled = facts.gap_before && self.config.filled_gap_at_once;
+        let reordered = (filled || facts.gap_after) && !self.config.dac;
         self.immediate |= only_duplicates
             || reordered
             || facts.any_dropped // §6.2: the SACK shows the window that the chunk did not fit

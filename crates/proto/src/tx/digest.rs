@@ -39,6 +39,8 @@ pub(crate) struct AckRules {
     pub(crate) sfr_by_tsn: bool,
     /// Chunks that were retransmitted after a timeout may be lost again by missing reports.
     pub(crate) fast_rtx_after_timeout: bool,
+    /// Missing reports are for all below the highest TSN acknowledged so far.
+    pub(crate) reports_by_highest_so_far: bool,
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -128,7 +130,10 @@ impl Outstanding {
         digest.watches_earliest = rules.t3_watches == T3Watches::EarliestSent;
         digest.read_blocks(sack, self.highest_tsn())?;
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
+        self.newest = digest.highest_newly_acked.or(self.newest);
         self.acknowledge_gaps(rules, now, digest);
+        let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
+        self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
             self.find_reneged(digest);
         }
@@ -355,7 +360,10 @@ impl Outstanding {
     /// sent for the first time after that: what was under way before says nothing of the retransmission.
     fn fast_retransmit(&mut self, rules: AckRules, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
-        let newest = digest.highest_newly_acked;
+        let newest = match rules.reports_by_highest_so_far {
+            true => self.newest.filter(|_| digest.reported.last().is_some()),
+            false => digest.highest_newly_acked,
+        };
         let highest = if in_recovery { digest.reported.last() } else { newest };
         let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
         let mut tsn = self.base;
@@ -463,6 +471,7 @@ mod tests {
         marked_fills_cwnd: false,
         sfr_by_tsn: false,
         fast_rtx_after_timeout: true,
+        reports_by_highest_so_far: false,
     };
 
     fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {

@@ -98,6 +98,8 @@ pub(crate) struct Outstanding {
     marked_chunks: usize,
     marked_user_bytes: usize,
     next_order: u64,
+    /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
+    pub(super) newest: Option<Tsn>,
 }
 
 impl Outstanding {
@@ -112,6 +114,7 @@ impl Outstanding {
             marked_chunks: 0,
             marked_user_bytes: 0,
             next_order: 0,
+            newest: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use manypath_proto::PathState;
 use manypath_proto::testing::*;
 
-use super::common::grow;
+use super::common::{PMDCS, grow};
 
 /// Verified paths, the first of which carries new data, with a window for everything.
 fn paths(count: u8, preset: &str) -> Setup {
@@ -215,4 +215,89 @@ fn new_data_fails_over_round_robin_and_returns_with_the_primary() {
     t.all_sent();
     t.send_packets(1);
     t.expect("P1 DATA 3");
+}
+
+// ---- What ns-2's agents of one path do differently ----
+
+/// Five packets in flight on the primary, all lost. What is sent at their timeout.
+fn all_lost(setup: Setup) -> (Script, Vec<String>) {
+    let mut t = setup.established();
+    t.send_packets(5);
+    assert_eq!(t.all_sent().len(), 5);
+    let sent = until_timeout(&mut t, 1);
+    (t, sent)
+}
+
+#[test]
+fn retransmissions_may_wait_for_the_next_sack() {
+    let (_, at_once) = all_lost(paths(2, "all-rtx-alt"));
+    assert_eq!(at_once.len(), 5, "RFC 9260 §6.3.3 (E3): as soon as cwnd of the alternate allows");
+    let (mut t, one) = all_lost(paths(2, "all-rtx-alt").set("rtx_waits_for_sack", "true"));
+    assert_eq!(one, ["P2 DATA 1"]);
+    t.run_ms(10);
+    t.peer_on(2, sack(1));
+    let rest: Vec<_> = (2..=5).map(|tsn| format!("P2 DATA {tsn}")).collect();
+    assert_eq!(t.all_sent(), rest);
+}
+
+#[test]
+fn new_data_may_wait_until_nothing_waits_for_retransmission() {
+    for (waits, expected) in [("false", &["P1 DATA 6"][..]), ("true", &[])] {
+        let setup = paths(2, "all-rtx-alt").set("rtx_waits_for_sack", "true");
+        let (mut t, _) = all_lost(setup.set("new_data_waits_for_rtx", waits));
+        t.send_packets(1);
+        assert_eq!(t.all_sent(), expected, "RFC 9260 §6.1 (C): the primary has room");
+    }
+}
+
+#[test]
+fn a_timeout_ends_fast_recovery_or_not() {
+    for (ends, grows) in [("true", true), ("false", false)] {
+        let setup = paths(1, "all-rtx-same").set("timeout_ends_recovery", ends);
+        let mut t = lose_first(setup, 8);
+        t.expect("DATA 1");
+        until_timeout(&mut t, 1);
+        assert_eq!(t.path(1).cwnd, t.path(1).ssthresh.min(t.path(1).cwnd), "one packet");
+        let before = t.path(1).cwnd;
+        t.run_ms(10);
+        t.peer(sack(4)); // 5 to 8 were outstanding when recovery began
+        assert_eq!(t.path(1).cwnd > before, grows, "timeout_ends_recovery = {ends}");
+    }
+}
+
+#[test]
+fn a_timeout_may_have_an_ssthresh_floor_of_its_own() {
+    let ssthresh = |floor: &str| {
+        let setup = paths(1, "all-rtx-same").set("initial_cwnd", "5 pmdcs");
+        all_lost(setup.set("timeout_ssthresh_floor", floor)).0.path(1).ssthresh
+    };
+    assert_eq!(ssthresh("off"), 4 * PMDCS, "RFC 9260 §7.2.3");
+    assert_eq!(ssthresh("2 pmdcs"), 5 * PMDCS / 2);
+}
+
+#[test]
+fn a_sack_without_news_may_count_as_a_missing_report() {
+    for (so_far, expected) in [("false", &[][..]), ("true", &["DATA 1"])] {
+        let setup = paths(1, "all-rtx-same").set("reports_by_highest_so_far", so_far);
+        let mut t = setup.established();
+        t.send_packets(5);
+        t.all_sent();
+        t.peer(sack(0).gap(2, 2));
+        t.peer(sack(0).gap(2, 3));
+        t.peer(sack(0).gap(2, 3)); // nothing that was not known
+        assert_eq!(t.all_sent(), expected, "RFC 9260 §7.2.4 counts what is newly acknowledged");
+    }
+}
+
+#[test]
+fn the_first_path_stays_the_primary_if_the_handshake_does_not_move_it() {
+    for (moves, path) in [("true", "P2"), ("false", "P1")] {
+        let mut t = paths(2, "all-rtx-same").set("handshake_moves_primary", moves).start();
+        t.connect();
+        t.expect_init();
+        t.run_ms(1000);
+        t.expect_init();
+        t.peer_on(if moves == "true" { 2 } else { 1 }, init_ack());
+        t.expect(&format!("{path} COOKIE ECHO"));
+    }
 }

@@ -5,6 +5,7 @@ const CONFIG: SackConfig = SackConfig {
     sack_every: 2,
     dac: false,
     first_at_once: true,
+    filled_gap_at_once: true,
 };
 const DAC: SackConfig = SackConfig { dac: true, ..CONFIG };
 
@@ -151,4 +152,15 @@ fn a_sack_can_be_demanded() {
     let mut ack = established(CONFIG);
     ack.demand_now();
     assert!(ack.is_due(at(0)));
+}
+
+#[test]
+fn the_sack_of_a_filled_gap_may_be_delayed_like_any_other() {
+    let fills = PacketFacts { any_new: true, gap_before: true, ..PacketFacts::default() };
+    for at_once in [true, false] {
+        let mut ack = established(SackConfig { filled_gap_at_once: at_once, ..CONFIG });
+        ack.on_data_packet(Instant::ZERO, fills);
+        assert_eq!(ack.is_due(Instant::ZERO), at_once);
+        assert!(ack.is_due(Instant::from_millis(200)), "RFC 2960 §6.2");
+    }
 }
