@@ -145,7 +145,8 @@ fn start(row: &Row, seed: u64, o: &Options) -> Pair {
     };
     // The agents of one path use RFC 4960's floor; `_2mtu` is the copy of the binary with the papers'.
     let floor = if row.experiment.ends_with("_2mtu") { "2 pmdcs" } else { "4 pmdcs" };
-    let paths = vec![path(25.0, number(row, "loss1")), path(number(row, "d2"), number(row, "loss2"))];
+    let paths =
+        vec![path(25.0, number(row, "loss1")), path(number(row, "d2"), number(row, "loss2"))];
     let mut builder = Pair::paths(preset, paths)
         .profile(&o.profile)
         .set("checksum", "false")
@@ -277,11 +278,12 @@ fn report(rows: &[Row], results: &[Vec<Measured>], o: &Options) {
             let ratio = mean / theirs;
             let mut line = format!("    {name:20} {mean:9.3} ±{std:7.3} (n {n:2})   {theirs:9.3}");
             let is_near = (ratio - 1.0).abs() <= 0.05;
-            let is_inside = their_std
-                .is_some_and(|std| (mean - theirs).abs() <= half_interval(std, row.runs));
+            let is_inside =
+                their_std.is_some_and(|std| (mean - theirs).abs() <= half_interval(std, row.runs));
             if let Some(their_std) = their_std {
                 let p = welch((mean, std, n), (theirs, their_std, row.runs));
-                line += &format!(" ±{their_std:7.3} (n {:2})  ratio {ratio:6.3}  p {p:5.3}", row.runs);
+                line +=
+                    &format!(" ±{their_std:7.3} (n {:2})  ratio {ratio:6.3}  p {p:5.3}", row.runs);
             } else {
                 line += &format!("                  ratio {ratio:6.3}");
             }
@@ -297,7 +299,10 @@ fn report(rows: &[Row], results: &[Vec<Measured>], o: &Options) {
     }
     let (mut points, mut agreeing) = (0, 0);
     for ((experiment, name), (n, agree, ratios)) in &tally {
-        println!("{experiment:18} {name:20} {agree:3} of {n:3} agree, mean ratio {:.3}", ratios / f64::from(*n));
+        println!(
+            "{experiment:18} {name:20} {agree:3} of {n:3} agree, mean ratio {:.3}",
+            ratios / f64::from(*n)
+        );
         if TIMES[..1].contains(name) || *name == "t_merged" {
             points += n;
             agreeing += agree;

@@ -313,8 +313,12 @@ impl Association {
     /// The Heartbeat Information for a probe that is sent now.
     pub(super) fn new_probe(&mut self, now: Instant, id: PathId) -> Vec<u8> {
         let nonce = self.rng.next_u64();
+        if self.config.hb_interval_from_sending {
+            self.begin_heartbeat_interval(now, id);
+        }
         if let Some(p) = self.paths.get_mut(id) {
             p.heartbeat_due = false;
+            p.last_heartbeat = Some(now);
             p.probe = Some(Probe { nonce, sent_at: now });
             let answer_by = match p.state {
                 PathState::Active => p.rto.rto(),
@@ -328,10 +332,34 @@ impl Association {
         info
     }
 
+    /// Begins the interval to the next heartbeat of an active path, unless one lasts.
+    fn begin_heartbeat_interval(&mut self, now: Instant, id: PathId) {
+        let jitter = self.rng.unit() + 0.5;
+        let interval = self.config.hb_interval;
+        let Some(p) = self.paths.get_mut(id).filter(|p| p.state == PathState::Active) else {
+            return;
+        };
+        if p.heartbeat_interval.is_none_or(|(_, end)| end <= now) {
+            p.heartbeat_interval = Some((now, now + interval + p.rto.rto().mul_f64(jitter)));
+        }
+    }
+
+    /// A heartbeat was sent again in the interval that ends: it takes the place of the next.
+    fn was_repeated(&self, id: PathId) -> bool {
+        let Some(p) = self.paths.get(id) else { return false };
+        let begun = p.heartbeat_interval.map(|(begun, _)| begun);
+        p.probe.is_none() && begun.is_some() && p.last_heartbeat > begun && p.probes_lost == 0
+    }
+
     /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3).
     pub(super) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
         let Some(p) = self.paths.get(id).filter(|_| !self.state.is_ending()) else { return };
+        let ends = p.heartbeat_interval.map(|(_, end)| end).filter(|end| *end > now);
+        if let Some(end) = ends.filter(|_| p.state == PathState::Active && self.config.heartbeats) {
+            self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
+            return;
+        }
         let mut after = self.config.hb_interval + p.rto.rto().mul_f64(jitter);
         if p.state != PathState::Active {
             after = after.min(probe_interval(p, &self.config).max(p.rto.rto()));
@@ -364,6 +392,10 @@ impl Association {
             // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their RTT.
             // Retransmissions do not, so a path that carries nothing else is idle.
             PathState::Active if busy => self.schedule_heartbeat(now, id),
+            PathState::Active if self.was_repeated(id) => {
+                self.begin_heartbeat_interval(now, id);
+                self.schedule_heartbeat(now, id);
+            }
             PathState::Active => self.probe_now(now, id),
             // T3-rtx watches a path that carries data as the last resort; a probe beside it would count each
             // failure twice.

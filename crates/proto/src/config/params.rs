@@ -256,6 +256,11 @@ params! {
     /// (HB.interval).
     hb_interval: Duration, "time", ms(10)..=DAY, "RFC 9260 §8.3, §16",
         default: secs(30), fast: secs(5);
+    /// Whether HB.interval and the RTO added to it count from when a HEARTBEAT is sent, with the RTO that the
+    /// path has then, rather than from its answer; and a lost one that had to be repeated takes the place of the
+    /// next. A path whose RTO has backed off is then measured seldom.
+    hb_interval_from_sending: bool, "switch", Any, "RFC 9260 §8.3 leaves it open; ns-2 2.35 does so",
+        default: false, ns2: true;
     /// Packets with a HEARTBEAT sent at once when an association is established, at most
     /// (HB.Max.Burst); max_paths or more verifies all paths at once.
     hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",

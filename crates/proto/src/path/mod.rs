@@ -218,6 +218,10 @@ pub(crate) struct Path {
     pub(crate) late_probes: VecDeque<Probe>,
     /// A heartbeat shall be sent.
     pub(crate) heartbeat_due: bool,
+    /// With `hb_interval_from_sending`: when the current heartbeat interval began, and when it ends.
+    pub(crate) heartbeat_interval: Option<(Instant, Instant)>,
+    /// When a heartbeat was last sent.
+    pub(crate) last_heartbeat: Option<Instant>,
     /// Heartbeats lost in a row: doubles the interval of the first probes.
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
@@ -292,6 +296,8 @@ impl Path {
             probe: None,
             late_probes: VecDeque::new(),
             heartbeat_due: false,
+            heartbeat_interval: None,
+            last_heartbeat: None,
             probes_lost: 0,
             last_data_sent: None,
             last_new_data: None,

@@ -301,3 +301,23 @@ fn the_first_path_stays_the_primary_if_the_handshake_does_not_move_it() {
         t.expect(&format!("{path} COOKIE ECHO"));
     }
 }
+
+#[test]
+fn the_heartbeat_interval_may_count_from_sending_and_a_repeated_one_take_the_place_of_the_next() {
+    for (from_sending, seconds) in [("false", 30..=34), ("true", 58..=66)] {
+        let setup = paths(2, "all-rtx-alt").set("hb_interval_from_sending", from_sending);
+        let mut t = setup.established();
+        let next = |t: &mut Script| {
+            while t.next_sent().as_deref() != Some("P2 HEARTBEAT") {
+                t.run_to_timer();
+            }
+            t.now()
+        };
+        let first = next(&mut t); // lost
+        next(&mut t);
+        let info = t.last_heartbeat();
+        t.peer_on(2, heartbeat_ack(&info));
+        let after = (next(&mut t) - first).as_secs();
+        assert!(seconds.contains(&after), "RFC 9260 §8.3; {from_sending}: {after} s");
+    }
+}
