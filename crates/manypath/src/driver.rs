@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use manypath_net::{Outgoing, Sent, UdpReceiver, UdpSockets};
-use manypath_proto::{Datagram, Instant};
+use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
-use crate::shared::Shared;
+use crate::shared::{Inner, Shared};
 
 /// Rounds of receiving and sending before other tasks get their turn.
 const ROUNDS: usize = 8;
@@ -35,6 +35,12 @@ pub(crate) struct Driver {
     sockets: UdpSockets,
     receiver: UdpReceiver,
     received: Vec<Datagram>,
+    /// Arrived, and not seen by the engine yet.
+    waiting: VecDeque<Datagram>,
+    /// The engine gets one packet at a time, and what it answers is taken before the next. Without pacing
+    /// Max.Burst limits what leaves at each arrival: if a batch of SACKs were one arrival, or a batch of DATA
+    /// had one SACK, a sender would never get beyond a burst each round trip.
+    one_by_one: bool,
     /// Taken from the engine, to be sent in this round.
     outgoing: Vec<Outgoing>,
     /// For each socket, what waits until its buffer has room.
@@ -58,15 +64,17 @@ struct Round {
 }
 
 impl Driver {
-    /// The driver of `sockets`; `mtu` in bytes bounds the packets of a batch.
-    pub(crate) fn new(shared: Arc<Shared>, sockets: UdpSockets, mtu: usize) -> Driver {
-        let packet = mtu.saturating_sub(HEADERS).max(1);
+    /// The driver of `sockets` for associations of this configuration.
+    pub(crate) fn new(shared: Arc<Shared>, sockets: UdpSockets, config: &Config) -> Driver {
+        let packet = config.mtu.saturating_sub(HEADERS).max(1);
         Driver {
             shared,
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
             sockets,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
+            waiting: VecDeque::new(),
+            one_by_one: config.max_burst > 0 && !config.pacing,
             outgoing: Vec::new(),
             spare: Vec::new(),
             packets_per_batch: (BATCH_BYTES / packet).max(1),
@@ -84,6 +92,10 @@ impl Driver {
         shared.with(|inner, now| {
             inner.driver_runs(cx);
             inner.send_failures = failures;
+            if self.one_by_one {
+                self.feed_one_by_one(inner, max_batches, segments);
+            }
+            let now = self.shared.clock.now().max(now);
             for datagram in self.received.drain(..) {
                 inner.engine.handle_datagram(now, datagram);
             }
@@ -92,16 +104,8 @@ impl Driver {
             }
             // What these make the application's side do, such as an ABORT, leaves in this round.
             inner.drain_events(now);
-            while self.outgoing.len() < max_batches {
-                let mut bytes = self.spare.pop().unwrap_or_default();
-                match inner.engine.poll_transmit(now, segments, &mut bytes) {
-                    Some(transmit) => self.outgoing.push(Outgoing::new(transmit, bytes)),
-                    None => {
-                        self.spare.push(bytes);
-                        inner.all_transmitted();
-                        break;
-                    }
-                }
+            if self.take_outputs(inner, now, max_batches, segments) {
+                inner.all_transmitted();
             }
             inner.drain_events(now);
             let more = max_batches > 0 && self.outgoing.len() == max_batches;
@@ -109,6 +113,39 @@ impl Driver {
             let woke = inner.wakes_anyone();
             Round { more, woke, deadline: inner.engine.poll_timeout(), finished }
         })
+    }
+
+    /// Gives the engine what waits, as long as there is room for its answers. If no socket takes any, it
+    /// gets everything.
+    fn feed_one_by_one(&mut self, inner: &mut Inner, max_batches: usize, segments: usize) {
+        self.waiting.extend(self.received.drain(..));
+        while max_batches == 0 || self.outgoing.len() < max_batches {
+            let Some(datagram) = self.waiting.pop_front() else { return };
+            let now = self.shared.clock.now();
+            inner.engine.handle_datagram(now, datagram);
+            self.take_outputs(inner, now, max_batches, segments);
+        }
+    }
+
+    /// Takes what the engine wants to send, up to `max_batches`; false if there may be more.
+    fn take_outputs(
+        &mut self,
+        inner: &mut Inner,
+        now: Instant,
+        max_batches: usize,
+        segments: usize,
+    ) -> bool {
+        while self.outgoing.len() < max_batches {
+            let mut bytes = self.spare.pop().unwrap_or_default();
+            match inner.engine.poll_transmit(now, segments, &mut bytes) {
+                Some(transmit) => self.outgoing.push(Outgoing::new(transmit, bytes)),
+                None => {
+                    self.spare.push(bytes);
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// False if every socket is blocked: then what the engine has can wait in the engine.
@@ -195,7 +232,9 @@ impl Driver {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         for _ in 0..ROUNDS {
             self.send_blocked(cx);
-            let arrived = self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready();
+            // While something waits the rest stays in the sockets, whose buffers have a bound.
+            let arrived = !self.waiting.is_empty()
+                || self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready();
             let round = self.run_engine(cx);
             if round.finished {
                 return Poll::Ready(Turn::Finished);

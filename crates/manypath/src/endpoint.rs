@@ -86,7 +86,7 @@ impl Endpoint {
         );
         let notes = sockets.notes().to_vec();
         let shared = Shared::new(engine, bound, notes, options.accept_backlog);
-        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, config.mtu).run());
+        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, &config).run());
         Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept }) })
     }
 
