@@ -15,11 +15,11 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::{DemoArgs, TransportArgs};
-use crate::emulator::link::{HEADER_BYTES, Link, LinkConfig};
-use crate::emulator::relay::{Epoch, Relay};
 use crate::failure::{Failure, Result};
 use crate::progress::{Rate, Screen, bit_rate, size};
 use crate::{settings, show, transport};
+use manypath_realtime::emulator::link::{HEADER_BYTES, Link, LinkConfig};
+use manypath_realtime::emulator::relay::{Epoch, Relay};
 
 /// Paths between the two processes.
 const PATHS: usize = 2;

@@ -3,7 +3,6 @@
 mod args;
 mod demo;
 mod dest;
-mod emulator;
 mod failure;
 mod lab;
 mod paths;

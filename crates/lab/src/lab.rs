@@ -87,6 +87,8 @@ pub fn run(
         };
         plans.push((experiment, plan));
     }
+    // Those go on by themselves: waiting for them comes last.
+    plans.sort_by_key(|(experiment, _)| experiment.kind == Kind::Realtime);
     let (runs, failed) = run_plans(&plans, options, cancel, progress)?;
     judge_all(experiments, selected, options, runs, &failed)
 }

@@ -170,7 +170,7 @@ impl Runnable for Simulated {
 }
 
 /// The numbers of samples as series: `delivered_bytes`, ..., `path1.cwnd_bytes`, ...
-fn series_of(samples: &[Sample]) -> Result<Vec<Series>, String> {
+pub fn series_of(samples: &[Sample]) -> Result<Vec<Series>, String> {
     let mut series: IndexMap<String, Vec<(f64, f64)>> = IndexMap::new();
     for sample in samples {
         let mut own = sample.clone();

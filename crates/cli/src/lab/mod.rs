@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 
 use manypath_lab::claims::Verdict;
 use manypath_lab::error::LabError;
-use manypath_lab::experiment::{Experiment, Experiments, Kind};
+use manypath_lab::experiment::{Experiment, Experiments};
 use manypath_lab::lab::{self, Options, Outcome, Progress};
 use manypath_lab::plan::{Extent, Plan};
 use manypath_lab::runner::all_processors;
+use manypath_realtime::planner::Realtime;
 use serde_json::json;
 
 use crate::failure::{Failure, Result};
@@ -65,19 +66,18 @@ fn list(args: &ListArgs) -> Result<()> {
     print(&text)
 }
 
-/// What the experiment would run; nothing if it runs in real time.
+/// What the experiment would run; one in real time does so in the simulator, too.
 fn plan(experiment: &Experiment) -> Result<Plan> {
-    match experiment.kind {
-        Kind::Simulated => {
-            Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)
-        }
-        Kind::Realtime => Ok(Plan::default()),
-    }
+    Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)
 }
 
 fn run_experiments(args: &RunArgs) -> Result<()> {
     let experiments = find(&args.experiments)?;
     let selected = experiments.select(&args.ids).map_err(wrong)?;
+    let realtime = Realtime::start()
+        .map_err(|e| Failure::failed(format!("cannot start threads for transfers: {e}")))?;
+    let plan_realtime =
+        |experiment: &Experiment, extent: &Extent| realtime.plan(experiment, extent);
     let options = Options {
         out: args.out.clone(),
         jobs: args
@@ -85,7 +85,7 @@ fn run_experiments(args: &RunArgs) -> Result<()> {
             .and_then(|jobs| NonZeroUsize::new(usize::from(jobs)))
             .unwrap_or_else(all_processors),
         extent: Extent { quick: args.quick, seeds: args.seeds.clone().map(|seeds| seeds.0) },
-        realtime: None,
+        realtime: Some(&plan_realtime),
     };
     let cancel = cancel_on_ctrl_c()?;
     let bar = progress_bar(args.report.quiet || args.report.json);

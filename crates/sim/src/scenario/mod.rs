@@ -34,6 +34,7 @@ mod keys;
 mod links;
 mod long;
 mod model;
+mod plain;
 mod read;
 mod routes;
 mod run;
@@ -46,6 +47,7 @@ use std::path::Path;
 pub use error::ScenarioError;
 pub use keys::key_reference;
 pub use model::CompiledScenario;
+pub use plain::{PlainLink, PlainPath, PlainTransfer};
 pub use run::{RunError, RunOptions, RunOutput, RunResult};
 
 use error::{Place, nearest};

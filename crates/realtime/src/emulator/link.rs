@@ -7,11 +7,11 @@ use std::time::Duration;
 use manypath::Rng;
 
 /// Bytes of IPv4 and UDP header that a real link would carry besides each datagram's payload.
-pub(crate) const HEADER_BYTES: usize = 28;
+pub const HEADER_BYTES: usize = 28;
 
 /// What a link is like. Times count from the emulation's start.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LinkConfig {
+pub struct LinkConfig {
     /// Bits per second, IP and UDP headers included; at least 1.
     pub rate_bps: u64,
     /// One-way propagation delay.
@@ -26,7 +26,7 @@ pub(crate) struct LinkConfig {
 
 /// What has passed a link.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkCounts {
+pub struct LinkCounts {
     /// Packets carried.
     pub packets: u64,
     /// Payload bytes carried.
@@ -37,7 +37,7 @@ pub(crate) struct LinkCounts {
 
 /// One direction of a link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub struct Link {
     config: LinkConfig,
     rng: Rng,
     /// When the last accepted packet has left the queue.
@@ -50,7 +50,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// An idle link.
-    pub(crate) fn new(config: LinkConfig, rng: Rng) -> Link {
+    pub fn new(config: LinkConfig, rng: Rng) -> Link {
         let waiting = VecDeque::new();
         let counts = LinkCounts::default();
         Link { config, rng, free_at: Duration::ZERO, waiting, waiting_bytes: 0, counts }
@@ -58,7 +58,7 @@ impl Link {
 
     /// Takes a datagram of `payload` bytes at `now`, which never goes back. Returns when it arrives at
     /// the far end, or `None` if it is lost. Packets arrive in the order they were taken.
-    pub(crate) fn offer(&mut self, now: Duration, payload: usize) -> Option<Duration> {
+    pub fn offer(&mut self, now: Duration, payload: usize) -> Option<Duration> {
         let arrival = self.schedule(now, payload + HEADER_BYTES);
         match arrival {
             Some(_) => {
@@ -91,12 +91,12 @@ impl Link {
     }
 
     /// Whether the link is down at `at`.
-    pub(crate) fn is_down(&self, at: Duration) -> bool {
+    pub fn is_down(&self, at: Duration) -> bool {
         self.config.down.iter().any(|d| d.contains(&at))
     }
 
     /// What has passed so far.
-    pub(crate) fn counts(&self) -> LinkCounts {
+    pub fn counts(&self) -> LinkCounts {
         self.counts
     }
 }

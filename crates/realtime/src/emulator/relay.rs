@@ -20,7 +20,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 
 /// The time that several relays share: zero at the first datagram any of them sees.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Epoch(Arc<OnceLock<Instant>>);
+pub struct Epoch(Arc<OnceLock<Instant>>);
 
 impl Epoch {
     /// Time since the start, which is now if it has not been yet.
@@ -29,7 +29,7 @@ impl Epoch {
     }
 
     /// Time since the start; zero before it.
-    pub(crate) fn elapsed(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         self.0.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 }
@@ -43,7 +43,7 @@ enum Direction {
 
 /// A relay at work; it stops when dropped.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub struct Relay {
     address: SocketAddr,
     links: Arc<Mutex<[Link; 2]>>,
     epoch: Epoch,
@@ -53,7 +53,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Listens at `listen`, on a free port, for a client of `server`. `links` are the directions to the
     /// server and to the client.
-    pub(crate) async fn start(
+    pub async fn start(
         listen: IpAddr,
         server: SocketAddr,
         links: [Link; 2],
@@ -82,17 +82,22 @@ impl Relay {
     }
 
     /// Where the client finds it.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// What has passed towards the server.
-    pub(crate) fn to_server(&self) -> LinkCounts {
+    pub fn to_server(&self) -> LinkCounts {
         lock(&self.links)[0].counts()
     }
 
+    /// What has passed towards the client.
+    pub fn to_client(&self) -> LinkCounts {
+        lock(&self.links)[1].counts()
+    }
+
     /// Whether the link is down now.
-    pub(crate) fn is_down(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         lock(&self.links)[0].is_down(self.epoch.elapsed())
     }
 }
@@ -208,6 +213,7 @@ mod tests {
         let (len, from) = client.recv_from(&mut buffer).await.unwrap();
         assert_eq!((&buffer[..len], from), (&b"pong"[..], relay.address()));
         assert!(begin.elapsed() >= Duration::from_millis(60));
-        assert_eq!(relay.to_server(), LinkCounts { packets: 1, bytes: 4, dropped: 0 });
+        let one = LinkCounts { packets: 1, bytes: 4, dropped: 0 };
+        assert_eq!((relay.to_server(), relay.to_client()), (one, one));
     }
 }

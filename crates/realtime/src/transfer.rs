@@ -1,0 +1,303 @@
+//! One transfer between two real endpoints over emulated links.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use manypath::{
+    Association, BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, Event, PathState,
+    PathStats, Rng, SendOptions, StreamId,
+};
+use manypath_sim::scenario::{PlainLink, PlainPath, PlainTransfer};
+use manypath_sim::{PathSample, Sample, SampleTimes, Sampling, StateChange};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
+
+use crate::emulator::link::{HEADER_BYTES, Link, LinkConfig};
+use crate::emulator::relay::{Epoch, Relay};
+
+/// IP and UDP header, SCTP common header and DATA chunk header, in bytes.
+const HEADERS: usize = HEADER_BYTES + 12 + 16;
+/// Samples on every change are taken so often: paths of tens of milliseconds show nothing more.
+const ON_CHANGE: Duration = Duration::from_millis(100);
+
+/// What a transfer left behind.
+#[derive(Debug)]
+pub struct Record {
+    pub(crate) sender: Association,
+    pub(crate) receiver: Association,
+    pub(crate) relays: Vec<Relay>,
+    pub(crate) log: Log,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Record {
+    /// The variables over time, if they were asked for.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+}
+
+/// What happened when; times since the sending application was called.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    /// The first message was handed to the association.
+    pub(crate) first_sent: Option<Duration>,
+    /// Everything was acknowledged.
+    pub(crate) acked: Option<Duration>,
+    /// User bytes delivered so far, at each delivery.
+    pub(crate) delivered: Vec<(Duration, u64)>,
+    /// Changes of the sender's paths, with the number of the path.
+    pub(crate) changes: Vec<(usize, StateChange)>,
+}
+
+impl Log {
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        self.delivered.last().map_or(0, |(_, bytes)| *bytes)
+    }
+}
+
+/// What the tasks of a transfer share.
+struct Shared {
+    begin: Instant,
+    log: Mutex<Log>,
+}
+
+impl Shared {
+    fn edit<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+        change(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Runs a transfer until everything is acknowledged, or for `limit`. `seed` says what the links lose;
+/// the endpoints draw from the system.
+///
+/// # Errors
+///
+/// If there are no sockets, no association comes about, or what arrives is not what was sent.
+pub async fn run(
+    transfer: &PlainTransfer,
+    limit: Duration,
+    seed: u64,
+    sampling: Option<Sampling>,
+) -> Result<Record, String> {
+    let count = transfer.paths.len();
+    let server = endpoint(&transfer.receiver, 21..21 + count, true)?;
+    let epoch = Epoch::default();
+    let mut relays = Vec::new();
+    for (number, path) in transfer.paths.iter().enumerate() {
+        let to = SocketAddr::new(loopback(21 + number), server.udp_port());
+        let rng = Rng::from_number(seed).fork(&format!("path {number}"));
+        let relay = Relay::start(loopback(11 + number), to, links(path, &rng), epoch.clone()).await;
+        relays.push(relay.map_err(|e| format!("cannot emulate path {}: {e}", number + 1))?);
+    }
+    let shared = Shared { begin: Instant::now(), log: Mutex::default() };
+    let deadline = shared.begin + limit;
+    let client = endpoint(&transfer.sender, 31..31 + count, false)?;
+    let target = ConnectTarget::new(relays.iter().map(Relay::address));
+    let both = async { tokio::join!(client.connect(target), server.accept()) };
+    let both = timeout_at(deadline, both).await;
+    let (sender, receiver) = both.map_err(|_| "no association within the time limit")?;
+    let sender = sender.map_err(|e| format!("no association: {e}"))?;
+    let receiver = receiver.ok_or("the receiver is closed")?;
+
+    let mut samples = Vec::new();
+    let ends = (&sender, &receiver);
+    let work = async {
+        let sent = send(&sender, transfer, &shared);
+        let received = receive(&receiver, transfer.bytes, &shared);
+        tokio::select! {
+            done = async { tokio::try_join!(sent, received) } => done.map(|_| ()),
+            never = watch(&sender, &relays, &shared) => match never {},
+            never = sample(ends, &relays, sampling, &mut samples, &shared) => match never {},
+        }
+    };
+    match timeout_at(deadline, work).await {
+        Ok(Err(what)) => return Err(what),
+        // Out of time: it is not complete.
+        Ok(Ok(())) | Err(_) => {}
+    }
+    let log = shared.edit(|log| log.clone());
+    Ok(Record { sender, receiver, relays, log, samples })
+}
+
+/// A loopback address for a part of the emulation; systems that have only 127.0.0.1 use that.
+fn loopback(host: usize) -> IpAddr {
+    let last = if cfg!(any(target_os = "linux", windows)) { host as u8 } else { 1 };
+    Ipv4Addr::new(127, 0, 0, last).into()
+}
+
+fn endpoint(config: &Config, hosts: Range<usize>, accept: bool) -> Result<Endpoint, String> {
+    // The ends must not tell each other their real addresses: they would find a way around the
+    // emulated links.
+    let config = Config { advertise_addresses: false, checksum: true, ..config.clone() };
+    let mut addresses: Vec<IpAddr> = hosts.map(loopback).collect();
+    addresses.dedup();
+    let options = EndpointOptions {
+        config: Arc::new(config),
+        bind: addresses.into_iter().map(BindTo::Address).collect(),
+        accept,
+        ..EndpointOptions::client()
+    };
+    Endpoint::bind(options).map_err(|e| format!("no sockets on loopback addresses: {e}"))
+}
+
+/// The two directions of a path, as the emulator has them.
+fn links(path: &PlainPath, rng: &Rng) -> [Link; 2] {
+    let link = |link: &PlainLink, name| {
+        let config = LinkConfig {
+            rate_bps: link.rate_bps,
+            delay: link.delay,
+            queue_bytes: link.queue_bytes.unwrap_or(usize::MAX),
+            loss: link.loss,
+            down: link.down.clone(),
+        };
+        Link::new(config, rng.fork(name))
+    };
+    [link(&path.forward, "forward"), link(&path.reverse, "reverse")]
+}
+
+/// Sends messages of one DATA chunk each, as in the simulator, and waits until all are acknowledged.
+/// Each has its number with it.
+async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Result<(), String> {
+    let config = &transfer.sender;
+    let most = config.mtu.saturating_sub(HEADERS) & !3;
+    let most = config.pmdcs_limit.map_or(most, |limit| most.min(limit)).max(4);
+    let content = Bytes::from(vec![0; most]);
+    verified(to, transfer.paths.len()).await;
+    shared.edit(|log| log.first_sent = Some(shared.begin.elapsed()));
+    let mut left = transfer.bytes;
+    let mut number = 0;
+    while left > 0 {
+        let length = left.min(most as u64);
+        let options = SendOptions { stream: StreamId(0), ppid: number, unordered: false };
+        let sent = to.send(options, content.slice(..length as usize)).await;
+        sent.map_err(|e| format!("message {number} cannot be sent: {e}"))?;
+        left -= length;
+        number = number.wrapping_add(1);
+    }
+    to.acknowledged().await.map_err(|e| format!("the sender's association ended: {e}"))?;
+    shared.edit(|log| log.acked = Some(shared.begin.elapsed()));
+    Ok(())
+}
+
+/// Waits until so many paths are verified. In the papers hosts know each other's addresses beforehand;
+/// here the receiver learns of those of the emulated links, and what comes from an address that is
+/// not verified does not count (RFC 9260 §5.4, §8.5).
+async fn verified(association: &Association, count: usize) {
+    let mut events = association.events();
+    let is_active = |path: &&PathStats| path.state == PathState::Active;
+    while association.paths().iter().filter(is_active).count() < count {
+        if events.next().await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Receives `bytes`, in messages that must be in order.
+async fn receive(from: &Association, bytes: u64, shared: &Shared) -> Result<(), String> {
+    let mut received = 0;
+    let mut expected: u32 = 0;
+    while received < bytes {
+        let message = from.recv().await;
+        let message = message.map_err(|e| format!("the receiver's association ended: {e}"))?;
+        let message = message.ok_or("the sender ended before everything was sent")?;
+        if message.ppid != expected {
+            return Err(format!("message {} arrived instead of {expected}", message.ppid));
+        }
+        expected = expected.wrapping_add(u32::from(message.end_of_message));
+        received += message.payload.len() as u64;
+        shared.edit(|log| log.delivered.push((shared.begin.elapsed(), received)));
+    }
+    if received > bytes {
+        return Err(format!("{received} bytes arrived of {bytes}"));
+    }
+    Ok(())
+}
+
+/// The number of a path of the sender: that of the relay it leads to.
+pub(crate) fn number_of(path: &PathStats, relays: &[Relay]) -> Option<usize> {
+    relays.iter().position(|relay| relay.address() == path.remote)
+}
+
+/// Notes changes of the sender's paths, from the state in which the association is established.
+async fn watch(sender: &Association, relays: &[Relay], shared: &Shared) -> Infallible {
+    let mut events = sender.events();
+    while let Some(event) = events.next().await {
+        let Event::PathState { path, from, to } = event else { continue };
+        let paths = sender.paths();
+        let changed = paths.iter().find(|own| own.id == path);
+        if let Some(number) = changed.and_then(|path| number_of(path, relays)) {
+            let at_s = shared.begin.elapsed().as_secs_f64();
+            let change = StateChange { at_s, from: from.name(), to: to.name() };
+            shared.edit(|log| log.changes.push((number, change)));
+        }
+    }
+    std::future::pending().await
+}
+
+/// Takes samples, half as often whenever there are too many.
+async fn sample(
+    (sender, receiver): (&Association, &Association),
+    relays: &[Relay],
+    sampling: Option<Sampling>,
+    samples: &mut Vec<Sample>,
+    shared: &Shared,
+) -> Infallible {
+    let Some(Sampling { times, most }) = sampling else { return std::future::pending().await };
+    let mut every = match times {
+        SampleTimes::Every(every) => every.max(Duration::from_millis(1)),
+        SampleTimes::OnChange => ON_CHANGE,
+    };
+    let mut ticks = interval_at(Instant::now(), every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        if samples.len() >= most.max(3) {
+            let mut number = 0;
+            samples.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            every *= 2;
+            ticks = interval_at(Instant::now() + every, every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        }
+        samples.push(sample_now(sender, receiver, relays, shared));
+    }
+}
+
+fn sample_now(
+    sender: &Association,
+    receiver: &Association,
+    relays: &[Relay],
+    shared: &Shared,
+) -> Sample {
+    let stats = sender.stats();
+    let mut paths: Vec<PathSample> = Vec::new();
+    for path in sender.paths() {
+        let Some(number) = number_of(&path, relays) else { continue };
+        paths.push(PathSample {
+            path: number as u8,
+            state: path.state.name(),
+            cwnd_bytes: path.cwnd,
+            ssthresh_bytes: path.ssthresh,
+            flight_bytes: path.flight_size,
+            rto_s: path.rto.as_secs_f64(),
+            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
+            error_count: path.error_count,
+            timeouts: path.t3_expirations,
+        });
+    }
+    paths.sort_by_key(|path| path.path);
+    Sample {
+        at_s: shared.begin.elapsed().as_secs_f64(),
+        delivered_bytes: shared.edit(|log| log.delivered_bytes()),
+        acked_bytes: stats.bytes_acked,
+        peer_window_bytes: stats.peer_window,
+        receive_buffered_bytes: receiver.stats().receive_buffered,
+        receive_buffer_blocked_s: stats.receive_buffer_blocked.as_secs_f64(),
+        paths,
+    }
+}
