@@ -156,6 +156,7 @@ pub(crate) fn view_name(variant: &str) -> String {
     match variant {
         "scenario" | "" => "The papers' rules".into(),
         "packaged" => "As ns-2 2.35 is packaged".into(),
+        "simulated" => "In the simulator".into(),
         other => other.into(),
     }
 }
