@@ -109,3 +109,36 @@ fn wrong_names_and_files_say_what_to_do() {
     assert!(stderr(&wrong).contains("claims.toml:"), "{}", stderr(&wrong));
     assert!(stderr(&wrong).contains("unknown field `atleast`"), "{}", stderr(&wrong));
 }
+
+#[test]
+fn the_report_is_one_file_with_pictures_beside_it() {
+    let root = folder();
+    let own = root.path().join("experiments/900-mine/mine-one");
+    let figure = "[[figure]]\nx = \"path.1.loss\"\ny = \"ack_time_s\"\n";
+    std::fs::write(own.join("figures.toml"), figure).unwrap();
+    let in_root = |args: &[&str]| {
+        let experiments = root.path().join("experiments").to_string_lossy().into_owned();
+        let results = root.path().join("out").to_string_lossy().into_owned();
+        let page = root.path().join("page.html").to_string_lossy().into_owned();
+        let mut all = vec!["lab", "report", "--experiments", &experiments];
+        all.extend(["--results", &results, "--out", &page]);
+        all.extend(args);
+        manypath(&all)
+    };
+    assert_eq!(code(&lab(root.path(), &["run", "all", "--quick", "--quiet"])), 0);
+    let figures = root.path().join("figures");
+    let report = in_root(&["--json", "--figures", &figures.to_string_lossy()]);
+    assert_eq!(code(&report), 0, "{}", stderr(&report));
+    let written: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    assert_eq!((&written["experiments"], &written["figures"]), (&1.into(), &1.into()));
+    let page = std::fs::read_to_string(root.path().join("page.html")).unwrap();
+    assert_eq!(written["bytes"], page.len());
+    assert!(page.contains("Loss slows"));
+    let pictures = std::fs::read_dir(&figures).unwrap().count();
+    assert_eq!(written["pictures"], pictures);
+    assert!(pictures >= 2, "SVG and PNG: {pictures}");
+    std::fs::write(own.join("figures.toml"), figure.replace("x =", "ex =")).unwrap();
+    let wrong = in_root(&[]);
+    assert_eq!(code(&wrong), 2);
+    assert!(stderr(&wrong).contains("figures.toml:"), "{}", stderr(&wrong));
+}

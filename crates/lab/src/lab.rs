@@ -153,11 +153,11 @@ fn run_plans(
         let Some((number, point, seed)) = jobs.get(job) else { return };
         failed += usize::from(result.is_err());
         let Some((experiment, _)) = plans.get(*number) else { return };
-        if let Some(Some(results)) = open.get_mut(*number) {
-            if let Err(error) = results.push(point, *seed, result) {
-                let remedy = "make room, or use another folder with `--out`";
-                trouble.get_or_insert(LabError::file(&options.out, error, remedy));
-            }
+        if let Some(Some(results)) = open.get_mut(*number)
+            && let Err(error) = results.push(point, *seed, result)
+        {
+            let remedy = "make room, or use another folder with `--out`";
+            trouble.get_or_insert(LabError::file(&options.out, error, remedy));
         }
         let is_last = jobs.get(job + 1).is_none_or(|(next, ..)| next != number);
         let done = if is_last { open.get_mut(*number).and_then(Option::take) } else { None };

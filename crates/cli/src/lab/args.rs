@@ -29,6 +29,13 @@ pub(crate) enum LabCommand {
     #[command(after_help = "Example:
   manypath lab judge cmt-fig12 --out results")]
     Judge(JudgeArgs),
+    /// Writes a page with every figure, claim and comparison, from the results of earlier runs
+    ///
+    /// One HTML file that needs no network to be viewed. docs/report.md says how figures are described.
+    #[command(after_help = "Examples:
+  manypath lab report
+  manypath lab report --results results --out report.html --figures figures")]
+    Report(PageArgs),
 }
 
 /// Where experiments are.
@@ -100,6 +107,26 @@ pub(crate) struct JudgeArgs {
     /// Prints all points that were compared with the reference, not only those that differ
     #[arg(long = "all-points")]
     pub verbose_agreement: bool,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab report`.
+#[derive(Debug, Args)]
+pub(crate) struct PageArgs {
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub results: PathBuf,
+    /// The page to write
+    #[arg(long, value_name = "FILE.html", default_value = "lab-report.html")]
+    pub out: PathBuf,
+    /// Draws every figure as SVG and PNG into this folder
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
     /// Where experiments are.
     #[command(flatten)]
     pub experiments: ExperimentsArgs,

@@ -1,6 +1,7 @@
 //! `manypath lab`: the papers' experiments.
 
 mod args;
+mod page;
 mod print;
 
 use std::num::NonZeroUsize;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<()> {
         LabCommand::List(args) => list(args),
         LabCommand::Run(args) => run_experiments(args),
         LabCommand::Judge(args) => judge(args),
+        LabCommand::Report(args) => page::run(args),
     }
 }
 
