@@ -149,7 +149,7 @@ def main():
             try:
                 return run(f"rt{index}", point, seed, binary, content[size])
             except Failed as why:
-                return {"error": str(why)}
+                return {"failure": str(why)}
 
         with concurrent.futures.ThreadPoolExecutor(options.together) as pool:
             results = list(pool.map(one, enumerate(jobs)))
@@ -160,14 +160,14 @@ def main():
 
 def tell(options, jobs, results):
     """Prints the outcome; how many failed."""
-    rows = [{"experiment": name, **params, "seed": seed, **result}
+    rows = [{**result, "experiment": name, **params, "seed": seed}
             for (name, params, _, seed), result in zip(jobs, results)]
     for row in rows if options.json else []:
         print(json.dumps(row))
-    good = [row for row in rows if "error" not in row]
+    good = [row for row in rows if "failure" not in row]
     for row in rows:
-        if "error" in row:
-            print(f"FAILED {row['experiment']} seed {row['seed']}: {row['error']}", file=sys.stderr)
+        if "failure" in row:
+            print(f"FAILED {row['experiment']} seed {row['seed']}: {row['failure']}", file=sys.stderr)
     if not options.json:
         print("goodput in Mbit/s, and time in namespaces: namespaces, emulated in user space, simulated")
         seen = []
