@@ -116,7 +116,7 @@ impl Outage {
             |change: &&(usize, StateChange)| change.1.to == "inactive" && change.1.at_s >= begin;
         Some(Outage {
             begin,
-            end: (first.end != Duration::MAX).then(|| first.end.as_secs_f64()),
+            end: (first.end != Duration::MAX).then_some(first.end.as_secs_f64()),
             detected: log.changes.iter().find(is_detected).map(|(_, change)| change.at_s),
         })
     }

@@ -58,6 +58,14 @@ impl Log {
     }
 }
 
+/// Why a transfer ended before its time.
+enum Stop {
+    /// The association is over.
+    Over,
+    /// Something else arrived than was sent.
+    Wrong(String),
+}
+
 /// What the tasks of a transfer share.
 struct Shared {
     begin: Instant,
@@ -113,10 +121,9 @@ pub async fn run(
             never = sample(ends, &relays, sampling, &mut samples, &shared) => match never {},
         }
     };
-    match timeout_at(deadline, work).await {
-        Ok(Err(what)) => return Err(what),
-        // Out of time: it is not complete.
-        Ok(Ok(())) | Err(_) => {}
+    // Out of time, or the association failed: it is not complete, as in the simulator.
+    if let Ok(Err(Stop::Wrong(what))) = timeout_at(deadline, work).await {
+        return Err(what);
     }
     let log = shared.edit(|log| log.clone());
     Ok(Record { sender, receiver, relays, log, samples })
@@ -160,7 +167,7 @@ fn links(path: &PlainPath, rng: &Rng) -> [Link; 2] {
 
 /// Sends messages of one DATA chunk each, as in the simulator, and waits until all are acknowledged.
 /// Each has its number with it.
-async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Result<(), String> {
+async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Result<(), Stop> {
     let config = &transfer.sender;
     let most = config.mtu.saturating_sub(HEADERS) & !3;
     let most = config.pmdcs_limit.map_or(most, |limit| most.min(limit)).max(4);
@@ -172,12 +179,12 @@ async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Re
     while left > 0 {
         let length = left.min(most as u64);
         let options = SendOptions { stream: StreamId(0), ppid: number, unordered: false };
-        let sent = to.send(options, content.slice(..length as usize)).await;
-        sent.map_err(|e| format!("message {number} cannot be sent: {e}"))?;
+        let content = content.slice(..length as usize);
+        to.send(options, content).await.map_err(|_| Stop::Over)?;
         left -= length;
         number = number.wrapping_add(1);
     }
-    to.acknowledged().await.map_err(|e| format!("the sender's association ended: {e}"))?;
+    to.acknowledged().await.map_err(|_| Stop::Over)?;
     shared.edit(|log| log.acked = Some(shared.begin.elapsed()));
     Ok(())
 }
@@ -196,22 +203,21 @@ async fn verified(association: &Association, count: usize) {
 }
 
 /// Receives `bytes`, in messages that must be in order.
-async fn receive(from: &Association, bytes: u64, shared: &Shared) -> Result<(), String> {
+async fn receive(from: &Association, bytes: u64, shared: &Shared) -> Result<(), Stop> {
     let mut received = 0;
     let mut expected: u32 = 0;
     while received < bytes {
-        let message = from.recv().await;
-        let message = message.map_err(|e| format!("the receiver's association ended: {e}"))?;
-        let message = message.ok_or("the sender ended before everything was sent")?;
+        let Ok(Some(message)) = from.recv().await else { return Err(Stop::Over) };
         if message.ppid != expected {
-            return Err(format!("message {} arrived instead of {expected}", message.ppid));
+            let what = format!("message {} arrived instead of {expected}", message.ppid);
+            return Err(Stop::Wrong(what));
         }
         expected = expected.wrapping_add(u32::from(message.end_of_message));
         received += message.payload.len() as u64;
         shared.edit(|log| log.delivered.push((shared.begin.elapsed(), received)));
     }
     if received > bytes {
-        return Err(format!("{received} bytes arrived of {bytes}"));
+        return Err(Stop::Wrong(format!("{received} bytes arrived of {bytes}")));
     }
     Ok(())
 }
