@@ -203,24 +203,25 @@ fn schema_in_docs() -> serde_json::Value {
 }
 
 #[test]
-fn every_event_fits_the_schema_and_other_lines_do_not() {
-    let validator = jsonschema::validator_for(&schema_in_docs()).unwrap();
-    let lines = written(&all_events());
-    for line in lines.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
+fn the_schema_knows_every_event_and_its_fields() {
+    let schema = schema_in_docs();
+    assert_eq!(schema["required"], serde_json::json!(["time_s", "host"]));
+    let variants = schema["oneOf"].as_array().unwrap();
+    for line in written(&all_events()).split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
         let value: serde_json::Value = serde_json::from_slice(line).unwrap();
-        let errors: Vec<String> =
-            validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
-        assert!(errors.is_empty(), "{value}: {errors:?}");
-    }
-    for wrong in [
-        r#"{"time_s": 0, "host": "a"}"#,
-        r#"{"time_s": 0, "host": "a", "event": "unheard_of"}"#,
-        r#"{"time_s": 0, "event": "restarted"}"#,
-        r#"{"time_s": -1, "host": "a", "event": "restarted"}"#,
-        r#"{"time_s": 0, "host": "a", "event": "path_removed", "path": "two"}"#,
-        r#"{"time_s": 0, "host": "a", "event": "packet_dropped", "packet": 1}"#,
-    ] {
-        assert!(!validator.is_valid(&serde_json::from_str(wrong).unwrap()), "{wrong}");
+        let is_it = |v: &&serde_json::Value| v["properties"]["event"]["const"] == value["event"];
+        let variant = variants.iter().find(is_it).unwrap_or_else(|| panic!("{value}"));
+        // A variant may say that its fields are those of a definition.
+        let shared = variant["$ref"].as_str().and_then(|name| schema.pointer(&name[1..]));
+        let parts = [Some(&schema), Some(variant), shared];
+        for name in value.as_object().unwrap().keys() {
+            let is_known = parts.iter().flatten().any(|s| s["properties"].get(name).is_some());
+            assert!(is_known, "{name} of {value}");
+        }
+        let needed = parts.iter().flatten().filter_map(|part| part["required"].as_array()).flatten();
+        for name in needed {
+            assert!(value.get(name.as_str().unwrap()).is_some(), "{name} is missing in {value}");
+        }
     }
 }
 
