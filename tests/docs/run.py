@@ -10,10 +10,11 @@ The page's code blocks, in order, in one empty folder with the binary on PATH:
     ```sh                     is run by bash; each command must succeed
     ```sh exit=2              the block must end with that exit code
     ```text                   directly after commands: what they print, standard error too
+    ```text numbers=any       the same, but numbers may be others: results, which change with the engine
 
 Stated output is compared line by line; white space at the ends of lines does not count, `…` in a line stands for any
 text, and a line that is only `…` for any lines. Other code blocks are refused, so that nothing on the page is left
-out by accident. --update writes what was printed into blocks that differ.
+out by accident. --update writes what was printed into blocks that differ, be it in numbers.
 """
 
 import argparse
@@ -26,6 +27,9 @@ from pathlib import Path
 
 FENCE = re.compile(r"^```(\S*) ?(.*)$")
 TIMEOUT_S = 300
+
+
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 
 class Wrong(Exception):
@@ -59,6 +63,18 @@ def blocks_of(lines):
     if block is not None:
         raise Wrong(block.line, "this code block has no end")
     return found
+
+
+def without_numbers(line):
+    """The line with a sign for each number, and nothing that depends on how long they are."""
+    line = re.sub(r"[─═]+", "─", NUMBER.sub("#", line))
+    return re.sub(r"\s+", " ", line).strip()
+
+
+def is_stated(block, printed, exactly):
+    if block.options.get("numbers") == "any" and not exactly:
+        return fits([without_numbers(line) for line in block.text], [without_numbers(line) for line in printed])
+    return fits(block.text, printed)
 
 
 def fits(expected, printed):
@@ -114,14 +130,14 @@ def follow(page, folder, environment, renewed):
     for block in blocks_of(page.read_text().split("\n")):
         if block is None:
             printed = None
-        elif block.kind != "text" or block.options:
+        elif block.kind != "text" or block.options not in ({}, {"numbers": "any"}):
             printed = take(block, folder, environment)
             ran += printed is not None
         elif printed is None:
             raise Wrong(block.line, "output without commands directly before it")
         else:
             compared += 1
-            if not fits(block.text, printed):
+            if not is_stated(block, printed, exactly=renewed is not None):
                 if renewed is None:
                     raise Wrong(block.line, "the commands print something else:\n" + "\n".join(printed))
                 renewed[block.line] = (len(block.text), printed)

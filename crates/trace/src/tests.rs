@@ -218,7 +218,8 @@ fn the_schema_knows_every_event_and_its_fields() {
             let is_known = parts.iter().flatten().any(|s| s["properties"].get(name).is_some());
             assert!(is_known, "{name} of {value}");
         }
-        let needed = parts.iter().flatten().filter_map(|part| part["required"].as_array()).flatten();
+        let needed =
+            parts.iter().flatten().filter_map(|part| part["required"].as_array()).flatten();
         for name in needed {
             assert!(value.get(name.as_str().unwrap()).is_some(), "{name} is missing in {value}");
         }

@@ -63,9 +63,12 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// The nearest of `known` to a name that is not among them, for "did you mean".
+/// The nearest of `known` to a name that is not among them, for "did you mean"; nothing if none is near.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known.into_iter().min_by_key(|known| strsim::damerau_levenshtein(name, known))
+    let wanted = name.to_lowercase();
+    let distance = |known: &str| strsim::damerau_levenshtein(&wanted, &known.to_lowercase());
+    let best = known.into_iter().min_by_key(|known| distance(known))?;
+    (distance(best) * 2 <= wanted.chars().count().max(2)).then_some(best)
 }
 
 /// Names in a row: `a, b or c`.

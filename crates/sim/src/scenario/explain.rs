@@ -248,11 +248,12 @@ fn print_queue(queue: QueueLimit) -> String {
 fn explain_config(flow: &Flow, text: &mut String) {
     let profile = flow.config_a.profile.name();
     let name = &flow.name;
-    let _ = writeln!(text, "\n{name}: preset {}, profile {profile}; of the profile's", flow.preset);
-    let _ = writeln!(text, "parameters differ");
+    let _ =
+        writeln!(text, "\n{name}: preset {}, profile {profile}; these differ from it", flow.preset);
     let others = |config: &Config| {
         let rows = config.explain().into_iter();
-        rows.filter(|row| row.origin != Origin::Profile).collect::<Vec<_>>()
+        rows.filter(|row| row.origin != Origin::Profile && row.value != row.default)
+            .collect::<Vec<_>>()
     };
     for row in others(&flow.config_a) {
         let _ = writeln!(

@@ -146,10 +146,13 @@ impl Scenario {
         }
         let is_group = axis.rows.iter().any(|row| row.settings.iter().all(|(key, _)| key != name));
         if is_group {
-            let labels = axis.rows.iter().map(|row| row.label.as_str());
-            let near = nearest(&label, labels).unwrap_or_default();
+            let labels = || axis.rows.iter().map(|row| row.label.as_str());
             let what = format!("{name} has no row `{label}`");
-            return Err(item.place.error(what, format!("did you mean `{near}`?")));
+            let remedy = nearest(&label, labels()).map_or_else(
+                || format!("write {}", error::list(labels())),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(item.place.error(what, remedy));
         }
         axis.rows = vec![sweep::Row { label, settings: vec![(name.to_owned(), item)] }];
         Ok(())
@@ -225,7 +228,12 @@ fn load_chain(path: &Path, seen: &mut Vec<String>) -> Result<(Table, Sets), Scen
     let name = path.display().to_string();
     let place = Place::outside(name.clone());
     let cannot = |error: std::io::Error| {
-        place.error(format!("cannot be read: {error}"), "check the file's name and permissions")
+        let remedy = match error.kind() {
+            std::io::ErrorKind::InvalidData => "a scenario is text: save it as UTF-8",
+            std::io::ErrorKind::IsADirectory => "name a file in this folder",
+            _ => "check the file's name and permissions",
+        };
+        place.error(format!("cannot be read: {error}"), remedy)
     };
     let length = std::fs::metadata(path).map_err(cannot)?.len();
     if length > LARGEST_FILE {

@@ -179,8 +179,9 @@ impl<'t> Named<'t> {
         let found = words.iter().find(|(word, _)| *word == text);
         found.map(|&(_, meaning)| meaning).ok_or_else(|| {
             let known = words.iter().map(|(word, _)| *word);
-            let near = nearest(&text, known.clone()).unwrap_or_default();
-            let remedy = format!("write {}; nearest is `{near}`", list(known));
+            let near = nearest(&text, known.clone());
+            let near = near.map(|near| format!("; nearest is `{near}`")).unwrap_or_default();
+            let remedy = format!("write {}{near}", list(known));
             self.error(format!("`{text}` is not possible"), remedy)
         })
     }

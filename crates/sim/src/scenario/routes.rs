@@ -29,10 +29,10 @@ impl Map<'_> {
     }
 
     fn no_node(&self, named: &Named<'_>, text: &str) -> ScenarioError {
-        let near = super::error::nearest(text, self.nodes.iter().map(String::as_str));
-        let remedy = match near {
+        let nodes = || self.nodes.iter().map(String::as_str);
+        let remedy = match super::error::nearest(text, nodes()) {
             Some(near) => format!("did you mean `{near}`? Nodes are named by [[node]]"),
-            None => "name the nodes by [[node]]".to_owned(),
+            None => format!("nodes are named by [[node]]: {}", super::error::list(nodes())),
         };
         named.error(format!("there is no node `{text}`"), remedy)
     }

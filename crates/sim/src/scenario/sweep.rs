@@ -86,9 +86,12 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
 fn group_row(group: &str, item: &Item) -> Result<Row> {
     let Value::Table(table) = &item.value else {
         let first = group.split('.').next().unwrap_or(group);
-        let near = nearest(first, SCENARIO.names()).unwrap_or_default();
         let what = format!("sweep.{group}: there is no key `{first}`");
-        let remedy = format!("did you mean `{near}`? Rows of linked values are [[sweep.NAME]]");
+        let remedy = nearest(first, SCENARIO.names()).map_or_else(
+            || "write the whole name, such as path.1.loss.".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let remedy = format!("{remedy} Rows of linked values are [[sweep.NAME]]");
         return Err(item.place.error(what, remedy));
     };
     let Some(label) = table.get("name").and_then(Item::scalar) else {

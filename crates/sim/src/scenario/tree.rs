@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Place, ScenarioError, nearest};
+use super::error::{Place, ScenarioError, list, nearest};
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -309,7 +309,9 @@ pub(super) fn unknown_key<'a>(
         "" => format!("unknown key `{}`", entry.key),
         _ => format!("unknown key `{}` in {table}", entry.key),
     };
-    let remedy = nearest(&entry.key, known)
-        .map_or_else(|| "remove it".to_owned(), |near| format!("did you mean `{near}`?"));
+    let remedy = match nearest(&entry.key, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("remove it; here can be {}", list(known)),
+    };
     entry.place.error(what, remedy)
 }
