@@ -135,7 +135,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 15);
+    assert_eq!(chunks.len(), 16);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -150,8 +150,9 @@ fn chunks_are_summed_up() {
         }
     );
     assert_eq!(chunks[7], ChunkSummary::Error { causes: vec![3] });
-    assert_eq!(chunks[13], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[14], ChunkSummary::Malformed { .. }), "{:?}", chunks[14]);
+    assert_eq!(chunks[13], ChunkSummary::Timestamp { timestamp: 7, echo: Some(8) });
+    assert_eq!(chunks[14], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[15], ChunkSummary::Malformed { .. }), "{:?}", chunks[15]);
 }
 
 #[test]
