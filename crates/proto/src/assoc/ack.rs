@@ -1,6 +1,6 @@
 //! What a SACK does: to windows, timers, path states and the send buffer.
 
-use manypath_wire::{ErrorCause, Sack};
+use manypath_wire::{ErrorCause, Sack, Tsn};
 
 use super::{Association, PathTimer, Timer};
 use crate::config::{RtxPastCwnd, SfrCompares};
@@ -41,6 +41,7 @@ impl Association {
             sfr_by_tsn: self.config.sfr_compares == SfrCompares::Tsn,
             fast_rtx_after_timeout: self.config.fast_rtx_after_timeout,
             reports_by_highest_so_far: self.config.reports_by_highest_so_far,
+            overtaken_revokes: self.config.overtaken_sack_revokes,
         };
         let mut digest = std::mem::take(&mut self.digest);
         let result = self.out.acknowledge(sack, rules, now, &mut digest);
@@ -64,6 +65,9 @@ impl Association {
                     }
                 }
                 let is_fast_retransmit = digest.paths.iter().any(|facts| facts.lost > 0);
+                if is_fast_retransmit && self.config.sfr && self.config.fast_rtx_cuts_waiting {
+                    self.cut_where_chunks_wait();
+                }
                 self.rtx_waits = is_fast_retransmit && self.config.rtx_waits_for_sack;
                 self.forced_rtx |= self.rtx_waits;
                 self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
@@ -109,6 +113,11 @@ impl Association {
             p.rto.sample(rtt);
         }
         let others_recover = others_recover && !config.sfr;
+        // With SFR a loss of what was sent before the last cut is part of what it was for, even if this SACK
+        // ends the recovery: the last chunks of a window are found missing by those sent after the cut.
+        let is_known = |r: Recovery| facts.latest_lost <= Some(r.exit_order);
+        let was_cut_for =
+            config.sfr && config.cut_once_per_flight && p.recovery.is_some_and(is_known);
         if let Some(r) = p.recovery {
             let by_path = config.sfr && earliest.is_none_or(|order| order > r.exit_order);
             if by_path || cum.ge(r.exit_tsn) {
@@ -129,7 +138,9 @@ impl Association {
             p.counters.chunks_lost += facts.lost as u64;
             // RFC 2960 §7.2.4 knows no fast recovery.
             self.forced_rtx |= config.rtx_past_cwnd == RtxPastCwnd::Loser;
-            if p.recovery.is_none() && !others_recover {
+            if config.sfr && config.fast_rtx_cuts_waiting {
+                self.forced_rtx = true;
+            } else if p.recovery.is_none() && !was_cut_for && !others_recover {
                 // RFC 9260 §7.2.4 (2): cut once per fast recovery.
                 p.window = p.cc.on_fast_retransmit(p.window, &limits);
                 p.recovery = Some(exit);
@@ -142,6 +153,26 @@ impl Association {
             self.data_acked_on(now, id, facts);
         }
         self.renew_t3(now, id, facts.watched_acked);
+    }
+
+    /// Cuts the window of every path with a chunk that waits for retransmission, if it was not cut for that TSN
+    /// yet. Where no new data was sent since the cut before, nothing is remembered of this one, and the next
+    /// fast retransmit cuts again: so does ns-2.
+    fn cut_where_chunks_wait(&mut self) {
+        let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
+        for p in self.paths.iter_mut() {
+            let (waiting, other) = self.out.highest_sent_on(p.id);
+            let Some(waiting) = waiting else { continue };
+            if p.cut_up_to.is_some_and(|up_to| !waiting.gt(up_to)) {
+                continue;
+            }
+            let limits = p.limits(&self.config);
+            p.window = p.cc.on_fast_retransmit(p.window, &limits);
+            p.recovery = Some(exit);
+            let is_lower = |highest: Tsn| other.is_none_or(|tsn| tsn.lt(highest));
+            p.cut_up_to = other.filter(|_| !p.highest_at_cut.is_some_and(is_lower));
+            p.highest_at_cut = p.cut_up_to.or(p.highest_at_cut);
+        }
     }
 
     /// After a fast retransmit: which paths lost data, and so may send one packet beyond cwnd.

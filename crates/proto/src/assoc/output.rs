@@ -10,6 +10,7 @@ use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::T3Watches;
 use crate::endpoint::Transmit;
 use crate::path::{PathId, PathState};
+use crate::policy::PolicyCx;
 use crate::policy::rtx::RtxCandidate;
 use crate::time::Instant;
 use crate::tx::Sent;
@@ -242,9 +243,27 @@ impl Association {
         if !self.new_data_allowed() {
             return None;
         }
-        let path = self.decide(now, |policies, cx| policies.sched.choose(cx))?;
+        let waiting_fills = self.config.waiting_fills_cwnd && self.out.may_have_marked();
+        let path = match waiting_fills {
+            false => self.decide(now, |policies, cx| policies.sched.choose(cx))?,
+            true => self.schedule_beside_waiting(now)?,
+        };
         // A forced retransmission does not let new data past cwnd.
         self.has_room(path).then_some((path, Source::New))
+    }
+
+    /// The path of new data where chunks that wait for retransmission fill the window, too.
+    fn schedule_beside_waiting(&mut self, now: Instant) -> Option<PathId> {
+        let waiting: smallvec::SmallVec<[usize; 8]> =
+            self.paths.ids().map(|id| self.out.waiting_bytes(id)).collect();
+        self.decide(now, |policies, cx| {
+            let mut views = cx.paths.to_vec();
+            for (view, waiting) in views.iter_mut().zip(&waiting) {
+                view.cwnd_space = view.cwnd_space.saturating_sub(*waiting);
+            }
+            let PolicyCx { now, primary, .. } = *cx;
+            policies.sched.choose(&mut PolicyCx { now, paths: &views, primary, rng: cx.rng })
+        })
     }
 
     /// The lowest of the lost chunks that may be sent again now, and its path.
@@ -276,7 +295,8 @@ impl Association {
     }
 
     fn has_room(&self, path: PathId) -> bool {
-        let flight_size = self.out.flight_size(path);
+        let waiting = if self.config.waiting_fills_cwnd { self.out.waiting_bytes(path) } else { 0 };
+        let flight_size = self.out.flight_size(path) + waiting;
         self.paths.get(path).is_some_and(|p| p.cwnd_space(flight_size) > 0)
     }
 

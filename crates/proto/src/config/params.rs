@@ -439,6 +439,23 @@ params! {
     timeout_ssthresh_floor: Option<Units>, "window", Any,
         "ns-2 2.35: 2 MTU in its agents with heartbeat after RTO, 4 in the others of one path",
         default: None;
+    /// Whether a loss of what was sent before the window was cut never cuts it again, even if it is found by
+    /// the very SACK that ends the recovery, as the last losses of a flight are. Off, that one cuts again: after
+    /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only.
+    cut_once_per_flight: bool, "switch", Any, "RFC 2960 §7.2.4 with the implementer's guide; CMT paper",
+        default: false, papers: true;
+    /// Whether a fast retransmit, on whatever path, also cuts the windows of paths whose chunks wait for
+    /// retransmission: a window that a timeout has collapsed opens to ssthresh_floor by it. With sfr only.
+    fast_rtx_cuts_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.4 cuts for chunks newly lost",
+        default: false, ns2: true;
+    /// Whether chunks that wait for retransmission keep new data from the path they were last sent on, as if
+    /// they were in flight there.
+    waiting_fills_cwnd: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.1 counts what is in flight",
+        default: false, ns2: true;
+    /// Whether a SACK that another has overtaken takes back what it does not report: those chunks count as in
+    /// flight until the next SACK reports them anew.
+    overtaken_sack_revokes: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.2.1 (D) leaves reordering open",
+        default: false, ns2: true;
     /// Whether missing reports may make a chunk lost again that was retransmitted after a timeout.
     fast_rtx_after_timeout: bool, "switch", Any, "RFC 9260 §7.2.4 (5); ns-2 2.35 does not",
         default: true, ns2: false;

@@ -13,6 +13,8 @@ use std::time::Duration;
 pub use state::PathState;
 pub(crate) use table::PathTable;
 
+use manypath_wire::Tsn;
+
 use crate::config::{Config, MaxBurstRule, Units};
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
 use crate::time::Instant;
@@ -155,7 +157,7 @@ impl Counters {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Recovery {
     /// The highest TSN outstanding when it began.
-    pub(crate) exit_tsn: manypath_wire::Tsn,
+    pub(crate) exit_tsn: Tsn,
     /// The latest transmission when it began: with SFR a path recovers on its own, whatever other paths
     /// hold back the cumulative TSN ack point.
     pub(crate) exit_order: u64,
@@ -201,6 +203,10 @@ pub(crate) struct Path {
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
     pub(crate) recovery: Option<Recovery>,
+    /// With `fast_rtx_cuts_waiting`: up to which TSN the window is cut already, and the highest TSN outstanding
+    /// at a cut so far.
+    pub(crate) cut_up_to: Option<Tsn>,
+    pub(crate) highest_at_cut: Option<Tsn>,
     /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260 §7.2.3).
     pub(crate) one_packet: bool,
     /// The latest transmission when a timeout last put the path in doubt: acks of what was sent before say
@@ -288,6 +294,8 @@ impl Path {
             pacer: Pacer::default(),
             error_count: 0,
             recovery: None,
+            cut_up_to: None,
+            highest_at_cut: None,
             one_packet: false,
             doubted_order: None,
             timed_out: TimedOut::default(),

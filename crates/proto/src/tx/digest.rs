@@ -41,6 +41,8 @@ pub(crate) struct AckRules {
     pub(crate) fast_rtx_after_timeout: bool,
     /// Missing reports are for all below the highest TSN acknowledged so far.
     pub(crate) reports_by_highest_so_far: bool,
+    /// A SACK that does not move the cumulative TSN ack takes back what it does not report.
+    pub(crate) overtaken_revokes: bool,
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -89,6 +91,8 @@ pub(crate) struct PathDigest {
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
+    /// Order of the latest transmission among them.
+    pub(crate) latest_lost: Option<u64>,
     /// Order of the latest transmission acknowledged; of a retransmitted chunk, of its last one.
     pub(crate) latest_sent: Option<u64>,
     /// The same, of chunks sent once only.
@@ -135,7 +139,7 @@ impl Outstanding {
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
-            self.find_reneged(digest);
+            self.find_reneged(rules, digest);
         }
         if rules.sfr {
             let packets = if rules.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0 { 2 } else { 1 };
@@ -266,6 +270,8 @@ impl Outstanding {
         if sent.transmissions == 1 {
             // The ack of a retransmitted chunk does not say which transmission arrived.
             p.latest = p.latest.max(Some(sent.order));
+        }
+        if sent.transmissions == 1 || rules.sfr_by_tsn {
             p.lowest.get_or_insert(tsn);
         }
         if let Some(echo) = rules.echo {
@@ -288,17 +294,17 @@ impl Outstanding {
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
-    fn find_reneged(&mut self, digest: &mut SackDigest) {
+    fn find_reneged(&mut self, rules: AckRules, digest: &mut SackDigest) {
         let mut revoked = std::mem::take(&mut digest.revoked);
         self.acked.difference(&digest.reported, &mut revoked);
-        if let Some(highest) = digest.reported.last() {
+        if let Some(highest) = digest.reported.last().filter(|_| !rules.overtaken_revokes) {
             // Beyond its highest block a SACK may have been cut to fit its packet.
             revoked.retain(|r| r.first.lt(highest));
         }
         // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN that it no
         // longer reports was dropped by the receiver. Any other may be older, for SACKs of different paths
         // overtake each other, and may still report TSNs that a newer one was cut before.
-        let is_newer = digest.cum_advanced;
+        let is_newer = digest.cum_advanced || rules.overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
         if is_newer && !revoked.is_empty() {
             for r in &revoked {
@@ -336,8 +342,9 @@ impl Outstanding {
                     false => p.latest.is_some_and(|latest| sent.order < latest),
                 };
                 if !is_below {
-                    // Only retransmitted chunks are not in the order of TSNs.
-                    if rules.sfr_by_tsn && sent.transmissions > 1 {
+                    // Only retransmitted and revoked chunks are not in the order of TSNs.
+                    let in_order = sent.transmissions == 1 && !rules.overtaken_revokes;
+                    if rules.sfr_by_tsn && !in_order {
                         continue;
                     }
                     break;
@@ -346,9 +353,11 @@ impl Outstanding {
                 let reports = if one_path && all_above { packets } else { 1 };
                 let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
                     && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
-                p.lost += usize::from(
-                    may_be_lost && self.report_missing(tsn, reports, rules.missing_reports),
-                );
+                let order = sent.order;
+                if may_be_lost && self.report_missing(tsn, reports, rules.missing_reports) {
+                    p.lost += 1;
+                    p.latest_lost = p.latest_lost.max(Some(order));
+                }
             }
         }
     }
@@ -371,12 +380,14 @@ impl Outstanding {
         gaps.push(TsnRange { first: highest, last: highest });
         for gap in gaps {
             while tsn.lt(gap.first) && tsn.lt(highest) {
-                let path = self.get(tsn).map(|s| s.path);
+                let last_sent = self.get(tsn).map(|s| (s.path, s.order));
                 if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
                     && self.report_missing(tsn, 1, rules.missing_reports)
-                    && let Some(path) = path
+                    && let Some((path, order)) = last_sent
                 {
-                    digest.paths[path.index()].lost += 1;
+                    let p = &mut digest.paths[path.index()];
+                    p.lost += 1;
+                    p.latest_lost = p.latest_lost.max(Some(order));
                 }
                 tsn = tsn.next();
             }
@@ -472,6 +483,7 @@ mod tests {
         sfr_by_tsn: false,
         fast_rtx_after_timeout: true,
         reports_by_highest_so_far: false,
+        overtaken_revokes: false,
     };
 
     fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {

@@ -73,6 +73,8 @@ pub(crate) struct PathQueue {
     pub(super) flight_size: usize,
     /// Chunks in flight on the path.
     pub(super) chunks_in_flight: usize,
+    /// Bytes of DATA chunks that were last sent on the path and wait for retransmission.
+    waiting_bytes: usize,
     /// TSNs to retransmit that were last sent on this path, ascending. May hold some that were
     /// acknowledged meanwhile.
     marked: VecDeque<Tsn>,
@@ -234,7 +236,9 @@ impl Outstanding {
     fn transmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let order = self.next_order;
         self.next_order += 1;
+        self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
+        sent.state = TsnState::InFlight;
         sent.path = path;
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.sent_at = now;
@@ -299,7 +303,8 @@ impl Outstanding {
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::Marked;
         sent.lost_by = cause;
-        let (path, user) = (sent.path, sent.payload.len());
+        let (path, user, size) = (sent.path, sent.payload.len(), sent.size());
+        self.queues[path.index()].waiting_bytes += size;
         self.marked_chunks += 1;
         self.marked_user_bytes += user;
         let marked = &mut self.queues[path.index()].marked;
@@ -311,7 +316,9 @@ impl Outstanding {
     /// same state before its first transmission, but was never counted.
     pub(super) fn unmark(&mut self, tsn: Tsn) {
         let is_waiting = |s: &&Sent| s.state == TsnState::Marked && s.order != NEVER_SENT;
-        if let Some(user) = self.get(tsn).filter(is_waiting).map(|s| s.payload.len()) {
+        let waiting = self.get(tsn).filter(is_waiting);
+        if let Some((path, user, size)) = waiting.map(|s| (s.path, s.payload.len(), s.size())) {
+            self.queues[path.index()].waiting_bytes -= size;
             self.marked_chunks -= 1;
             self.marked_user_bytes -= user;
         }
@@ -348,6 +355,21 @@ impl Outstanding {
             self.queues[path.index()].marked.pop_front();
         }
         None
+    }
+
+    /// Bytes of DATA chunks that were last sent on `path` and wait for retransmission.
+    pub(crate) fn waiting_bytes(&self, path: PathId) -> usize {
+        self.queues[path.index()].waiting_bytes
+    }
+
+    /// The highest TSN last sent on `path` of those that wait for retransmission, and of those that do not,
+    /// acknowledged ones included.
+    pub(crate) fn highest_sent_on(&self, path: PathId) -> (Option<Tsn>, Option<Tsn>) {
+        let highest = |waits: bool| {
+            let is_it = |s: &Sent| s.path == path && (s.state == TsnState::Marked) == waits;
+            self.ring.iter().rposition(is_it).map(|at| self.base.add(at as u32))
+        };
+        (highest(true), highest(false))
     }
 
     /// False if nothing waits for retransmission; cheaper than [`has_marked`](Self::has_marked).
@@ -408,6 +430,8 @@ impl Outstanding {
     pub(crate) fn abandon_path(&mut self, from: PathId, to: PathId) {
         self.mark_path(from, None);
         let marked = std::mem::take(&mut self.queues[from.index()].marked);
+        let waiting_bytes = std::mem::take(&mut self.queues[from.index()].waiting_bytes);
+        self.queues[to.index()].waiting_bytes += waiting_bytes;
         for sent in &mut self.ring {
             // Gap-acknowledged chunks are in no queue, but a revoked one returns to its path's.
             if sent.path == from {
@@ -440,6 +464,9 @@ impl Outstanding {
             assert_eq!(queue.tail, last, "the tail of path {i}");
             assert_eq!(queue.flight_size, size, "flight size of path {i}");
             assert_eq!(queue.chunks_in_flight, chunks, "chunks in flight on path {i}");
+            let waits = |s: &&Sent| s.state == TsnState::Marked && s.path.index() == i;
+            let waiting: usize = self.ring.iter().filter(waits).map(Sent::size).sum();
+            assert_eq!(queue.waiting_bytes, waiting, "what waits on path {i}");
         }
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
         let waiting = self.ring.iter().filter(|s| s.state == TsnState::Marked);

@@ -112,3 +112,71 @@ fn a_heartbeat_ack_opens_the_window_by_one_or_two_packets() {
         assert_eq!(t.a.paths()[1].cwnd, packets * 1468, "CMT-PF{packets}");
     }
 }
+
+/// Sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first DATA.
+fn loses_a_burst(paths: usize, receive_buffer: &str, after: f64, length: f64) -> Pair {
+    let mut t = builder("cmt", paths, receive_buffer).set("rtx_policy", "cwnd").start();
+    t.a.send_file(2 * MIB);
+    t.run_until_true(secs(1), |t| t.a.stats().is_some_and(|s| s.first_data_sent.is_some()));
+    let begin = t.a.stats().and_then(|s| s.first_data_sent).expect("DATA was sent");
+    let from = begin + Duration::from_secs_f64(after);
+    t.net.path(0).hop(1).at(from).cut_for(Duration::from_secs_f64(length));
+    t
+}
+
+#[test]
+fn bursts_of_losses_on_one_of_two_paths_cost_as_much_as_in_ns2() {
+    // Failures of path 1 as (receive buffer, after, length) in seconds, and what ns-2 takes then.
+    let cases = [
+        ("64 KiB", 0.55, 0.03, 3.660_996),
+        ("64 KiB", 0.58, 0.03, 3.663_385),
+        ("64 KiB", 1.03, 0.01, 3.660_962),
+        ("1 MiB", 0.52, 0.01, 2.087_360),
+        ("1 MiB", 0.55, 0.03, 2.127_571),
+        ("1 MiB", 0.58, 0.01, 2.093_741),
+        ("1 MiB", 0.58, 0.03, 2.144_534),
+        ("1 MiB", 1.03, 0.01, 1.998_651),
+        ("1 MiB", 1.03, 0.03, 2.045_441),
+    ];
+    for (buffer, after, length, theirs) in cases {
+        let mut t = loses_a_burst(2, buffer, after, length);
+        let what = format!("{buffer}, {length} s lost after {after} s");
+        assert_near(acknowledged_after(&mut t), theirs, 0.005, &what);
+    }
+}
+
+/// How often the window of path 1 shrank in a run to the end.
+fn cuts(t: &mut Pair) -> usize {
+    let (mut cuts, mut last) = (0, 0);
+    t.run_until_true(secs(200), |t| {
+        let cwnd = t.a.paths().first().map_or(0, |p| p.cwnd);
+        cuts += usize::from(cwnd < last);
+        last = cwnd;
+        t.has_delivered_all()
+    });
+    cuts
+}
+
+#[test]
+fn losses_of_one_window_cut_it_once_wherever_in_it_they_are() {
+    for profile in ["2006", "ns2"] {
+        for later in (10..=50).step_by(4) {
+            let mut t = builder("cmt", 1, "64 KiB").profile(profile).start();
+            t.a.send_file(2 * MIB);
+            t.run_until(secs(2));
+            // A flight takes 54 ms of an RTT of 91 ms.
+            let sends = |t: &Pair| t.a.paths()[0].packets_sent;
+            let before = sends(&t);
+            t.run_until_true(secs(3), |t| sends(t) > before);
+            let now = t.net.now();
+            for after in [0, later] {
+                let at = now + Duration::from_millis(after + 10);
+                t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(2));
+            }
+            let lost = t.a.paths()[0].retransmissions;
+            assert_eq!(cuts(&mut t), 1, "{profile}: the second loss {later} ms after the first");
+            let again = t.a.paths()[0].retransmissions - lost;
+            assert!((1..=6).contains(&again), "{again} chunks were lost");
+        }
+    }
+}
