@@ -15,20 +15,60 @@ PERCENT = "{} %".format
 # Result fields: theirs, ours. Those whose deviation is not known are shown but not compared.
 CMT = {"t_ack": "ack_time_s", "t_ack_minus_t_data": "from_first_data_s", "timeouts": "timeouts"}
 
-# Experiment: lines of the summary, its swept parameters by their names, fields.
+LINE = {"ASAP": "RTX-ASAP", "SAME": "RTX-SAME", "CWND": "RTX-CWND", "SSTHRESH": "RTX-SSTHRESH", "LOSSRATE": "RTX-LOSSRATE"}.get
+LOSS2 = {"loss2": ("path.2.loss", PERCENT)}
+POLICY = {"policy": ("transport.rtx_policy", str.lower)}
+PRESET = {"variant": ("transport.preset", str.lower)}
+
+
+def kibibytes(text):
+    return f"{int(text) // 1024} KiB"
+
+
+def goodput(value):
+    return f"{float(value) * 8000:.0f}" if value else value
+
+
+FAILURE = {"t_ack": "ack_time_s", "t_detect": "failure_detected_s", "data_timeouts": "timeouts"}
+OUTAGE = {"goodput_kBps": "outage_goodput_bps"}
+CROSS = {"t_ack": "ack_time_s", "tx1": "path1_data_chunks_sent", "tx2": "path2_data_chunks_sent", "to2_2": "path2_t3_in_a_row_2"}
+# Experiment: its parts: lines of the summary, what they must say, their swept parameters by our names, fields.
 EXPERIMENTS = {
-    "002-cmt/cmt-fig12": ("a_fig12_64k", {"policy": ("transport.rtx_policy", str.lower), "loss2": ("path.2.loss", PERCENT)}, CMT),
+    "002-cmt/cmt-fig11a": [
+        ("a_fig11a", {}, {"policy": ("line", LINE)} | LOSS2, CMT),
+        ("a_appstripe", {"agent": "SCTP", "d2": "25"}, {"agent": ("line", lambda _: "AppStripe")} | LOSS2, {"t_merged": "ack_time_s"}),
+    ],
+    "002-cmt/cmt-fig11b": [
+        ("a_fig11b", {}, {"policy": ("line", LINE)} | LOSS2, CMT),
+        ("a_appstripe", {"agent": "SCTP", "d2": "70"}, {"agent": ("line", lambda _: "AppStripe")} | LOSS2, {"t_merged": "ack_time_s"}),
+    ],
+    "002-cmt/cmt-fig12": [("a_fig12_64k", {}, POLICY | LOSS2, CMT)],
+    "002-cmt/cmt-fig13": [
+        (name, {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | POLICY | LOSS2, CMT) for name in ("a_fig13a_32k", "a_fig13b_128k")
+    ],
+    "000-cmt-pf/pf-fig6": [("c_fig6", {}, PRESET, FAILURE)],
+    "000-cmt-pf/pf-fig7": [
+        ("c_fig7", {}, {"variant": ("line", str), "pmr": ("transport.path_max_retrans", str)}, OUTAGE | {"t_detect": "failure_detected_s"})
+    ],
+    "000-cmt-pf/pf-fig8": [("c_fig8", {}, PRESET, FAILURE)],
+    "000-cmt-pf/pf-fig9": [("c_fig9", {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | PRESET, OUTAGE)],
+    "000-cmt-pf/pf-fig12": [("c_fig12", {}, {"load2": ("load", PERCENT)} | PRESET, CROSS)],
+    "000-cmt-pf/pf-fig13": [("c_fig13", {}, {"load2": ("path.2.cross.load", PERCENT)} | PRESET, CROSS)],
 }
 
 
-def rows_of(lines, wanted, names, fields):
+def rows_of(lines, wanted, only, names, fields):
     for line in lines:
         if line["experiment"] != wanted:
             continue
         theirs = dict(pair.split("=", 1) for pair in line["params"].split())
+        if any(theirs[name] != value for name, value in only.items()):
+            continue
         params = [show(theirs[name]) for name, (_, show) in names.items()]
         for field, ours in fields.items():
             mean, std = line.get(f"{field}_mean"), line.get(f"{field}_std", "")
+            if field.endswith("kBps"):
+                mean = goodput(mean)
             if mean:
                 compare = "yes" if std else "no"
                 yield params + [ours, mean, std, line["n"], f"ns-2 2.35 as packaged, {wanted}", compare]
@@ -37,13 +77,14 @@ def rows_of(lines, wanted, names, fields):
 def main():
     with open(sys.argv[1], newline="") as file:
         lines = list(csv.DictReader(file))
-    for folder, (wanted, names, fields) in EXPERIMENTS.items():
+    for folder, parts in EXPERIMENTS.items():
         if sys.argv[2:] and folder.split("/")[-1] not in sys.argv[2:]:
             continue
-        rows = list(rows_of(lines, wanted, names, fields))
+        columns = [ours for ours, _ in parts[0][2].values()]
+        rows = [row for part in parts for row in rows_of(lines, *part)]
         with open(ROOT / folder / "reference.csv", "w", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
-            out.writerow([name for name, _ in names.values()] + ["field", "mean", "std", "n", "source", "compare"])
+            out.writerow(columns + ["field", "mean", "std", "n", "source", "compare"])
             out.writerows(rows)
         print(f"{folder}: {len(rows)} means")
 
