@@ -69,7 +69,7 @@ def rows_of(lines, wanted, only, names, fields):
             mean, std = line.get(f"{field}_mean"), line.get(f"{field}_std", "")
             if field.endswith("kBps"):
                 mean = goodput(mean)
-            if mean:
+            if mean and float(mean) >= 0:  # -1: did not happen
                 compare = "yes" if std else "no"
                 yield params + [ours, mean, std, line["n"], f"ns-2 2.35 as packaged, {wanted}", compare]
 
