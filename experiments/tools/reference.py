@@ -29,6 +29,13 @@ def goodput(value):
     return f"{float(value) * 8000:.0f}" if value else value
 
 
+def extended(text):
+    """A policy with its extensions is one parameter; ours joins them."""
+    policy, extensions = text.split("/")
+    return policy if extensions == "none" else " + ".join([policy] + extensions.split("+"))
+
+
+RTX = {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)} | LOSS2
 FAILURE = {"t_ack": "ack_time_s", "t_detect": "failure_detected_s", "data_timeouts": "timeouts"}
 OUTAGE = {"goodput_kBps": "outage_goodput_bps"}
 CROSS = {"t_ack": "ack_time_s", "tx1": "path1_data_chunks_sent", "tx2": "path2_data_chunks_sent", "to2_2": "path2_t3_in_a_row_2"}
@@ -46,6 +53,15 @@ EXPERIMENTS = {
     "002-cmt/cmt-fig13": [
         (name, {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | POLICY | LOSS2, CMT) for name in ("a_fig13a_32k", "a_fig13b_128k")
     ],
+    "001-rtx/rtx-fig6": [("b_fig6", {}, RTX, CMT)],
+    "001-rtx/rtx-fig8": [("b_fig8_har", {}, RTX, CMT), ("b_fig6", {"policy": "AllRtxAlt"}, RTX, CMT), ("b_fig12", {"policy": "AllRtxAlt"}, RTX, CMT)],
+    "001-rtx/rtx-fig9": [("b_fig9", {}, {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)}, CMT)],
+    "001-rtx/rtx-fig10": [("b_fig10", {}, RTX, CMT), ("b_fig12", {"policy": "FrSameRtoAlt"}, RTX, CMT)],
+    "001-rtx/rtx-fig12": [("b_fig12", {}, RTX, CMT)],
+    "001-rtx/rtx-fig13": [("b_fig13_1040", {"ext": "TS"}, RTX, CMT), ("b_fig13_1040", {"ext": "MFR+TS"}, RTX, CMT)],
+    "001-rtx/rtx-fig13-210": [("b_fig13_210", {}, RTX, CMT)],
+    "001-rtx/rtx-fig15": [("b_fig15", {}, RTX, CMT)],
+    "001-rtx/rtx-fig16": [("b_fig16", {}, RTX, CMT)],
     "000-cmt-pf/pf-fig6": [("c_fig6", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig7": [
         ("c_fig7", {}, {"variant": ("line", str), "pmr": ("transport.path_max_retrans", str)}, OUTAGE | {"t_detect": "failure_detected_s"})
@@ -64,7 +80,7 @@ def rows_of(lines, wanted, only, names, fields):
         theirs = dict(pair.split("=", 1) for pair in line["params"].split())
         if any(theirs[name] != value for name, value in only.items()):
             continue
-        params = [show(theirs[name]) for name, (_, show) in names.items()]
+        params = [show("/".join(theirs[part] for part in name.split("/"))) for name, (_, show) in names.items()]
         for field, ours in fields.items():
             mean, std = line.get(f"{field}_mean"), line.get(f"{field}_std", "")
             if field.endswith("kBps"):
