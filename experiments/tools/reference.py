@@ -36,7 +36,7 @@ def extended(text):
 
 
 RTX = {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)} | LOSS2
-FAILURE = {"t_ack": "ack_time_s", "t_detect": "failure_detected_s", "data_timeouts": "timeouts"}
+FAILURE = {"t_ack": "ack_time_s", "t_detect": "detected_at_s", "data_timeouts": "timeouts"}
 OUTAGE = {"goodput_kBps": "outage_goodput_bps"}
 CROSS = {"t_ack": "ack_time_s", "tx1": "path1_data_chunks_sent", "tx2": "path2_data_chunks_sent", "to2_2": "path2_t3_in_a_row_2"}
 # Experiment: its parts: lines of the summary, what they must say, their swept parameters by our names, fields.
@@ -64,7 +64,7 @@ EXPERIMENTS = {
     "001-rtx/rtx-fig16": [("b_fig16", {}, RTX, CMT)],
     "000-cmt-pf/pf-fig6": [("c_fig6", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig7": [
-        ("c_fig7", {}, {"variant": ("line", str), "pmr": ("transport.path_max_retrans", str)}, OUTAGE | {"t_detect": "failure_detected_s"})
+        ("c_fig7", {}, {"variant": ("line", str), "pmr": ("transport.path_max_retrans", str)}, OUTAGE | {"t_detect": "detected_at_s"})
     ],
     "000-cmt-pf/pf-fig8": [("c_fig8", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig9": [("c_fig9", {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | PRESET, OUTAGE)],
