@@ -64,7 +64,7 @@ EXPERIMENTS = {
     "001-rtx/rtx-fig16": [("b_fig16", {}, RTX, CMT)],
     "000-cmt-pf/pf-fig6": [("c_fig6", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig7": [
-        ("c_fig7", {}, {"variant": ("line", str), "pmr": ("transport.path_max_retrans", str)}, OUTAGE | {"t_detect": "detected_at_s"})
+        ("c_fig7", {}, {"variant": ("line", str), "pmr": ("pmr", str)}, OUTAGE | {"t_detect": "detected_at_s"})
     ],
     "000-cmt-pf/pf-fig8": [("c_fig8", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig9": [("c_fig9", {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | PRESET, OUTAGE)],

@@ -69,7 +69,7 @@ pub(super) static TRANSFER: Section = Section {
     keys: keys! {
         "size", "size or \"endless\"", "needed", "\"8 MiB\"": "Bytes to send. A run ends when every transfer but the endless ones is acknowledged.";
         "start", "time", "0 s", "\"10 s\"": "When the application first calls send. The association begins with the first transfer.";
-        "until", "time", "the end of the run", "\"60 s\"": "When an endless transfer ends.";
+        "until", "time", "the end of the run", "\"60 s\"": "When an endless transfer ends: it counts as completed then, whatever is still on its way.";
         "direction", "forward or reverse", "forward", "\"reverse\"": "Forward is from the associating host to the other.";
         "count", "number", "1", "3": "So many of this size, one after the other on the same stream.";
     },

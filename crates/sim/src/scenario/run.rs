@@ -105,6 +105,8 @@ struct Running {
     flow: Flow,
     /// Nobody waits for the end of a flow that has none.
     is_endless: bool,
+    /// When its endless transfers end, if they do.
+    until: Option<Instant>,
     is_reverse: bool,
 }
 
@@ -208,6 +210,7 @@ impl<'s> Run<'s> {
         self.flows.push(Running {
             flow: ends,
             is_endless: flow.transfers.iter().any(|transfer| transfer.is_endless()),
+            until: flow.transfers.iter().filter_map(|t| t.until).max().map(|t| Instant::ZERO + t),
             is_reverse: flow.transfers.iter().all(|transfer| transfer.is_reverse),
         });
     }
@@ -265,10 +268,17 @@ impl<'s> Run<'s> {
         self.world.host(from).closed().is_some() && self.world.host(to).closed().is_some()
     }
 
+    /// An endless transfer has come to its `until`; what the association still holds is of no interest.
+    fn has_had_its_time(&self, running: &Running) -> bool {
+        running.until.is_some_and(|until| self.world.net.now() >= until)
+    }
+
     fn is_settled(&self, running: &Running) -> bool {
         let Flow { from, to, .. } = running.flow;
         let is_done = |host: &Host| host.has_been_acked_all();
-        (is_done(self.world.host(from)) && is_done(self.world.host(to))) || self.is_lost(running)
+        (is_done(self.world.host(from)) && is_done(self.world.host(to)))
+            || self.has_had_its_time(running)
+            || self.is_lost(running)
     }
 
     fn plan_after_first_data(&mut self) {
@@ -296,6 +306,7 @@ impl<'s> Run<'s> {
             let mut result = self.world.result(from, to);
             result.scenario.clone_from(&self.scenario.name);
             result.preset.clone_from(&model.preset);
+            result.completed |= self.has_had_its_time(running) && !self.is_lost(running);
             (model.name.clone(), result)
         });
         // A scenario has at least one flow: the parser sees to it.
