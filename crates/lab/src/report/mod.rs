@@ -1,6 +1,6 @@
 //! The report: one page, and one picture a figure, made from the files that a run of the laboratory wrote.
 //!
-//! [`write`] reads the results and each experiment's `figures.toml`, and writes one HTML file that needs no network, and if
+//! [`write()`] reads the results and each experiment's `figures.toml`, and writes one HTML file that needs no network, and if
 //! asked an SVG and a PNG file for each figure.
 
 mod figure;
