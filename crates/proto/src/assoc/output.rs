@@ -221,8 +221,9 @@ impl Association {
         }
         let config = &*self.config;
         for p in self.paths.iter_mut() {
-            p.begin_opportunity(config, now);
-            if self.out.chunks_in_flight(p.id) == 0 {
+            let is_idle = self.out.chunks_in_flight(p.id) == 0;
+            p.begin_opportunity(config, now, is_idle);
+            if is_idle {
                 p.decay_if_idle(config, now);
             }
             if config.pacing {

@@ -371,10 +371,14 @@ impl Path {
     }
 
     /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send; another instant is another
-    /// opportunity.
-    pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant) {
-        if config.max_burst_rule == MaxBurstRule::Rfc9260 && self.opportunity != now {
-            self.opportunity = now;
+    /// opportunity. By the other rules a SACK is; but none comes to an idle path, whose burst would stay spent.
+    pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant, is_idle: bool) {
+        if config.max_burst_rule == MaxBurstRule::Rfc9260 {
+            if self.opportunity != now {
+                self.opportunity = now;
+                self.renew_burst(config, true);
+            }
+        } else if is_idle && self.burst_left == 0 {
             self.renew_burst(config, true);
         }
     }
