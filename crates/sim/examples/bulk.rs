@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .profile("2006")
         .set("checksum", "false")
         .seed(options.seed)
+        .fix_links()
         .lean();
     if options.loss != [0.0; 2] {
         pair = pair.count_spurious(true);

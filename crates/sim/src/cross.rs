@@ -240,6 +240,9 @@ fn pareto(rng: &mut Rng, exponent: f64) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Source {
     generators: Vec<Generator>,
+    /// When each of them makes its next packet, in nanoseconds: side by side, because all are looked at for
+    /// every packet.
+    nexts: Vec<u64>,
     /// Nanoseconds a byte takes on its own link, times 2^32.
     byte_time: u64,
     delay: u64,
@@ -255,8 +258,10 @@ impl Source {
         let (rate, delay) = spec.access.unwrap_or((Rate::INFINITE, Duration::ZERO));
         let fork =
             |(i, generator)| Generator::new(generator, rng.fork(&format!("generator {i}")), now);
+        let generators: Vec<Generator> = spec.generators.iter().enumerate().map(fork).collect();
         Source {
-            generators: spec.generators.iter().enumerate().map(fork).collect(),
+            nexts: generators.iter().map(|generator| generator.next).collect(),
+            generators,
             byte_time: rate.byte_time(),
             delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
             busy_until: 0,
@@ -272,9 +277,11 @@ impl Source {
     /// Makes the next packet, and says when it arrives at the first shared link.
     pub(crate) fn next_arrival(&mut self) -> Option<Instant> {
         // Few generators, so looking at each is as fast as any queue.
-        let next = self.generators.iter_mut().min_by_key(|generator| generator.next)?;
-        let (at, size) = (next.next, next.size);
-        next.plan();
+        let (index, &at) = self.nexts.iter().enumerate().min_by_key(|&(_, &next)| next)?;
+        let generator = &mut self.generators[index];
+        let size = generator.size;
+        generator.plan();
+        self.nexts[index] = generator.next;
         let sending = ((u128::from(self.byte_time) * u128::from(size)) >> 32) as u64;
         self.busy_until = self.busy_until.max(at).saturating_add(sending);
         self.size = size;

@@ -17,6 +17,7 @@ use crate::spec::{LinkChange, LinkSpec, QueueLimit};
 use crate::trace_hash::{Mark, TraceHash};
 
 mod facts;
+mod fixed;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -120,7 +121,6 @@ pub enum Happening {
 /// ```
 #[derive(Debug)]
 pub struct Network {
-    now: Instant,
     queue: SlotQueue,
     owners: Vec<Owner>,
     links: Vec<LinkState>,
@@ -149,6 +149,8 @@ pub struct Network {
     noted: usize,
     /// Changes of what links lose.
     loss_changes: u64,
+    /// No link changes, and each but the first of a route gets packets from one other link alone.
+    has_fixed_links: bool,
 }
 
 impl Network {
@@ -158,7 +160,6 @@ impl Network {
         let mut queue = SlotQueue::new();
         let schedule_slot = queue.add_slot();
         Network {
-            now: Instant::ZERO,
             queue,
             owners: vec![Owner::Schedule],
             links: Vec::new(),
@@ -181,6 +182,7 @@ impl Network {
             moments: Vec::new(),
             noted: 0,
             loss_changes: 0,
+            has_fixed_links: false,
         }
     }
 
@@ -215,6 +217,7 @@ impl Network {
         seen_source: SocketAddr,
         seen_destination: SocketAddr,
     ) -> RouteId {
+        self.release_links();
         assert!(!spec.links.is_empty(), "a route needs at least one link");
         let id = RouteId(self.routes.len() as u32);
         let known = (spec.source, spec.destination, id);
@@ -253,7 +256,7 @@ impl Network {
 
     /// The present.
     pub fn now(&self) -> Instant {
-        self.now
+        self.queue.now()
     }
 
     /// Sends one packet from `local` to `remote`. Returns the route it takes; `None` if there is
@@ -270,13 +273,13 @@ impl Network {
         self.packets_sent += 1;
         let route = self.find_route(node, local, remote);
         let number = route.map_or(u32::MAX, |route| route.0);
-        self.trace.packet_sent(self.now, id, number, &payload);
+        self.trace.packet_sent(self.queue.now(), id, number, &payload);
         if let Some(log) = &mut self.log {
-            log.sent(self.now, node, route, &payload);
+            log.sent(self.queue.now(), node, route, &payload);
         }
         if let Some(observer) = &mut self.observer {
             let packet = SentPacket { id, node, local, remote, route, payload: &payload };
-            observer.packet_sent(self.now, &packet);
+            observer.packet_sent(self.queue.now(), &packet);
         }
         let Some(route) = route else {
             self.unroutable += 1;
@@ -284,15 +287,19 @@ impl Network {
             return None;
         };
         let size = payload.len() as u32 + self.header_bytes;
-        let packet = self.packets.add(Packet { id, payload, route, size, hop: 0, ecn });
-        self.enter(self.routes[route.0 as usize].spec.links[0], packet);
+        let packet = Packet { id, payload, route, size, hop: 0, ecn, fate: None };
+        let packet = self.packets.add(packet);
+        match self.has_fixed_links {
+            true => self.cross(packet),
+            false => self.enter(self.routes[route.0 as usize].spec.links[0], packet),
+        }
         Some(route)
     }
 
     /// Sets or unsets the node's timer.
     pub fn set_timer(&mut self, node: NodeId, at: Option<Instant>) {
         let node = &mut self.nodes[node.0 as usize];
-        let at = at.map(|at| at.max(self.now));
+        let at = at.map(|at| at.max(self.queue.now()));
         if node.deadline.map(Due::at) == at {
             return;
         }
@@ -310,10 +317,10 @@ impl Network {
         loop {
             let next = self.queue.next().filter(|&(at, _)| at <= limit);
             let Some((at, slot)) = next else {
-                self.now = self.now.max(limit);
+                self.queue.rest_until(limit);
                 return None;
             };
-            self.now = at;
+            self.queue.begin(slot);
             self.events += 1;
             match self.owners[slot.index()] {
                 Owner::Link(link) => {
@@ -344,14 +351,19 @@ impl Network {
     }
 
     /// Changes a link now.
+    ///
+    /// # Panics
+    ///
+    /// If [`fix_links`](Self::fix_links) said that none changes, and packets are under way.
     pub fn change(&mut self, link: LinkId, change: &LinkChange) {
+        self.release_links();
         let state = &mut self.links[link.0 as usize];
         let was_down = state.link.is_down();
-        state.link.change(self.now, change);
+        state.link.change(self.queue.now(), change);
         self.queue.set(state.slot, state.link.next_arrival());
         let is_down = state.link.is_down();
         if is_down != was_down {
-            self.outages.push((self.now, link, is_down));
+            self.outages.push((self.queue.now(), link, is_down));
             self.note_moment();
         }
         self.loss_changes += u64::from(matches!(change, LinkChange::Loss(_)));
@@ -360,7 +372,8 @@ impl Network {
     /// Plans a change. Of several at one instant, the first planned comes first; all come before
     /// the packets of that instant that enter later.
     pub(crate) fn plan(&mut self, at: Instant, change: Change) {
-        let due = self.queue.plan(at.max(self.now));
+        self.release_links();
+        let due = self.queue.plan(at.max(self.queue.now()));
         self.schedule.add(due, change);
         self.queue.set(self.schedule_slot, self.schedule.next());
     }
@@ -447,7 +460,7 @@ impl Network {
 
     /// Adds an event of a node to the hash.
     pub fn trace_event(&mut self, node: NodeId, text: &[u8]) {
-        self.trace.event(self.now, node.0, text);
+        self.trace.event(self.queue.now(), node.0, text);
     }
 
     /// Shows everything from now on to an observer, instead of to the one before.
@@ -464,7 +477,7 @@ impl Network {
     #[inline]
     pub(crate) fn show_event(&mut self, node: NodeId, event: &Event) {
         if let Some(observer) = &mut self.observer {
-            observer.event(self.now, node, event);
+            observer.event(self.queue.now(), node, event);
         }
     }
 
@@ -478,7 +491,7 @@ impl Network {
         if let Some(observer) = &mut self.observer
             && let Some(association) = association()
         {
-            observer.association(self.now, node, association);
+            observer.association(self.queue.now(), node, association);
         }
     }
 
@@ -506,24 +519,30 @@ impl Network {
     fn enter(&mut self, link: LinkId, packet: Handle) {
         let state = &mut self.links[link.0 as usize];
         let was = state.link.next_arrival();
-        let verdict = state.link.accept(self.now, packet, &mut self.packets, &mut self.queue);
+        let verdict =
+            state.link.accept(self.queue.now(), packet, &mut self.packets, &mut self.queue);
         let is = state.link.next_arrival();
         if is != was {
             self.queue.set(state.slot, is);
         }
         if let Err(cause) = verdict {
-            let Packet { id, route, .. } = *self.packets.get(packet);
-            let payload = self.packets.remove(packet);
-            let route = &self.routes[route.0 as usize];
-            if route.is_blank {
-                return;
-            }
-            let node = route.spec.from;
-            if let Some(path) = route.path {
-                self.count_drop(path, &payload);
-            }
-            self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
+            self.refuse(packet, cause, link);
         }
+    }
+
+    /// Drops a packet that a link does not take.
+    fn refuse(&mut self, packet: Handle, cause: DropCause, link: LinkId) {
+        let Packet { id, route, .. } = *self.packets.get(packet);
+        let payload = self.packets.remove(packet);
+        let route = &self.routes[route.0 as usize];
+        if route.is_blank {
+            return;
+        }
+        let node = route.spec.from;
+        if let Some(path) = route.path {
+            self.count_drop(path, &payload);
+        }
+        self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
     }
 
     /// Takes the packet that has arrived off the link, and puts it on the next or delivers it.
@@ -534,15 +553,20 @@ impl Network {
         self.queue.set(state.slot, state.link.next_arrival());
         let handle = handle?;
         let packet = self.packets.get_mut(handle);
+        if self.has_fixed_links {
+            self.events += u64::from(packet.hop); // on the links before
+        }
         packet.hop += 1;
         let route = &self.routes[packet.route.0 as usize];
         if let Some(&next) = route.spec.links.get(usize::from(packet.hop)) {
             let ends_there =
                 route.is_blank && usize::from(packet.hop) + 1 == route.spec.links.len();
-            if ends_there {
+            if let Some(cause) = packet.fate {
+                self.refuse(handle, cause, next);
+            } else if ends_there {
                 let size = packet.size;
                 self.packets.remove(handle);
-                let _ = self.links[next.0 as usize].link.accept_blank(self.now, size);
+                let _ = self.links[next.0 as usize].link.accept_blank(self.queue.now(), size);
             } else {
                 self.enter(next, handle);
             }
@@ -566,24 +590,24 @@ impl Network {
             self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
             return None;
         }
-        self.trace.packet_fate(Mark::Delivered, self.now, id, 0);
+        self.trace.packet_fate(Mark::Delivered, self.queue.now(), id, 0);
         if let Some(log) = &mut self.log {
-            log.delivered(self.now, id);
+            log.delivered(self.queue.now(), id);
         }
         if let Some(observer) = &mut self.observer {
-            observer.packet_delivered(self.now, &delivery);
+            observer.packet_delivered(self.queue.now(), &delivery);
         }
         Some(delivery)
     }
 
     fn dropped(&mut self, packet: DroppedPacket) {
         let DroppedPacket { id, cause, .. } = packet;
-        self.trace.packet_fate(Mark::Dropped, self.now, id, cause as u8);
+        self.trace.packet_fate(Mark::Dropped, self.queue.now(), id, cause as u8);
         if let Some(log) = &mut self.log {
-            log.dropped(self.now, id, cause);
+            log.dropped(self.queue.now(), id, cause);
         }
         if let Some(observer) = &mut self.observer {
-            observer.packet_dropped(self.now, &packet);
+            observer.packet_dropped(self.queue.now(), &packet);
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Packet {
     /// Links of the route it has crossed or is crossing.
     pub(crate) hop: u16,
     pub(crate) ecn: Option<Ecn>,
+    /// Why the next link will not take it, if that is known already.
+    pub(crate) fate: Option<DropCause>,
 }
 
 /// Names a packet inside the network until it leaves.
@@ -52,6 +54,11 @@ impl Packets {
     #[inline]
     pub(crate) fn get_mut(&mut self, handle: Handle) -> &mut Packet {
         &mut self.packets[handle.0 as usize]
+    }
+
+    /// True if none is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.packets.len()
     }
 
     pub(crate) fn copy(&mut self, handle: Handle) -> Handle {

@@ -85,6 +85,7 @@ impl Pair {
             is_logged: true,
             has_ledger: true,
             has_one_far_address: false,
+            has_fixed_links: false,
             checks_invariants: cfg!(debug_assertions),
         }
     }
@@ -202,6 +203,7 @@ pub struct PairBuilder {
     is_logged: bool,
     has_ledger: bool,
     has_one_far_address: bool,
+    has_fixed_links: bool,
     checks_invariants: bool,
 }
 
@@ -282,6 +284,13 @@ impl PairBuilder {
         self
     }
 
+    /// Says that no link will be changed while packets are under way, which saves time: see
+    /// [`Network::fix_links`].
+    pub fn fix_links(mut self) -> Self {
+        self.has_fixed_links = true;
+        self
+    }
+
     /// Keeps no packets, counts no spurious retransmissions and checks no invariants: for long runs.
     pub fn lean(mut self) -> Self {
         (self.is_logged, self.has_ledger, self.checks_invariants) = (false, false, false);
@@ -350,6 +359,9 @@ impl PairBuilder {
             }
             pairs.push((local, remote));
             net.add_path(PathEnds { near: (node_a, local), far: (node_z, remote) }, spec);
+        }
+        if self.has_fixed_links {
+            net.fix_links();
         }
         let host = |node, config: Config, addresses, connect, name| {
             let setup = HostConfig {

@@ -3,65 +3,88 @@
 //! A simulated network has few sources of events (links, timers of nodes, the schedule of changes)
 //! and each needs only its own next event on record: packets leave a link in the order of their
 //! arrival times, so the link keeps them and its slot shows the first. A tournament tree over the
-//! slots then finds the earliest event in one look and takes an update in log4(slots) small steps,
+//! slots then finds the earliest event in one look and takes an update in log2(slots) small steps,
 //! with nothing allocated, where a heap of all packets under way would be some hundred entries.
 
 use manypath_proto::Instant;
 
 /// When an event is due, and its turn among the events of the same instant.
 ///
-/// The turn is the number of events planned before it, so ties go by order of insertion and a run
-/// repeats exactly. From high bits to low: 64 of time, 48 of turn, 16 left free for a slot.
+/// Ties go by the order in which events were planned, so a run repeats exactly. That order is kept as a
+/// history: the event that was being handled when this one was planned came before another such event
+/// if it was due earlier, or else if it was itself planned earlier; and one event plans in the order of
+/// its turns. So events can be planned ahead of the event that would plan them, and still have their
+/// place: see [`then`](Self::then).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Due(u128);
-
-const SLOT_BITS: u32 = 16;
-const SLOT_MASK: u128 = (1 << SLOT_BITS) - 1;
+pub(crate) struct Due {
+    at: Instant,
+    /// When the event was due that planned it.
+    planned: Instant,
+    /// When that event was planned.
+    before: Instant,
+    /// Counts what was planned.
+    turn: u64,
+}
 
 impl Due {
-    fn new(at: Instant, low: u64) -> Due {
-        Due(u128::from(at.as_nanos()) << 64 | u128::from(low))
-    }
+    const NEVER: Due =
+        Due { at: NEVER, planned: Instant::ZERO, before: Instant::ZERO, turn: u64::MAX };
 
     /// The same event, its turn kept, at another instant.
     pub(crate) fn moved_to(self, at: Instant) -> Due {
-        Due::new(at, self.0 as u64)
+        Due { at, ..self }
+    }
+
+    /// The event at `at` that this one, which nobody need see, plans when it is due.
+    #[inline]
+    pub(crate) fn then(self, at: Instant) -> Due {
+        Due { at, planned: self.at, before: self.planned, turn: self.turn }
     }
 
     /// The instant.
+    #[inline]
     pub(crate) fn at(self) -> Instant {
-        Instant::from_nanos((self.0 >> 64) as u64)
+        self.at
     }
 }
 
 /// Names one source of events.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u16);
+pub(crate) struct Slot(u32);
 
 impl Slot {
     /// The number of slots added before this one.
+    #[inline]
     pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
+        self.0 as usize
     }
 }
 
-/// Slots of a group. Four are compared faster than two twice.
-const WIDTH: usize = 4;
+/// When a slot without an event is due.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+/// A place in the tournament: the slot that has won it, and when that is due.
+#[derive(Copy, Clone, Debug)]
+struct Winner {
+    at: Instant,
+    slot: Slot,
+}
+
+const NOBODY: Winner = Winner { at: NEVER, slot: Slot(0) };
 
 /// The earliest event of each slot, and the earliest of all.
 #[derive(Debug)]
 pub(crate) struct SlotQueue {
-    /// A complete tree. The first level has the events of all slots, in groups; each other level has
-    /// the least of each group of the level before; the last is one group. A value is a [`Due`] with
-    /// its slot in the low bits.
-    levels: Vec<Vec<[u128; WIDTH]>>,
-    /// The least of all.
-    first: u128,
-    slots: usize,
+    /// A binary tree in one array, with its root at 1 and the slots in its second half; in a node is the
+    /// earlier of the two below it.
+    tree: Vec<Winner>,
+    dues: Vec<Due>,
     turn: u64,
+    /// The present.
+    now: Instant,
+    /// When the event of the present was planned.
+    planned: Instant,
 }
-
-const IDLE: u128 = u128::MAX;
 
 impl Default for SlotQueue {
     fn default() -> SlotQueue {
@@ -71,68 +94,98 @@ impl Default for SlotQueue {
 
 impl SlotQueue {
     pub(crate) fn new() -> SlotQueue {
-        SlotQueue { levels: vec![vec![[IDLE; WIDTH]]], first: IDLE, slots: 0, turn: 0 }
+        let (now, planned) = (Instant::ZERO, Instant::ZERO);
+        SlotQueue { tree: vec![NOBODY; 2], dues: Vec::new(), turn: 0, now, planned }
     }
 
     /// Adds a slot without an event.
     ///
     /// # Panics
     ///
-    /// If there are 65536 already.
+    /// If there are 2^32 already.
     pub(crate) fn add_slot(&mut self) -> Slot {
-        let slot = Slot(u16::try_from(self.slots).expect("at most 65536 links and nodes"));
-        self.slots += 1;
-        if slot.index() == WIDTH * self.levels[0].len() {
-            for level in &mut self.levels {
-                level.resize(WIDTH * level.len(), [IDLE; WIDTH]);
+        let slot = Slot(u32::try_from(self.dues.len()).expect("at most 2^32 links and nodes"));
+        self.dues.push(Due::NEVER);
+        if self.dues.len() > self.tree.len() / 2 {
+            self.tree = vec![NOBODY; 2 * self.tree.len()];
+            for index in 0..self.dues.len() {
+                let slot = Slot(index as u32);
+                self.put(slot, self.dues[index]);
             }
-            let mut top = [IDLE; WIDTH];
-            top[0] = self.first;
-            self.levels.push(vec![top]);
         }
         slot
+    }
+
+    /// The present.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets time run to the slot's event, which is the next of all.
+    #[inline]
+    pub(crate) fn begin(&mut self, slot: Slot) {
+        let due = &self.dues[slot.index()];
+        (self.now, self.planned) = (due.at, due.planned);
+    }
+
+    /// Lets time run to an instant at which no event is left.
+    pub(crate) fn rest_until(&mut self, at: Instant) {
+        if at > self.now {
+            (self.now, self.planned) = (at, at);
+        }
+    }
+
+    /// The present as something planned now: what [`then`](Due::then) begins with.
+    #[inline]
+    pub(crate) fn turn(&mut self) -> Due {
+        self.turn += 1;
+        Due { at: self.now, planned: self.planned, before: Instant::ZERO, turn: self.turn }
     }
 
     /// The key of an event at `at` that is planned now. It need not be put in a slot at once.
     #[inline]
     pub(crate) fn plan(&mut self, at: Instant) -> Due {
-        self.turn += 1;
-        Due::new(at, self.turn << SLOT_BITS)
+        self.turn().then(at)
     }
 
     /// Sets the slot's next event; `None` if it has none.
     #[inline]
     pub(crate) fn set(&mut self, slot: Slot, due: Option<Due>) {
-        let value = due.map_or(IDLE, |due| due.0 | u128::from(slot.0));
-        self.put(slot.index(), value);
+        self.put(slot, due.unwrap_or(Due::NEVER));
     }
 
     /// The slot's next event.
     #[inline]
     pub(crate) fn get(&self, slot: Slot) -> Option<Due> {
-        let value = self.levels[0][slot.index() / WIDTH][slot.index() % WIDTH];
-        (value != IDLE).then_some(Due(value & !SLOT_MASK))
+        Some(self.dues[slot.index()]).filter(|due| due.at != NEVER)
     }
 
     /// The earliest event of all.
     #[inline]
     pub(crate) fn next(&self) -> Option<(Instant, Slot)> {
-        let first = self.first;
-        (first != IDLE).then(|| (Due(first).at(), Slot(first as u16)))
+        let first = self.tree[1];
+        (first.at != NEVER).then_some((first.at, first.slot))
     }
 
-    fn put(&mut self, slot: usize, mut value: u128) {
-        let mut at = slot;
-        for level in &mut self.levels {
-            let group = &mut level[at / WIDTH];
-            if group[at % WIDTH] == value {
-                return; // nor does anything change above
+    fn put(&mut self, slot: Slot, due: Due) {
+        self.dues[slot.index()] = due;
+        let mut winner = Winner { at: due.at, slot };
+        let mut node = self.tree.len() / 2 + slot.index();
+        self.tree[node] = winner;
+        while node > 1 {
+            let other = self.tree[node ^ 1];
+            let mut loses = other.at < winner.at;
+            if other.at == winner.at && other.at != NEVER {
+                loses = self.dues[other.slot.index()] < self.dues[winner.slot.index()];
             }
-            group[at % WIDTH] = value;
-            value = group.iter().copied().fold(IDLE, u128::min);
-            at /= WIDTH;
+            winner = if loses { other } else { winner };
+            node /= 2;
+            let was = std::mem::replace(&mut self.tree[node], winner);
+            if was.slot == winner.slot && was.at == winner.at && winner.slot != slot {
+                return; // another slot is as it was, and so is everything above
+            }
         }
-        self.first = value;
     }
 }
 

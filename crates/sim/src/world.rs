@@ -315,6 +315,11 @@ fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
 }
 
 fn host_at<H: BorrowMut<Host>>(hosts: &mut [H], node: NodeId) -> Option<&mut Host> {
-    let index = hosts.binary_search_by_key(&node, |host| host.borrow().node()).ok()?;
+    // Mostly nodes are hosts, and their numbers the same.
+    let number = node.0 as usize;
+    let index = match hosts.get(number) {
+        Some(host) if host.borrow().node() == node => number,
+        _ => hosts.binary_search_by_key(&node, |host| host.borrow().node()).ok()?,
+    };
     Some(hosts[index].borrow_mut())
 }

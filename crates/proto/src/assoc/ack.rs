@@ -44,7 +44,7 @@ impl Association {
             overtaken_revokes: self.config.overtaken_sack_revokes,
         };
         let mut digest = std::mem::take(&mut self.digest);
-        let result = self.out.acknowledge(sack, rules, now, &mut digest);
+        let result = self.out.acknowledge(sack, &rules, now, &mut digest);
         match result {
             Ok(true) => {
                 if !digest.stale {

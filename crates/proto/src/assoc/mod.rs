@@ -325,7 +325,7 @@ impl Association {
 
     /// The largest message that fits one packet on every path, in bytes.
     pub fn fragment_size(&self) -> usize {
-        let chunk = self.paths.iter().map(|p| p.pmdcs).min().unwrap_or(self.config.mtu / 2);
+        let chunk = self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2);
         // A fragment is cut to a multiple of four so that no padding is sent inside a message.
         (chunk - manypath_wire::DATA_HEADER_LEN) & !3
     }

@@ -9,7 +9,7 @@ use super::state::State;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::T3Watches;
 use crate::endpoint::Transmit;
-use crate::path::{PathId, PathState};
+use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
 use crate::policy::rtx::RtxCandidate;
 use crate::time::Instant;
@@ -246,11 +246,18 @@ impl Association {
         }
         let waiting_fills = self.config.waiting_fills_cwnd && self.out.may_have_marked();
         let path = match waiting_fills {
+            false if !self.may_schedule() => return None,
             false => self.decide(now, |policies, cx| policies.sched.choose(cx))?,
             true => self.schedule_beside_waiting(now)?,
         };
         // A forced retransmission does not let new data past cwnd.
         self.has_room(path).then_some((path, Source::New))
+    }
+
+    /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
+    fn may_schedule(&self) -> bool {
+        let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.flight_size(p.id)) > 0;
+        self.forced_rtx || self.paths.iter().any(has_room)
     }
 
     /// The path of new data where chunks that wait for retransmission fill the window, too.
@@ -304,7 +311,7 @@ impl Association {
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
     fn new_data_allowed(&self) -> bool {
         let Some(len) = self.queue.next_len(self.fragment_size()) else { return false };
-        let unverified = |p: &crate::path::Path| {
+        let unverified = |p: &Path| {
             p.state == PathState::Unconfirmed && p.error_count <= self.config.path_max_retrans
         };
         if self.config.verify_all_paths_first && self.paths.iter().any(unverified) {
@@ -354,6 +361,10 @@ impl Association {
             }
             // Only the last of a batch may be shorter; and a small first one would make all small.
             if len < segment_size || len < max_packet / 4 * 3 {
+                break;
+            }
+            // A choice among lost chunks may draw a random number, also for a packet that does not come.
+            if n + 1 >= max_segments && !self.out.may_have_marked() {
                 break;
             }
             first = self.choose_for(now, path);

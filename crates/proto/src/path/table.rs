@@ -8,6 +8,8 @@ use super::{Path, PathId};
 #[derive(Debug, Default)]
 pub(crate) struct PathTable {
     slots: Vec<Option<Path>>,
+    /// The least PMDCS of all, which a path keeps all its life.
+    least_pmdcs: Option<usize>,
 }
 
 impl PathTable {
@@ -23,10 +25,22 @@ impl PathTable {
             self.slots.resize_with(at + 1, || None);
         }
         self.slots[at] = Some(path);
+        self.renew_least();
     }
 
     pub(crate) fn remove(&mut self, id: PathId) -> Option<Path> {
-        self.slots.get_mut(id.index())?.take()
+        let removed = self.slots.get_mut(id.index())?.take();
+        self.renew_least();
+        removed
+    }
+
+    fn renew_least(&mut self) {
+        self.least_pmdcs = self.iter().map(|p| p.pmdcs).min();
+    }
+
+    /// The least of the paths' maximum DATA chunk sizes; `None` without a path.
+    pub(crate) fn least_pmdcs(&self) -> Option<usize> {
+        self.least_pmdcs
     }
 
     pub(crate) fn get(&self, id: PathId) -> Option<&Path> {

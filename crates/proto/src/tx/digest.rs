@@ -121,7 +121,7 @@ impl Outstanding {
     pub(crate) fn acknowledge(
         &mut self,
         sack: &Sack,
-        rules: AckRules,
+        rules: &AckRules,
         now: Instant,
         digest: &mut SackDigest,
     ) -> Result<bool, SackError> {
@@ -153,7 +153,7 @@ impl Outstanding {
     fn acknowledge_cumulatively(
         &mut self,
         cum: Tsn,
-        rules: AckRules,
+        rules: &AckRules,
         now: Instant,
         digest: &mut SackDigest,
     ) {
@@ -177,7 +177,7 @@ impl Outstanding {
         self.acked.remove_up_to(cum);
     }
 
-    fn acknowledge_gaps(&mut self, rules: AckRules, now: Instant, digest: &mut SackDigest) {
+    fn acknowledge_gaps(&mut self, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
         let mut fresh = std::mem::take(&mut digest.fresh);
         digest.reported.difference(&self.acked, &mut fresh);
         if !fresh.is_empty() {
@@ -255,7 +255,7 @@ impl Outstanding {
     }
 
     /// Books a chunk acknowledged for the first time and takes it out of its queue.
-    fn newly_acked(&mut self, tsn: Tsn, rules: AckRules, now: Instant, digest: &mut SackDigest) {
+    fn newly_acked(&mut self, tsn: Tsn, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
         let Some(sent) = self.get(tsn) else { return };
         let path = sent.path;
         let is_first = self.first_in_queue(path) == Some(tsn);
@@ -294,7 +294,7 @@ impl Outstanding {
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
-    fn find_reneged(&mut self, rules: AckRules, digest: &mut SackDigest) {
+    fn find_reneged(&mut self, rules: &AckRules, digest: &mut SackDigest) {
         let mut revoked = std::mem::take(&mut digest.revoked);
         self.acked.difference(&digest.reported, &mut revoked);
         if let Some(highest) = digest.reported.last().filter(|_| !rules.overtaken_revokes) {
@@ -326,13 +326,21 @@ impl Outstanding {
     /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks sent
     /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
     /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
-    fn split_fast_retransmit(&mut self, rules: AckRules, packets: u8, digest: &mut SackDigest) {
+    fn split_fast_retransmit(&mut self, rules: &AckRules, packets: u8, digest: &mut SackDigest) {
         let counts = |p: &&PathDigest| match rules.sfr_by_tsn {
             true => p.highest_gap.is_some(),
             false => p.newly_acked_bytes > 0,
         };
         let one_path = digest.paths.iter().filter(counts).count() == 1;
         for (i, p) in digest.paths.iter_mut().enumerate() {
+            // Mostly nothing was acknowledged that could say anything of the others.
+            let says_nothing = match rules.sfr_by_tsn {
+                true => p.highest_gap.is_none(),
+                false => p.latest.is_none(),
+            };
+            if says_nothing {
+                continue;
+            }
             let mut at = self.queues[i].head;
             while let Some(tsn) = at {
                 let Some(sent) = self.get(tsn) else { break };
@@ -367,7 +375,7 @@ impl Outstanding {
     ///
     /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged that was
     /// sent for the first time after that: what was under way before says nothing of the retransmission.
-    fn fast_retransmit(&mut self, rules: AckRules, digest: &mut SackDigest) {
+    fn fast_retransmit(&mut self, rules: &AckRules, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
         let newest = match rules.reports_by_highest_so_far {
             true => self.newest.filter(|_| digest.reported.last().is_some()),
@@ -415,7 +423,7 @@ impl Outstanding {
 
 /// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
 /// above what was sent when they last made it lost.
-fn may_be_lost(sent: &Sent, rules: AckRules, newest: Option<Tsn>) -> bool {
+fn may_be_lost(sent: &Sent, rules: &AckRules, newest: Option<Tsn>) -> bool {
     match sent.mfr_after {
         Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),
         None => rules.fast_rtx_after_timeout || sent.transmissions == 1,
@@ -528,9 +536,9 @@ mod tests {
         let mut digest = SackDigest::default();
         // The newer SACK arrives first; its packet had room for two blocks.
         let newer = sack(0, &[(2, 5), (7, 8)]);
-        assert_eq!(out.acknowledge(&newer, RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(out.acknowledge(&newer, &RULES, Instant::ZERO, &mut digest), Ok(true));
         let older = sack(0, &[(2, 3), (7, 7), (12, 12)]);
-        assert_eq!(out.acknowledge(&older, RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(out.acknowledge(&older, &RULES, Instant::ZERO, &mut digest), Ok(true));
         assert!(digest.stale, "its a_rwnd is out of date");
         assert_eq!(acked(&out), [2, 3, 4, 5, 7, 8, 12]);
         out.check_invariants();
@@ -541,10 +549,10 @@ mod tests {
         let mut out = outstanding();
         let mut digest = SackDigest::default();
         let first = sack(0, &[(3, 6), (9, 9)]);
-        assert_eq!(out.acknowledge(&first, RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(out.acknowledge(&first, &RULES, Instant::ZERO, &mut digest), Ok(true));
         // TSNs 1 and 2 arrived; 5 and 6 were dropped again.
         let second = sack(4, &[(5, 5)]);
-        assert_eq!(out.acknowledge(&second, RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(out.acknowledge(&second, &RULES, Instant::ZERO, &mut digest), Ok(true));
         assert!(!digest.stale);
         assert_eq!(acked(&out), [9], "RFC 9260 §6.2.1, D iii");
         assert_eq!(out.get(Tsn(5)).map(|s| s.state), Some(TsnState::InFlight));

@@ -129,6 +129,24 @@ impl Link {
         self.underway.pop_front().map(|head| head.packet)
     }
 
+    /// True if packets leave in the order in which they enter, each once.
+    pub(crate) fn is_regular(&self) -> bool {
+        !self.is_irregular
+    }
+
+    /// Lets a packet in at `at`, and says when it arrives, or why not. It may be a time to come, if nothing
+    /// else enters before; then [`put`](Self::put) follows on the last link of its way.
+    #[inline]
+    pub(crate) fn cross(&mut self, at: Instant, size: u32) -> Result<Instant, DropCause> {
+        self.admit(at, size).map(|departure| later(departure, self.delay_ns))
+    }
+
+    /// Puts a packet at the far end, where it arrives at that time and after all others.
+    #[inline]
+    pub(crate) fn put(&mut self, arrival: Due, packet: Handle) {
+        self.underway.push_back(Underway { arrival, departure: arrival.at(), packet });
+    }
+
     /// Lets a packet in, or says why not; then the caller forgets it.
     pub(crate) fn accept(
         &mut self,

@@ -21,8 +21,15 @@ struct Inside {
 
 impl Inside {
     fn enter(&mut self, link: &mut Link, at: Instant, id: u64, size: u32) -> Result<(), DropCause> {
-        let packet =
-            Packet { id, payload: Bytes::new(), route: RouteId(0), size, hop: 0, ecn: None };
+        let packet = Packet {
+            id,
+            payload: Bytes::new(),
+            route: RouteId(0),
+            size,
+            hop: 0,
+            ecn: None,
+            fate: None,
+        };
         let packet = self.packets.add(packet);
         link.accept(at, packet, &mut self.packets, &mut self.plans)
     }

@@ -14,7 +14,7 @@ impl Network {
 
     /// Lets the driver note what its hosts have received by now.
     pub(crate) fn note_moment(&mut self) {
-        self.moments.push(self.now);
+        self.moments.push(self.queue.now());
     }
 
     /// How many such instants there are, if there are new ones since the last call.

@@ -28,6 +28,7 @@ impl Network {
     /// If it names no link, or a generator's rate is infinite.
     pub fn add_source(&mut self, spec: SourceSpec) -> SourceId {
         assert!(!spec.links.is_empty(), "cross-traffic needs a link to cross");
+        self.release_links();
         let id = SourceId(self.sources.len() as u32);
         let slot = self.queue.add_slot();
         self.owners.push(Owner::Source(id));
@@ -35,7 +36,7 @@ impl Network {
         let route = (spec.links.len() > 1).then(|| self.add_blank_route(spec.links.clone()));
         let rng = self.rng.fork(&format!("cross-traffic {}", id.0));
         let first = spec.links[0];
-        let mut source = Source::new(spec, &rng, self.now);
+        let mut source = Source::new(spec, &rng, self.queue.now());
         let next = source.next_arrival().map(|at| self.queue.plan(at));
         self.queue.set(slot, next);
         self.sources.push(SourceState { source, slot, first, route });
@@ -88,12 +89,19 @@ impl Network {
             // It ends here; whether it got in is in the link's counters.
             None => {
                 let link = &mut self.links[first.0 as usize].link;
-                let _ = link.accept_blank(self.now, size);
+                let _ = link.accept_blank(self.queue.now(), size);
             }
             Some(route) => {
                 let (payload, id) = (Bytes::new(), u64::MAX);
-                let packet =
-                    self.packets.add(Packet { id, payload, route, size, hop: 0, ecn: None });
+                let packet = self.packets.add(Packet {
+                    id,
+                    payload,
+                    route,
+                    size,
+                    hop: 0,
+                    ecn: None,
+                    fate: None,
+                });
                 self.enter(first, packet);
             }
         }

@@ -168,6 +168,9 @@ impl<'s> Run<'s> {
                 After::FirstData => run.waiting.push(change),
             }
         }
+        if scenario.changes.is_empty() {
+            run.world.net.fix_links();
+        }
         run
     }
 

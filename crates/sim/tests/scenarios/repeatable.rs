@@ -1,6 +1,7 @@
 //! The same seed gives the same run.
 
-use manypath_sim::{Pair, PairBuilder, millis, secs};
+use manypath_proto::Instant;
+use manypath_sim::{LinkSpec, Pair, PairBuilder, PathSpec, QueueLimit, Red, millis, secs};
 
 fn lossy(seed: u64) -> PairBuilder {
     Pair::two_paths("cmt-pf").loss(0.03).seed(seed)
@@ -42,4 +43,40 @@ fn stopping_on_the_way_changes_nothing() {
         }
     }
     assert_eq!(t.run_to_end(secs(600)).result().trace_hash, whole);
+}
+
+/// Two paths of three hops, the middle one narrow: packets are lost at random, by full queues and by RED.
+fn three_hops(seed: u64, loss: f64) -> PairBuilder {
+    let edge = || LinkSpec::mbps_ms(100.0, 10.0);
+    let narrow = LinkSpec::mbps_ms(10.0, 25.0).loss(loss).queue(QueueLimit::Packets(20));
+    let hops = |middle: LinkSpec| PathSpec::hops([edge().loss(loss / 4.0), middle, edge()]);
+    let paths = vec![hops(narrow.clone()), hops(narrow.clone()), hops(narrow.red(Red::default()))];
+    Pair::paths("cmt", paths).set("receive_buffer", "256 KiB").seed(seed)
+}
+
+#[test]
+fn fixed_links_save_events_and_change_nothing() {
+    for (seed, loss) in (1..=6).zip([0.0, 0.0, 0.01, 0.02, 0.05, 0.1]) {
+        let run = |builder: PairBuilder| {
+            let mut t = builder.connect();
+            t.a.send_file(2_000_000);
+            let result = t.run_to_end(secs(600)).result();
+            assert!(result.completed && (loss == 0.0 || result.paths[0].packets_dropped > 0));
+            (t.net.events(), result)
+        };
+        assert_eq!(
+            run(three_hops(seed, loss)),
+            run(three_hops(seed, loss).fix_links()),
+            "loss {loss}"
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "a change on the way of packets")]
+fn fixed_links_that_change_are_noticed() {
+    let mut t = three_hops(1, 0.0).fix_links().connect();
+    t.a.send_file(2_000_000);
+    t.run_until(t.net.now() + secs(1).saturating_since(Instant::ZERO));
+    t.net.path(1).cut();
 }

@@ -11,7 +11,8 @@ use crate::path::PathId;
 
 /// Chooses where the next new data goes.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// A path that is usable and has room in its congestion window, or `None` to wait.
+    /// A path that is usable and has room in its congestion window, or `None` to wait. Not asked while no path
+    /// has any.
     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId>;
 }
 
