@@ -45,7 +45,7 @@ fn stopping_on_the_way_changes_nothing() {
     assert_eq!(t.run_to_end(secs(600)).result().trace_hash, whole);
 }
 
-/// Two paths of three hops, the middle one narrow: packets are lost at random, by full queues and by RED.
+/// Three paths of three hops, the middle ones narrow: packets are lost at random, by full queues and by RED.
 fn three_hops(seed: u64, loss: f64) -> PairBuilder {
     let edge = || LinkSpec::mbps_ms(100.0, 10.0);
     let narrow = LinkSpec::mbps_ms(10.0, 25.0).loss(loss).queue(QueueLimit::Packets(20));
@@ -55,20 +55,16 @@ fn three_hops(seed: u64, loss: f64) -> PairBuilder {
 }
 
 #[test]
-fn fixed_links_save_events_and_change_nothing() {
+fn fixed_links_change_nothing() {
     for (seed, loss) in (1..=6).zip([0.0, 0.0, 0.01, 0.02, 0.05, 0.1]) {
         let run = |builder: PairBuilder| {
             let mut t = builder.connect();
             t.a.send_file(2_000_000);
-            let result = t.run_to_end(secs(600)).result();
-            assert!(result.completed && (loss == 0.0 || result.paths[0].packets_dropped > 0));
-            (t.net.events(), result)
+            t.run_to_end(secs(600)).result()
         };
-        assert_eq!(
-            run(three_hops(seed, loss)),
-            run(three_hops(seed, loss).fix_links()),
-            "loss {loss}"
-        );
+        let result = run(three_hops(seed, loss));
+        assert!(result.completed && result.paths.iter().all(|path| path.packets_dropped > 0));
+        assert_eq!(result, run(three_hops(seed, loss).fix_links()), "loss {loss}");
     }
 }
 
