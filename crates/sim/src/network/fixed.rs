@@ -17,7 +17,7 @@ impl Network {
             let mut before = None;
             links.iter().all(|link| {
                 let feeder = *feeders[link.0 as usize].get_or_insert(before);
-                std::mem::replace(&mut before, Some(*link)) == feeder
+                before.replace(*link) == feeder
             })
         };
         self.has_fixed_links = self.packets.is_empty()
