@@ -5,15 +5,16 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, ConnectTo, Datagram, Endpoint, EndpointConfig,
-    Event, Instant, PathId, PathState, PathStats, Rng,
+    Event, Instant, PathId, PathState, PathStats, Rng, Transmit,
 };
 
 use crate::ledger::Ledger;
 use crate::network::{Network, NodeId};
-use crate::packet::{Delivery, PacketPool};
+use crate::packet::Delivery;
 use crate::traffic::{Receiver, Sender};
 
 /// How a host is set up.
@@ -35,6 +36,9 @@ pub struct HostConfig {
 
 /// Rounds of events, applications and packets at one instant that only a fault can need.
 const MAX_ROUNDS: u32 = 100_000;
+
+/// A packet that is shorter, in bytes, hardly carries data.
+const SHORT_PACKET: usize = 256;
 
 /// The SCTP port of every host.
 const SCTP_PORT: u16 = 9899;
@@ -80,7 +84,6 @@ pub struct Host {
     pub(crate) receiver: Receiver,
     pub(crate) ledger: Option<Ledger>,
     events: Vec<(Instant, Event)>,
-    pool: PacketPool,
     out: Vec<u8>,
     text: String,
 }
@@ -109,7 +112,6 @@ impl Host {
             receiver: Receiver::default(),
             ledger: setup.has_ledger.then(Ledger::default),
             events: Vec::new(),
-            pool: PacketPool::default(),
             out: Vec::new(),
             text: String::new(),
             setup,
@@ -369,8 +371,11 @@ impl Host {
     /// Hands a packet to the engine.
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
         let Delivery { local, remote, ecn, payload, .. } = delivery;
+        // What carries data comes back when that has been read.
+        let spent = (payload.len() < SHORT_PACKET).then(|| payload.clone());
         self.endpoint.handle_datagram(net.now(), Datagram { local, remote, ecn, payload });
         self.drive(net);
+        spent.into_iter().for_each(|packet| net.pool.recycle(packet));
     }
 
     /// Tells the engine that its timer ran out.
@@ -401,7 +406,7 @@ impl Host {
                 break;
             }
             if std::mem::take(&mut has_news) {
-                self.run_applications(now);
+                self.run_applications(now, net);
             }
             self.transmit(net);
         }
@@ -510,7 +515,7 @@ impl Host {
         }
     }
 
-    fn run_applications(&mut self, now: Instant) {
+    fn run_applications(&mut self, now: Instant, net: &mut Network) {
         let Some(id) = self.assoc else { return };
         let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
         if let Some(reason) = self.aborts.take() {
@@ -519,7 +524,8 @@ impl Host {
         while self.reads
             && let Some(message) = assoc.recv(now)
         {
-            self.receiver.take(now, message);
+            self.receiver.take(now, &message);
+            message.payload.into_iter().for_each(|piece| net.pool.recycle(piece));
         }
         self.sender.feed(now, assoc);
         if self.shuts_down && self.sender.is_done() && assoc.is_established() {
@@ -536,14 +542,34 @@ impl Host {
         while let Some(to) = endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
             batches += 1;
             assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
-            for packet in out.chunks(to.segment_size.max(1)) {
-                let bytes = self.pool.store(packet);
-                let route = net.send(self.node, to.local, to.remote, to.ecn, bytes);
-                if let (Some(ledger), Some(route)) = (&mut self.ledger, route) {
-                    ledger.sent(packet, net.route_path(route).unwrap_or(0));
-                }
+            let all = net.pool.seal(out);
+            let (length, segment) = (all.len(), to.segment_size.max(1));
+            if length <= segment {
+                send(self.node, &mut self.ledger, &to, all, net);
+                continue;
+            }
+            for begin in (0..length).step_by(segment) {
+                let packet = all.slice(begin..length.min(begin + segment));
+                send(self.node, &mut self.ledger, &to, packet, net);
             }
         }
+    }
+}
+
+/// Puts a packet on the network, and its TSNs in the ledger, if there is one.
+fn send(
+    node: NodeId,
+    ledger: &mut Option<Ledger>,
+    to: &Transmit,
+    packet: Bytes,
+    net: &mut Network,
+) {
+    let Some(ledger) = ledger else {
+        net.send(node, to.local, to.remote, to.ecn, packet);
+        return;
+    };
+    if let Some(route) = net.send(node, to.local, to.remote, to.ecn, packet.clone()) {
+        ledger.sent(&packet, net.route_path(route).unwrap_or(0));
     }
 }
 

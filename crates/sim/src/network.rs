@@ -8,7 +8,7 @@ use manypath_proto::{Association, Ecn, Event, Instant, Rng};
 use crate::cross::SourceId;
 use crate::link::{Link, LinkStats};
 use crate::observe::{DroppedPacket, Observer, SentPacket};
-use crate::packet::{Delivery, DropCause, Handle, Packet, Packets};
+use crate::packet::{Delivery, DropCause, Handle, Packet, PacketPool, Packets};
 use crate::packet_log::PacketLog;
 use crate::paths::{Path, PathDrops};
 use crate::queue::{Due, Slot, SlotQueue};
@@ -22,7 +22,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-use sources::SourceState;
+use sources::{Feed, SourceState};
 
 /// Names a node: a host with addresses and one timer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,7 @@ struct Node {
 struct LinkState {
     link: Link,
     slot: Slot,
+    feed: Feed,
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -125,9 +126,13 @@ pub struct Network {
     owners: Vec<Owner>,
     links: Vec<LinkState>,
     packets: Packets,
+    /// The buffers of all hosts' packets.
+    pub(crate) pool: PacketPool,
     nodes: Vec<Node>,
     routes: Vec<Route>,
     sources: Vec<SourceState>,
+    /// The links on which cross-traffic ends.
+    fed: Vec<LinkId>,
     pub(crate) paths: Vec<Path>,
     schedule: Schedule,
     schedule_slot: Slot,
@@ -164,9 +169,11 @@ impl Network {
             owners: vec![Owner::Schedule],
             links: Vec::new(),
             packets: Packets::default(),
+            pool: PacketPool::default(),
             nodes: Vec::new(),
             routes: Vec::new(),
             sources: Vec::new(),
+            fed: Vec::new(),
             paths: Vec::new(),
             schedule: Schedule::default(),
             schedule_slot,
@@ -201,7 +208,8 @@ impl Network {
         let slot = self.queue.add_slot();
         self.owners.push(Owner::Link(id));
         let rng = self.rng.fork(&format!("link {}", id.0));
-        self.links.push(LinkState { link: Link::new(spec, default_queue, rng), slot });
+        let link = Link::new(spec, default_queue, rng);
+        self.links.push(LinkState { link, slot, feed: Feed::default() });
         id
     }
 
@@ -318,6 +326,7 @@ impl Network {
             let next = self.queue.next().filter(|&(at, _)| at <= limit);
             let Some((at, slot)) = next else {
                 self.queue.rest_until(limit);
+                self.catch_up();
                 return None;
             };
             self.queue.begin(slot);
@@ -325,6 +334,7 @@ impl Network {
             match self.owners[slot.index()] {
                 Owner::Link(link) => {
                     if let Some(delivery) = self.leave(link) {
+                        self.catch_up();
                         return Some(Happening::Packet(delivery));
                     }
                 }
@@ -336,6 +346,7 @@ impl Network {
                     }
                     self.queue.set(slot, node.deadline);
                     if is_due {
+                        self.catch_up();
                         return Some(Happening::Timer(id));
                     }
                 }
@@ -347,7 +358,9 @@ impl Network {
 
     /// When something happens next, in the network or by a node's timer.
     pub fn next_event(&self) -> Option<Instant> {
-        self.queue.next().map(|(at, _)| at)
+        let fed = self.fed.iter().filter_map(|link| self.links[link.0 as usize].feed.first());
+        let others = self.queue.next().map(|(at, _)| at);
+        fed.map(|(due, _)| due.at()).chain(others).min()
     }
 
     /// Changes a link now.
@@ -357,6 +370,7 @@ impl Network {
     /// If [`fix_links`](Self::fix_links) said that none changes, and packets are under way.
     pub fn change(&mut self, link: LinkId, change: &LinkChange) {
         self.release_links();
+        self.catch_up_on(link);
         let state = &mut self.links[link.0 as usize];
         let was_down = state.link.is_down();
         state.link.change(self.queue.now(), change);
@@ -448,7 +462,8 @@ impl Network {
         self.unroutable
     }
 
-    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned changes.
+    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned changes. With
+    /// [`fix_links`](Self::fix_links) a packet's arrivals count when its way ends.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -517,6 +532,7 @@ impl Network {
 
     #[inline]
     fn enter(&mut self, link: LinkId, packet: Handle) {
+        self.catch_up_on(link);
         let state = &mut self.links[link.0 as usize];
         let was = state.link.next_arrival();
         let verdict =
@@ -542,6 +558,7 @@ impl Network {
         if let Some(path) = route.path {
             self.count_drop(path, &payload);
         }
+        self.pool.recycle(payload);
         self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
     }
 
@@ -566,6 +583,7 @@ impl Network {
             } else if ends_there {
                 let size = packet.size;
                 self.packets.remove(handle);
+                self.catch_up_on(next);
                 let _ = self.links[next.0 as usize].link.accept_blank(self.queue.now(), size);
             } else {
                 self.enter(next, handle);

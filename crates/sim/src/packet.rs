@@ -1,9 +1,8 @@
 //! Packets under way, and where their bytes live.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use manypath_proto::Ecn;
 use serde::Serialize;
 
@@ -126,49 +125,35 @@ impl DropCause {
     }
 }
 
-/// Bytes a block of the pool holds: some forty full packets.
-const BLOCK: usize = 64 * 1024;
+/// Most buffers kept for reuse.
+const KEPT_BUFFERS: usize = 512;
 
-/// Most blocks kept for reuse.
-const KEPT_BLOCKS: usize = 64;
+/// Room of a new buffer, in bytes: more than packets mostly have.
+const BUFFER: usize = 2048;
 
-/// Storage for packets: one copy in, shared slices out, and blocks that come back when all their
-/// packets are gone, so that a long run allocates nothing.
+/// Buffers for packets. One is filled, becomes the packet, and comes back when the packet is gone, so that
+/// a long run allocates next to nothing, and the buffers in use stay in the processor's cache.
 #[derive(Debug, Default)]
 pub struct PacketPool {
-    current: BytesMut,
-    /// False until `current` is a block.
-    has_block: bool,
-    /// Used-up blocks; each is free once no packet of it is left.
-    used: VecDeque<BytesMut>,
+    free: Vec<Vec<u8>>,
 }
 
 impl PacketPool {
-    /// Copies `bytes` into the pool.
-    pub fn store(&mut self, bytes: &[u8]) -> Bytes {
-        if self.current.capacity() - self.current.len() < bytes.len() {
-            self.next_block(bytes.len());
-        }
-        self.current.extend_from_slice(bytes);
-        self.current.split().freeze()
+    /// Makes a packet of what was written into a buffer, and puts an empty buffer in its place.
+    pub fn seal(&mut self, buffer: &mut Vec<u8>) -> Bytes {
+        let empty = self.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER));
+        Bytes::from(std::mem::replace(buffer, empty))
     }
 
-    fn next_block(&mut self, length: usize) {
-        let wanted = BLOCK.max(length);
-        let spent = std::mem::take(&mut self.current);
-        if self.has_block && self.used.len() < KEPT_BLOCKS {
-            self.used.push_back(spent);
+    /// Takes the buffer of a packet back if nobody else has a part of it.
+    pub fn recycle(&mut self, packet: Bytes) {
+        if self.free.len() >= KEPT_BUFFERS {
+            return;
         }
-        self.has_block = true;
-        if let Some(mut oldest) = self.used.pop_front() {
-            if oldest.try_reclaim(wanted) {
-                self.current = oldest;
-                return;
-            }
-            // A packet of it is still somewhere; it gets its turn again after the others.
-            self.used.push_back(oldest);
+        if let Ok(mut buffer) = packet.try_into_mut() {
+            buffer.clear();
+            self.free.push(Vec::from(buffer));
         }
-        self.current = BytesMut::with_capacity(wanted);
     }
 }
 
@@ -177,20 +162,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pool_reuses_blocks_and_never_a_live_one() {
+    fn the_pool_reuses_buffers_and_never_a_live_one() {
         let mut pool = PacketPool::default();
-        let mut alive: VecDeque<(Bytes, u8)> = VecDeque::new();
-        let mut blocks = std::collections::BTreeSet::new();
+        let mut alive: std::collections::VecDeque<(Bytes, u8)> = std::collections::VecDeque::new();
+        let mut places = std::collections::BTreeSet::new();
+        let mut buffer = Vec::new();
         for i in 0..20_000_u32 {
             let fill = i as u8;
-            let packet = pool.store(&[fill; 1400]);
-            blocks.insert(packet.as_ptr() as usize / BLOCK);
-            alive.push_back((packet, fill));
+            buffer.extend_from_slice(&[fill; 1400]);
+            let packet = pool.seal(&mut buffer);
+            assert!(buffer.is_empty());
+            places.insert(packet.as_ptr() as usize);
+            let part = packet.slice(28..);
+            pool.recycle(packet); // in vain: a part of it is alive
+            alive.push_back((part, fill));
             if alive.len() > 200 {
                 let (old, fill) = alive.pop_front().expect("just filled");
                 assert!(old.iter().all(|&b| b == fill), "packet overwritten while alive");
+                pool.recycle(old);
             }
         }
-        assert!(blocks.len() < 40, "{} blocks for 200 packets alive", blocks.len());
+        assert!(places.len() < 300, "{} buffers for 200 packets alive", places.len());
     }
 }

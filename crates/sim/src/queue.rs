@@ -30,6 +30,10 @@ impl Due {
     const NEVER: Due =
         Due { at: NEVER, planned: Instant::ZERO, before: Instant::ZERO, turn: u64::MAX };
 
+    /// Before all others.
+    const START: Due =
+        Due { at: Instant::ZERO, planned: Instant::ZERO, before: Instant::ZERO, turn: 0 };
+
     /// The same event, its turn kept, at another instant.
     pub(crate) fn moved_to(self, at: Instant) -> Due {
         Due { at, ..self }
@@ -80,10 +84,8 @@ pub(crate) struct SlotQueue {
     tree: Vec<Winner>,
     dues: Vec<Due>,
     turn: u64,
-    /// The present.
-    now: Instant,
-    /// When the event of the present was planned.
-    planned: Instant,
+    /// The event of the present; what is due before it has happened.
+    present: Due,
 }
 
 impl Default for SlotQueue {
@@ -94,8 +96,7 @@ impl Default for SlotQueue {
 
 impl SlotQueue {
     pub(crate) fn new() -> SlotQueue {
-        let (now, planned) = (Instant::ZERO, Instant::ZERO);
-        SlotQueue { tree: vec![NOBODY; 2], dues: Vec::new(), turn: 0, now, planned }
+        SlotQueue { tree: vec![NOBODY; 2], dues: Vec::new(), turn: 0, present: Due::START }
     }
 
     /// Adds a slot without an event.
@@ -119,20 +120,25 @@ impl SlotQueue {
     /// The present.
     #[inline]
     pub(crate) fn now(&self) -> Instant {
-        self.now
+        self.present.at
+    }
+
+    /// True if an event is due before that of the present.
+    #[inline]
+    pub(crate) fn is_past(&self, due: Due) -> bool {
+        due < self.present
     }
 
     /// Lets time run to the slot's event, which is the next of all.
     #[inline]
     pub(crate) fn begin(&mut self, slot: Slot) {
-        let due = &self.dues[slot.index()];
-        (self.now, self.planned) = (due.at, due.planned);
+        self.present = self.dues[slot.index()];
     }
 
     /// Lets time run to an instant at which no event is left.
     pub(crate) fn rest_until(&mut self, at: Instant) {
-        if at > self.now {
-            (self.now, self.planned) = (at, at);
+        if at >= self.present.at {
+            self.present = Due { at, planned: at, before: at, turn: u64::MAX };
         }
     }
 
@@ -140,7 +146,7 @@ impl SlotQueue {
     #[inline]
     pub(crate) fn turn(&mut self) -> Due {
         self.turn += 1;
-        Due { at: self.now, planned: self.planned, before: Instant::ZERO, turn: self.turn }
+        Due { turn: self.turn, ..self.present }
     }
 
     /// The key of an event at `at` that is planned now. It need not be put in a slot at once.
@@ -170,21 +176,24 @@ impl SlotQueue {
 
     fn put(&mut self, slot: Slot, due: Due) {
         self.dues[slot.index()] = due;
+        let (tree, dues) = (&mut self.tree[..], &self.dues[..]);
         let mut winner = Winner { at: due.at, slot };
-        let mut node = self.tree.len() / 2 + slot.index();
-        self.tree[node] = winner;
+        let mut node = tree.len() / 2 + slot.index();
+        tree[node] = winner;
         while node > 1 {
-            let other = self.tree[node ^ 1];
-            let mut loses = other.at < winner.at;
-            if other.at == winner.at && other.at != NEVER {
-                loses = self.dues[other.slot.index()] < self.dues[winner.slot.index()];
-            }
+            let other = tree[node ^ 1];
+            let is_tie = other.at == winner.at && other.at != NEVER;
+            let loses = match is_tie {
+                false => other.at < winner.at,
+                true => dues[other.slot.index()] < dues[winner.slot.index()],
+            };
             winner = if loses { other } else { winner };
             node /= 2;
-            let was = std::mem::replace(&mut self.tree[node], winner);
-            if was.slot == winner.slot && was.at == winner.at && winner.slot != slot {
+            let place = &mut tree[node];
+            if winner.slot != slot && place.slot == winner.slot && place.at == winner.at {
                 return; // another slot is as it was, and so is everything above
             }
+            *place = winner;
         }
     }
 }

@@ -180,7 +180,7 @@ impl Receiver {
     /// # Panics
     ///
     /// If it is not one that was sent, comes twice, or out of its stream's order.
-    pub(crate) fn take(&mut self, now: Instant, message: Message) {
+    pub(crate) fn take(&mut self, now: Instant, message: &Message) {
         let length = message.payload.len();
         self.bytes += length as u64;
         if let Some(last) = self.last {
@@ -259,10 +259,10 @@ mod tests {
     #[test]
     fn messages_as_sent_pass() {
         let mut receiver = Receiver::default();
-        receiver.take(Instant::from_millis(1), sent(0, 0, false, 100));
-        receiver.take(Instant::from_millis(5), sent(3, 1, true, 7));
-        receiver.take(Instant::from_millis(6), sent(3, 0, true, 9));
-        receiver.take(Instant::from_millis(7), sent(0, 1, false, LONGEST_MESSAGE));
+        receiver.take(Instant::from_millis(1), &sent(0, 0, false, 100));
+        receiver.take(Instant::from_millis(5), &sent(3, 1, true, 7));
+        receiver.take(Instant::from_millis(6), &sent(3, 0, true, 9));
+        receiver.take(Instant::from_millis(7), &sent(0, 1, false, LONGEST_MESSAGE));
         assert_eq!((receiver.messages, receiver.bytes), (4, 116 + LONGEST_MESSAGE as u64));
         assert_eq!(receiver.longest_gap, Duration::from_millis(4));
     }
@@ -273,9 +273,9 @@ mod tests {
         let whole = content(0, false, 0, 5000);
         let mut first = message(0, 0, false, &whole[..3000]);
         first.end_of_message = false;
-        receiver.take(Instant::ZERO, first);
+        receiver.take(Instant::ZERO, &first);
         assert_eq!(receiver.messages, 0);
-        receiver.take(Instant::ZERO, message(0, 0, false, &whole[3000..]));
+        receiver.take(Instant::ZERO, &message(0, 0, false, &whole[3000..]));
         assert_eq!((receiver.messages, receiver.bytes), (1, 5000));
     }
 
@@ -283,20 +283,20 @@ mod tests {
     #[should_panic(expected = "came twice")]
     fn a_message_that_comes_twice_is_found() {
         let mut receiver = Receiver::default();
-        receiver.take(Instant::ZERO, sent(0, 2, true, 10));
-        receiver.take(Instant::ZERO, sent(0, 2, true, 10));
+        receiver.take(Instant::ZERO, &sent(0, 2, true, 10));
+        receiver.take(Instant::ZERO, &sent(0, 2, true, 10));
     }
 
     #[test]
     #[should_panic(expected = "out of order")]
     fn a_missing_ordered_message_is_found() {
-        Receiver::default().take(Instant::ZERO, sent(0, 1, false, 10));
+        Receiver::default().take(Instant::ZERO, &sent(0, 1, false, 10));
     }
 
     #[test]
     #[should_panic(expected = "is damaged")]
     fn a_shortened_message_is_found() {
         let whole = content(0, false, 0, 500);
-        Receiver::default().take(Instant::ZERO, message(0, 0, false, &whole[..499]));
+        Receiver::default().take(Instant::ZERO, &message(0, 0, false, &whole[..499]));
     }
 }

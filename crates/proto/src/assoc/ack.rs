@@ -95,42 +95,36 @@ impl Association {
 
     fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let config = &*self.config;
-        let flight_after = self.out.flight_size(id);
-        let earliest = self.out.earliest_order(id);
-        let cum = self.out.cum_tsn_ack_point();
-        let has_retransmitted = self.may_apply_max_burst;
-        let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
+        let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         // RFC 9260 §7.2.4: fast recovery is of the association. With SFR each path has its own.
-        let others_recover = self
-            .paths
-            .iter()
-            .any(|p| p.id != id && p.recovery.is_some_and(|r| !cum.ge(r.exit_tsn)));
+        let others_recover = !config.sfr && (grows || facts.lost > 0) && self.recovers_beside(id);
+        let cum = self.out.cum_tsn_ack_point();
         let Some(p) = self.paths.get_mut(id) else { return };
-        let limits = p.limits(config);
-        p.renew_burst(config, has_retransmitted);
+        p.renew_burst(config, self.may_apply_max_burst);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
         if let Some(rtt) = facts.rtt {
             p.rto.sample(rtt);
         }
-        let others_recover = others_recover && !config.sfr;
         // With SFR a loss of what was sent before the last cut is part of what it was for, even if this SACK
         // ends the recovery: the last chunks of a window are found missing by those sent after the cut.
         let is_known = |r: Recovery| facts.latest_lost <= Some(r.exit_order);
         let was_cut_for =
             config.sfr && config.cut_once_per_flight && p.recovery.is_some_and(is_known);
         if let Some(r) = p.recovery {
+            let earliest = self.out.earliest_order(id);
             let by_path = config.sfr && earliest.is_none_or(|order| order > r.exit_order);
             if by_path || cum.ge(r.exit_tsn) {
                 p.recovery = None;
             }
         }
-        if facts.cwnd_update && facts.newly_acked_bytes > 0 {
+        if grows {
             let ack = AckFacts {
                 acked_bytes: facts.newly_acked_bytes,
                 flight_before: facts.flight_before,
-                flight_after,
+                flight_after: self.out.flight_size(id),
                 in_fast_recovery: p.recovery.is_some() || others_recover,
             };
+            let limits = p.limits(config);
             p.window = p.cc.on_ack(p.window, &limits, &ack);
         }
         if facts.lost > 0 {
@@ -142,8 +136,10 @@ impl Association {
                 self.forced_rtx = true;
             } else if p.recovery.is_none() && !was_cut_for && !others_recover {
                 // RFC 9260 §7.2.4 (2): cut once per fast recovery.
+                let limits = p.limits(config);
                 p.window = p.cc.on_fast_retransmit(p.window, &limits);
-                p.recovery = Some(exit);
+                let (exit_tsn, exit_order) = (self.out.highest_tsn(), self.out.last_order());
+                p.recovery = Some(Recovery { exit_tsn, exit_order });
                 self.forced_rtx = true;
             }
         }
@@ -153,6 +149,13 @@ impl Association {
             self.data_acked_on(now, id, facts);
         }
         self.renew_t3(now, id, facts.watched_acked);
+    }
+
+    /// True if another path than this one is in fast recovery, and stays so.
+    fn recovers_beside(&self, id: PathId) -> bool {
+        let cum = self.out.cum_tsn_ack_point();
+        let recovers = |r: Recovery| !cum.ge(r.exit_tsn);
+        self.paths.iter().any(|p| p.id != id && p.recovery.is_some_and(recovers))
     }
 
     /// Cuts the window of every path with a chunk that waits for retransmission, if it was not cut for that TSN

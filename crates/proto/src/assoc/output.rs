@@ -60,8 +60,16 @@ impl Association {
             return Some(transmit);
         }
         self.prepare_windows(now);
-        let choice = self.choose(now);
         let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
+        let has_data = !self.queue.is_empty() || self.out.may_have_marked();
+        if !has_data && self.state.may_send_data() {
+            self.forced_rtx = false; // it ends with the retransmissions
+        }
+        if !has_data && !sack_due {
+            self.wait_for_window(now);
+            return None;
+        }
+        let choice = if has_data { self.choose(now) } else { None };
         let may_sack = sack_due || (choice.is_some() && self.sack_pending());
         let sack_path = if may_sack { self.sack_path(now) } else { None };
         let path = if sack_due { sack_path } else { choice.map(|(path, _)| path) };

@@ -379,7 +379,8 @@ impl Outstanding {
 
     /// True if something waits for retransmission.
     pub(crate) fn has_marked(&mut self) -> bool {
-        (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
+        self.may_have_marked()
+            && (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
     }
 
     /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.

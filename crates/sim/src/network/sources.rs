@@ -5,19 +5,41 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bytes::Bytes;
 use manypath_proto::Rng;
 
-use super::{LinkId, Network, NodeId, Owner, Route, RouteId, RouteSpec};
+use super::{LinkId, LinkState, Network, NodeId, Owner, Route, RouteId, RouteSpec};
 use crate::cross::{Source, SourceId, SourceSpec, SourceStats};
 use crate::packet::Packet;
-use crate::queue::Slot;
+use crate::queue::{Due, Slot};
 
 #[derive(Debug)]
 pub(super) struct SourceState {
     source: Source,
-    slot: Slot,
-    /// The first link its packets share with others.
-    first: LinkId,
-    /// The way of its packets if they cross more links than that.
-    route: Option<RouteId>,
+    way: Way,
+}
+
+/// What becomes of a source's packets.
+#[derive(Copy, Clone, Debug)]
+enum Way {
+    /// They end on the only link that they share with others, and wait in its [`Feed`].
+    Feed,
+    /// They cross more links: on the first they arrive as events of this slot, then they take the route.
+    Route { slot: Slot, first: LinkId, route: RouteId },
+}
+
+/// The cross-traffic that ends on a link. Nobody sees it but by the link's queue, so it enters when somebody
+/// looks: before a packet enters, and before a driver gets to act.
+#[derive(Debug, Default)]
+pub(super) struct Feed {
+    /// When the next packet of each source arrives.
+    arrivals: Vec<(Due, SourceId)>,
+}
+
+impl Feed {
+    /// The first of the next packets, and which it is.
+    #[inline]
+    pub(super) fn first(&self) -> Option<(Due, usize)> {
+        let all = self.arrivals.iter().enumerate();
+        all.map(|(index, &(due, _))| (due, index)).min_by_key(|&(due, _)| due)
+    }
 }
 
 impl Network {
@@ -30,17 +52,55 @@ impl Network {
         assert!(!spec.links.is_empty(), "cross-traffic needs a link to cross");
         self.release_links();
         let id = SourceId(self.sources.len() as u32);
-        let slot = self.queue.add_slot();
-        self.owners.push(Owner::Source(id));
-        // Beyond a first shared link its packets are packets like others, but for their end.
-        let route = (spec.links.len() > 1).then(|| self.add_blank_route(spec.links.clone()));
         let rng = self.rng.fork(&format!("cross-traffic {}", id.0));
-        let first = spec.links[0];
+        let links = spec.links.clone();
         let mut source = Source::new(spec, &rng, self.queue.now());
         let next = source.next_arrival().map(|at| self.queue.plan(at));
-        self.queue.set(slot, next);
-        self.sources.push(SourceState { source, slot, first, route });
+        let only = (links.len() == 1).then(|| links[0]);
+        let way = match only {
+            Some(only) => {
+                let feed = &mut self.links[only.0 as usize].feed;
+                feed.arrivals.extend(next.map(|due| (due, id)));
+                if !self.fed.contains(&only) {
+                    self.fed.push(only);
+                }
+                Way::Feed
+            }
+            None => {
+                let (slot, first) = (self.queue.add_slot(), links[0]);
+                self.owners.push(Owner::Source(id));
+                self.queue.set(slot, next);
+                // Beyond a first shared link its packets are packets like others, but for their end.
+                Way::Route { slot, first, route: self.add_blank_route(links) }
+            }
+        };
+        self.sources.push(SourceState { source, way });
         id
+    }
+
+    /// Lets the cross-traffic that comes before the present event enter all links where it ends.
+    #[inline]
+    pub(super) fn catch_up(&mut self) {
+        for index in 0..self.fed.len() {
+            self.catch_up_on(self.fed[index]);
+        }
+    }
+
+    /// The same of one link.
+    #[inline]
+    pub(super) fn catch_up_on(&mut self, link: LinkId) {
+        let LinkState { link, feed, .. } = &mut self.links[link.0 as usize];
+        while let Some((due, index)) = feed.first().filter(|&(due, _)| self.queue.is_past(due)) {
+            let (_, id) = feed.arrivals[index];
+            let source = &mut self.sources[id.0 as usize].source;
+            // It ends here; whether it got in is in the link's counters.
+            let _ = link.accept_blank(due.at(), source.emit());
+            self.events += 1;
+            match source.next_arrival() {
+                Some(at) => feed.arrivals[index].0 = due.then(at),
+                None => drop(feed.arrivals.swap_remove(index)),
+            }
+        }
     }
 
     /// How many sources of cross-traffic there are.
@@ -80,30 +140,14 @@ impl Network {
 
     /// A packet of cross-traffic has crossed its source's own link.
     pub(super) fn run_source(&mut self, id: SourceId) {
-        let state = &mut self.sources[id.0 as usize];
-        let size = state.source.emit();
-        let next = state.source.next_arrival().map(|at| self.queue.plan(at));
-        self.queue.set(state.slot, next);
-        let (first, route) = (state.first, state.route);
-        match route {
-            // It ends here; whether it got in is in the link's counters.
-            None => {
-                let link = &mut self.links[first.0 as usize].link;
-                let _ = link.accept_blank(self.queue.now(), size);
-            }
-            Some(route) => {
-                let (payload, id) = (Bytes::new(), u64::MAX);
-                let packet = self.packets.add(Packet {
-                    id,
-                    payload,
-                    route,
-                    size,
-                    hop: 0,
-                    ecn: None,
-                    fate: None,
-                });
-                self.enter(first, packet);
-            }
-        }
+        let SourceState { source, way } = &mut self.sources[id.0 as usize];
+        let Way::Route { slot, first, route } = *way else { return };
+        let size = source.emit();
+        let next = source.next_arrival().map(|at| self.queue.plan(at));
+        self.queue.set(slot, next);
+        let (payload, id) = (Bytes::new(), u64::MAX);
+        let packet = Packet { id, payload, route, size, hop: 0, ecn: None, fate: None };
+        let packet = self.packets.add(packet);
+        self.enter(first, packet);
     }
 }
