@@ -4,7 +4,8 @@
   reference.py SUMMARY.csv [ID...]
 
 SUMMARY.csv has a line per parameter set: experiment, params ("name=value ..."), n, and NAME_mean, NAME_std
-columns. EXPERIMENTS below says which lines belong to an experiment and what its swept parameters are called.
+columns; NAME_n where not every run has a value. EXPERIMENTS below says which lines belong to an experiment and
+what its swept parameters are called.
 """
 import csv
 import pathlib
@@ -67,7 +68,9 @@ EXPERIMENTS = {
         ("c_fig7", {}, {"variant": ("line", str), "pmr": ("pmr", str)}, OUTAGE | {"t_detect": "detected_at_s"})
     ],
     "000-cmt-pf/pf-fig8": [("c_fig8", {}, PRESET, FAILURE)],
-    "000-cmt-pf/pf-fig9": [("c_fig9", {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | PRESET, OUTAGE)],
+    "000-cmt-pf/pf-fig9": [
+        ("c_fig9", {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | PRESET, OUTAGE | {"t_ack": "ack_time_s", "data_timeouts": "timeouts"})
+    ],
     "000-cmt-pf/pf-fig12": [("c_fig12", {}, {"load2": ("load", PERCENT)} | PRESET, CROSS)],
     "000-cmt-pf/pf-fig13": [("c_fig13", {}, {"load2": ("path.2.cross.load", PERCENT)} | PRESET, CROSS)],
 }
@@ -84,10 +87,11 @@ def rows_of(lines, wanted, only, names, fields):
         for field, ours in fields.items():
             mean, std = line.get(f"{field}_mean"), line.get(f"{field}_std", "")
             if field.endswith("kBps"):
-                mean = goodput(mean)
+                mean, std = goodput(mean), goodput(std)
             if mean and float(mean) >= 0:  # -1: did not happen
                 compare = "yes" if std else "no"
-                yield params + [ours, mean, std, line["n"], f"ns-2 2.35 as packaged, {wanted}", compare]
+                n = line.get(f"{field}_n") or line["n"]
+                yield params + [ours, mean, std, n, f"ns-2 2.35 as packaged, {wanted}", compare]
 
 
 def main():

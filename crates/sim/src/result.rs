@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manypath_proto::{Event, Instant, PathState, PathStats, T3_IN_A_ROW};
+use manypath_proto::{Event, Instant, PathId, PathState, PathStats, T3_IN_A_ROW};
 use serde::Serialize;
 
 use crate::host::Host;
@@ -47,10 +47,11 @@ pub struct TransferResult {
     pub duplicates_received: u64,
     /// When a link of one of its paths first went down, in seconds since the run began.
     pub outage_begin_s: Option<f64>,
-    /// From then until a path was first found inactive, in seconds.
+    /// From then until that path was first found inactive, in seconds.
     pub failure_detected_s: Option<f64>,
     /// User bits delivered per second from then until all links of that path were up again, or, if they
-    /// never were, until the path was found inactive; or until the last delivery if that came first.
+    /// never were, until the path was found inactive; or until the transfer was over, if that came first.
+    /// None if nothing was left to deliver, or a path that fails for good had been found inactive before.
     pub outage_goodput_bps: Option<f64>,
     /// The hash over everything that happened, in hexadecimal.
     pub trace_hash: String,
@@ -144,7 +145,9 @@ impl TransferResult {
             duplicates_received: to.stats().map_or(0, |stats| stats.duplicates_received),
             outage_begin_s: outage.as_ref().map(|outage| outage.begin.as_secs_f64()),
             failure_detected_s: outage.as_ref().and_then(FirstOutage::detected_after_s),
-            outage_goodput_bps: outage.as_ref().and_then(|outage| outage.goodput_bps(to, net)),
+            outage_goodput_bps: outage
+                .as_ref()
+                .and_then(|outage| outage.goodput_bps(from, to, net)),
             trace_hash: format!("{:016x}", net.trace_hash()),
             paths,
         }
@@ -171,20 +174,25 @@ struct FirstOutage {
     begin: Instant,
     /// When all links of the path were up again.
     end: Option<Instant>,
-    /// When the sender first found a path inactive since it began.
+    /// When the sender first found that path inactive since it began.
     detected: Option<Instant>,
+    /// Whether that path was inactive when it began.
+    was_inactive: bool,
 }
 
 impl FirstOutage {
     fn of(from: &Host, net: &Network) -> Option<FirstOutage> {
-        let paths = from.paths();
-        let ways = paths.iter().filter_map(|p| net.find_path(from.node(), p.local, p.remote));
-        let ways: Vec<Vec<LinkId>> = ways.map(|number| net.path_links(number)).collect();
+        let way_of = |path: &PathStats| {
+            let number = net.find_path(from.node(), path.local, path.remote)?;
+            Some((path.id, net.path_links(number)))
+        };
+        let ways: Vec<(PathId, Vec<LinkId>)> = from.paths().iter().filter_map(way_of).collect();
         let outages = net.outages();
-        let is_begin = |&(_, link, is_down): &_| is_down && ways.iter().any(|w| w.contains(&link));
+        let is_begin =
+            |&(_, link, is_down): &_| is_down && ways.iter().any(|w| w.1.contains(&link));
         let first = outages.iter().position(is_begin)?;
         let (begin, link, _) = outages[first];
-        let way = ways.iter().find(|way| way.contains(&link))?;
+        let (path, way) = ways.iter().find(|(_, way)| way.contains(&link))?;
         let mut down = 0;
         let end =
             outages[first..].iter().filter(|(_, link, _)| way.contains(link)).find(|change| {
@@ -195,23 +203,33 @@ impl FirstOutage {
                 }
                 down == 0
             });
-        let detected = from.events().iter().find(|(at, event)| {
-            let is_inactive = matches!(event, Event::PathState { to: PathState::Inactive, .. });
-            *at >= begin && is_inactive
+        let states = from.events().iter().filter_map(|(at, event)| match event {
+            Event::PathState { path: id, to, .. } if id == path => Some((*at, *to)),
+            _ => None,
         });
-        let detected = detected.map(|(at, _)| *at);
-        Some(FirstOutage { begin, end: end.map(|(at, ..)| *at), detected })
+        let is_inactive = |(_, state): &(Instant, PathState)| *state == PathState::Inactive;
+        let before = states.clone().take_while(|(at, _)| *at < begin).last();
+        let detected = states.filter(is_inactive).find(|(at, _)| *at >= begin);
+        Some(FirstOutage {
+            begin,
+            end: end.map(|(at, ..)| *at),
+            detected: detected.map(|(at, _)| at),
+            was_inactive: before.is_some_and(|state| is_inactive(&state)),
+        })
     }
 
     fn detected_after_s(&self) -> Option<f64> {
         self.detected.map(|at| to_secs(at, self.begin))
     }
 
-    fn goodput_bps(&self, to: &Host, net: &Network) -> Option<f64> {
-        let last = to.receiver.last.filter(|last| *last > self.begin)?;
-        // A last delivery before the end is the end of the transfer.
-        let end = self.end.or(self.detected).map_or(last, |end| end.min(last));
-        let after = if end == last { to.received_bytes() } else { to.received_by(end, net) };
+    fn goodput_bps(&self, from: &Host, to: &Host, net: &Network) -> Option<f64> {
+        let is_over = from.has_sent_all() && from.sent_bytes() == to.received_bytes();
+        let over = if is_over { to.receiver.last? } else { net.now() };
+        if over <= self.begin || (self.end.is_none() && self.was_inactive) {
+            return None;
+        }
+        let end = self.end.or(self.detected).map_or(over, |end| end.min(over));
+        let after = if end == over { to.received_bytes() } else { to.received_by(end, net) };
         let bytes = after.saturating_sub(to.received_by(self.begin, net));
         Some(bytes as f64 * 8.0 / to_secs(end, self.begin))
     }

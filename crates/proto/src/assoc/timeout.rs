@@ -61,8 +61,10 @@ impl Association {
             Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
             _ => None,
         };
-        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable.
-        let is_closed = self.probing_window || self.a_rwnd == 0;
+        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It speaks of
+        // probes: what the peer has no room for. Chunks missing below what it has are lost on the way.
+        let is_closed =
+            (self.probing_window || self.a_rwnd == 0) && self.out.is_beyond_received(id);
         let says_closed = is_closed && std::mem::take(&mut self.probe_answered);
         let since = self.out.earliest_sent_at(id);
         let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));

@@ -383,6 +383,13 @@ impl Outstanding {
             && (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
     }
 
+    /// True if all that is in flight on a path lies above everything that the peer has: it may have had no
+    /// room for it. What lies below, it would have taken.
+    pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
+        let highest = self.acked.last().unwrap_or(self.cum_tsn_ack_point());
+        self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
+    }
+
     /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.
     pub(crate) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
         self.queues[path.index()].tail

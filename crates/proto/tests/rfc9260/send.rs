@@ -170,6 +170,21 @@ fn chunks_dropped_by_a_window_that_closed_meanwhile_are_no_path_errors() {
 }
 
 #[test]
+fn a_loss_below_what_the_peer_has_is_an_error_though_its_window_is_closed() {
+    let mut t = client();
+    t.send_packets(4);
+    t.all_sent();
+    t.run_ms(100);
+    // The buffer is full of what waits for TSN 2: that one had room, and was lost on the way.
+    t.peer(sack(1).gap(3, 4).rwnd(0));
+    while t.path(1).t3_expirations == 0 {
+        t.run_to_timer();
+        t.all_sent();
+    }
+    assert_eq!(t.path(1).error_count, 1, "§6.1 A spares probes, §8.2 counts timeouts");
+}
+
+#[test]
 fn an_older_sack_that_comes_late_says_nothing_of_the_window() {
     let mut t = client();
     t.send_packets(4);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use manypath_proto::{PathId, PathState};
+use manypath_proto::{Instant, PathId, PathState};
 
 use crate::pair::{Pair, path_state, secs};
 use crate::spec::Loss;
@@ -58,6 +58,49 @@ fn a_transfer_that_ends_in_an_outage_ends_its_goodput() {
     let wanted = (3_000_000 - before) as f64 * 8.0 / (last - 1.0);
     let goodput = result.outage_goodput_bps.expect("there was an outage");
     assert!(result.completed && (goodput - wanted).abs() < 1e-6, "{goodput} for {wanted}");
+}
+
+#[test]
+fn a_transfer_that_is_stuck_is_not_over() {
+    let mut t = two_paths("cmt").set("path_max_retrans", "0").start();
+    t.a.send_between(Instant::ZERO, secs(20));
+    for path in 0..2 {
+        t.net.path(path).at(secs(5)).cut();
+    }
+    t.run_until(secs(5));
+    let before = t.z.received_bytes();
+    let found = t.run_until_event(path_state(PathId(0), PathState::Inactive));
+    t.run_until(secs(20));
+    let last = t.z.last_received().expect("data was delivered");
+    assert!(last < secs(6), "what was on its way arrives, and nothing more");
+    let wanted = (t.z.received_bytes() - before) as f64 * 8.0 / (found - secs(5)).as_secs_f64();
+    let goodput = t.result().outage_goodput_bps.expect("there was an outage");
+    assert!((goodput - wanted).abs() < 1e-6, "{goodput} for {wanted}");
+}
+
+#[test]
+fn an_outage_is_of_its_path_alone() {
+    let mut t = two_paths("cmt").set("path_max_retrans", "0").start();
+    t.a.send_between(Instant::ZERO, secs(30));
+    // Path 0 is found inactive for losses of its own; the first outage is of path 1.
+    t.net.path(0).at(secs(5)).set_loss(1.0);
+    t.net.path(1).at(secs(4)).cut();
+    t.run_until(secs(30));
+    let at = |result: &crate::result::TransferResult, path: usize| result.paths[path].inactive_at_s;
+    let result = t.result();
+    let (first, second) = (at(&result, 1).expect("found"), at(&result, 0).expect("found"));
+    let detected = result.failure_detected_s.expect("found after it failed");
+    assert!(second > 5.0 && (detected - (first - 4.0)).abs() < 1e-9, "{detected}, {second}");
+
+    // A path that is given up before it fails tells nothing of how failures are found.
+    let mut t = two_paths("cmt").set("path_max_retrans", "0").start();
+    t.a.send_between(Instant::ZERO, secs(30));
+    t.net.path(1).at(secs(2)).set_loss(1.0);
+    t.net.path(1).at(secs(5)).cut();
+    t.run_until(secs(30));
+    let result = t.result();
+    assert!(at(&result, 1).is_some_and(|at| at < 5.0), "{:?}", at(&result, 1));
+    assert_eq!((result.failure_detected_s, result.outage_goodput_bps), (None, None));
 }
 
 #[test]
