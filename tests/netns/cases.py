@@ -88,6 +88,20 @@ def judge_outage(case, progress, sent, size, down, up):
     case.note("goodput over all", f"{mbit(sent['goodput_bps'])}, ideal {mbit(size * 8 / ideal)}")
 
 
+def verdict(case, lab):
+    """One link of two dies for good, with timers of seconds: the receiver's last words must find the other one."""
+    source, size, digest = prepare(case, lab, 60)
+    words = [*settings(case.options), "--preset", "cmt", "--profile", "2006"]
+    a, b = two_hosts(lab)
+    # The receiver's heartbeats back the RTO of its path off, meanwhile; the sender gives its own up within seconds.
+    transfer = Transfer(lab, case.options.binary, source, b, [*words, "--set", "hb_interval=2s"])
+    transfer.start(a, *words, "--set", "path_max_retrans=2")
+    transfer.wait_bytes(size * 2 // 3, 60)
+    lab.link(a, "a2", up=False)
+    transfer.wait(180)
+    check_complete(case, transfer, digest)
+
+
 def delayed(case, lab):
     """Two links, the second with a round trip of 30 ms more."""
     a, b = lab.host("a"), lab.host("b")
@@ -187,6 +201,7 @@ def rebinding(case, lab, client, server, router, paths):
 CASES = {
     "two-links": steady,
     "outage": outage,
+    "verdict": verdict,
     "delayed": delayed,
     "lossy": lossy,
     "uplinks": uplinks,

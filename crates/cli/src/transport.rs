@@ -145,6 +145,22 @@ pub(crate) async fn finish(association: &Association) {
     let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.shutdown()).await;
 }
 
+/// Waits until the peer has everything that was said and ends the association, or is found to be gone.
+///
+/// The last words may leave on a path that has died meanwhile; they are sent again on another when its
+/// timer expires, after seconds or a minute. Only then does it count how long a peer takes to say good-bye.
+pub(crate) async fn let_peer_finish(association: &Association) {
+    let finishing = async {
+        if association.acknowledged().await.is_ok() {
+            let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.closed()).await;
+        }
+    };
+    tokio::select! {
+        () = finishing => {}
+        () = interrupted() => {}
+    }
+}
+
 /// Breaks an association off and lets the ABORT leave.
 pub(crate) async fn abort(association: &Association, reason: &str) {
     association.abort(reason.as_bytes());

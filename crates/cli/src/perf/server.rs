@@ -14,7 +14,7 @@ use crate::args::{PerfServerArgs, ReportArgs};
 use crate::failure::{Failure, Result};
 use crate::paths::PathWatch;
 use crate::progress::{Screen, bit_rate, size};
-use crate::transport::{self, CLOSE_TIME_MAX};
+use crate::transport;
 use crate::{settings, show};
 
 /// Measurements at a time; more would measure each other.
@@ -119,7 +119,7 @@ async fn session(
         }
     };
     // The client says good-bye; if it does not, the measurement is over all the same.
-    let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.closed()).await;
+    transport::let_peer_finish(association).await;
     let (up, down) = (Carried::from(ours), Carried::from(theirs));
     let bytes = up.bytes + down.bytes;
     let cpu = ours.cpu.as_secs_f64();

@@ -20,7 +20,7 @@ use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress, Screen};
-use crate::transport::{self, CLOSE_TIME_MAX, closed_failure};
+use crate::transport::{self, closed_failure};
 
 /// How long a peer may take to show its token.
 const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
@@ -152,7 +152,7 @@ impl Receiver {
         let summary = ServerFrame::Summary(meter.summary(Instant::now(), files));
         // A sender that is gone before it hears this changes nothing about what is stored.
         let _ = send_frame(association, summary.encode()).await;
-        let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.closed()).await;
+        transport::let_peer_finish(association).await;
         let (outcome, text) = files.first_failure.as_ref()?;
         let what = format!("{} of {} not stored; the first: {text}", files.failed, files.total);
         let failure = Failure::failed(what);

@@ -334,3 +334,26 @@ fn a_primary_that_returns_with_a_steady_rtt_near_rto_min_does_not_flap() {
     let result = t.run_to_end(secs(40)).result();
     assert!(result.completed, "{result:#?}");
 }
+
+#[test]
+fn a_lone_reply_outlives_the_path_that_it_left_on() {
+    // A receiver of a file whose path died answers on it: only its heartbeats have tried that path since, and
+    // each that was lost doubled the RTO. The answer is late, but it comes, before the path is given up.
+    let mut t = Pair::two_paths("cmt").profile("2006").connect();
+    t.a.send_file(8 * MIB);
+    t.run_until(secs(2));
+    t.net.path(1).cut();
+    t.run_to_end(secs(120));
+    let begin = t.net.now();
+    let rto = t.z.paths()[1].rto;
+    assert!(rto >= Duration::from_secs(4), "heartbeats backed it off: {rto:?}");
+    // One at a time, so that each path gets the first of one.
+    for reply in 1..=2 {
+        t.z.send(0, 100);
+        let has_it = |t: &Pair| t.a.received_bytes() == 100 * reply && t.z.has_been_acked_all();
+        assert!(t.run_until_true(begin + 3 * rto, has_it), "reply {reply} of 2, RTO {rto:?}");
+    }
+    assert!(t.sent(DATA).by(t.z.node()).on(PathId(1)).since(begin).count() > 0, "it was tried");
+    let took = t.net.now() - begin;
+    assert!(took > Duration::from_secs(3), "longer than a good-bye may take: {took:?}");
+}
