@@ -15,6 +15,7 @@ transfer.size = "50 kB"
 [[path]]
 rate = "10 Mbit/s"
 delay = "20 ms"
+queue = "64 KiB"
 [sweep]
 "path.1.loss" = ["0 %", "10 %"]
 "#;
@@ -141,4 +142,18 @@ fn the_report_is_one_file_with_pictures_beside_it() {
     let wrong = in_root(&[]);
     assert_eq!(code(&wrong), 2);
     assert!(stderr(&wrong).contains("figures.toml:"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn the_list_counts_what_an_experiment_in_real_time_runs() {
+    let root = folder();
+    let claims = root.path().join("experiments/900-mine/mine-one/claims.toml");
+    std::fs::write(claims, "title = 't'\nfigure = 'f'\nkind = 'realtime'\n").unwrap();
+    let list: Value =
+        serde_json::from_str(&stdout(&lab(root.path(), &["list", "--json"]))).unwrap();
+    let run = lab(root.path(), &["run", "mine-one", "--json"]);
+    assert_eq!(code(&run), 0, "{}", stderr(&run));
+    let run: Value = serde_json::from_str(&stdout(&run)).unwrap();
+    assert_eq!(list["runs"], run["about"]["planned"]);
+    assert_eq!(list["runs"], 8, "two points, two seeds, real and simulated");
 }

@@ -18,6 +18,8 @@ use crate::transfer;
 
 /// The variant that runs the same in the simulator, to be compared.
 pub const SIMULATED: &str = "simulated";
+/// Runs of each point and seed: one in real time and one in the simulator.
+pub const VARIANTS: usize = 2;
 /// Transfers under way at a time: together far less than one processor has to do.
 const TOGETHER: usize = 32;
 

@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 
 use manypath_lab::claims::Verdict;
 use manypath_lab::error::LabError;
-use manypath_lab::experiment::{Experiment, Experiments};
+use manypath_lab::experiment::{Experiment, Experiments, Kind};
 use manypath_lab::lab::{self, Options, Outcome, Progress};
 use manypath_lab::plan::{Extent, Plan};
 use manypath_lab::runner::all_processors;
-use manypath_realtime::planner::Realtime;
+use manypath_realtime::planner::{Realtime, VARIANTS};
 use serde_json::json;
 
 use crate::failure::{Failure, Result};
@@ -45,21 +45,21 @@ fn list(args: &ListArgs) -> Result<()> {
     let names = if args.ids.is_empty() { vec!["all".to_owned()] } else { args.ids.clone() };
     let mut rows = Vec::new();
     for experiment in experiments.select(&names).map_err(wrong)? {
-        rows.push((experiment, plan(experiment)?));
+        rows.push((experiment, size(experiment)?));
     }
     if !args.report.json {
         return print(&print::list(&rows));
     }
     let mut text = String::new();
-    for (experiment, plan) in &rows {
+    for (experiment, size) in &rows {
         let object = json!({
             "id": experiment.id,
             "figures": experiment.figures,
             "paper": experiment.paper,
             "figure": experiment.figure,
             "title": experiment.title,
-            "points": plan.points.len(),
-            "runs": plan.runs(),
+            "points": size.points,
+            "runs": size.runs,
             "claims": experiment.claims.len(),
             "runs_of": experiment.runs_of,
         });
@@ -68,9 +68,20 @@ fn list(args: &ListArgs) -> Result<()> {
     print(&text)
 }
 
-/// What the experiment would run; one in real time does so in the simulator, too.
-fn plan(experiment: &Experiment) -> Result<Plan> {
-    Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)
+/// How much an experiment runs.
+struct Size {
+    points: usize,
+    runs: usize,
+}
+
+fn size(experiment: &Experiment) -> Result<Size> {
+    let plan =
+        Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)?;
+    let times = match experiment.kind {
+        Kind::Simulated => 1,
+        Kind::Realtime => VARIANTS,
+    };
+    Ok(Size { points: plan.points.len() * times, runs: plan.runs() * times })
 }
 
 fn run_experiments(args: &RunArgs) -> Result<()> {

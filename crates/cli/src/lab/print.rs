@@ -4,9 +4,10 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use manypath_lab::claims::{Judgement, Verdict};
 use manypath_lab::experiment::Experiment;
 use manypath_lab::lab::Outcome;
-use manypath_lab::plan::Plan;
 use manypath_lab::reference::Agreement;
 use manypath_lab::table::show_params;
+
+use super::Size;
 
 /// Widest table, in characters.
 const WIDTH: u16 = 140;
@@ -20,18 +21,18 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// The experiments with what they would run.
-pub(super) fn list(rows: &[(&Experiment, Plan)]) -> String {
+pub(super) fn list(rows: &[(&Experiment, Size)]) -> String {
     let mut table = table(&["id", "paper", "figure", "points", "runs", "claims", "what"]);
-    for (experiment, plan) in rows {
+    for (experiment, size) in rows {
         let runs = match &experiment.runs_of {
             Some(other) => format!("those of {other}"),
-            None => plan.runs().to_string(),
+            None => size.runs.to_string(),
         };
         table.add_row([
             experiment.id.clone(),
             experiment.paper.clone(),
             experiment.figure.clone(),
-            plan.points.len().to_string(),
+            size.points.to_string(),
             runs,
             experiment.claims.len().to_string(),
             experiment.title.clone(),
