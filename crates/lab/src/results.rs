@@ -401,12 +401,21 @@ fn write_agreement(path: &Path, agreements: &[Agreement]) -> io::Result<()> {
 ///
 /// If the files cannot be read.
 pub fn load(out: &Path, experiment: &Experiment) -> Result<Option<(About, Table)>, LabError> {
-    let folder = out.join(&experiment.id);
+    load_runs_of(out, &experiment.id, experiment)
+}
+
+/// Reads the results of the experiment `id`, with what `experiment`, which may borrow them, derives and counts.
+pub(crate) fn load_runs_of(
+    out: &Path,
+    id: &str,
+    experiment: &Experiment,
+) -> Result<Option<(About, Table)>, LabError> {
+    let folder = out.join(id);
     let path = folder.join("experiment.json");
     if !path.is_file() {
         return Ok(None);
     }
-    let remedy = format!("run it again: manypath lab run {}", experiment.id);
+    let remedy = format!("run it again: manypath lab run {id}");
     let about: About = serde_json::from_str(&crate::experiment::read(&path)?)
         .map_err(|e| LabError::file(&path, e, remedy.clone()))?;
     let lines = folder.join("runs.jsonl");

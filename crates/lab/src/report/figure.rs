@@ -6,6 +6,7 @@ use super::palette::Palette;
 use super::results::{Mean, Params, Results};
 use super::spec::{FigureSpec, Kind, OneOrMore, Reference};
 use super::{series, value};
+use crate::stats::{Ratio, paired_ratio};
 
 /// A figure, ready to be drawn by any means. The page's script reads its JSON form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -403,14 +404,20 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The change from `base` to `mean` in percent, and the half width of its interval (first-order propagation, the means
-/// taken as independent: for runs with common seeds the interval is on the safe side).
+/// The change from `base` to `mean` in percent, and the half width of its interval: of the pairs if both ran with the
+/// same seeds, else by first-order propagation from two independent means.
 fn change(mean: &Mean, base: &Mean) -> Option<(f64, f64)> {
     if base.mean == 0.0 {
         return None;
     }
     if std::ptr::eq(mean, base) {
         return Some((0.0, 0.0));
+    }
+    if !mean.by_seed.is_empty() && mean.by_seed.keys().eq(base.by_seed.keys()) {
+        let values = |of: &'_ Mean| of.by_seed.values().copied().collect::<Vec<_>>();
+        let pairs: Vec<_> = values(mean).into_iter().zip(values(base)).collect();
+        let Ratio { ratio, ci95 } = paired_ratio(&pairs)?;
+        return Some((100.0 * (ratio - 1.0), 100.0 * ci95.unwrap_or(0.0)));
     }
     let ratio = mean.mean / base.mean;
     let own = mean.ci95.unwrap_or(0.0) / base.mean;

@@ -16,16 +16,17 @@ mod spec;
 mod tests;
 mod value;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use figure::Figure;
 use palette::Palette;
 use results::Results;
+use spec::FigureSpec;
 
 use crate::error::LabError;
 use crate::experiment::{Experiment, read as read_text};
-use crate::results::About;
+use crate::results::{About, load_runs_of};
 
 /// Where to read and write.
 #[derive(Debug, Clone)]
@@ -113,9 +114,12 @@ fn read(experiments: &[Experiment], results: &Path) -> Result<Vec<Chapter>, LabE
 }
 
 fn chapter(entry: &Experiment, out: &Path, palette: &mut Palette) -> Result<Chapter, LabError> {
-    let results = Results::load(out, &entry.id, &entry.folder)?;
+    let mut results = Results::load(out, &entry.id, &entry.folder)?;
     let file = entry.folder.join("figures.toml");
     let specs = if file.exists() { spec::parse(&file, &read_text(&file)?)? } else { Vec::new() };
+    if let Some(results) = &mut results {
+        add_runs(entry, out, specs.iter().map(|(_, spec)| spec), results)?;
+    }
     let mut figures = Vec::new();
     if let Some(results) = &results {
         for (line, spec) in &specs {
@@ -141,6 +145,27 @@ fn chapter(entry: &Experiment, out: &Path, palette: &mut Palette) -> Result<Chap
         results,
         figures,
     })
+}
+
+/// Reads the single runs behind the figures that compare points, which have seeds in common.
+fn add_runs<'s>(
+    entry: &Experiment,
+    out: &Path,
+    specs: impl Iterator<Item = &'s FigureSpec>,
+    results: &mut Results,
+) -> Result<(), LabError> {
+    let relative = specs.filter(|spec| !spec.relative_to.is_empty());
+    let fields: BTreeSet<String> = relative.flat_map(|spec| spec.y.list()).collect();
+    if fields.is_empty() {
+        return Ok(());
+    }
+    let owner = results.info.runs_of.clone().unwrap_or_else(|| entry.id.clone());
+    if let Some((_, runs)) = load_runs_of(out, &owner, entry)? {
+        for field in fields {
+            results.add_runs(&field, &runs);
+        }
+    }
+    Ok(())
 }
 
 /// Writes a figure's pictures: `ID.svg` and `ID.png` of the papers' rules, `ID-packaged.…` of the other variant.

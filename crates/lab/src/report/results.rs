@@ -9,8 +9,8 @@ use super::wrong;
 use crate::claims::Judgement;
 use crate::error::LabError;
 use crate::experiment::read;
+use crate::reference::{Reference, ReferencePoint};
 use crate::results::About;
-use crate::stats::half_width;
 
 /// Values of the swept parameters, as texts, by the parameter's dotted name.
 pub(crate) type Params = BTreeMap<String, String>;
@@ -26,6 +26,8 @@ pub(crate) struct Mean {
     /// Half the width of the 95 % confidence interval; unknown for fewer than two runs.
     pub(crate) ci95: Option<f64>,
     pub(crate) n: u64,
+    /// The single runs' values by seed, where [`Results::add_runs`] was asked for them.
+    pub(crate) by_seed: BTreeMap<u64, f64>,
 }
 
 /// A point compared with the papers' simulator: a row of `agreement.csv`.
@@ -82,12 +84,29 @@ impl Results {
         };
         Ok(Some(Self {
             means: means(&data.join("summary.csv"))?,
-            reference: means(&references.join("reference.csv"))?,
+            reference: reference(&references.join("reference.csv"))?,
             claims: if claims.exists() { json(&claims)? } else { Vec::new() },
             compared: compared(&dir.join("agreement.csv"))?,
             samples: samples(&data.join("samples.csv"))?,
             info,
         }))
+    }
+
+    /// Adds to our means of `field` what they are means of, so that points can be compared seed by seed.
+    pub(crate) fn add_runs(&mut self, field: &str, runs: &crate::table::Table) {
+        let Some(column) = runs.column(field) else { return };
+        let mut found: BTreeMap<(&str, Params), BTreeMap<u64, f64>> = BTreeMap::new();
+        for row in runs.rows().iter().filter(|row| runs.is_counted(row)) {
+            let Some(value) = runs.cell(row, column).number() else { continue };
+            let params = row.params.iter().filter(|(_, value)| !value.trim().is_empty());
+            let params = params.map(|(name, value)| (name.clone(), value.trim().to_owned()));
+            let point = found.entry((&row.variant, params.collect())).or_default();
+            point.insert(row.seed, value);
+        }
+        for mean in self.means.iter_mut().filter(|mean| mean.field == field) {
+            let point = found.remove(&(mean.variant.as_str(), mean.params.clone()));
+            mean.by_seed = point.unwrap_or_default();
+        }
     }
 }
 
@@ -97,7 +116,7 @@ fn json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<T, LabError> {
     })
 }
 
-/// A CSV file whose columns are a fixed set and, between them, the swept parameters.
+/// A CSV file of the laboratory whose columns are a fixed set and, between them, the swept parameters.
 struct Table {
     file: PathBuf,
     header: Vec<String>,
@@ -112,7 +131,7 @@ impl Table {
             return Ok(table);
         }
         let text = read(file)?;
-        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
         let bad = |e: csv::Error| {
             let line = e.position().map_or(0, |p| p.line() as usize);
             wrong(file, line, e.to_string(), "a row has a value for every column")
@@ -172,28 +191,35 @@ impl Table {
     }
 }
 
+fn reference(file: &Path) -> Result<Vec<Mean>, LabError> {
+    let mean = |point: ReferencePoint| Mean {
+        ci95: point.ci95(),
+        variant: point.variant.unwrap_or_default(),
+        params: point.params.into_iter().collect(),
+        field: point.field,
+        mean: point.mean,
+        n: point.n as u64,
+        by_seed: BTreeMap::new(),
+    };
+    Ok(Reference::load(file)?.points.into_iter().map(mean).collect())
+}
+
 fn means(file: &Path) -> Result<Vec<Mean>, LabError> {
-    const FIXED: &[&str] = &[
-        "variant", "field", "mean", "std", "n", "ci95", "median", "min", "max", "source", "compare",
-    ];
+    const FIXED: &[&str] =
+        &["variant", "field", "mean", "std", "n", "ci95", "median", "min", "max"];
     let table = Table::load(file)?;
     let mut means = Vec::with_capacity(table.rows.len());
     for (line, row) in &table.rows {
         // A field that no run of the point has is left empty.
         let Some(mean) = table.maybe(*line, row, "mean")? else { continue };
-        let n = table.maybe(*line, row, "n")?.unwrap_or(0.0) as u64;
-        let std = table.maybe(*line, row, "std")?;
-        let ci95 = match table.maybe(*line, row, "ci95")? {
-            Some(ci95) => Some(ci95),
-            None => std.and_then(|std| half_width(std, n as usize)),
-        };
         means.push(Mean {
             variant: table.text(row, "variant").to_owned(),
             params: table.params(row, FIXED),
             field: table.text(row, "field").to_owned(),
             mean,
-            ci95,
-            n,
+            ci95: table.maybe(*line, row, "ci95")?,
+            n: table.maybe(*line, row, "n")?.unwrap_or(0.0) as u64,
+            by_seed: BTreeMap::new(),
         });
     }
     Ok(means)

@@ -1,12 +1,15 @@
 //! The report from made-up results; `tests/report` looks at the page in a browser.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::figure::{Figure, Shape};
 use super::palette::{self, Palette};
 use super::results::{Mean, Params, Results};
 use super::*;
 use crate::claims::Verdict;
+use crate::table::{Cell, Fields};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/report/fixture")
@@ -33,7 +36,8 @@ fn drawn<'a>(chapters: &'a [Chapter], id: &str) -> &'a Figure {
 
 fn mean(params: &[(&str, &str)], field: &str, mean: f64, ci95: f64) -> Mean {
     let params: Params = params.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
-    Mean { variant: "scenario".into(), params, field: field.into(), mean, ci95: Some(ci95), n: 10 }
+    let (variant, field) = ("scenario".into(), field.into());
+    Mean { variant, params, field, mean, ci95: Some(ci95), n: 10, by_seed: BTreeMap::new() }
 }
 
 fn results(means: Vec<Mean>) -> Results {
@@ -136,6 +140,38 @@ fn a_change_is_in_percent_of_the_line_named() {
     // 100 · √((0.6/20)² + (0.75 · 1/20)²) = 4.80
     assert!((lines[1].points[0].ci - 4.802).abs() < 1e-3, "{}", lines[1].points[0].ci);
     assert_eq!(figure.y.unit, "%");
+}
+
+#[test]
+fn the_interval_of_a_change_is_of_the_pairs_of_seeds() {
+    let mut runs = crate::table::Table::new();
+    // Seeds differ by far more than the policies do.
+    for seed in 1..=5 {
+        for (policy, factor) in [("same", 1.0), ("cwnd", 0.75)] {
+            let params = vec![("loss", "1 %"), ("policy", policy), ("none", "")];
+            let params = params.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+            let value = Cell::Float(10.0 * factor * seed as f64 + f64::from(seed == 2));
+            let fields = Fields::from_iter([("t".to_owned(), value)]);
+            runs.push(&"scenario".into(), &Arc::new(params), seed, fields);
+        }
+    }
+    let mut results = results(vec![
+        mean(&[("loss", "1 %"), ("policy", "same")], "t", 30.2, 19.6),
+        mean(&[("loss", "1 %"), ("policy", "cwnd")], "t", 22.7, 14.7),
+    ]);
+    results.add_runs("t", &runs);
+    let text = "[[figure]]\nx = 'loss'\ny = 't'\nrelative_to = { policy = 'same' }";
+    let specs = spec::parse(Path::new("figures.toml"), text).unwrap();
+    let figure = Figure::build(&specs[0].1, &results, &mut Palette::default()).unwrap();
+    let point = &figure.views[0].panels[0].lines[1].points[0];
+    // The pairs, by the laboratory's statistics; as independent means it would be 69 points.
+    let pairs: Vec<_> = (1..=5)
+        .map(|s| (7.5 * f64::from(s) + f64::from(s == 2), 10.0 * f64::from(s) + f64::from(s == 2)))
+        .collect();
+    let expected = crate::stats::paired_ratio(&pairs).unwrap();
+    assert!((point.y - 100.0 * (expected.ratio - 1.0)).abs() < 1e-9, "{}", point.y);
+    assert!((point.ci - 100.0 * expected.ci95.unwrap()).abs() < 1e-9, "{}", point.ci);
+    assert!(point.ci > 0.0 && point.ci < 2.0, "{}", point.ci);
 }
 
 #[test]
