@@ -277,7 +277,8 @@ impl Source {
     /// Makes the next packet, and says when it arrives at the first shared link.
     pub(crate) fn next_arrival(&mut self) -> Option<Instant> {
         // Few generators, so looking at each is as fast as any queue.
-        let (index, &at) = self.nexts.iter().enumerate().min_by_key(|&(_, &next)| next)?;
+        let at = self.nexts.iter().copied().min()?;
+        let index = self.nexts.iter().position(|&next| next == at)?;
         let generator = &mut self.generators[index];
         let size = generator.size;
         generator.plan();

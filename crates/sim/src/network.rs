@@ -360,7 +360,7 @@ impl Network {
     pub fn next_event(&self) -> Option<Instant> {
         let fed = self.fed.iter().filter_map(|link| self.links[link.0 as usize].feed.first());
         let others = self.queue.next().map(|(at, _)| at);
-        fed.map(|(due, _)| due.at()).chain(others).min()
+        fed.map(Due::at).chain(others).min()
     }
 
     /// Changes a link now.

@@ -31,14 +31,37 @@ enum Way {
 pub(super) struct Feed {
     /// When the next packet of each source arrives.
     arrivals: Vec<(Due, SourceId)>,
+    /// Which of them is the first; 0 if there are none.
+    first: usize,
 }
 
 impl Feed {
-    /// The first of the next packets, and which it is.
+    /// The first of the next packets.
     #[inline]
-    pub(super) fn first(&self) -> Option<(Due, usize)> {
-        let all = self.arrivals.iter().enumerate();
-        all.map(|(index, &(due, _))| (due, index)).min_by_key(|&(due, _)| due)
+    pub(super) fn first(&self) -> Option<Due> {
+        self.arrivals.get(self.first).map(|&(due, _)| due)
+    }
+
+    fn add(&mut self, due: Due, source: SourceId) {
+        self.arrivals.push((due, source));
+        self.find_first();
+    }
+
+    /// The first has arrived; says when the next of its source will, if it will.
+    #[inline]
+    fn replace_first(&mut self, due: Option<Due>) {
+        match due {
+            Some(due) => self.arrivals[self.first].0 = due,
+            None => drop(self.arrivals.swap_remove(self.first)),
+        }
+        self.find_first();
+    }
+
+    #[inline]
+    fn find_first(&mut self) {
+        let least = self.arrivals.iter().map(|(due, _)| due.at()).min();
+        let ties = self.arrivals.iter().enumerate().filter(|(_, (due, _))| Some(due.at()) == least);
+        self.first = ties.min_by_key(|&(_, &(due, _))| due).map_or(0, |(index, _)| index);
     }
 }
 
@@ -60,7 +83,7 @@ impl Network {
         let way = match only {
             Some(only) => {
                 let feed = &mut self.links[only.0 as usize].feed;
-                feed.arrivals.extend(next.map(|due| (due, id)));
+                next.into_iter().for_each(|due| feed.add(due, id));
                 if !self.fed.contains(&only) {
                     self.fed.push(only);
                 }
@@ -90,16 +113,13 @@ impl Network {
     #[inline]
     pub(super) fn catch_up_on(&mut self, link: LinkId) {
         let LinkState { link, feed, .. } = &mut self.links[link.0 as usize];
-        while let Some((due, index)) = feed.first().filter(|&(due, _)| self.queue.is_past(due)) {
-            let (_, id) = feed.arrivals[index];
+        while let Some(due) = feed.first().filter(|&due| self.queue.is_past(due)) {
+            let (_, id) = feed.arrivals[feed.first];
             let source = &mut self.sources[id.0 as usize].source;
             // It ends here; whether it got in is in the link's counters.
             let _ = link.accept_blank(due.at(), source.emit());
             self.events += 1;
-            match source.next_arrival() {
-                Some(at) => feed.arrivals[index].0 = due.then(at),
-                None => drop(feed.arrivals.swap_remove(index)),
-            }
+            feed.replace_first(source.next_arrival().map(|at| due.then(at)));
         }
     }
 
