@@ -3,7 +3,7 @@
 use manypath_wire::{ErrorCause, Sack, Tsn};
 
 use super::{Association, PathTimer, Timer};
-use crate::config::{RtxPastCwnd, SfrCompares};
+use crate::config::{Config, Cuc, RtxPastCwnd, SfrCompares};
 use crate::event::Event;
 use crate::path::{PathId, PathState, Recovery};
 use crate::policy::cc::AckFacts;
@@ -27,6 +27,10 @@ impl Association {
             return;
         }
         self.stats.sacks_received += 1;
+        if self.config.sfr && self.config.cwnd_decays_in_flight {
+            let config = &*self.config;
+            self.paths.iter_mut().for_each(|p| p.decay_if_silent(config, now));
+        }
         let rules = AckRules {
             sfr: self.config.sfr,
             mfr: self.config.mfr,
@@ -120,6 +124,7 @@ impl Association {
         if grows {
             let ack = AckFacts {
                 acked_bytes: facts.newly_acked_bytes,
+                counted_bytes: counted_bytes(config, facts, p.window.cwnd),
                 flight_before: facts.flight_before,
                 flight_after: self.out.flight_size(id),
                 in_fast_recovery: p.recovery.is_some() || others_recover,
@@ -233,4 +238,13 @@ impl Association {
             self.renew_t3(now, id, false);
         }
     }
+}
+
+/// What congestion avoidance counts of the bytes that a SACK acknowledges on a path.
+fn counted_bytes(config: &Config, facts: &PathDigest, cwnd: usize) -> usize {
+    if config.cuc == Cuc::Off || !config.growth_counts_used_window {
+        return facts.newly_acked_bytes;
+    }
+    let cum_acked = if facts.used_before >= cwnd { facts.cum_acked_bytes } else { 0 };
+    cum_acked + facts.edge_acked_bytes
 }

@@ -231,7 +231,9 @@ impl Association {
         for p in self.paths.iter_mut() {
             let is_idle = self.out.chunks_in_flight(p.id) == 0;
             p.begin_opportunity(config, now, is_idle);
-            if is_idle {
+            if config.sfr && config.cwnd_decays_in_flight {
+                p.decay_if_silent(config, now);
+            } else if is_idle {
                 p.decay_if_idle(config, now);
             }
             if config.pacing {
@@ -505,12 +507,12 @@ impl Association {
         let is_earliest = sent.path == path
             && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
         // Of several chunks that are lost at once only the first is; the forced packet carries it.
-        let restarts_t3 = is_earliest && sent.fast_retransmitted && self.forced_rtx;
+        let by_tsn = self.config.t3_watches == T3Watches::LowestTsn;
+        let restarts_t3 = is_earliest && sent.fast_retransmitted && self.forced_rtx && !by_tsn;
         let old = sent.path;
-        let left_first = self.config.t3_watches == T3Watches::LowestTsn
-            && self.out.lowest_unacked(old) == Some(tsn);
+        let left_first = by_tsn && self.out.lowest_unacked(old) == Some(tsn);
         self.out.retransmit(tsn, path, now);
-        if self.config.t3_watches == T3Watches::LowestTsn {
+        if by_tsn {
             self.restart_t3_by_tsn(now, tsn, (old, left_first), path);
         }
         let Some(p) = self.paths.get_mut(path) else { return true };

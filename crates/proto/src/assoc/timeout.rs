@@ -56,6 +56,10 @@ impl Association {
             return;
         }
         p.renew_burst(&config, self.may_apply_max_burst);
+        if config.sfr && config.cwnd_decays_in_flight {
+            p.decay_if_silent(&config, now);
+            p.last_data_sent = None; // the decay begins anew with the next packet
+        }
         p.counters.t3_expired(now, p.last_active);
         let spare_after = match p.rto.srtt() {
             Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),

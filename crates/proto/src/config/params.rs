@@ -356,6 +356,10 @@ params! {
     /// growth at one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
         default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1), ns2: Units::Pmdcs(1);
+    /// Whether congestion avoidance counts acknowledged bytes only from the pseudo-cumack on, and those of the
+    /// cumulative ack only while cwnd was used up. With cuc and rfc2960 only.
+    growth_counts_used_window: bool, "switch", Any, "ns-2 2.35; RFC 2960 §7.2.2 counts all that a SACK acknowledges",
+        default: false, ns2: true;
     /// Whether chunks that are acknowledged while they wait for retransmission count as in flight when it is
     /// judged if cwnd was used up: then cwnd grows fast after a timeout that nothing was lost for.
     marked_fills_cwnd: bool, "switch", Any, "ns-2 2.35; not RFC 9260 §7.2.1",
@@ -372,6 +376,11 @@ params! {
     /// Whether cwnd halves for every RTO without data, down to ssthresh_floor.
     idle_cwnd_decay: bool, "switch", Any, "RFC 9260 §7.2.1",
         default: true;
+    /// Whether cwnd decays for every RTO in which a path sent nothing, even while data is in flight there,
+    /// until T3-rtx expires; it goes to idle_cwnd_floor even from below, if it is more than ssthresh_floor.
+    /// With sfr only.
+    cwnd_decays_in_flight: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.1 speaks of idle paths",
+        default: false, ns2: true;
     /// Whether the last outstanding TSN is sent again before T3-rtx expires, to draw a SACK.
     tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
         default: false, fast: true;

@@ -361,6 +361,22 @@ impl Path {
         }
     }
 
+    /// As ns-2 does it: for every RTO since a packet with DATA was last sent, whatever is in flight, and to
+    /// `idle_cwnd_floor` even from below.
+    pub(crate) fn decay_if_silent(&mut self, config: &Config, now: Instant) {
+        let Some(last) = self.last_data_sent.filter(|_| config.idle_cwnd_decay) else { return };
+        let (floor, least) =
+            (self.bytes(config.idle_cwnd_floor), self.bytes(config.ssthresh_floor));
+        self.decayed_at = self.decayed_at.max(last);
+        let rto = self.rto.rto();
+        while now - self.decayed_at > rto {
+            self.decayed_at += rto;
+            if self.window.cwnd > least {
+                self.window.cwnd = (self.window.cwnd / 2).max(floor);
+            }
+        }
+    }
+
     /// Bytes of new DATA that may be sent now (RFC 9260 §6.1, rules B and D).
     pub(crate) fn cwnd_space(&self, flight_size: usize) -> usize {
         let full = self.one_packet && flight_size > 0;

@@ -80,6 +80,12 @@ pub(crate) struct PathDigest {
     pub(crate) flight_before: usize,
     /// Bytes of DATA chunks acknowledged for the first time.
     pub(crate) newly_acked_bytes: usize,
+    /// Of these, bytes acknowledged by the cumulative TSN ack.
+    pub(crate) cum_acked_bytes: usize,
+    /// Of these, bytes gap-acknowledged from the pseudo-cumack on.
+    pub(crate) edge_acked_bytes: usize,
+    /// Flight size before the SACK with what waits for retransmission, in bytes.
+    pub(crate) used_before: usize,
     /// The user bytes in them.
     pub(crate) newly_acked_user_bytes: usize,
     /// The left edge of the path moved: its cwnd may grow (CUC; without it, the cumulative TSN ack
@@ -164,6 +170,7 @@ impl Outstanding {
                 self.newly_acked(tsn, rules, now, digest);
                 // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
                 digest.paths[path].cwnd_update = true;
+                digest.paths[path].cum_acked_bytes = digest.paths[path].newly_acked_bytes;
                 self.queues[path].pseudo_cumacks = [None; 2];
             }
             digest.paths[path].watched_acked |= rules.t3_watches == T3Watches::LowestTsn;
@@ -202,8 +209,13 @@ impl Outstanding {
                 digest.paths[path.index()].cwnd_update |= moved;
                 digest.paths[path.index()].watched_acked |=
                     digest.paths[path.index()].watched == Some(tsn);
+                let before = digest.paths[path.index()].newly_acked_bytes;
                 self.newly_acked(tsn, rules, now, digest);
-                digest.paths[path.index()].highest_gap = Some(tsn);
+                let p = &mut digest.paths[path.index()];
+                p.highest_gap = Some(tsn);
+                if p.cwnd_update {
+                    p.edge_acked_bytes += p.newly_acked_bytes - before;
+                }
                 if let Some(sent) = self.get_mut(tsn) {
                     sent.state = TsnState::Acked;
                 }
@@ -433,12 +445,11 @@ fn may_be_lost(sent: &Sent, rules: &AckRules, newest: Option<Tsn>) -> bool {
 impl SackDigest {
     fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
-        self.paths.extend(
-            outstanding
-                .queues
-                .iter()
-                .map(|q| PathDigest { flight_before: q.flight_size, ..PathDigest::default() }),
-        );
+        self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
+            flight_before: q.flight_size,
+            used_before: q.flight_size + q.waiting_bytes,
+            ..PathDigest::default()
+        }));
         self.cum_advanced = false;
         self.newly_acked = 0;
         self.released = 0;

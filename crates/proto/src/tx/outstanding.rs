@@ -74,7 +74,7 @@ pub(crate) struct PathQueue {
     /// Chunks in flight on the path.
     pub(super) chunks_in_flight: usize,
     /// Bytes of DATA chunks that were last sent on the path and wait for retransmission.
-    waiting_bytes: usize,
+    pub(super) waiting_bytes: usize,
     /// TSNs to retransmit that were last sent on this path, ascending. May hold some that were
     /// acknowledged meanwhile.
     marked: VecDeque<Tsn>,

@@ -113,9 +113,9 @@ fn a_heartbeat_ack_opens_the_window_by_one_or_two_packets() {
     }
 }
 
-/// Sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first DATA.
-fn loses_a_burst(paths: usize, receive_buffer: &str, after: f64, length: f64) -> Pair {
-    let mut t = builder("cmt", paths, receive_buffer).set("rtx_policy", "cwnd").start();
+/// Starts and sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first DATA.
+fn loses_a_burst(builder: PairBuilder, after: f64, length: f64) -> Pair {
+    let mut t = builder.set("rtx_policy", "cwnd").start();
     t.a.send_file(2 * MIB);
     t.run_until_true(secs(1), |t| t.a.stats().is_some_and(|s| s.first_data_sent.is_some()));
     let begin = t.a.stats().and_then(|s| s.first_data_sent).expect("DATA was sent");
@@ -139,9 +139,36 @@ fn bursts_of_losses_on_one_of_two_paths_cost_as_much_as_in_ns2() {
         ("1 MiB", 1.03, 0.03, 2.045_441),
     ];
     for (buffer, after, length, theirs) in cases {
-        let mut t = loses_a_burst(2, buffer, after, length);
+        let mut t = loses_a_burst(builder("cmt", 2, buffer), after, length);
         let what = format!("{buffer}, {length} s lost after {after} s");
         assert_near(acknowledged_after(&mut t), theirs, 0.005, &what);
+    }
+}
+
+#[test]
+fn losses_that_end_in_timeouts_cost_as_much_as_in_ns2() {
+    // As above. Path 2 is a little longer, so that packets of the two never arrive at the same instant.
+    let cases = [
+        ("32 KiB", 0.52, 0.1, 7.549_637),
+        ("32 KiB", 0.58, 0.2, 7.336_751),
+        ("32 KiB", 1.03, 0.1, 7.344_235),
+        ("64 KiB", 1.03, 0.05, 4.399_340),
+        ("64 KiB", 1.03, 0.1, 4.594_083),
+        ("128 KiB", 0.3, 0.2, 3.260_314),
+        ("128 KiB", 0.58, 0.1, 3.375_128),
+        ("128 KiB", 1.03, 0.1, 3.245_053),
+        ("128 KiB", 1.5, 0.1, 3.288_668),
+    ];
+    for (buffer, after, length, theirs) in cases {
+        let longer = |link: &mut LinkSpec| {
+            if link.delay == Duration::from_millis(25) {
+                link.delay += Duration::from_micros(370);
+            }
+        };
+        let unequal = builder("cmt", 2, buffer).path(1, |path| path.each(longer));
+        let mut t = loses_a_burst(unequal, after, length);
+        let what = format!("{buffer}, {length} s lost after {after} s");
+        assert_near(acknowledged_after(&mut t), theirs, 0.001, &what);
     }
 }
 

@@ -35,6 +35,9 @@ pub struct Limits {
 pub struct AckFacts {
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,
+    /// Of these, bytes that count towards growth in congestion avoidance: all, but with
+    /// `growth_counts_used_window`.
+    pub counted_bytes: usize,
     /// Flight size before the SACK, in bytes.
     pub flight_before: usize,
     /// Flight size after it, in bytes.

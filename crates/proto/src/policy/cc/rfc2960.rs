@@ -17,7 +17,7 @@ impl CongestionControl for Rfc2960 {
             }
         } else {
             // §7.2.2
-            w.partial_bytes_acked += ack.acked_bytes;
+            w.partial_bytes_acked += ack.counted_bytes;
             if w.partial_bytes_acked >= w.cwnd && was_full {
                 w.partial_bytes_acked -= w.cwnd;
                 w.cwnd += limits.packet;
@@ -51,7 +51,8 @@ mod tests {
 
     fn ack(acked_bytes: usize, flight_before: usize) -> AckFacts {
         let flight_after = flight_before - acked_bytes;
-        AckFacts { acked_bytes, flight_before, flight_after, in_fast_recovery: true }
+        let counted_bytes = acked_bytes;
+        AckFacts { acked_bytes, counted_bytes, flight_before, flight_after, in_fast_recovery: true }
     }
 
     #[test]

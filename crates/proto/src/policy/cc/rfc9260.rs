@@ -58,7 +58,14 @@ mod tests {
 
     fn ack(acked_bytes: usize, flight_before: usize) -> AckFacts {
         let flight_after = flight_before - acked_bytes;
-        AckFacts { acked_bytes, flight_before, flight_after, in_fast_recovery: false }
+        let counted_bytes = acked_bytes;
+        AckFacts {
+            acked_bytes,
+            counted_bytes,
+            flight_before,
+            flight_after,
+            in_fast_recovery: false,
+        }
     }
 
     #[test]
