@@ -37,6 +37,13 @@ def extended(text):
 
 
 RTX = {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)} | LOSS2
+
+
+def with_floor(experiment, *rest):
+    """The runs of the package and of its copy with 2 MTU as least ssthresh: the parts for both variants."""
+    return [(experiment, *rest), (f"{experiment}_2mtu", *rest)]
+
+
 FAILURE = {"t_ack": "ack_time_s", "t_detect": "detected_at_s", "data_timeouts": "timeouts"}
 OUTAGE = {"goodput_kBps": "outage_goodput_bps"}
 CROSS = {"t_ack": "ack_time_s", "tx1": "path1_data_chunks_sent", "tx2": "path2_data_chunks_sent", "to2_2": "path2_t3_in_a_row_2"}
@@ -54,14 +61,16 @@ EXPERIMENTS = {
     "002-cmt/cmt-fig13": [
         (name, {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | POLICY | LOSS2, CMT) for name in ("a_fig13a_32k", "a_fig13b_128k")
     ],
-    "001-rtx/rtx-fig6": [("b_fig6", {}, RTX, CMT)],
-    "001-rtx/rtx-fig8": [("b_fig8_har", {}, RTX, CMT), ("b_fig6", {"policy": "AllRtxAlt"}, RTX, CMT), ("b_fig12", {"policy": "AllRtxAlt"}, RTX, CMT)],
-    "001-rtx/rtx-fig9": [("b_fig9", {}, {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)}, CMT)],
+    "001-rtx/rtx-fig6": with_floor("b_fig6", {}, RTX, CMT),
+    "001-rtx/rtx-fig8": [("b_fig8_har", {}, RTX, CMT)]
+    + with_floor("b_fig6", {"policy": "AllRtxAlt"}, RTX, CMT)
+    + with_floor("b_fig12", {"policy": "AllRtxAlt"}, RTX, CMT),
+    "001-rtx/rtx-fig9": with_floor("b_fig9", {}, {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)}, CMT),
     "001-rtx/rtx-fig10": [("b_fig10", {}, RTX, CMT), ("b_fig12", {"policy": "FrSameRtoAlt"}, RTX, CMT)],
-    "001-rtx/rtx-fig12": [("b_fig12", {}, RTX, CMT)],
-    "001-rtx/rtx-fig13": [("b_fig13_1040", {"ext": "TS"}, RTX, CMT), ("b_fig13_1040", {"ext": "MFR+TS"}, RTX, CMT)],
+    "001-rtx/rtx-fig12": with_floor("b_fig12", {}, RTX, CMT),
+    "001-rtx/rtx-fig13": with_floor("b_fig13_1040", {}, RTX, CMT),
     "001-rtx/rtx-fig13-210": [("b_fig13_210", {}, RTX, CMT)],
-    "001-rtx/rtx-fig15": [("b_fig15", {}, RTX, CMT)],
+    "001-rtx/rtx-fig15": with_floor("b_fig15", {}, RTX, CMT),
     "001-rtx/rtx-fig16": [("b_fig16", {}, RTX, CMT)],
     "000-cmt-pf/pf-fig6": [("c_fig6", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig7": [
@@ -90,8 +99,10 @@ def rows_of(lines, wanted, only, names, fields):
                 mean, std = goodput(mean), goodput(std)
             if mean and float(mean) >= 0:  # -1: did not happen
                 compare = "yes" if std else "no"
+                floor = wanted.endswith("_2mtu")
+                source = f"ns-2 2.35 {'with' if floor else 'as'} {'2 MTU as least ssthresh' if floor else 'packaged'}, {wanted}"
                 n = line.get(f"{field}_n") or line["n"]
-                yield params + [ours, mean, std, n, f"ns-2 2.35 as packaged, {wanted}", compare]
+                yield ["packaged-2mtu" if floor else "", *params, ours, mean, std, n, source, compare]
 
 
 def main():
@@ -104,8 +115,9 @@ def main():
         rows = [row for part in parts for row in rows_of(lines, *part)]
         with open(ROOT / folder / "reference.csv", "w", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
-            out.writerow(columns + ["field", "mean", "std", "n", "source", "compare"])
-            out.writerows(rows)
+            columns = ["variant", *columns, "field", "mean", "std", "n", "source", "compare"]
+            named = any(row[0] for row in rows)
+            out.writerows([columns, *rows] if named else [row[1:] for row in [columns, *rows]])
         print(f"{folder}: {len(rows)} means")
 
 

@@ -237,13 +237,22 @@ impl Experiment {
             let remedy = "write one, or name the experiment whose runs it uses: `runs = \"ID\"`";
             return Err(LabError::file(folder, "no scenario.toml", remedy));
         }
+        let reference = Reference::load(&folder.join("reference.csv"))?;
+        for variant in further_variants(&reference) {
+            let file = format!("{variant}.toml");
+            if file.contains(['/', '\\']) || !folder.join(&file).is_file() {
+                let what = format!("the variant `{variant}` has no scenario");
+                let remedy = format!("write {file}, or name `{SCENARIO}` or `{PACKAGED}`");
+                return Err(LabError::file(&folder.join("reference.csv"), what, remedy));
+            }
+        }
         let name = |path: Option<&Path>| {
             path.and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned())
         };
         Ok(Experiment {
             id: name(Some(folder)).unwrap_or_default(),
             paper: name(folder.parent()).unwrap_or_default(),
-            reference: Reference::load(&folder.join("reference.csv"))?,
+            reference,
             folder: folder.to_owned(),
             is_built_in: false,
             title: file.title,
@@ -259,11 +268,12 @@ impl Experiment {
         })
     }
 
-    /// Its variants: the file of each that exists, the one that follows the paper first.
-    pub fn variants(&self) -> Vec<(&'static str, PathBuf)> {
-        let file = |name: &'static str| (name, self.folder.join(format!("{name}.toml")));
-        let all = [SCENARIO, PACKAGED].map(file);
-        let mut all = Vec::from(all);
+    /// Its variants with their files, the one that follows the paper first: `scenario` and `packaged`
+    /// as far as they exist, and each that the reference names.
+    pub fn variants(&self) -> Vec<(&str, PathBuf)> {
+        let file = |name| (name, self.folder.join(format!("{name}.toml")));
+        let mut all = Vec::from([SCENARIO, PACKAGED].map(file));
+        all.extend(further_variants(&self.reference).into_iter().map(file));
         all.retain(|(_, path)| self.runs_of.is_none() && path.is_file());
         all
     }
@@ -282,6 +292,17 @@ impl Experiment {
         let mut names = self.figures.iter().chain([&self.id]);
         name == "all" || is_paper || names.any(|own| pattern.matches(own))
     }
+}
+
+/// The variants beside `scenario` and `packaged` that lines of the reference belong to.
+fn further_variants(reference: &Reference) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for variant in reference.points.iter().filter_map(|point| point.variant.as_deref()) {
+        if ![SCENARIO, PACKAGED].contains(&variant) && !found.contains(&variant) {
+            found.push(variant);
+        }
+    }
+    found
 }
 
 fn read_samples(

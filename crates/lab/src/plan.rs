@@ -36,7 +36,7 @@ pub trait Runnable: Send + Sync {
 
 /// A point of an experiment.
 pub struct PlannedPoint {
-    /// `scenario` or `packaged`.
+    /// Its variant, such as `scenario` or `packaged`.
     pub variant: Arc<str>,
     /// The swept parameters.
     pub params: Arc<Params>,

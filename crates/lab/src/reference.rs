@@ -98,10 +98,7 @@ fn read_point(
         let bad = |error: &dyn std::fmt::Display| format!("`{value}` in column `{name}`: {error}");
         match name {
             "variant" if value.is_empty() => {}
-            "variant" if [SCENARIO, PACKAGED].contains(&value) => {
-                point.variant = Some(value.to_owned());
-            }
-            "variant" => return Err(bad(&"not `scenario` or `packaged`")),
+            "variant" => point.variant = Some(value.to_owned()),
             "compare" if ["yes", "no", ""].contains(&value) => point.is_compared = value != "no",
             "compare" => return Err(bad(&"not `yes` or `no`")),
             "field" => value.clone_into(&mut point.field),
@@ -244,6 +241,21 @@ mod tests {
         let reference = load("loss,field,mean,std,n,source\n1 %,t,10,4,4,made up\n").unwrap();
         assert!(compare(&reference, &table(&[("1 %", 16.0)])).0[0].agrees);
         assert!(!compare(&reference, &table(&[("1 %", 17.0)])).0[0].agrees);
+    }
+
+    #[test]
+    fn a_line_is_compared_with_the_variant_it_names() {
+        let text =
+            "variant,loss,field,mean,std,n,source\n,1 %,t,10,1,30,x\nother,1 %,t,20,1,30,x\n";
+        let mut table = table(&[]);
+        for (variant, value) in [(SCENARIO, 5.0), (PACKAGED, 10.0), ("other", 20.0)] {
+            let params = Arc::new(vec![("loss".to_owned(), "1 %".to_owned())]);
+            let fields = Fields::from_iter([("t".to_owned(), Cell::Float(value))]);
+            table.push(&Arc::from(variant), &params, 1, fields);
+        }
+        let (compared, missing) = compare(&load(text).unwrap(), &table);
+        let agreeing: Vec<_> = compared.iter().map(|a| (a.variant.as_str(), a.agrees)).collect();
+        assert_eq!((agreeing, missing), (vec![(PACKAGED, true), ("other", true)], 0));
     }
 
     #[test]

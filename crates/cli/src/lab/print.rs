@@ -138,7 +138,7 @@ fn agreement(compared: &[&Agreement], all_points: bool) -> String {
     let show = |value: Option<f64>| value.map(|v| format!("{v:.3}")).unwrap_or_default();
     for a in chosen {
         table.add_row([
-            show_params(&a.reference.params),
+            point(a),
             a.reference.field.clone(),
             with_ci(a.ours.mean, a.ours.ci95()),
             with_ci(a.reference.mean, a.reference.ci95()),
@@ -148,6 +148,15 @@ fn agreement(compared: &[&Agreement], all_points: bool) -> String {
         ]);
     }
     format!("{table}\n")
+}
+
+/// The point of a mean, with the variant where the reference names it.
+fn point(agreement: &Agreement) -> String {
+    let params = show_params(&agreement.reference.params);
+    match &agreement.reference.variant {
+        Some(variant) => format!("variant = {variant}, {params}"),
+        None => params,
+    }
 }
 
 fn count_claims(judged: &[&Judgement]) -> String {

@@ -31,6 +31,23 @@ fn experiments_are_selected_by_name_paper_and_pattern() {
 }
 
 #[test]
+fn the_reference_names_further_variants() {
+    let (_root, folder) = folder("title = 't'\nfigure = 'f'", true);
+    let reference = "variant,field,mean,std,n,source\n,t,1,1,9,x\npackaged-2mtu,t,1,1,9,x\n";
+    std::fs::write(folder.join("reference.csv"), reference).unwrap();
+    let error = Experiment::load(&folder).unwrap_err().to_string();
+    let expected =
+        "reference.csv: the variant `packaged-2mtu` has no scenario: write packaged-2mtu.toml";
+    assert!(error.contains(expected), "{error}");
+    for name in ["packaged.toml", "packaged-2mtu.toml", "notes.toml"] {
+        std::fs::write(folder.join(name), SCENARIO).unwrap();
+    }
+    let own = Experiment::load(&folder).unwrap();
+    let names: Vec<_> = own.variants().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["scenario", "packaged", "packaged-2mtu"]);
+}
+
+#[test]
 fn errors_name_file_and_line() {
     let header = "title = 't'\nfigure = 'f'\n";
     let claim = "[[claim]]\nid = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'x'\nmeasure = 'mean'\nat_least = 1\n";

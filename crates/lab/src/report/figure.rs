@@ -6,6 +6,7 @@ use super::palette::Palette;
 use super::results::{Mean, Params, Results};
 use super::spec::{FigureSpec, Kind, OneOrMore, Reference};
 use super::{series, value};
+use crate::experiment::PACKAGED;
 use crate::stats::{Ratio, paired_ratio};
 
 /// A figure, ready to be drawn by any means. The page's script reads its JSON form.
@@ -65,7 +66,7 @@ impl Axis {
 /// The figure as one variant of the experiment gives it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct View {
-    /// The variant: "scenario" or "packaged".
+    /// The variant, such as "scenario" or "packaged".
     pub(crate) variant: String,
     pub(crate) name: String,
     pub(crate) panels: Vec<Panel>,
@@ -152,11 +153,23 @@ pub(crate) fn variants(means: &[Mean]) -> Vec<String> {
     found
 }
 
+/// The reference that is drawn beside a variant: its own, else that of the papers' simulator as packaged.
+fn reference_beside<'a>(reference: &'a [Mean], variant: &str) -> Vec<&'a Mean> {
+    let is_of = |mean: &&Mean, wanted: &str| match mean.variant.as_str() {
+        "" => wanted == PACKAGED,
+        own => own == wanted,
+    };
+    let of = |wanted| reference.iter().filter(|mean| is_of(mean, wanted)).collect::<Vec<_>>();
+    let own = of(variant);
+    if own.is_empty() { of(PACKAGED) } else { own }
+}
+
 /// What a reader calls a variant.
 pub(crate) fn view_name(variant: &str) -> String {
     match variant {
         "scenario" | "" => "The papers' rules".into(),
         "packaged" => "As ns-2 2.35 is packaged".into(),
+        "packaged-2mtu" => "The same with 2 MTU as least ssthresh".into(),
         "simulated" => "In the simulator".into(),
         other => other.into(),
     }
@@ -277,7 +290,7 @@ impl<'a> Plan<'a> {
         let ours: Vec<&Mean> = results.means.iter().filter(|m| m.variant == variant).collect();
         let theirs: Vec<&Mean> = match &self.spec.reference {
             Some(Reference::Drawn(false)) => Vec::new(),
-            _ => results.reference.iter().collect(),
+            _ => reference_beside(&results.reference, variant),
         };
         let field = match &self.spec.reference {
             Some(Reference::Field(field)) => field.as_str(),

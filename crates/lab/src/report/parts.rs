@@ -138,6 +138,7 @@ pub(crate) fn agreement(compared: &[Compared]) -> Markup {
     let distance = |c: &Compared| c.ratio.map_or(0.0, |r| (r - 1.0).abs());
     differ.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
     let params = unique(compared.iter().flat_map(|c| c.params.keys().cloned()));
+    let variants = unique(compared.iter().map(|c| c.variant.clone()));
     html! {
         p.agree {
             strong { (percent(agree, compared.len())) } " of " (compared.len())
@@ -149,12 +150,14 @@ pub(crate) fn agreement(compared: &[Compared]) -> Markup {
                 div.scroll tabindex="0" {
                     table {
                         thead { tr {
+                            @if variants.len() > 1 { th { "Variant" } }
                             @for name in &params { th { (name) } }
                             th { "Field" } th.number { "Ours" } th.number { "ns-2" } th.number { "Difference" } th.number { "Welch p" }
                         } }
                         tbody {
                             @for point in differ {
                                 tr {
+                                    @if variants.len() > 1 { td { (point.variant) } }
                                     @for name in &params { td { (point.params.get(name).map_or("", String::as_str)) } }
                                     td { (point.field) }
                                     td.number { (value::with_interval(point.ours, point.ours_ci95.unwrap_or(0.0))) }

@@ -33,6 +33,7 @@ pub(crate) struct Mean {
 /// A point compared with the papers' simulator: a row of `agreement.csv`.
 #[derive(Debug, Clone)]
 pub(crate) struct Compared {
+    pub(crate) variant: String,
     pub(crate) params: Params,
     pub(crate) field: String,
     pub(crate) ours: f64,
@@ -243,6 +244,7 @@ fn compared(file: &Path) -> Result<Vec<Compared>, LabError> {
     let table = Table::load(file)?;
     let row = |(line, row): &(usize, csv::StringRecord)| {
         Ok(Compared {
+            variant: table.text(row, "variant").to_owned(),
             params: table.params(row, FIXED),
             field: table.text(row, "field").to_owned(),
             ours: table.number(*line, row, "ours")?,

@@ -76,6 +76,29 @@ fn a_line_has_our_means_with_their_interval_and_the_reference_beside_it() {
 }
 
 #[test]
+fn each_variant_has_its_own_reference_beside_it() {
+    let of = |variant: &str, value| Mean {
+        variant: variant.into(),
+        ..mean(&[("loss", "1 %")], "ack_time_s", value, 0.1)
+    };
+    let means = ["scenario", "packaged", "packaged-2mtu"].map(|variant| of(variant, 1.0));
+    let results =
+        Results { reference: vec![of("", 2.0), of("packaged-2mtu", 3.0)], ..results(means.into()) };
+    let text = "[[figure]]\nx = 'loss'\ny = 'ack_time_s'";
+    let specs = spec::parse(Path::new("figures.toml"), text).unwrap();
+    let figure = Figure::build(&specs[0].1, &results, &mut Palette::default()).unwrap();
+    let drawn = figure.views.iter().map(|view| {
+        let lines = view.panels[0].lines.iter().filter(|line| line.reference);
+        (
+            view.variant.as_str(),
+            lines.flat_map(|line| &line.points).map(|p| p.y).collect::<Vec<_>>(),
+        )
+    });
+    let expected = [("scenario", vec![2.0]), ("packaged", vec![2.0]), ("packaged-2mtu", vec![3.0])];
+    assert_eq!(drawn.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_reference_without_an_interval_gets_student_s() {
     let chapters = chapters();
     let reference = &chapters[4].results.as_ref().unwrap().reference[0];
