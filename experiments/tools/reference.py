@@ -36,6 +36,7 @@ def extended(text):
     return policy if extensions == "none" else " + ".join([policy] + extensions.split("+"))
 
 
+COUNTED = CMT | {"fr": "fast_retransmit_events"}
 RTX = {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)} | LOSS2
 
 
@@ -61,17 +62,17 @@ EXPERIMENTS = {
     "002-cmt/cmt-fig13": [
         (name, {}, {"rbuf": ("transport.receive_buffer", kibibytes)} | POLICY | LOSS2, CMT) for name in ("a_fig13a_32k", "a_fig13b_128k")
     ],
-    "001-rtx/rtx-fig6": with_floor("b_fig6", {}, RTX, CMT),
-    "001-rtx/rtx-fig8": [("b_fig8_har", {}, RTX, CMT)]
-    + with_floor("b_fig6", {"policy": "AllRtxAlt"}, RTX, CMT)
-    + with_floor("b_fig12", {"policy": "AllRtxAlt"}, RTX, CMT),
-    "001-rtx/rtx-fig9": with_floor("b_fig9", {}, {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)}, CMT),
-    "001-rtx/rtx-fig10": [("b_fig10", {}, RTX, CMT), ("b_fig12", {"policy": "FrSameRtoAlt"}, RTX, CMT)],
-    "001-rtx/rtx-fig12": with_floor("b_fig12", {}, RTX, CMT),
-    "001-rtx/rtx-fig13": with_floor("b_fig13_1040", {}, RTX, CMT),
-    "001-rtx/rtx-fig13-210": [("b_fig13_210", {}, RTX, CMT)],
-    "001-rtx/rtx-fig15": with_floor("b_fig15", {}, RTX, CMT),
-    "001-rtx/rtx-fig16": [("b_fig16", {}, RTX, CMT)],
+    "001-rtx/rtx-fig6": with_floor("b_fig6", {}, RTX, COUNTED),
+    "001-rtx/rtx-fig8": [("b_fig8_har", {}, RTX, COUNTED)]
+    + with_floor("b_fig6", {"policy": "AllRtxAlt"}, RTX, COUNTED)
+    + with_floor("b_fig12", {"policy": "AllRtxAlt"}, RTX, COUNTED),
+    "001-rtx/rtx-fig9": with_floor("b_fig9", {}, {"policy/ext": ("line", extended), "loss1": ("path.1.loss", PERCENT)}, COUNTED),
+    "001-rtx/rtx-fig10": [("b_fig10", {}, RTX, COUNTED), ("b_fig12", {"policy": "FrSameRtoAlt"}, RTX, COUNTED)],
+    "001-rtx/rtx-fig12": with_floor("b_fig12", {}, RTX, COUNTED),
+    "001-rtx/rtx-fig13": with_floor("b_fig13_1040", {}, RTX, COUNTED),
+    "001-rtx/rtx-fig13-210": [("b_fig13_210", {}, RTX, COUNTED)],
+    "001-rtx/rtx-fig15": with_floor("b_fig15", {}, RTX, COUNTED),
+    "001-rtx/rtx-fig16": [("b_fig16", {}, RTX, COUNTED)],
     "000-cmt-pf/pf-fig6": [("c_fig6", {}, PRESET, FAILURE)],
     "000-cmt-pf/pf-fig7": [
         ("c_fig7", {}, {"variant": ("line", str), "pmr": ("pmr", str)}, OUTAGE | {"t_detect": "detected_at_s"})

@@ -102,6 +102,7 @@ impl Association {
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         // RFC 9260 §7.2.4: fast recovery is of the association. With SFR each path has its own.
         let others_recover = !config.sfr && (grows || facts.lost > 0) && self.recovers_beside(id);
+        let cuts_again = config.new_losses_cut_again && !config.sfr && self.loses_beyond(facts);
         let cum = self.out.cum_tsn_ack_point();
         let Some(p) = self.paths.get_mut(id) else { return };
         p.renew_burst(config, self.may_apply_max_burst);
@@ -139,7 +140,7 @@ impl Association {
             self.forced_rtx |= config.rtx_past_cwnd == RtxPastCwnd::Loser;
             if config.sfr && config.fast_rtx_cuts_waiting {
                 self.forced_rtx = true;
-            } else if p.recovery.is_none() && !was_cut_for && !others_recover {
+            } else if cuts_again || p.recovery.is_none() && !was_cut_for && !others_recover {
                 // RFC 9260 §7.2.4 (2): cut once per fast recovery.
                 let limits = p.limits(config);
                 p.window = p.cc.on_fast_retransmit(p.window, &limits);
@@ -161,6 +162,13 @@ impl Association {
         let cum = self.out.cum_tsn_ack_point();
         let recovers = |r: Recovery| !cum.ge(r.exit_tsn);
         self.paths.iter().any(|p| p.id != id && p.recovery.is_some_and(recovers))
+    }
+
+    /// True if a chunk is lost that was sent after every fast recovery under way had begun.
+    fn loses_beyond(&self, facts: &PathDigest) -> bool {
+        let is_beyond =
+            |tsn: Tsn| self.paths.iter().all(|p| p.recovery.is_none_or(|r| tsn.gt(r.exit_tsn)));
+        facts.highest_lost.is_some_and(is_beyond)
     }
 
     /// Cuts the window of every path with a chunk that waits for retransmission, if it was not cut for that TSN

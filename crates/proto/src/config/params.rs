@@ -453,6 +453,11 @@ params! {
     /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only.
     cut_once_per_flight: bool, "switch", Any, "RFC 2960 §7.2.4 with the implementer's guide; CMT paper",
         default: false, papers: true;
+    /// Whether a fast retransmit of a chunk beyond those that were sent when fast recovery began cuts the window
+    /// again, though the recovery goes on: it does if a retransmission takes long, as on a slow alternate path.
+    /// Without sfr only.
+    new_losses_cut_again: bool, "switch", Any, "ns-2 2.29 and 2.35; RFC 9260 §7.2.4 does not",
+        default: false, ns2: true;
     /// Whether a fast retransmit, on whatever path, also cuts the windows of paths whose chunks wait for
     /// retransmission: a window that a timeout has collapsed opens to ssthresh_floor by it. With sfr only.
     fast_rtx_cuts_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.4 cuts for chunks newly lost",

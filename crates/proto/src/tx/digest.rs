@@ -99,6 +99,8 @@ pub(crate) struct PathDigest {
     pub(crate) lost: usize,
     /// Order of the latest transmission among them.
     pub(crate) latest_lost: Option<u64>,
+    /// The highest TSN among them.
+    pub(crate) highest_lost: Option<Tsn>,
     /// Order of the latest transmission acknowledged; of a retransmitted chunk, of its last one.
     pub(crate) latest_sent: Option<u64>,
     /// The same, of chunks sent once only.
@@ -108,6 +110,17 @@ pub(crate) struct PathDigest {
     highest_gap: Option<Tsn>,
     /// The lowest TSN of the path before the SACK, if T3-rtx watches that.
     watched: Option<Tsn>,
+}
+
+impl PathDigest {
+    /// Takes note of a chunk that the SACK made lost.
+    fn note_lost(&mut self, tsn: Tsn, order: u64) {
+        self.lost += 1;
+        self.latest_lost = self.latest_lost.max(Some(order));
+        if self.highest_lost.is_none_or(|highest| tsn.gt(highest)) {
+            self.highest_lost = Some(tsn);
+        }
+    }
 }
 
 /// A SACK that cannot be: the association is aborted (RFC 9260 §6.2.1 and §3.3.4).
@@ -375,8 +388,7 @@ impl Outstanding {
                     && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
                 let order = sent.order;
                 if may_be_lost && self.report_missing(tsn, reports, rules.missing_reports) {
-                    p.lost += 1;
-                    p.latest_lost = p.latest_lost.max(Some(order));
+                    p.note_lost(tsn, order);
                 }
             }
         }
@@ -406,8 +418,7 @@ impl Outstanding {
                     && let Some((path, order)) = last_sent
                 {
                     let p = &mut digest.paths[path.index()];
-                    p.lost += 1;
-                    p.latest_lost = p.latest_lost.max(Some(order));
+                    p.note_lost(tsn, order);
                 }
                 tsn = tsn.next();
             }

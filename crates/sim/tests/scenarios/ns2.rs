@@ -219,3 +219,34 @@ fn losses_of_one_window_cut_it_once_wherever_in_it_they_are() {
     let twice = places().filter(|&later| cuts_of_two_losses("2006", later, false) > 1).count();
     assert!(twice > 0, "the last losses of a flight are found as its recovery ends");
 }
+
+/// Loses a packet of the primary path, and another 250 ms later: the retransmission of the first takes 540 ms over
+/// the alternate path. Counts how often that cuts the primary's window.
+fn cuts_during_a_long_recovery(again: bool) -> usize {
+    let path = |delay| {
+        let edge = LinkSpec::mbps_ms(100.0, 10.0).queue(QueueLimit::Packets(200));
+        let core = LinkSpec::mbps_ms(10.0, delay).queue(QueueLimit::Packets(50));
+        PathSpec::hops([edge.clone(), core, edge])
+    };
+    let mut t = Pair::paths("all-rtx-alt", vec![path(25.0), path(500.0)])
+        .profile("ns2")
+        .set("receive_buffer", "1 MiB")
+        .set("new_losses_cut_again", &again.to_string())
+        .start();
+    t.a.send_file(4 * MIB);
+    for after in [3000, 3250] {
+        let at = Instant::from_millis(after);
+        t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(2));
+    }
+    t.run_until(secs(3));
+    let cuts = cuts(&mut t);
+    assert_eq!(t.a.paths()[0].retransmissions, 0, "no timeout of path 2");
+    assert!((2..=4).contains(&t.a.paths()[1].retransmissions), "two bursts of losses");
+    cuts
+}
+
+#[test]
+fn a_loss_of_what_was_sent_in_recovery_cuts_again_as_in_ns2() {
+    assert_eq!(cuts_during_a_long_recovery(true), 2);
+    assert_eq!(cuts_during_a_long_recovery(false), 1, "RFC 9260 §7.2.4");
+}
