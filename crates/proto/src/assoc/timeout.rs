@@ -83,7 +83,9 @@ impl Association {
                 if let Some(floor) = config.timeout_ssthresh_floor {
                     limits.ssthresh_floor = p.bytes(floor);
                 }
-                p.window = p.cc.on_timeout(p.window, &limits);
+                if p.window.cwnd > limits.packet || !config.repeated_timeout_keeps_ssthresh {
+                    p.window = p.cc.on_timeout(p.window, &limits);
+                }
                 p.cut_order = Some(last_order);
                 p.one_packet = true;
             }

@@ -84,6 +84,7 @@ impl Config {
             if config.scheduler == "primary" {
                 config.ssthresh_floor = Units::Pmdcs(4);
                 config.sack_first_at_once = true;
+                config.repeated_timeout_keeps_ssthresh = true;
             }
         }
         config

@@ -458,6 +458,10 @@ params! {
     /// Without sfr only.
     new_losses_cut_again: bool, "switch", Any, "ns-2 2.29 and 2.35; RFC 9260 §7.2.4 does not",
         default: false, ns2: true;
+    /// Whether a timeout while cwnd is one packet, that is one after another, leaves ssthresh as the first of them
+    /// set it.
+    repeated_timeout_keeps_ssthresh: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §7.2.3 does not",
+        default: false;
     /// Whether a fast retransmit, on whatever path, also cuts the windows of paths whose chunks wait for
     /// retransmission: a window that a timeout has collapsed opens to ssthresh_floor by it. With sfr only.
     fast_rtx_cuts_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.4 cuts for chunks newly lost",

@@ -250,3 +250,22 @@ fn a_loss_of_what_was_sent_in_recovery_cuts_again_as_in_ns2() {
     assert_eq!(cuts_during_a_long_recovery(true), 2);
     assert_eq!(cuts_during_a_long_recovery(false), 1, "RFC 9260 §7.2.4");
 }
+
+/// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The ssthresh after them.
+fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
+    let mut t = builder("all-rtx-same", 1, "64 KiB")
+        .set("repeated_timeout_keeps_ssthresh", &keeps.to_string())
+        .start();
+    t.a.send_file(4 * MIB);
+    t.net.path(0).hop(1).at(secs(3)).cut_for(Duration::from_millis(3500));
+    t.run_until(Instant::from_millis(6400));
+    let path = &t.a.paths()[0];
+    assert_eq!(path.t3_expirations, 2);
+    path.ssthresh
+}
+
+#[test]
+fn a_timeout_after_a_timeout_leaves_ssthresh_as_in_ns2() {
+    assert!(ssthresh_after_two_timeouts(true) > 20_000, "half of what was in flight");
+    assert_eq!(ssthresh_after_two_timeouts(false), 4 * 1452, "RFC 9260 §7.2.3: the floor");
+}
