@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::claims::{Claim, ClaimEntry};
 use crate::derive::{Derive, DeriveEntry};
 use crate::error::{LabError, Source};
+use crate::group::{Group, GroupEntry};
 use crate::plan::PlannedPoint;
 use crate::reference::Reference;
 
@@ -89,6 +90,8 @@ struct File {
     #[serde(default)]
     derive: Vec<toml::Spanned<DeriveEntry>>,
     #[serde(default)]
+    group: Vec<toml::Spanned<GroupEntry>>,
+    #[serde(default)]
     claim: Vec<toml::Spanned<ClaimEntry>>,
 }
 
@@ -121,6 +124,8 @@ pub struct Experiment {
     pub samples: Option<Samples>,
     /// Columns that are computed from others or from time series.
     pub derived: Vec<Derive>,
+    /// What its runs are grouped by, if not by the swept parameters.
+    pub groups: Vec<Group>,
     /// What the paper says, as checks.
     pub claims: Vec<Claim>,
     /// What the papers' simulator gives.
@@ -218,6 +223,14 @@ impl Experiment {
             })
         });
         let derived = derived.collect::<Result<Vec<_>, _>>()?;
+        let groups = file.group.into_iter().map(|entry| {
+            let at = entry.span();
+            let group = Group::new(entry.into_inner());
+            group.map_err(|what| {
+                source.error(Some(at), what, "see \"Groups\" in docs/laboratory.md")
+            })
+        });
+        let groups = groups.collect::<Result<Vec<_>, _>>()?;
         let mut claims: Vec<Claim> = Vec::new();
         for entry in file.claim {
             let at = entry.span();
@@ -264,6 +277,7 @@ impl Experiment {
             counts_incomplete: file.counts_incomplete,
             samples,
             derived,
+            groups,
             claims,
         })
     }

@@ -222,6 +222,7 @@ fn judge_one(
             borrowed.clone_from(table);
             borrowed.counts_incomplete = experiment.counts_incomplete;
             borrowed.derive(&experiment.derived);
+            borrowed.regroup(&experiment.groups);
             (about.borrowed(experiment), &borrowed)
         }
         None => (no_runs, &no_table),

@@ -9,6 +9,7 @@ pub mod claims;
 pub mod derive;
 pub mod error;
 pub mod experiment;
+pub mod group;
 pub mod lab;
 pub mod output;
 pub mod plan;

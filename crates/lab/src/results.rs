@@ -78,6 +78,7 @@ pub(crate) struct Results {
     folder: PathBuf,
     about: About,
     derived: Vec<crate::derive::Derive>,
+    groups: Vec<crate::group::Group>,
     sampled_seeds: usize,
     table: Table,
     lines: BufWriter<File>,
@@ -117,6 +118,7 @@ impl Results {
         Ok(Results {
             about,
             derived: experiment.derived.clone(),
+            groups: experiment.groups.clone(),
             sampled_seeds: experiment.samples.map_or(0, |samples| samples.seeds),
             table,
             lines,
@@ -216,6 +218,7 @@ impl Results {
         let file = |name| self.folder.join(name);
         write_csv(&file("runs.csv"), &self.about.id, &self.table)?;
         write_parquet(&file("runs.parquet"), &self.about.id, &self.table)?;
+        self.table.regroup(&self.groups);
         write_summary(&file("summary.csv"), &self.table)?;
         if !self.failed.is_empty() {
             let mut out = BufWriter::new(File::create(file("failures.jsonl"))?);
@@ -427,5 +430,6 @@ pub(crate) fn load_runs_of(
     let mut table = table.map_err(|e| LabError::file(&lines, e, remedy))?;
     table.counts_incomplete = experiment.counts_incomplete;
     table.derive(&experiment.derived);
+    table.regroup(&experiment.groups);
     Ok(Some((about, table)))
 }

@@ -7,6 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde::Deserialize;
 
 use crate::derive::Derive;
+use crate::group::Group;
 
 /// The swept parameters of a point, in the order of the scenario: name and value as text.
 pub type Params = Vec<(String, String)>;
@@ -174,7 +175,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// The runs of an experiment, in the order of (variant, point, seed).
+/// The runs of an experiment, in the order of (variant, point, seed); in groups, of (variant, group).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     parameters: IndexSet<String>,
@@ -229,7 +230,36 @@ impl Table {
         }
     }
 
-    /// The names of the swept parameters.
+    /// Groups the runs by observed values instead of by the swept parameters. Does nothing without groups.
+    pub fn regroup(&mut self, groups: &[Group]) {
+        if groups.is_empty() {
+            return;
+        }
+        let (mut variants, mut texts) = (IndexSet::new(), IndexSet::new());
+        let mut keyed = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            let (mut key, mut params) = (Vec::new(), Params::new());
+            for group in groups {
+                let column = self.column(&group.of);
+                let cell = column.map_or(&Cell::Null, |column| self.cell(row, column));
+                let (place, text) = group.value(cell);
+                key.push((place, texts.insert_full(text.clone()).0));
+                params.push((group.name.clone(), text));
+            }
+            let variant = variants.insert_full(Arc::clone(&row.variant)).0;
+            keyed.push(((variant, key), Arc::new(params)));
+        }
+        for (row, (_, params)) in self.rows.iter_mut().zip(&keyed) {
+            row.params = Arc::clone(params);
+        }
+        let mut rows: Vec<_> =
+            keyed.into_iter().map(|(key, _)| key).zip(self.rows.drain(..)).collect();
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.rows.extend(rows.into_iter().map(|(_, row)| row));
+        self.parameters = groups.iter().map(|group| group.name.clone()).collect();
+    }
+
+    /// The names of the swept parameters, or of the groups.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(String::as_str)
     }

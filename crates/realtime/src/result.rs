@@ -71,6 +71,7 @@ impl Record {
         let first = |state| {
             state_changes.iter().find(|change| change.to == state).map(|change| change.at_s)
         };
+        let back = self.relays[number].to_client();
         PathResult {
             local: path.local,
             remote: path.remote,
@@ -84,6 +85,8 @@ impl Record {
             t3_expirations: path.t3_expirations,
             packets_dropped: self.relays[number].to_server().dropped,
             data_chunks_dropped: 0,
+            return_packets_sent: back.packets + back.dropped,
+            return_packets_dropped: back.dropped,
             t3_in_a_row: path.t3_in_a_row,
             heartbeats_sent: path.heartbeats_sent,
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),

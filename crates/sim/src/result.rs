@@ -86,6 +86,10 @@ pub struct PathResult {
     pub packets_dropped: u64,
     /// DATA chunks in them.
     pub data_chunks_dropped: u64,
+    /// Packets that the receiver sent on this path: SACKs above all.
+    pub return_packets_sent: u64,
+    /// Those of them that the network dropped, copies it made included.
+    pub return_packets_dropped: u64,
     /// T3-rtx expirations by their number in a row: the first counts those after something had proved
     /// that the path works, the second those that followed upon one such; the last counts all beyond.
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
@@ -125,7 +129,7 @@ impl TransferResult {
         let blocked = from.stats().map(|stats| stats.receive_buffer_blocked.as_secs_f64());
         let since_call = |at| from.sender.called.map(|call| to_secs(at, call));
         let acked = from.sender.acked.filter(|_| from.has_been_acked_all());
-        let paths: Vec<_> = from.paths().iter().map(|p| PathResult::of(p, from, net)).collect();
+        let paths: Vec<_> = from.paths().iter().map(|p| PathResult::of(p, from, to, net)).collect();
         let outage = FirstOutage::of(from, net);
         TransferResult {
             scenario: String::new(),
@@ -240,10 +244,13 @@ fn to_secs(at: Instant, begin: Instant) -> f64 {
 }
 
 impl PathResult {
-    fn of(path: &PathStats, from: &Host, net: &Network) -> PathResult {
+    fn of(path: &PathStats, from: &Host, to: &Host, net: &Network) -> PathResult {
         let way = net.path_drops(from.node(), path.local, path.remote);
         let (number, drops) = (way.map(|(number, _)| number), way.map(|(_, drops)| drops));
         let drops = drops.unwrap_or_default();
+        let theirs = to.paths();
+        let back = theirs.iter().find(|p| (p.local, p.remote) == (path.remote, path.local));
+        let back_drops = net.path_drops(to.node(), path.remote, path.local).map(|(_, drops)| drops);
         let ledger = from.ledger.as_ref();
         let changes = from.events().iter().filter_map(|(at, event)| match event {
             Event::PathState { path: id, from, to } if *id == path.id => {
@@ -269,6 +276,8 @@ impl PathResult {
             t3_in_a_row: path.t3_in_a_row,
             packets_dropped: drops.packets,
             data_chunks_dropped: drops.data_chunks,
+            return_packets_sent: back.map_or(0, |back| back.packets_sent),
+            return_packets_dropped: back_drops.unwrap_or_default().packets,
             heartbeats_sent: path.heartbeats_sent,
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             cwnd_bytes: path.cwnd,

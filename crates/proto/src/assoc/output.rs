@@ -230,7 +230,7 @@ impl Association {
         let config = &*self.config;
         for p in self.paths.iter_mut() {
             let is_idle = self.out.chunks_in_flight(p.id) == 0;
-            p.begin_opportunity(config, now, is_idle);
+            p.begin_opportunity(config, now, self.out.flight_size(p.id));
             if config.sfr && config.cwnd_decays_in_flight {
                 p.decay_if_silent(config, now);
             } else if is_idle {

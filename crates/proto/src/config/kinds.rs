@@ -106,8 +106,11 @@ macro_rules! named {
 named! {
     /// Rule that limits how much leaves a path at once.
     MaxBurstRule {
-        /// RFC 9260 §6.1 (D): before sending, cwnd is cut to flight_size + Max.Burst · PMDCS.
+        /// RFC 9260 §6.1 (D), its second way: at most Max.Burst packets at each opportunity to send.
         Rfc9260 = "rfc9260",
+        /// The same, its first way, also CMT-PF paper, section II-D: at each opportunity cwnd is cut to
+        /// flight_size + Max.Burst packets, and grows from there.
+        CutsCwnd = "cuts_cwnd",
         /// At most Max.Burst packets per SACK and path; cwnd stays as it is.
         PerSack = "per_sack",
         /// Like `per_sack`, but only from the first cumulative ack of a retransmitted chunk on.

@@ -368,7 +368,7 @@ params! {
     max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
         default: 4, fast: 0;
     /// How Max.Burst is applied.
-    max_burst_rule: MaxBurstRule, "choice", Any, "RFC 9260 §6.1 (D); ns-2 2.35",
+    max_burst_rule: MaxBurstRule, "choice", Any, "RFC 9260 §6.1 (D); CMT-PF paper, section II-D; ns-2 2.35",
         default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack, ns2: MaxBurstRule::AfterFastRetransmit;
     /// Whether packets of a path are spread over its RTT rather than sent in bursts.
     pacing: bool, "switch", Any, "implementation",
@@ -389,7 +389,7 @@ params! {
 
     /// Policy that chooses the path of new data.
     scheduler: PolicyName, "policy", OneOf(SCHEDULERS),
-        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III",
+        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III; fill_in_turn: CMT-PF paper, Fig. 2",
         default: Cow::Borrowed("primary");
     /// Policy that chooses the path of a retransmission.
     rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES),

@@ -388,15 +388,22 @@ impl Path {
 
     /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send; another instant is another
     /// opportunity. By the other rules a SACK is; but none comes to an idle path, whose burst would stay spent.
-    pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant, is_idle: bool) {
-        if config.max_burst_rule == MaxBurstRule::Rfc9260 {
-            if self.opportunity != now {
-                self.opportunity = now;
+    pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant, flight_size: usize) {
+        let is_new = self.opportunity != now;
+        match config.max_burst_rule {
+            MaxBurstRule::Rfc9260 if is_new => self.renew_burst(config, true),
+            MaxBurstRule::CutsCwnd if is_new && config.max_burst > 0 => {
+                let burst = config.max_burst as usize * self.limits(config).packet;
+                self.window.cwnd = self.window.cwnd.min(flight_size + burst);
+            }
+            MaxBurstRule::PerSack | MaxBurstRule::AfterFastRetransmit
+                if flight_size == 0 && self.burst_left == 0 =>
+            {
                 self.renew_burst(config, true);
             }
-        } else if is_idle && self.burst_left == 0 {
-            self.renew_burst(config, true);
+            _ => {}
         }
+        self.opportunity = now;
     }
 
     /// Allows a new burst: a SACK arrived or T3-rtx expired.
@@ -476,6 +483,10 @@ impl Path {
 
 /// Packets per burst; no limit if Max.Burst is off, or its rule says so before there was a retransmission.
 fn burst_limit(config: &Config, has_retransmitted: bool) -> u32 {
-    let waits = config.max_burst_rule == MaxBurstRule::AfterFastRetransmit && !has_retransmitted;
+    let waits = match config.max_burst_rule {
+        MaxBurstRule::CutsCwnd => true, // cwnd itself is the limit
+        MaxBurstRule::AfterFastRetransmit => !has_retransmitted,
+        MaxBurstRule::Rfc9260 | MaxBurstRule::PerSack => false,
+    };
     if config.max_burst == 0 || waits { u32::MAX } else { config.max_burst }
 }

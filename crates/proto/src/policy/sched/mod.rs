@@ -1,9 +1,11 @@
 //! The path of new data.
 
 mod fill_first;
+mod fill_in_turn;
 mod primary;
 
 pub use fill_first::FillFirst;
+pub use fill_in_turn::FillInTurn;
 pub use primary::Primary;
 
 use super::{PolicyCx, registry};
@@ -19,4 +21,5 @@ pub trait Scheduler: std::fmt::Debug + Send {
 registry!(Scheduler {
     "primary" => |_| Box::new(Primary),
     "fill_first" => |_| Box::new(FillFirst::default()),
+    "fill_in_turn" => |_| Box::new(FillInTurn::default()),
 });
