@@ -37,8 +37,6 @@ pub struct Param {
     get: fn(&Config) -> String,
     set: fn(&mut Config, &str) -> Result<(), ConfigError>,
     check: fn(&Config) -> Result<(), ConfigError>,
-    /// Unit of a bare number in TOML.
-    pub(super) number_unit: &'static str,
     /// Whether TOML writes it without quotes.
     pub(super) bare: bool,
 }
@@ -153,7 +151,6 @@ macro_rules! params {
             get: |config| config.$name.print(),
             set: |config, text| set(&mut config.$name, stringify!($name), text, &$allowed),
             check: |config| check(&config.$name, stringify!($name), &$allowed),
-            number_unit: <$type as Setting>::NUMBER_UNIT,
             bare: <$type as Setting>::BARE,
         }),+];
     };

@@ -11,8 +11,6 @@ use super::units;
 
 /// A type a parameter can have.
 pub(super) trait Setting: Sized {
-    /// Unit of a number that comes without one, as TOML and Python numbers do.
-    const NUMBER_UNIT: &'static str = "";
     /// Whether TOML writes the value without quotes.
     const BARE: bool = false;
 
@@ -89,8 +87,6 @@ pub(super) fn list(names: &[&str]) -> String {
 }
 
 impl Setting for Duration {
-    const NUMBER_UNIT: &'static str = " s";
-
     fn parse(text: &str) -> Option<Self> {
         units::parse_duration(text).ok()
     }
@@ -167,8 +163,6 @@ impl Setting for bool {
 }
 
 impl<T: Setting> Setting for Option<T> {
-    const NUMBER_UNIT: &'static str = T::NUMBER_UNIT;
-
     fn parse(text: &str) -> Option<Self> {
         match text {
             "off" => Some(None),

@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, PARAMS, Param, Preset, Profile};
+use super::{Config, ConfigError, PARAMS, Preset, Profile};
 
 impl Config {
     /// The validated configuration in a TOML text: `profile`, `preset`, and any parameter by name.
@@ -19,8 +19,8 @@ impl Config {
 
     /// The entries of a TOML table as overrides for [`build`](Self::build).
     ///
-    /// A string carries its unit; a bare number is in seconds, bytes or whatever the parameter
-    /// counts.
+    /// A string carries its unit; a bare number is in bytes or whatever the parameter counts. A time
+    /// but 0 needs its unit.
     pub fn overrides(table: &Table) -> Result<Vec<(String, String)>, ConfigError> {
         table.iter().map(|(name, value)| Ok((name.clone(), text_of(name, value)?))).collect()
     }
@@ -62,11 +62,10 @@ impl Config {
 
 /// A TOML value as the text that [`Config::set`] takes.
 fn text_of(name: &str, value: &Value) -> Result<String, ConfigError> {
-    let unit = Param::by_name(name).map_or("", |param| param.number_unit);
     match value {
         Value::String(text) => Ok(text.clone()),
-        Value::Integer(number) => Ok(format!("{number}{unit}")),
-        Value::Float(number) => Ok(format!("{number}{unit}")),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
         Value::Boolean(switch) => Ok(switch.to_string()),
         Value::Datetime(_) | Value::Array(_) | Value::Table(_) => Err(ConfigError::new(
             name,

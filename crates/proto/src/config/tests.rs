@@ -279,11 +279,11 @@ fn toml_takes_strings_with_units_and_bare_numbers() {
             rtx_policy = "cwnd"
             receive_buffer = "128 KiB"
             send_buffer = 65536
-            hb_interval = 7
-            sack_delay = 0.1
+            hb_interval = "7 s"
+            sack_delay = 0
             rto_alpha = 0.25
             path_max_retrans = 2
-            association_timeout = 30
+            association_timeout = "30 s"
             rtx_age_heuristic = false
             heartbeats = "off"
         "#,
@@ -294,7 +294,7 @@ fn toml_takes_strings_with_units_and_bare_numbers() {
         receive_buffer: 131_072,
         send_buffer: 65_536,
         hb_interval: secs(7),
-        sack_delay: ms(100),
+        sack_delay: Duration::ZERO,
         rto_alpha: 0.25,
         path_max_retrans: 2,
         association_timeout: Some(secs(30)),
@@ -314,12 +314,15 @@ fn toml_errors_say_where() {
     assert!(error("rto_mn = 1").contains("did you mean rto_min"));
     assert!(error("sack_delay = nan").contains("sack_delay"));
     assert!(error("hb_interval = -1").contains("10 ms to 24 h"));
+    for bare in ["rto_min = 200", "sack_delay = 0.1", "association_timeout = 30"] {
+        assert!(error(bare).contains("ms, s, min or h"), "{bare}: {}", error(bare));
+    }
 }
 
 #[test]
 fn a_refused_table_changes_nothing() {
     let mut config = Config::default();
-    let table = "path_max_retrans = 2\nrto_min = 3".parse().unwrap();
+    let table = "path_max_retrans = 2\nrto_min = \"3 s\"".parse().unwrap();
     assert_eq!(config.apply_toml(&table).unwrap_err().field, "rto_min");
     assert_eq!(config, Config::default());
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use manypath_proto::config::units::print_duration;
+
 use super::cross::{self, Traffic};
 use super::error::Place;
 use super::error::ScenarioError;
@@ -89,7 +91,7 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         paths.push(path);
     }
     let transport = transport::read(&top.get("transport").into_iter().collect::<Vec<_>>())?;
-    let transfers = transfers(&top.elements("transfer")?)?;
+    let transfers = transfers(&top.elements("transfer")?, out.time_limit)?;
     if transfers.is_empty() {
         let remedy = "add [transfer] with size = \"8 MB\"";
         return Err(top.place.error("nothing is to be sent", remedy));
@@ -248,11 +250,11 @@ fn add_links(
 }
 
 /// Reads transfers, in the order in which they start.
-pub(super) fn transfers(elements: &[Named<'_>]) -> Result<Vec<Transfer>> {
+pub(super) fn transfers(elements: &[Named<'_>], limit: Duration) -> Result<Vec<Transfer>> {
     let mut transfers = Vec::new();
     for element in elements {
         let table = element.table(&TRANSFER)?;
-        transfers.push(transfer(&table)?);
+        transfers.push(transfer(&table, limit)?);
     }
     transfers.sort_by_key(|transfer: &Transfer| transfer.start);
     Ok(transfers)
@@ -261,7 +263,8 @@ pub(super) fn transfers(elements: &[Named<'_>]) -> Result<Vec<Transfer>> {
 /// The longest file: what a run could count without overflow, by far.
 const LARGEST: u64 = 1 << 60;
 
-pub(super) fn transfer(table: &Reader<'_>) -> Result<Transfer> {
+/// Reads a transfer of a run that ends at `limit`.
+pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> {
     let size = table.need("size", "\"8 MB\"")?;
     let count = table.get("count").map_or(Ok(1), |named| named.whole(1..=1_000_000))?;
     let bytes = match size.text()?.as_str() {
@@ -273,6 +276,10 @@ pub(super) fn transfer(table: &Reader<'_>) -> Result<Transfer> {
         },
     };
     let start = table.get("start").map_or(Ok(Duration::ZERO), |named| named.duration())?;
+    if let Some(named) = table.get("start").filter(|_| start >= limit) {
+        let what = format!("the run has ended by then, at {}", print_duration(limit));
+        return Err(named.error(what, "write an earlier time, or a longer time_limit"));
+    }
     let until = table.get("until").map(|named| named.duration()).transpose()?;
     if let (Some(named), Some(until)) = (table.get("until"), until) {
         if bytes.is_some() {

@@ -176,10 +176,10 @@ fn add_flow(
     let tables: Vec<Named<'_>> = of_file.into_iter().chain(table.get("transport")).collect();
     let transport = transport::read(&tables)?;
     let mut sends: Vec<Transfer> = match table.get("size") {
-        Some(_) => vec![transfer(&table)?],
+        Some(_) => vec![transfer(&table, out.time_limit)?],
         None => Vec::new(),
     };
-    sends.extend(transfers(&table.elements("transfer")?)?);
+    sends.extend(transfers(&table.elements("transfer")?, out.time_limit)?);
     sends.sort_by_key(|transfer| transfer.start);
     if sends.is_empty() {
         return Err(element.error("nothing is to be sent", "add size = \"8 MB\""));
