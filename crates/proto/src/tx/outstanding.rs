@@ -145,11 +145,6 @@ impl Outstanding {
         self.ring.len()
     }
 
-    /// The peer has data that follows upon data it misses.
-    pub(crate) fn has_gaps(&self) -> bool {
-        self.acked.iter().next().is_some()
-    }
-
     /// True if every TSN sent was acknowledged cumulatively.
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
