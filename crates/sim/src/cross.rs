@@ -277,8 +277,12 @@ impl Source {
     /// Makes the next packet, and says when it arrives at the first shared link.
     pub(crate) fn next_arrival(&mut self) -> Option<Instant> {
         // Few generators, so looking at each is as fast as any queue.
-        let at = self.nexts.iter().copied().min()?;
-        let index = self.nexts.iter().position(|&next| next == at)?;
+        let (mut index, mut at) = (0, *self.nexts.first()?);
+        for (other, &next) in self.nexts.iter().enumerate() {
+            if next < at {
+                (index, at) = (other, next);
+            }
+        }
         let generator = &mut self.generators[index];
         let size = generator.size;
         generator.plan();

@@ -59,9 +59,13 @@ impl Feed {
 
     #[inline]
     fn find_first(&mut self) {
-        let least = self.arrivals.iter().map(|(due, _)| due.at()).min();
-        let ties = self.arrivals.iter().enumerate().filter(|(_, (due, _))| Some(due.at()) == least);
-        self.first = ties.min_by_key(|&(_, &(due, _))| due).map_or(0, |(index, _)| index);
+        self.first = 0;
+        let Some(&(mut least, _)) = self.arrivals.first() else { return };
+        for (index, &(due, _)) in self.arrivals.iter().enumerate().skip(1) {
+            if due.at() < least.at() || (due.at() == least.at() && due < least) {
+                (self.first, least) = (index, due);
+            }
+        }
     }
 }
 
