@@ -220,45 +220,6 @@ fn losses_of_one_window_cut_it_once_wherever_in_it_they_are() {
     assert!(twice > 0, "the last losses of a flight are found as its recovery ends");
 }
 
-/// Loses packets of the primary path at 3 s, and more while their retransmissions are on their way, which takes 540 ms over
-/// the alternate path. Counts how often the later ones cut the primary's window.
-fn cuts_during_a_long_recovery(again: bool) -> usize {
-    let path = |delay| {
-        let edge = LinkSpec::mbps_ms(100.0, 10.0).queue(QueueLimit::Packets(200));
-        let core = LinkSpec::mbps_ms(10.0, delay).queue(QueueLimit::Packets(50));
-        PathSpec::hops([edge.clone(), core, edge])
-    };
-    let mut t = Pair::paths("all-rtx-alt", vec![path(25.0), path(500.0)])
-        .profile("ns2")
-        .set("receive_buffer", "1 MiB")
-        .set("new_losses_cut_again", &again.to_string())
-        .start();
-    t.a.send_file(4 * MIB);
-    let lose = |t: &mut Pair| {
-        let sent = t.a.paths()[0].packets_sent;
-        t.run_until_true(secs(10), |t| t.a.paths()[0].packets_sent > sent);
-        let at = t.net.now() + Duration::from_millis(10);
-        t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(2));
-    };
-    t.run_until(secs(3));
-    let before = t.a.paths()[0].cwnd;
-    lose(&mut t);
-    t.run_until(Instant::from_millis(3250));
-    assert!(t.a.paths()[0].cwnd <= before / 2 + 1, "the first losses cut the window");
-    let first = t.a.paths()[1].retransmissions;
-    lose(&mut t);
-    let cuts = cuts(&mut t);
-    let [primary, alternate] = [0, 1].map(|path| t.a.paths()[path].retransmissions);
-    assert!(primary == 0 && first > 0 && alternate > first, "{primary}, {first}, {alternate}");
-    cuts
-}
-
-#[test]
-fn a_loss_of_what_was_sent_in_recovery_cuts_again_as_in_ns2() {
-    assert_eq!(cuts_during_a_long_recovery(true), 1);
-    assert_eq!(cuts_during_a_long_recovery(false), 0, "RFC 9260 §7.2.4");
-}
-
 /// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The ssthresh after them.
 fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
     let mut t = builder("all-rtx-same", 1, "64 KiB")
