@@ -37,7 +37,7 @@ fn the_reference_names_further_variants() {
     std::fs::write(folder.join("reference.csv"), reference).unwrap();
     let error = Experiment::load(&folder).unwrap_err().to_string();
     let expected =
-        "reference.csv: the variant `packaged-2mtu` has no scenario: write packaged-2mtu.toml";
+        "reference.csv: the variant `packaged-2mtu` has no scenario; write packaged-2mtu.toml";
     assert!(error.contains(expected), "{error}");
     for name in ["packaged.toml", "packaged-2mtu.toml", "notes.toml"] {
         std::fs::write(folder.join(name), SCENARIO).unwrap();
