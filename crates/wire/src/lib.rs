@@ -54,7 +54,7 @@ pub use chunk::{
 };
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};
-pub use packet::{Checksum, ChunkIter, Packet};
+pub use packet::{Checksum, ChunkIter, IntoChunks, Packet};
 pub use parameter::{ParamIter, Parameter, Params, UnknownParameter, parameter_type};
 pub use types::{Ssn, StreamId, Tsn};
 pub use unknown::UnknownAction;

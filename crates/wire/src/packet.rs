@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::checksum;
-use crate::chunk::{Chunk, RawChunk};
+use crate::chunk::{Chunk, Data, RawChunk};
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::header::{COMMON_HEADER_LEN, CommonHeader};
 use crate::tlv::padded;
@@ -54,6 +54,13 @@ impl Packet {
         ChunkIter { packet: &self.bytes, offset: COMMON_HEADER_LEN }
     }
 
+    /// The same chunks, at the cost of the packet: the data of a last chunk is what is left of the packet's bytes,
+    /// and not one more reference to them.
+    #[must_use]
+    pub fn into_chunks(self) -> IntoChunks {
+        IntoChunks { packet: self.bytes, offset: COMMON_HEADER_LEN }
+    }
+
     /// The whole packet as received.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
@@ -90,6 +97,44 @@ impl Iterator for ChunkIter<'_> {
 }
 
 impl std::iter::FusedIterator for ChunkIter<'_> {}
+
+/// The chunks of a packet, from [`Packet::into_chunks`].
+#[derive(Debug)]
+pub struct IntoChunks {
+    /// Empty at the end.
+    packet: Bytes,
+    /// Where the next chunk begins.
+    offset: usize,
+}
+
+impl Iterator for IntoChunks {
+    type Item = Result<Chunk, DecodeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.offset >= self.packet.len() {
+            return None;
+        }
+        let raw = RawChunk::split(&self.packet, self.offset);
+        let ends = |raw: &RawChunk<'_>| self.offset + padded(raw.length) >= self.packet.len();
+        let chunk = match raw {
+            Ok(raw) if raw.is_data() && ends(&raw) => {
+                Data::decode_last(std::mem::take(&mut self.packet), self.offset).map(Chunk::Data)
+            }
+            Ok(raw) => {
+                self.offset += padded(raw.length);
+                Chunk::decode(&raw)
+            }
+            Err(error) => Err(error),
+        };
+        if chunk.is_err() {
+            self.packet = Bytes::new();
+        }
+        Some(chunk)
+    }
+}
+
+impl std::iter::FusedIterator for IntoChunks {}
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::path::{PathId, PathState, Recovery};
 use crate::policy::cc::AckFacts;
 use crate::time::Instant;
-use crate::tx::{AckRules, PathDigest, SackDigest, SackError};
+use crate::tx::{AckRules, PathDigest, SackError};
 
 impl Association {
     pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack, echo: Option<u32>) {
@@ -47,43 +47,8 @@ impl Association {
             reports_by_highest_so_far: self.config.reports_by_highest_so_far,
             overtaken_revokes: self.config.overtaken_sack_revokes,
         };
-        let mut digest = std::mem::take(&mut self.digest);
-        let result = self.out.acknowledge(sack, &rules, now, &mut digest);
-        match result {
-            Ok(true) => {
-                if !digest.stale {
-                    self.a_rwnd = sack.a_rwnd as usize;
-                }
-                self.probe_answered = true;
-                if digest.newly_acked > 0 {
-                    self.error_count = 0;
-                    self.probing_window = false;
-                }
-                self.stats.bytes_acked += digest.released as u64;
-                self.after_timeout = false;
-                self.may_apply_max_burst |= digest.rtx_cum_acked;
-                self.note_losers(&digest);
-                for id in self.paths.ids() {
-                    if let Some(facts) = digest.paths.get(id.index()) {
-                        self.on_path_digest(now, id, facts);
-                    }
-                }
-                let is_fast_retransmit = digest.paths.iter().any(|facts| facts.lost > 0);
-                if is_fast_retransmit && self.config.sfr && self.config.fast_rtx_cuts_waiting {
-                    self.cut_where_chunks_wait();
-                }
-                self.rtx_waits = is_fast_retransmit && self.config.rtx_waits_for_sack;
-                self.forced_rtx |= self.rtx_waits;
-                self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
-                self.reopen_window(now);
-                if digest.released > 0 {
-                    self.tell_if_writable();
-                    if self.unacked_bytes() == 0 {
-                        self.events.push_back(Event::SendBufferEmpty);
-                    }
-                }
-                self.continue_shutdown(now);
-            }
+        match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
+            Ok(true) => self.on_digest(now, sack),
             // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
             Ok(false) | Err(SackError::BadGapAckBlocks) => {}
             Err(SackError::AcksUnsent) => {
@@ -94,7 +59,44 @@ impl Association {
                 );
             }
         }
-        self.digest = digest;
+    }
+
+    /// Acts on what a SACK says, which is in `digest`.
+    fn on_digest(&mut self, now: Instant, sack: &Sack) {
+        let digest = &mut self.digest;
+        let paths = std::mem::take(&mut digest.paths);
+        let released = digest.released;
+        if !digest.stale {
+            self.a_rwnd = sack.a_rwnd as usize;
+        }
+        self.probe_answered = true;
+        if digest.newly_acked > 0 {
+            self.error_count = 0;
+            self.probing_window = false;
+        }
+        self.stats.bytes_acked += released as u64;
+        self.after_timeout = false;
+        self.may_apply_max_burst |= digest.rtx_cum_acked;
+        self.note_losers(&paths);
+        for (index, facts) in paths.iter().enumerate() {
+            self.on_path_digest(now, PathId(index as u8), facts);
+        }
+        let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
+        self.digest.paths = paths;
+        if is_fast_retransmit && self.config.sfr && self.config.fast_rtx_cuts_waiting {
+            self.cut_where_chunks_wait();
+        }
+        self.rtx_waits = is_fast_retransmit && self.config.rtx_waits_for_sack;
+        self.forced_rtx |= self.rtx_waits;
+        self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
+        self.reopen_window(now);
+        if released > 0 {
+            self.tell_if_writable();
+            if self.unacked_bytes() == 0 {
+                self.events.push_back(Event::SendBufferEmpty);
+            }
+        }
+        self.continue_shutdown(now);
     }
 
     fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
@@ -192,12 +194,12 @@ impl Association {
     }
 
     /// After a fast retransmit: which paths lost data, and so may send one packet beyond cwnd.
-    fn note_losers(&mut self, digest: &SackDigest) {
-        if digest.paths.iter().all(|facts| facts.lost == 0) {
+    fn note_losers(&mut self, digests: &[PathDigest]) {
+        if digests.iter().all(|facts| facts.lost == 0) {
             return;
         }
         for p in self.paths.iter_mut() {
-            p.is_loser = digest.paths.get(p.id.index()).is_some_and(|facts| facts.lost > 0);
+            p.is_loser = digests.get(p.id.index()).is_some_and(|facts| facts.lost > 0);
             p.rtx_past_cwnd = p.is_loser;
         }
     }

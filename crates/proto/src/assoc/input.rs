@@ -37,7 +37,7 @@ impl Association {
         &mut self,
         now: Instant,
         from: (SocketAddr, SocketAddr),
-        packet: &Packet,
+        packet: Packet,
     ) {
         if matches!(self.state, State::Closed(_)) {
             return;
@@ -68,7 +68,7 @@ impl Association {
             answered_heartbeat: false,
             reported_unknown: false,
         };
-        for chunk in packet.chunks() {
+        for chunk in packet.into_chunks() {
             let Ok(chunk) = chunk else {
                 // The chunks before the damage count; what follows cannot be told apart.
                 self.stats.packets_dropped += 1;

@@ -419,14 +419,13 @@ impl Association {
     ) -> T {
         let mut views = std::mem::take(&mut self.views);
         views.clear();
-        views.extend(self.paths.iter().map(|p| p.view(self.out.flight_size(p.id))));
-        if self.forced_rtx {
-            let is_any = self.config.rtx_past_cwnd == RtxPastCwnd::Any;
-            for (v, p) in views.iter_mut().zip(self.paths.iter()) {
-                if is_any || p.rtx_past_cwnd {
-                    v.cwnd_space = v.cwnd_space.max(1);
-                }
+        let is_any = self.config.rtx_past_cwnd == RtxPastCwnd::Any;
+        for p in self.paths.iter() {
+            let mut view = p.view(self.out.flight_size(p.id));
+            if self.forced_rtx && (is_any || p.rtx_past_cwnd) {
+                view.cwnd_space = view.cwnd_space.max(1);
             }
+            views.push(view);
         }
         let rng = &mut self.policy_rng;
         let mut cx = PolicyCx { now, paths: &views, primary: self.primary, rng };

@@ -547,18 +547,12 @@ impl Association {
     /// Appends the next new chunk.
     fn push_new(&mut self, now: Instant, path: PathId, packet: &mut PacketBuilder<'_>) -> bool {
         let limit = self.fragment_size();
-        let fits = self
-            .queue
-            .next_len(limit)
-            .is_some_and(|n| (DATA_HEADER_LEN + n).next_multiple_of(4) <= packet.remaining());
-        if !fits {
+        let Some(length) = self.queue.next_len(limit) else { return false };
+        if (DATA_HEADER_LEN + length).next_multiple_of(4) > packet.remaining() {
             return false;
         }
-        let room = self.peer_rwnd();
+        self.probing_window |= length > self.peer_rwnd();
         let Some(fragment) = self.queue.pop(limit) else { return false };
-        if fragment.payload.len() > room {
-            self.probing_window = true;
-        }
         let tsn = self.out.push(fragment, path, now);
         if let Some(sent) = self.out.get(tsn) {
             push_data(packet, tsn, sent);

@@ -287,10 +287,10 @@ impl Endpoint {
         if first_type == Some(&chunk_type::COOKIE_ECHO)
             && let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next()
         {
-            return self.on_cookie_echo(now, from, cookie, &packet);
+            return self.on_cookie_echo(now, from, cookie, packet);
         }
         match self.find(from.1, &packet) {
-            Owner::Association(index) => self.deliver(now, index, from, &packet),
+            Owner::Association(index) => self.deliver(now, index, from, packet),
             Owner::Nobody if self.is_late(&packet) => {}
             Owner::Nobody => self.out_of_the_blue(from, &packet),
             Owner::Other => {}
@@ -521,7 +521,7 @@ impl Endpoint {
         now: Instant,
         index: u32,
         from: (SocketAddr, SocketAddr),
-        packet: &Packet,
+        packet: Packet,
     ) {
         if let Some(assoc) = self.slots[index as usize].assoc.as_mut() {
             assoc.handle_packet(now, from, packet);

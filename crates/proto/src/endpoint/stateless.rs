@@ -103,7 +103,7 @@ impl Endpoint {
         now: Instant,
         from: (SocketAddr, SocketAddr),
         cookie: Bytes,
-        packet: &Packet,
+        packet: Packet,
     ) {
         let Ok(cookie) = self.keys.open(cookie) else { return };
         let h = &packet.header;
@@ -126,7 +126,7 @@ impl Endpoint {
         if let Some(over) = cookie.stale_by(now).filter(|_| !is_duplicate) {
             let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
             let cause = [ErrorCause::StaleCookie(micros)];
-            return self.reply(from, packet, cookie.peer_tag, |p| p.push_error(&cause));
+            return self.reply(from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
         }
         let index = match existing {
             Some(index) => {
@@ -139,7 +139,7 @@ impl Endpoint {
                 if !self.config.accept || self.open_associations() >= self.config.max_associations {
                     let cause = [ErrorCause::OutOfResource];
                     return self
-                        .reply(from, packet, cookie.peer_tag, |p| p.push_abort(false, &cause));
+                        .reply(from, &packet, cookie.peer_tag, |p| p.push_abort(false, &cause));
                 }
                 let assoc = self.associate(now, &cookie, from);
                 self.insert(assoc).index

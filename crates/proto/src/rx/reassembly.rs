@@ -213,10 +213,10 @@ impl Inbound {
 
     /// The next message, or part of one, in the order of delivery.
     pub fn pop(&mut self) -> Option<Message> {
-        let message = self.ready.pop_front()?;
-        self.bytes -= message.payload.len();
-        self.ready_chunks -= message.payload.chunks().len();
-        Some(message)
+        let payload = &self.ready.front()?.payload;
+        self.bytes -= payload.len();
+        self.ready_chunks -= payload.chunks().len();
+        self.ready.pop_front()
     }
 
     /// Whether [`pop`](Self::pop) has something to return.

@@ -408,9 +408,10 @@ impl Outstanding {
         let highest = if in_recovery { digest.reported.last() } else { newest };
         let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
         let mut tsn = self.base;
-        let mut gaps: Vec<TsnRange> = self.acked.iter().collect();
-        gaps.push(TsnRange { first: highest, last: highest });
-        for gap in gaps {
+        let mut number = 0;
+        while tsn.lt(highest) {
+            let gap = self.acked.get(number).unwrap_or(TsnRange { first: highest, last: highest });
+            number += 1;
             while tsn.lt(gap.first) && tsn.lt(highest) {
                 let last_sent = self.get(tsn).map(|s| (s.path, s.order));
                 if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))

@@ -23,6 +23,11 @@ impl TsnRanges {
         self.ranges.iter().copied()
     }
 
+    /// The range of that number, counted from the lowest.
+    pub(crate) fn get(&self, number: usize) -> Option<TsnRange> {
+        self.ranges.get(number).copied()
+    }
+
     /// The highest TSN in the set.
     pub(crate) fn last(&self) -> Option<Tsn> {
         self.ranges.last().map(|r| r.last)

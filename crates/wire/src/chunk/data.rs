@@ -2,7 +2,7 @@
 
 use std::ops::BitOr;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::{CHUNK_HEADER_LEN, RawChunk, chunk_type};
 use crate::builder::PacketBuilder;
@@ -50,15 +50,30 @@ pub struct Data {
 impl Data {
     #[inline]
     pub(super) fn decode(raw: &RawChunk<'_>) -> Result<Self, DecodeError> {
-        let [t0, t1, t2, t3, i0, i1, s0, s1, p0, p1, p2, p3] = *raw.fixed::<FIXED_LEN>()?;
-        Ok(Self {
+        Ok(Self::from_parts(raw.flags, raw.fixed()?, raw.value_from(FIXED_LEN)))
+    }
+
+    /// The chunk at `offset`, the last of `packet`, whose bytes it takes for its payload.
+    #[inline]
+    pub(crate) fn decode_last(mut packet: Bytes, offset: usize) -> Result<Self, DecodeError> {
+        let raw = RawChunk::split(&packet, offset)?;
+        let (flags, fixed, end) = (raw.flags, *raw.fixed()?, offset + raw.length);
+        packet.truncate(end);
+        packet.advance(offset + DATA_HEADER_LEN);
+        Ok(Self::from_parts(flags, &fixed, packet))
+    }
+
+    #[inline]
+    fn from_parts(flags: u8, fixed: &[u8; FIXED_LEN], payload: Bytes) -> Self {
+        let [t0, t1, t2, t3, i0, i1, s0, s1, p0, p1, p2, p3] = *fixed;
+        Self {
             tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
             stream: StreamId(u16::from_be_bytes([i0, i1])),
             ssn: Ssn(u16::from_be_bytes([s0, s1])),
             ppid: u32::from_be_bytes([p0, p1, p2, p3]),
-            flags: DataFlags(raw.flags),
-            payload: raw.value_from(FIXED_LEN),
-        })
+            flags: DataFlags(flags),
+            payload,
+        }
     }
 
     pub(super) fn push(&self, packet: &mut PacketBuilder<'_>) -> bool {

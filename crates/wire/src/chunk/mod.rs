@@ -239,6 +239,11 @@ impl<'a> RawChunk<'a> {
         Ok(Self { packet, offset, ty, flags, length: usize::from(length) })
     }
 
+    #[inline]
+    pub(crate) fn is_data(&self) -> bool {
+        self.ty == chunk_type::DATA
+    }
+
     /// The first `N` bytes of the value, its fixed fields.
     #[inline]
     fn fixed<const N: usize>(&self) -> Result<&'a [u8; N], DecodeError> {

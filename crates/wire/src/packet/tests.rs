@@ -15,7 +15,30 @@ fn only_error(chunks: &[u8]) -> DecodeError {
     let mut chunks = packet.chunks();
     let error = chunks.next().expect("an item").expect_err("malformed");
     assert_eq!(chunks.next(), None, "an error ends the chunks");
+    let taken: Vec<_> = packet.clone().into_chunks().collect();
+    assert_eq!(taken, [Err(error)]);
     error
+}
+
+#[test]
+fn a_last_data_chunk_takes_the_bytes_of_the_packet() {
+    let header = CommonHeader { source_port: 1, destination_port: 2, verification_tag: 3 };
+    let whole = DataFlags::BEGIN | DataFlags::END;
+    for data in [&["alone"][..], &["one", "two"], &["three", "", "padded"]] {
+        let mut bytes = Vec::new();
+        let mut builder = PacketBuilder::new(&mut bytes, header, 1200);
+        for (tsn, data) in (7..).zip(data) {
+            let data = data.as_bytes();
+            assert!(builder.push_data(Tsn(tsn), StreamId(1), Ssn(2), 3, whole, data));
+        }
+        builder.finish(false);
+        let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("a valid header");
+        let expected: Vec<_> = packet.chunks().collect();
+        assert_eq!(packet.clone().into_chunks().collect::<Vec<_>>(), expected);
+        drop(expected);
+        let Some(Ok(Chunk::Data(last))) = packet.into_chunks().last() else { panic!("DATA") };
+        assert!(last.payload.is_unique(), "no other reference to {:?}", last.payload);
+    }
 }
 
 #[test]
