@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, ConnectTo, Datagram, Endpoint, EndpointConfig,
-    Event, Instant, PathId, PathState, PathStats, Rng, Transmit,
+    Event, Instant, PathId, PathState, PathStats, Rng,
 };
 
 use crate::ledger::Ledger;
@@ -36,9 +35,6 @@ pub struct HostConfig {
 
 /// Rounds of events, applications and packets at one instant that only a fault can need.
 const MAX_ROUNDS: u32 = 100_000;
-
-/// A packet that is shorter, in bytes, hardly carries data.
-const SHORT_PACKET: usize = 256;
 
 /// The SCTP port of every host.
 const SCTP_PORT: u16 = 9899;
@@ -76,6 +72,8 @@ pub struct Host {
     /// By time, and then in the order in which they were given.
     planned: BTreeMap<(Instant, u32), Planned>,
     plans: u32,
+    /// Its retransmission policy is RTX-LOSSRATE.
+    wants_oracle: bool,
     /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be again.
     oracle: Option<u64>,
     /// Bytes received at each of the network's moments.
@@ -106,6 +104,7 @@ impl Host {
             has_commands: true,
             planned: BTreeMap::new(),
             plans: 0,
+            wants_oracle: setup.config.rtx_policy == "lossrate",
             oracle: None,
             received_at: Vec::new(),
             sender: Sender::default(),
@@ -370,12 +369,10 @@ impl Host {
 
     /// Hands a packet to the engine.
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
-        let Delivery { local, remote, ecn, payload, .. } = delivery;
-        // What carries data comes back when that has been read.
-        let spent = (payload.len() < SHORT_PACKET).then(|| payload.clone());
+        let Delivery { route, ecn, payload, .. } = delivery;
+        let (local, remote) = net.seen_ends(route);
         self.endpoint.handle_datagram(net.now(), Datagram { local, remote, ecn, payload });
         self.drive(net);
-        spent.into_iter().for_each(|packet| net.pool.recycle(packet));
     }
 
     /// Tells the engine that its timer ran out.
@@ -398,9 +395,9 @@ impl Host {
         loop {
             rounds += 1;
             assert!(rounds < MAX_ROUNDS, "the engine does not come to rest at {now:?}");
-            while let Some((id, event)) = self.endpoint.poll_event() {
+            while let Some((id, event)) = &self.endpoint.poll_event() {
                 has_news = true;
-                self.on_event(id, event, net);
+                self.on_event(*id, event, net);
             }
             if rounds > 1 && !has_news {
                 break;
@@ -411,7 +408,7 @@ impl Host {
             self.transmit(net);
         }
         net.show_association(self.node, || self.assoc());
-        if self.setup.config.rtx_policy == "lossrate" {
+        if self.wants_oracle {
             self.ask_oracle(net);
         }
         let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
@@ -461,7 +458,7 @@ impl Host {
         self.assoc = Some(id);
     }
 
-    fn on_event(&mut self, id: AssocId, event: Event, net: &mut Network) {
+    fn on_event(&mut self, id: AssocId, event: &Event, net: &mut Network) {
         let now = net.now();
         match event {
             Event::Readable => net.trace_event(self.node, b"readable"),
@@ -481,8 +478,8 @@ impl Host {
         if self.assoc != Some(id) {
             return;
         }
-        net.show_event(self.node, &event);
-        match &event {
+        net.show_event(self.node, event);
+        match event {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),
             Event::Restarted => self.new_epoch(),
@@ -501,7 +498,7 @@ impl Host {
             }
             _ => {}
         }
-        self.events.push((now, event));
+        self.events.push((now, event.clone()));
     }
 
     fn new_epoch(&mut self) {
@@ -535,41 +532,30 @@ impl Host {
         }
     }
 
-    /// Puts everything that the engine sends now on the network.
+    /// Puts everything that the engine sends now on the network, and its TSNs in the ledger, if there is one.
     fn transmit(&mut self, net: &mut Network) {
         let mut batches = 0;
         let (endpoint, out) = (&mut self.endpoint, &mut self.out);
-        while let Some(to) = endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
+        // By reference: this is done for every packet, and moving what is returned takes time.
+        while let Some(to) = &endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
             batches += 1;
             assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
-            let all = net.pool.seal(out);
-            let (length, segment) = (all.len(), to.segment_size.max(1));
+            let (length, segment) = (out.len(), to.segment_size.max(1));
+            let outlet = net.outlet(self.node, &to.local, &to.remote);
+            if let (Some(ledger), Some(route)) = (&mut self.ledger, outlet.route) {
+                let path = net.route_path(route).unwrap_or(0);
+                out.chunks(segment).for_each(|packet| ledger.sent(packet, path));
+            }
             if length <= segment {
-                send(self.node, &mut self.ledger, &to, all, net);
+                let packet = net.pool.seal(out);
+                net.send_from(&outlet, to.ecn, packet);
                 continue;
             }
+            let all = net.pool.seal(out);
             for begin in (0..length).step_by(segment) {
-                let packet = all.slice(begin..length.min(begin + segment));
-                send(self.node, &mut self.ledger, &to, packet, net);
+                net.send_from(&outlet, to.ecn, all.slice(begin..length.min(begin + segment)));
             }
         }
-    }
-}
-
-/// Puts a packet on the network, and its TSNs in the ledger, if there is one.
-fn send(
-    node: NodeId,
-    ledger: &mut Option<Ledger>,
-    to: &Transmit,
-    packet: Bytes,
-    net: &mut Network,
-) {
-    let Some(ledger) = ledger else {
-        net.send(node, to.local, to.remote, to.ecn, packet);
-        return;
-    };
-    if let Some(route) = net.send(node, to.local, to.remote, to.ecn, packet.clone()) {
-        ledger.sent(&packet, net.route_path(route).unwrap_or(0));
     }
 }
 

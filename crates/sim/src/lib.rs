@@ -81,7 +81,7 @@ pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, Sour
 pub use host::{Host, HostConfig};
 pub use link::LinkStats;
 pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
-pub use observe::{DroppedPacket, Observer, SentPacket};
+pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool};
 pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};

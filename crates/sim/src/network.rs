@@ -2,22 +2,22 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use manypath_proto::{Association, Ecn, Event, Instant, Rng};
+use manypath_proto::{Association, Event, Instant, Rng};
 
 use crate::cross::SourceId;
 use crate::link::{Link, LinkStats};
-use crate::observe::{DroppedPacket, Observer, SentPacket};
-use crate::packet::{Delivery, DropCause, Handle, Packet, PacketPool, Packets};
+use crate::observe::Observer;
+use crate::packet::{Delivery, PacketPool, Packets};
 use crate::packet_log::PacketLog;
 use crate::paths::{Path, PathDrops};
 use crate::queue::{Due, Slot, SlotQueue};
 use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
-use crate::trace_hash::{Mark, TraceHash};
+use crate::trace_hash::TraceHash;
 
 mod facts;
 mod fixed;
+mod passage;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -54,9 +54,8 @@ pub struct RouteSpec {
 #[derive(Debug)]
 struct Route {
     spec: RouteSpec,
-    /// Source and destination as the receiving node sees them.
-    seen_source: SocketAddr,
-    seen_destination: SocketAddr,
+    /// Destination and source as the receiving node sees them.
+    seen_ends: (SocketAddr, SocketAddr),
     /// False once a NAT has dropped the mapping behind it.
     is_mapped: bool,
     /// Its packets are cross-traffic, of which only the size counts, and end on the last link.
@@ -216,28 +215,20 @@ impl Network {
     /// Adds a route over at least one link. It hides an earlier one between the same addresses from the same node.
     pub fn add_route(&mut self, spec: RouteSpec) -> RouteId {
         let (source, destination) = (spec.source, spec.destination);
-        self.add_translated_route(spec, source, destination)
+        self.add_translated_route(spec, (destination, source))
     }
 
     fn add_translated_route(
         &mut self,
         spec: RouteSpec,
-        seen_source: SocketAddr,
-        seen_destination: SocketAddr,
+        seen_ends: (SocketAddr, SocketAddr),
     ) -> RouteId {
         self.release_links();
         assert!(!spec.links.is_empty(), "a route needs at least one link");
         let id = RouteId(self.routes.len() as u32);
         let known = (spec.source, spec.destination, id);
         self.nodes[spec.from.0 as usize].routes.insert(0, known);
-        self.routes.push(Route {
-            spec,
-            seen_source,
-            seen_destination,
-            is_mapped: true,
-            is_blank: false,
-            path: None,
-        });
+        self.routes.push(Route { spec, seen_ends, is_mapped: true, is_blank: false, path: None });
         id
     }
 
@@ -252,56 +243,19 @@ impl Network {
         public: SocketAddr,
     ) -> (RouteId, RouteId) {
         let there = &self.routes[forward.0 as usize];
-        let (there, seen_destination) = (there.spec.clone(), there.seen_destination);
+        let (there, (seen_destination, _)) = (there.spec.clone(), there.seen_ends);
         let old = &mut self.routes[reverse.0 as usize];
         old.is_mapped = false;
         let mut back = old.spec.clone();
         back.destination = public;
-        let (seen_source, private) = (old.seen_source, old.seen_destination);
-        let forward = self.add_translated_route(there, public, seen_destination);
-        (forward, self.add_translated_route(back, seen_source, private))
+        let seen_back = old.seen_ends;
+        let forward = self.add_translated_route(there, (seen_destination, public));
+        (forward, self.add_translated_route(back, seen_back))
     }
 
     /// The present.
     pub fn now(&self) -> Instant {
         self.queue.now()
-    }
-
-    /// Sends one packet from `local` to `remote`. Returns the route it takes; `None` if there is
-    /// none, and the packet is gone.
-    pub fn send(
-        &mut self,
-        node: NodeId,
-        local: SocketAddr,
-        remote: SocketAddr,
-        ecn: Option<Ecn>,
-        payload: Bytes,
-    ) -> Option<RouteId> {
-        let id = self.packets_sent;
-        self.packets_sent += 1;
-        let route = self.find_route(node, local, remote);
-        let number = route.map_or(u32::MAX, |route| route.0);
-        self.trace.packet_sent(self.queue.now(), id, number, &payload);
-        if let Some(log) = &mut self.log {
-            log.sent(self.queue.now(), node, route, &payload);
-        }
-        if let Some(observer) = &mut self.observer {
-            let packet = SentPacket { id, node, local, remote, route, payload: &payload };
-            observer.packet_sent(self.queue.now(), &packet);
-        }
-        let Some(route) = route else {
-            self.unroutable += 1;
-            self.dropped(DroppedPacket { id, node, cause: DropCause::NoRoute, link: None });
-            return None;
-        };
-        let size = payload.len() as u32 + self.header_bytes;
-        let packet = Packet { id, payload, route, size, hop: 0, ecn, fate: None };
-        let packet = self.packets.add(packet);
-        match self.has_fixed_links {
-            true => self.cross(packet),
-            false => self.enter(self.routes[route.0 as usize].spec.links[0], packet),
-        }
-        Some(route)
     }
 
     /// Sets or unsets the node's timer.
@@ -417,6 +371,13 @@ impl Network {
         self.routes[route.0 as usize].path.map(|(path, _)| path)
     }
 
+    /// The addresses of a route's packets as the node that receives them knows them: its own; and the one
+    /// they seem to come from, which behind a NAT is not the one they were sent from.
+    #[inline]
+    pub fn seen_ends(&self, route: RouteId) -> (SocketAddr, SocketAddr) {
+        self.routes[route.0 as usize].seen_ends
+    }
+
     /// The node that sends over a route.
     pub(crate) fn route_source(&self, route: RouteId) -> NodeId {
         self.routes[route.0 as usize].spec.from
@@ -424,7 +385,7 @@ impl Network {
 
     /// The number of the path that packets from `local` to `remote` take.
     pub fn find_path(&self, node: NodeId, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
-        self.route_path(self.find_route(node, local, remote)?)
+        self.route_path(self.find_route(node, &local, &remote)?)
     }
 
     /// The same, and what became of the packets that went the same way.
@@ -434,16 +395,16 @@ impl Network {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<(usize, PathDrops)> {
-        let route = self.find_route(node, local, remote)?;
+        let route = self.find_route(node, &local, &remote)?;
         let (number, forward) = self.routes[route.0 as usize].path?;
         let path = &self.paths[number];
         Some((number, if forward { path.forward_drops } else { path.reverse_drops }))
     }
 
     #[inline]
-    fn find_route(&self, node: NodeId, local: SocketAddr, remote: SocketAddr) -> Option<RouteId> {
+    fn find_route(&self, node: NodeId, local: &SocketAddr, remote: &SocketAddr) -> Option<RouteId> {
         let known = &self.nodes[node.0 as usize].routes;
-        let found = known.iter().find(|(source, to, _)| *source == local && *to == remote);
+        let found = known.iter().find(|(source, to, _)| source == local && to == remote);
         found.map(|&(.., route)| route)
     }
 
@@ -527,105 +488,6 @@ impl Network {
             Some(Change::Link(link, change)) => self.change(link, &change),
             Some(Change::Rebind(path, public)) => self.rebind_path(path, public),
             None => {}
-        }
-    }
-
-    #[inline]
-    fn enter(&mut self, link: LinkId, packet: Handle) {
-        self.catch_up_on(link);
-        let state = &mut self.links[link.0 as usize];
-        let was = state.link.next_arrival();
-        let verdict =
-            state.link.accept(self.queue.now(), packet, &mut self.packets, &mut self.queue);
-        let is = state.link.next_arrival();
-        if is != was {
-            self.queue.set(state.slot, is);
-        }
-        if let Err(cause) = verdict {
-            self.refuse(packet, cause, link);
-        }
-    }
-
-    /// Drops a packet that a link does not take.
-    fn refuse(&mut self, packet: Handle, cause: DropCause, link: LinkId) {
-        let Packet { id, route, .. } = *self.packets.get(packet);
-        let payload = self.packets.remove(packet);
-        let route = &self.routes[route.0 as usize];
-        if route.is_blank {
-            return;
-        }
-        let node = route.spec.from;
-        if let Some(path) = route.path {
-            self.count_drop(path, &payload);
-        }
-        self.pool.recycle(payload);
-        self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
-    }
-
-    /// Takes the packet that has arrived off the link, and puts it on the next or delivers it.
-    #[inline]
-    fn leave(&mut self, link: LinkId) -> Option<Delivery> {
-        let state = &mut self.links[link.0 as usize];
-        let handle = state.link.pop();
-        self.queue.set(state.slot, state.link.next_arrival());
-        let handle = handle?;
-        let packet = self.packets.get_mut(handle);
-        if self.has_fixed_links {
-            self.events += u64::from(packet.hop); // on the links before
-        }
-        packet.hop += 1;
-        let route = &self.routes[packet.route.0 as usize];
-        if let Some(&next) = route.spec.links.get(usize::from(packet.hop)) {
-            let ends_there =
-                route.is_blank && usize::from(packet.hop) + 1 == route.spec.links.len();
-            if let Some(cause) = packet.fate {
-                self.refuse(handle, cause, next);
-            } else if ends_there {
-                let size = packet.size;
-                self.packets.remove(handle);
-                self.catch_up_on(next);
-                let _ = self.links[next.0 as usize].link.accept_blank(self.queue.now(), size);
-            } else {
-                self.enter(next, handle);
-            }
-            return None;
-        }
-        let (id, ecn) = (packet.id, packet.ecn);
-        let delivery = Delivery {
-            node: route.spec.to,
-            local: route.seen_destination,
-            remote: route.seen_source,
-            route: packet.route,
-            id,
-            ecn,
-            payload: self.packets.remove(handle),
-        };
-        if !route.is_mapped {
-            let (node, cause) = (route.spec.from, DropCause::Unmapped);
-            if let Some(path) = route.path {
-                self.count_drop(path, &delivery.payload);
-            }
-            self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
-            return None;
-        }
-        self.trace.packet_fate(Mark::Delivered, self.queue.now(), id, 0);
-        if let Some(log) = &mut self.log {
-            log.delivered(self.queue.now(), id);
-        }
-        if let Some(observer) = &mut self.observer {
-            observer.packet_delivered(self.queue.now(), &delivery);
-        }
-        Some(delivery)
-    }
-
-    fn dropped(&mut self, packet: DroppedPacket) {
-        let DroppedPacket { id, cause, .. } = packet;
-        self.trace.packet_fate(Mark::Dropped, self.queue.now(), id, cause as u8);
-        if let Some(log) = &mut self.log {
-            log.dropped(self.queue.now(), id, cause);
-        }
-        if let Some(observer) = &mut self.observer {
-            observer.packet_dropped(self.queue.now(), &packet);
         }
     }
 }

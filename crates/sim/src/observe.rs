@@ -8,7 +8,7 @@ use bytes::Bytes;
 use manypath_proto::{Association, Event, Instant};
 
 use crate::network::{LinkId, NodeId, RouteId};
-use crate::packet::{Delivery, DropCause};
+use crate::packet::DropCause;
 
 /// A packet as it is sent.
 #[derive(Copy, Clone, Debug)]
@@ -23,6 +23,21 @@ pub struct SentPacket<'p> {
     pub remote: SocketAddr,
     /// The route it takes; `None` if there is none, and the packet is gone.
     pub route: Option<RouteId>,
+    /// The SCTP packet.
+    pub payload: &'p Bytes,
+}
+
+/// A packet that reached its destination.
+#[derive(Copy, Clone, Debug)]
+pub struct DeliveredPacket<'p> {
+    /// Its number.
+    pub id: u64,
+    /// The node it is for.
+    pub node: NodeId,
+    /// The address it was sent to, as that node knows it.
+    pub local: SocketAddr,
+    /// The address it seems to come from; behind a NAT not the one it was sent from.
+    pub remote: SocketAddr,
     /// The SCTP packet.
     pub payload: &'p Bytes,
 }
@@ -51,7 +66,7 @@ pub trait Observer: fmt::Debug + Send {
     fn packet_sent(&mut self, at: Instant, packet: &SentPacket<'_>);
 
     /// A packet, or a copy of it that the network made, reached its node.
-    fn packet_delivered(&mut self, at: Instant, delivery: &Delivery);
+    fn packet_delivered(&mut self, at: Instant, packet: &DeliveredPacket<'_>);
 
     /// The network dropped a packet.
     fn packet_dropped(&mut self, at: Instant, packet: &DroppedPacket);

@@ -1,7 +1,5 @@
 //! Packets under way, and where their bytes live.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
 use manypath_proto::Ecn;
 use serde::Serialize;
@@ -13,7 +11,8 @@ use crate::network::{NodeId, RouteId};
 pub(crate) struct Packet {
     /// Numbers the packets of a run from 0; a copy made by the network keeps its original's.
     pub(crate) id: u64,
-    pub(crate) payload: Bytes,
+    /// Its bytes, until it leaves the network.
+    pub(crate) payload: Option<Bytes>,
     pub(crate) route: RouteId,
     /// Length on the wire: the payload and the configured headers.
     pub(crate) size: u32,
@@ -36,6 +35,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
+    #[inline]
     pub(crate) fn add(&mut self, packet: Packet) -> Handle {
         if let Some(handle) = self.free.pop() {
             self.packets[handle.0 as usize] = packet;
@@ -66,21 +66,19 @@ impl Packets {
     }
 
     /// Forgets a packet and returns its bytes.
+    #[inline]
     pub(crate) fn remove(&mut self, handle: Handle) -> Bytes {
         self.free.push(handle);
-        std::mem::take(&mut self.get_mut(handle).payload)
+        self.get_mut(handle).payload.take().unwrap_or_default()
     }
 }
 
-/// A packet that reached its destination.
+/// A packet that reached its destination. Its addresses are those of its route, see
+/// [`Network::seen_ends`](crate::Network::seen_ends).
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// The node it is for.
     pub node: NodeId,
-    /// The address it was sent to, as that node knows it.
-    pub local: SocketAddr,
-    /// The address it seems to come from; behind a NAT not the one it was sent from.
-    pub remote: SocketAddr,
     /// The route it took.
     pub route: RouteId,
     /// Numbers the packets of a run from 0, in the order they were sent.
@@ -131,28 +129,38 @@ const KEPT_BUFFERS: usize = 512;
 /// Room of a new buffer, in bytes: more than packets mostly have.
 const BUFFER: usize = 2048;
 
+/// A packet that is shorter, in bytes, hardly carries data: a buffer of its own size is cheaper than one that is
+/// waited for.
+const SHORT_PACKET: usize = 256;
+
 /// Buffers for packets. One is filled, becomes the packet, and comes back when the packet is gone, so that
-/// a long run allocates next to nothing, and the buffers in use stay in the processor's cache.
+/// a long run allocates little, and the buffers in use stay in the processor's cache.
 #[derive(Debug, Default)]
 pub struct PacketPool {
     free: Vec<Vec<u8>>,
 }
 
 impl PacketPool {
-    /// Makes a packet of what was written into a buffer, and puts an empty buffer in its place.
+    /// Makes a packet of what was written into a buffer, and leaves an empty buffer in its place.
+    #[inline]
     pub fn seal(&mut self, buffer: &mut Vec<u8>) -> Bytes {
+        if buffer.len() < SHORT_PACKET {
+            let packet = Bytes::copy_from_slice(buffer);
+            buffer.clear();
+            return packet;
+        }
         let empty = self.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER));
         Bytes::from(std::mem::replace(buffer, empty))
     }
 
     /// Takes the buffer of a packet back if nobody else has a part of it.
-    pub fn recycle(&mut self, packet: Bytes) {
-        if self.free.len() >= KEPT_BUFFERS {
-            return;
-        }
-        if let Ok(mut buffer) = packet.try_into_mut() {
-            buffer.clear();
-            self.free.push(Vec::from(buffer));
+    pub fn recycle(&mut self, mut packet: Bytes) {
+        if self.free.len() < KEPT_BUFFERS && packet.is_unique() {
+            packet.clear();
+            let buffer = Vec::from(packet);
+            if buffer.capacity() >= BUFFER {
+                self.free.push(buffer);
+            }
         }
     }
 }

@@ -12,8 +12,7 @@ use manypath_trace::{
 };
 
 use crate::network::NodeId;
-use crate::observe::{DroppedPacket, Observer, SentPacket};
-use crate::packet::Delivery;
+use crate::observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 
 /// Where the trace of a run goes.
 #[derive(Clone, Debug, Default)]
@@ -175,8 +174,8 @@ impl Observer for Tracer {
         });
     }
 
-    fn packet_delivered(&mut self, at: Instant, delivery: &Delivery) {
-        let Delivery { node, local, remote, id, ref payload, .. } = *delivery;
+    fn packet_delivered(&mut self, at: Instant, packet: &DeliveredPacket<'_>) {
+        let DeliveredPacket { node, local, remote, id, payload } = *packet;
         self.settle(id, None);
         self.at(node, |host, json| {
             let path = host.watch.path(local, remote);

@@ -23,7 +23,7 @@ impl Inside {
     fn enter(&mut self, link: &mut Link, at: Instant, id: u64, size: u32) -> Result<(), DropCause> {
         let packet = Packet {
             id,
-            payload: Bytes::new(),
+            payload: Some(Bytes::new()),
             route: RouteId(0),
             size,
             hop: 0,

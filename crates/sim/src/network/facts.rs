@@ -40,7 +40,7 @@ impl Network {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<f64> {
-        let links = self.route_links(self.find_route(node, local, remote)?);
+        let links = self.route_links(self.find_route(node, &local, &remote)?);
         let passed = links.iter().map(|&link| 1.0 - self.link_spec(link).loss.mean());
         Some(1.0 - passed.product::<f64>())
     }

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use bytes::Bytes;
 use manypath_proto::Rng;
 
 use super::{LinkId, LinkState, Network, NodeId, Owner, Route, RouteId, RouteSpec};
@@ -153,8 +152,7 @@ impl Network {
                 links,
                 to: nobody,
             },
-            seen_source: nowhere,
-            seen_destination: nowhere,
+            seen_ends: (nowhere, nowhere),
             is_mapped: true,
             is_blank: true,
             path: None,
@@ -169,8 +167,8 @@ impl Network {
         let size = source.emit();
         let next = source.next_arrival().map(|at| self.queue.plan(at));
         self.queue.set(slot, next);
-        let (payload, id) = (Bytes::new(), u64::MAX);
-        let packet = Packet { id, payload, route, size, hop: 0, ecn: None, fate: None };
+        let id = u64::MAX;
+        let packet = Packet { id, payload: None, route, size, hop: 0, ecn: None, fate: None };
         let packet = self.packets.add(packet);
         self.enter(first, packet);
     }

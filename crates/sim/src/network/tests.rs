@@ -1,6 +1,9 @@
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::*;
+use crate::packet::{Delivery, DropCause};
 use crate::packet_log::Fate;
 use crate::paths::PathEnds;
 use crate::spec::PathSpec;
@@ -113,14 +116,16 @@ fn after_a_rebinding_the_far_end_sees_and_reaches_the_new_address_only() {
     w.send(10);
     w.net.path(0).rebind_source(public);
     w.send(10);
-    let seen: Vec<SocketAddr> = w.run(LATER).into_iter().map(|(_, d)| d.remote).collect();
+    let seen: Vec<Delivery> = w.run(LATER).into_iter().map(|(_, d)| d).collect();
+    let seen: Vec<SocketAddr> = seen.iter().map(|d| w.net.seen_ends(d.route).1).collect();
     assert_eq!(seen, [near, public], "the answer to the old mapping is gone");
 
     answer(&mut w, near).expect("the far end cannot know");
     answer(&mut w, public).expect("routed");
     let arrived = w.run(Instant::from_millis(2000));
     assert_eq!(arrived.len(), 1);
-    assert_eq!((arrived[0].1.node, arrived[0].1.local), (w.a, near), "translated back");
+    let answer = &arrived[0].1;
+    assert_eq!((answer.node, w.net.seen_ends(answer.route).0), (w.a, near), "translated back");
 }
 
 #[test]

@@ -1,0 +1,174 @@
+//! A packet's way: it is sent, crosses link by link, and arrives or is dropped.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_proto::Ecn;
+
+use super::{LinkId, Network, NodeId, RouteId};
+use crate::observe::{DeliveredPacket, DroppedPacket, SentPacket};
+use crate::packet::{Delivery, DropCause, Handle, Packet};
+use crate::trace_hash::Mark;
+
+/// Where a node's packets leave.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Outlet<'a> {
+    node: NodeId,
+    local: &'a SocketAddr,
+    remote: &'a SocketAddr,
+    /// The route they take; `None` if there is none.
+    pub(crate) route: Option<RouteId>,
+}
+
+impl Network {
+    /// Sends one packet from `local` to `remote`. Returns the route it takes; `None` if there is
+    /// none, and the packet is gone.
+    pub fn send(
+        &mut self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+        ecn: Option<Ecn>,
+        payload: Bytes,
+    ) -> Option<RouteId> {
+        let outlet = self.outlet(node, &local, &remote);
+        self.send_from(&outlet, ecn, payload);
+        outlet.route
+    }
+
+    /// Where packets from `local` to `remote` leave now.
+    #[inline]
+    pub(crate) fn outlet<'a>(
+        &self,
+        node: NodeId,
+        local: &'a SocketAddr,
+        remote: &'a SocketAddr,
+    ) -> Outlet<'a> {
+        Outlet { node, local, remote, route: self.find_route(node, local, remote) }
+    }
+
+    /// Sends one packet.
+    #[inline]
+    pub(crate) fn send_from(&mut self, outlet: &Outlet<'_>, ecn: Option<Ecn>, payload: Bytes) {
+        let &Outlet { node, local, remote, route } = outlet;
+        let id = self.packets_sent;
+        self.packets_sent += 1;
+        let number = route.map_or(u32::MAX, |route| route.0);
+        self.trace.packet_sent(self.queue.now(), id, number, &payload);
+        if let Some(log) = &mut self.log {
+            log.sent(self.queue.now(), node, route, &payload);
+        }
+        if let Some(observer) = &mut self.observer {
+            let (local, remote) = (*local, *remote);
+            let packet = SentPacket { id, node, local, remote, route, payload: &payload };
+            observer.packet_sent(self.queue.now(), &packet);
+        }
+        let Some(route) = route else {
+            self.unroutable += 1;
+            self.dropped(DroppedPacket { id, node, cause: DropCause::NoRoute, link: None });
+            return;
+        };
+        let size = payload.len() as u32 + self.header_bytes;
+        let payload = Some(payload);
+        let packet = Packet { id, payload, route, size, hop: 0, ecn, fate: None };
+        let packet = self.packets.add(packet);
+        match self.has_fixed_links {
+            true => self.cross(packet),
+            false => self.enter(self.routes[route.0 as usize].spec.links[0], packet),
+        }
+    }
+
+    #[inline]
+    pub(super) fn enter(&mut self, link: LinkId, packet: Handle) {
+        self.catch_up_on(link);
+        let state = &mut self.links[link.0 as usize];
+        let was = state.link.next_arrival();
+        let verdict =
+            state.link.accept(self.queue.now(), packet, &mut self.packets, &mut self.queue);
+        let is = state.link.next_arrival();
+        if is != was {
+            self.queue.set(state.slot, is);
+        }
+        if let Err(cause) = verdict {
+            self.refuse(packet, cause, link);
+        }
+    }
+
+    /// Drops a packet that a link does not take.
+    pub(super) fn refuse(&mut self, packet: Handle, cause: DropCause, link: LinkId) {
+        let Packet { id, route, .. } = *self.packets.get(packet);
+        let payload = self.packets.remove(packet);
+        let route = &self.routes[route.0 as usize];
+        if route.is_blank {
+            return;
+        }
+        let node = route.spec.from;
+        if let Some(path) = route.path {
+            self.count_drop(path, &payload);
+        }
+        self.pool.recycle(payload);
+        self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
+    }
+
+    /// Takes the packet that has arrived off the link, and puts it on the next or delivers it.
+    #[inline]
+    pub(super) fn leave(&mut self, link: LinkId) -> Option<Delivery> {
+        let state = &mut self.links[link.0 as usize];
+        let handle = state.link.pop();
+        self.queue.set(state.slot, state.link.next_arrival());
+        let handle = handle?;
+        let packet = self.packets.get_mut(handle);
+        if self.has_fixed_links {
+            self.events += u64::from(packet.hop); // on the links before
+        }
+        packet.hop += 1;
+        let route = &self.routes[packet.route.0 as usize];
+        if let Some(&next) = route.spec.links.get(usize::from(packet.hop)) {
+            let ends_there =
+                route.is_blank && usize::from(packet.hop) + 1 == route.spec.links.len();
+            if let Some(cause) = packet.fate {
+                self.refuse(handle, cause, next);
+            } else if ends_there {
+                let size = packet.size;
+                self.packets.remove(handle);
+                self.catch_up_on(next);
+                let _ = self.links[next.0 as usize].link.accept_blank(self.queue.now(), size);
+            } else {
+                self.enter(next, handle);
+            }
+            return None;
+        }
+        let &mut Packet { id, ecn, route: number, .. } = packet;
+        let node = route.spec.to;
+        if !route.is_mapped {
+            let (path, node) = (route.path, route.spec.from);
+            let payload = self.packets.remove(handle);
+            if let Some(path) = path {
+                self.count_drop(path, &payload);
+            }
+            self.dropped(DroppedPacket { id, node, cause: DropCause::Unmapped, link: Some(link) });
+            return None;
+        }
+        self.trace.packet_fate(Mark::Delivered, self.queue.now(), id, 0);
+        if let Some(log) = &mut self.log {
+            log.delivered(self.queue.now(), id);
+        }
+        if let (Some(observer), Some(payload)) = (&mut self.observer, &packet.payload) {
+            let (local, remote) = route.seen_ends;
+            let packet = DeliveredPacket { id, node, local, remote, payload };
+            observer.packet_delivered(self.queue.now(), &packet);
+        }
+        Some(Delivery { node, route: number, id, ecn, payload: self.packets.remove(handle) })
+    }
+
+    fn dropped(&mut self, packet: DroppedPacket) {
+        let DroppedPacket { id, cause, .. } = packet;
+        self.trace.packet_fate(Mark::Dropped, self.queue.now(), id, cause as u8);
+        if let Some(log) = &mut self.log {
+            log.dropped(self.queue.now(), id, cause);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.packet_dropped(self.queue.now(), &packet);
+        }
+    }
+}
