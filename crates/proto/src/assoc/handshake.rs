@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parameter_type};
 
+use super::control::Control;
 use super::cookie::{Cookie, MAX_ADDRESSES};
-use super::output::Control;
 use super::state::State;
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp};
 
-use super::output::{Control, MAX_CONTROL};
+use super::control::{Control, MAX_CONTROL};
 use super::state::State;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};

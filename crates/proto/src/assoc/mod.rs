@@ -1,9 +1,10 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
-//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`], [`paths`], [`timeout`] and
+//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`], [`control`], [`paths`], [`timeout`] and
 //! [`shutdown`].
 
 mod ack;
+mod control;
 pub(crate) mod cookie;
 mod handshake;
 mod input;
@@ -34,7 +35,7 @@ use crate::rng::Rng;
 use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
-use output::Control;
+use control::Control;
 use state::State;
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
 use timestamp::Timestamps;

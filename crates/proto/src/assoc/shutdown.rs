@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use manypath_wire::{ErrorCause, Tsn};
 
-use super::output::Control;
+use super::control::Control;
 use super::state::State;
 use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, Timer};

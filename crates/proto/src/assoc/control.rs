@@ -1,0 +1,147 @@
+//! Control chunks that are sent in packets of their own.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use manypath_wire::{ErrorCause, PacketBuilder, Tsn};
+
+use super::Association;
+use super::state::State;
+use crate::endpoint::Transmit;
+use crate::path::PathId;
+use crate::time::Instant;
+
+/// A control chunk that waits to be sent, in a packet of its own.
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    Init,
+    CookieEcho,
+    CookieAck { to: (SocketAddr, SocketAddr) },
+    HeartbeatAck { info: Bytes, to: (SocketAddr, SocketAddr) },
+    Error(ErrorCause),
+    Shutdown,
+    ShutdownAck,
+    ShutdownComplete { to: (SocketAddr, SocketAddr) },
+    Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
+}
+
+/// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
+pub(super) const MAX_CONTROL: usize = 64;
+
+impl Association {
+    pub(super) fn control_packet(
+        &mut self,
+        now: Instant,
+        c: Control,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let to = match &c {
+            Control::CookieAck { to }
+            | Control::HeartbeatAck { to, .. }
+            | Control::ShutdownComplete { to }
+            | Control::Abort { to, .. } => *to,
+            _ => {
+                let p = self.paths.get(self.control_path())?;
+                (p.local, p.remote)
+            }
+        };
+        let mut header = self.header();
+        // RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
+        let reflect = matches!(c, Control::Abort { .. }) && self.id.peer_tag == 0;
+        if matches!(c, Control::Init) {
+            header.verification_tag = 0; // RFC 9260 §8.5.1, A
+        } else if reflect {
+            header.verification_tag = self.id.local_tag;
+        }
+        let path = self.paths.find(to.0, to.1);
+        let max = match (&c, path.and_then(|id| self.paths.get(id))) {
+            // A peer's cookie may be long; IP fragments it.
+            (Control::CookieEcho, _) => usize::from(u16::MAX),
+            (_, Some(p)) => p.max_packet,
+            (_, None) => self.config.mtu - 48,
+        };
+        // To a path we want verified, the question goes with the answer: then the peer's answer arrives before
+        // the data it sends on the path it has just verified.
+        let probe = match (&c, path) {
+            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with a probe.
+            (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
+                if self.paths.get(id).is_some_and(|p| p.heartbeat_due) =>
+            {
+                Some((id, self.new_probe(now, id)))
+            }
+            _ => None,
+        };
+        let cum_tsn = self.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
+        let mut packet = PacketBuilder::new(buf, header, max);
+        let fits = match &c {
+            Control::Init => packet.push_init(&self.init_chunk()),
+            Control::CookieEcho => match &self.state {
+                State::CookieEchoed { cookie, .. } => packet.push_cookie_echo(cookie),
+                _ => false,
+            },
+            Control::CookieAck { .. } => packet.push_cookie_ack(),
+            Control::HeartbeatAck { info, .. } => packet.push_heartbeat_ack(info),
+            Control::Error(cause) => packet.push_error(std::slice::from_ref(cause)),
+            Control::Shutdown => packet.push_shutdown(cum_tsn),
+            Control::ShutdownAck => packet.push_shutdown_ack(),
+            Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
+            Control::Abort { cause, .. } => packet.push_abort(reflect, cause.as_slice()),
+        };
+        if !fits {
+            packet.discard();
+            return None;
+        }
+        // What was wrong with INIT ACK goes with COOKIE ECHO (RFC 9260 §3.2.2).
+        while let (Control::CookieEcho, Some(Control::Error(cause))) = (&c, self.control.front()) {
+            packet.push_error(std::slice::from_ref(cause));
+            self.control.pop_front();
+        }
+        let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
+        let len = packet.finish(self.config.checksum);
+        if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
+            p.counters.heartbeats_sent += u64::from(probed);
+            p.counters.packets_sent += 1;
+            p.counters.bytes_sent += len as u64;
+        }
+        Some(Transmit { local: to.0, remote: to.1, ecn: None, segment_size: len })
+    }
+
+    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It is never
+    /// repeated; and the peer's packets that still come are answered with an ABORT that names no cause,
+    /// which could overtake this one on another path.
+    pub(super) fn push_abort(&mut self, cause: Option<ErrorCause>) {
+        self.control.clear();
+        let fallback = self.control_path();
+        let any_usable = self.paths.iter().any(|p| p.usable);
+        let chosen =
+            self.paths.iter().filter(|p| if any_usable { p.usable } else { p.id == fallback });
+        for p in chosen {
+            let to = (p.local, p.remote);
+            self.control.push_back(Control::Abort { cause: cause.clone(), to });
+        }
+    }
+
+    /// Where control chunks go that answer nothing: the primary, or another path if it is not usable.
+    pub(super) fn control_path(&self) -> PathId {
+        let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.usable);
+        if !self.state.is_open() || usable(self.primary) {
+            return self.primary;
+        }
+        self.paths.iter().find(|p| p.usable).map_or(self.primary, |p| p.id)
+    }
+
+    pub(super) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.paths.iter().find(|p| p.heartbeat_due)?.id;
+        let info = self.new_probe(now, id);
+        let header = self.header();
+        let checksum = self.config.checksum;
+        let p = self.paths.get_mut(id)?;
+        let mut packet = PacketBuilder::new(buf, header, p.max_packet);
+        packet.push_heartbeat(&info);
+        let len = packet.finish(checksum);
+        p.counters.packets_sent += 1;
+        p.counters.heartbeats_sent += 1;
+        p.counters.bytes_sent += len as u64;
+        Some(Transmit { local: p.local, remote: p.remote, ecn: None, segment_size: len })
+    }
+}
