@@ -27,7 +27,7 @@ impl Association {
             return;
         }
         self.stats.sacks_received += 1;
-        if self.config.sfr && self.config.cwnd_decays_in_flight {
+        if self.config.cwnd_decays_in_flight {
             let config = &*self.config;
             self.paths.iter_mut().for_each(|p| p.decay_if_silent(config, now));
         }
@@ -45,6 +45,7 @@ impl Association {
             sfr_by_tsn: self.config.sfr_compares == SfrCompares::Tsn,
             fast_rtx_after_timeout: self.config.fast_rtx_after_timeout,
             reports_by_highest_so_far: self.config.reports_by_highest_so_far,
+            waiting_counts_reports: self.config.waiting_counts_reports && !self.config.sfr,
             overtaken_revokes: self.config.overtaken_sack_revokes,
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
@@ -83,8 +84,11 @@ impl Association {
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.digest.paths = paths;
-        if is_fast_retransmit && self.config.sfr && self.config.fast_rtx_cuts_waiting {
-            self.cut_where_chunks_wait();
+        if is_fast_retransmit && self.config.fast_rtx_cuts_waiting {
+            match self.config.sfr {
+                true => self.cut_where_chunks_wait(),
+                false => self.cut_for_lowest_waiting(),
+            }
         }
         self.rtx_waits = is_fast_retransmit && self.config.rtx_waits_for_sack;
         self.forced_rtx |= self.rtx_waits;
@@ -140,8 +144,8 @@ impl Association {
             p.counters.chunks_lost += facts.lost as u64;
             // RFC 2960 §7.2.4 knows no fast recovery.
             self.forced_rtx |= config.rtx_past_cwnd == RtxPastCwnd::Loser;
-            if config.sfr && config.fast_rtx_cuts_waiting {
-                self.forced_rtx = true;
+            if config.fast_rtx_cuts_waiting {
+                self.forced_rtx = true; // cut afterwards, for all that waits
             } else if cuts_again || p.recovery.is_none() && !was_cut_for && !others_recover {
                 // RFC 9260 §7.2.4 (2): cut once per fast recovery.
                 let limits = p.limits(config);
@@ -171,6 +175,23 @@ impl Association {
         let is_beyond =
             |tsn: Tsn| self.paths.iter().all(|p| p.recovery.is_none_or(|r| tsn.gt(r.exit_tsn)));
         facts.highest_lost.is_some_and(is_beyond)
+    }
+
+    /// Cuts the window of the path of the lowest TSN that waits for retransmission, of those sent after the fast
+    /// recovery under way had begun, if it goes on for them.
+    fn cut_for_lowest_waiting(&mut self) {
+        let exit = Recovery { exit_tsn: self.out.highest_tsn(), exit_order: self.out.last_order() };
+        let base = self.out.cum_tsn_ack_point();
+        let exits = self.paths.iter().filter_map(|p| p.recovery).map(|r| r.exit_tsn);
+        let under_way = exits.max_by_key(|tsn| tsn.distance_from(base));
+        if under_way.is_some() && !self.config.new_losses_cut_again {
+            return;
+        }
+        let Some(id) = self.out.lowest_waiting_beyond(under_way) else { return };
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let limits = p.limits(&self.config);
+        p.window = p.cc.on_fast_retransmit(p.window, &limits);
+        p.recovery = Some(exit);
     }
 
     /// Cuts the window of every path with a chunk that waits for retransmission, if it was not cut for that TSN
@@ -225,7 +246,8 @@ impl Association {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
         let at = now + p.rto.rto();
-        if self.out.chunks_in_flight(id) == 0 {
+        let waits = self.config.t3_covers_waiting && self.out.waiting_bytes(id) > 0;
+        if self.out.chunks_in_flight(id) == 0 && !waits {
             self.timers.stop(t3);
             self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         } else if watched_acked {

@@ -187,6 +187,7 @@ impl Association {
                 dac: false,
                 first_at_once: c.sack_first_at_once,
                 filled_gap_at_once: c.sack_filled_gap_at_once,
+                counts_duplicates: c.sack_counts_duplicates,
             }),
             inbound: Inbound::new(streams_in, Limits::for_receive_buffer(c.receive_buffer))
                 .counting_headers(c.rwnd_counts_headers),

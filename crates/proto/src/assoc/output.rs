@@ -4,7 +4,7 @@
 use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, TIMESTAMP_LEN, Tsn};
 
 use super::{AssocTimer, Association, PathTimer, Timer};
-use crate::config::T3Watches;
+use crate::config::{MaxBurstRule, T3Watches};
 use crate::endpoint::Transmit;
 use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
@@ -93,10 +93,11 @@ impl Association {
             return;
         }
         let config = &*self.config;
+        let is_limited = self.may_apply_max_burst;
         for p in self.paths.iter_mut() {
             let is_idle = self.out.chunks_in_flight(p.id) == 0;
-            p.begin_opportunity(config, now, self.out.flight_size(p.id));
-            if config.sfr && config.cwnd_decays_in_flight {
+            p.begin_opportunity(config, now, self.out.flight_size(p.id), is_limited);
+            if config.cwnd_decays_in_flight {
                 p.decay_if_silent(config, now);
             } else if is_idle {
                 p.decay_if_idle(config, now);
@@ -119,6 +120,15 @@ impl Association {
         if !self.new_data_allowed() {
             return None;
         }
+        let path = self.schedule(now);
+        if path.is_none() {
+            self.end_limited_burst();
+        }
+        path.map(|path| (path, Source::New))
+    }
+
+    /// The path of new data.
+    fn schedule(&mut self, now: Instant) -> Option<PathId> {
         let waiting_fills = self.config.waiting_fills_cwnd && self.out.may_have_marked();
         let path = match waiting_fills {
             false if !self.may_schedule() => return None,
@@ -126,7 +136,24 @@ impl Association {
             true => self.schedule_beside_waiting(now)?,
         };
         // A forced retransmission does not let new data past cwnd.
-        self.has_room(path).then_some((path, Source::New))
+        self.has_room(path).then_some(path)
+    }
+
+    /// ns-2's agents for one path: Max.Burst is of all paths together, and ends when it has held data back.
+    fn limits_bursts_once(&self) -> bool {
+        !self.config.sfr && self.config.max_burst_rule == MaxBurstRule::AfterFastRetransmit
+    }
+
+    /// Notes that nothing but Max.Burst holds new data back.
+    fn end_limited_burst(&mut self) {
+        if !self.limits_bursts_once() {
+            return;
+        }
+        let latest = self.paths.iter().max_by_key(|p| p.last_new_data);
+        let holds = |p: &Path| p.burst_left == 0 && p.window.cwnd > self.out.flight_size(p.id);
+        if latest.is_some_and(holds) {
+            self.may_apply_max_burst = false;
+        }
     }
 
     /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
@@ -351,7 +378,9 @@ impl Association {
             r.advertised = window;
             r.tracker.clear_duplicates();
             r.delayed.on_sack_sent();
-            self.timers.stop(Timer::Assoc(AssocTimer::Sack));
+            if r.delayed.deadline().is_none() {
+                self.timers.stop(Timer::Assoc(AssocTimer::Sack));
+            }
             self.stats.sacks_sent += 1;
         }
         let _ = now;
@@ -432,11 +461,15 @@ impl Association {
 
     /// Books a packet with DATA.
     fn after_data(&mut self, now: Instant, path: PathId, len: usize) {
+        let is_shared = self.limits_bursts_once();
+        for p in self.paths.iter_mut().filter(|p| p.id == path || is_shared) {
+            p.burst_left = p.burst_left.saturating_sub(1);
+        }
         let Some(p) = self.paths.get_mut(path) else { return };
         p.last_data_sent = Some(now);
         p.pacer.spend(len);
-        p.burst_left = p.burst_left.saturating_sub(1);
         let rto = p.rto.rto();
+        p.decays_at = Some(now + rto);
         self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
         self.arm_tail_loss_probe(now, path);
     }

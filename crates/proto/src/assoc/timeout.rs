@@ -38,10 +38,11 @@ impl Association {
 
     /// T3-rtx expired (RFC 9260 §6.3.3).
     fn on_t3(&mut self, now: Instant, id: PathId) {
-        if self.out.chunks_in_flight(id) == 0 {
+        let config = self.config_rc();
+        let covers_all = config.t3_covers_waiting;
+        if self.out.chunks_in_flight(id) == 0 && !covers_all {
             return;
         }
-        let config = self.config_rc();
         let earliest = self.out.earliest_sent_once(id);
         let Some(p) = self.paths.get_mut(id) else { return };
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run ahead of a
@@ -56,9 +57,9 @@ impl Association {
             return;
         }
         p.renew_burst(&config, self.may_apply_max_burst);
-        if config.sfr && config.cwnd_decays_in_flight {
+        if config.cwnd_decays_in_flight {
             p.decay_if_silent(&config, now);
-            p.last_data_sent = None; // the decay begins anew with the next packet
+            p.decays_at = None; // the decay begins anew with the next packet
         }
         p.counters.t3_expired(now, p.last_active);
         let spare_after = match p.rto.srtt() {
@@ -73,17 +74,22 @@ impl Association {
         let since = self.out.earliest_sent_at(id);
         let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
         let (marked, latest) = self.out.mark_path(id, spare_after);
+        if covers_all {
+            self.out.time_out_waiting(id);
+        }
+        let has_expired = marked > 0 || covers_all;
         let last_order = self.out.last_order();
         if says_closed && self.probing_window {
             p.rto.back_off();
-        } else if marked > 0 {
+        } else if has_expired {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
-            if p.cut_order.is_none_or(|order| latest > order) {
+            if covers_all || p.cut_order.is_none_or(|order| latest > order) {
                 let mut limits = p.limits(&config);
                 if let Some(floor) = config.timeout_ssthresh_floor {
                     limits.ssthresh_floor = p.bytes(floor);
                 }
-                if p.window.cwnd > limits.packet || !config.repeated_timeout_keeps_ssthresh {
+                let keeps = config.repeated_timeout_keeps_ssthresh && !config.sfr;
+                if p.window.cwnd > limits.packet || !keeps {
                     p.window = p.cc.on_timeout(p.window, &limits);
                 }
                 p.cut_order = Some(last_order);
@@ -99,17 +105,22 @@ impl Association {
                 false => self.count_timeout(now, id, TimeoutCause::Data),
             }
         }
-        if config.har && marked > 0 {
+        if config.har && has_expired {
             self.heartbeat_after_rto(now, id);
         }
-        self.forced_rtx |= marked > 0;
-        self.rtx_waits |= marked > 0 && config.rtx_waits_for_sack;
+        self.forced_rtx |= has_expired;
+        self.rtx_waits |= has_expired && config.rtx_waits_for_sack;
         self.after_timeout = true;
         for p in self.paths.iter_mut() {
             p.rtx_past_cwnd = p.is_loser;
         }
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
-        self.renew_t3(now, id, true);
+        if covers_all {
+            // What waits now is covered again from the next SACK on.
+            self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
+        } else {
+            self.renew_t3(now, id, true);
+        }
     }
 
     /// Counts a timeout of data or of a heartbeat on a path (RFC 9260 §8.1, §8.2) and backs off its RTO.

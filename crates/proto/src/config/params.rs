@@ -314,6 +314,10 @@ params! {
     /// Packets with data after which a SACK is sent.
     sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
         default: 2;
+    /// Whether a packet of duplicates only, which is acknowledged at once, also counts as the first of those that
+    /// the next delayed SACK waits for. Without dac only.
+    sack_counts_duplicates: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §6.2 leaves it open",
+        default: false, ns2: true;
     /// Upper limit to which sack_every grows at high packet rates; equal to it, it does not grow.
     sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
         default: 2, fast: 16;
@@ -423,6 +427,9 @@ params! {
     /// Which chunk of a path T3-rtx watches: its acknowledgement starts the timer anew.
     t3_watches: T3Watches, "choice", Any, "RFC 9260 §6.3.2 (R3)",
         default: T3Watches::EarliestSent, ns2: T3Watches::LowestTsn;
+    /// Whether T3-rtx of a path runs, and expires, also while chunks last sent there only wait for retransmission.
+    t3_covers_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.3.2 times what is in flight",
+        default: false, ns2: true;
     /// Which paths may send the one packet of retransmissions that ignores cwnd.
     rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
         default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser;
@@ -455,12 +462,17 @@ params! {
     /// Without sfr only.
     new_losses_cut_again: bool, "switch", Any, "ns-2 2.29 and 2.35; RFC 9260 §7.2.4 does not",
         default: false, ns2: true;
+    /// Whether missing reports also count for chunks that a timeout has marked and that wait to be sent again: so
+    /// many as make a chunk lost begin a fast retransmit, by which the window opens. Without sfr only.
+    waiting_counts_reports: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §7.2.4 counts for what is in flight",
+        default: false, ns2: true;
     /// Whether a timeout while cwnd is one packet, that is one after another, leaves ssthresh as the first of them
-    /// set it.
+    /// set it. Without sfr only.
     repeated_timeout_keeps_ssthresh: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §7.2.3 does not",
-        default: false;
+        default: false, ns2: true;
     /// Whether a fast retransmit, on whatever path, also cuts the windows of paths whose chunks wait for
-    /// retransmission: a window that a timeout has collapsed opens to ssthresh_floor by it. With sfr only.
+    /// retransmission: a window that a timeout has collapsed opens to ssthresh_floor by it. Without sfr it cuts one
+    /// window: that of the lowest TSN which waits and was sent after the recovery under way began.
     fast_rtx_cuts_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.4 cuts for chunks newly lost",
         default: false, ns2: true;
     /// Whether chunks that wait for retransmission keep new data from the path they were last sent on, as if

@@ -232,6 +232,8 @@ pub(crate) struct Path {
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
+    /// When cwnd decays if no data is sent until then: an RTO, as it was then, after the last.
+    pub(crate) decays_at: Option<Instant>,
     /// When DATA was last sent for the first time: what measures the RTT, so that the path is not idle
     /// (RFC 9260 §8.3).
     pub(crate) last_new_data: Option<Instant>,
@@ -308,6 +310,7 @@ impl Path {
             last_heartbeat: None,
             probes_lost: 0,
             last_data_sent: None,
+            decays_at: None,
             last_new_data: None,
             decayed_at: now,
             last_active: now,
@@ -364,13 +367,9 @@ impl Path {
     /// As ns-2 does it: for every RTO since a packet with DATA was last sent, whatever is in flight, and to
     /// `idle_cwnd_floor` even from below.
     pub(crate) fn decay_if_silent(&mut self, config: &Config, now: Instant) {
-        let Some(last) = self.last_data_sent.filter(|_| config.idle_cwnd_decay) else { return };
-        let (floor, least) =
-            (self.bytes(config.idle_cwnd_floor), self.bytes(config.ssthresh_floor));
-        self.decayed_at = self.decayed_at.max(last);
-        let rto = self.rto.rto();
-        while now - self.decayed_at > rto {
-            self.decayed_at += rto;
+        let (floor, least) = (self.bytes(config.idle_cwnd_floor), 2 * self.pmdcs);
+        while let Some(at) = self.decays_at.filter(|at| config.idle_cwnd_decay && *at < now) {
+            self.decays_at = Some(at + self.rto.rto());
             if self.window.cwnd > least {
                 self.window.cwnd = (self.window.cwnd / 2).max(floor);
             }
@@ -388,9 +387,21 @@ impl Path {
 
     /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send; another instant is another
     /// opportunity. By the other rules a SACK is; but none comes to an idle path, whose burst would stay spent.
-    pub(crate) fn begin_opportunity(&mut self, config: &Config, now: Instant, flight_size: usize) {
+    /// ns-2's agents for one path limit what leaves at one opportunity too, as long as `is_limited`.
+    pub(crate) fn begin_opportunity(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        flight_size: usize,
+        is_limited: bool,
+    ) {
         let is_new = self.opportunity != now;
         match config.max_burst_rule {
+            MaxBurstRule::AfterFastRetransmit if !config.sfr => {
+                if is_new {
+                    self.renew_burst(config, is_limited);
+                }
+            }
             MaxBurstRule::Rfc9260 if is_new => self.renew_burst(config, true),
             MaxBurstRule::CutsCwnd if is_new && config.max_burst > 0 => {
                 let burst = config.max_burst as usize * self.limits(config).packet;

@@ -20,6 +20,9 @@ pub struct SackConfig {
     pub first_at_once: bool,
     /// The SACK for a packet that fills the last gap is not delayed.
     pub filled_gap_at_once: bool,
+    /// A packet of duplicates only is answered at once, and counts towards the next delayed SACK all the same.
+    /// Without DAC only.
+    pub counts_duplicates: bool,
 }
 
 /// What one received packet with at least one DATA chunk contained.
@@ -51,6 +54,8 @@ pub struct DelayedAck {
     /// When the delay of the oldest of them ends.
     deadline: Option<Instant>,
     immediate: bool,
+    /// The SACK due now answers duplicates only, and leaves the count as it is.
+    keeps_count: bool,
     /// Whether any SACK has been sent on this association.
     sent_any: bool,
 }
@@ -58,17 +63,27 @@ pub struct DelayedAck {
 impl DelayedAck {
     /// The state of a new association.
     pub fn new(config: SackConfig) -> DelayedAck {
-        DelayedAck { config, packets: 0, deadline: None, immediate: false, sent_any: false }
+        DelayedAck {
+            config,
+            packets: 0,
+            deadline: None,
+            immediate: false,
+            keeps_count: false,
+            sent_any: false,
+        }
     }
 
     /// Takes note of a packet with DATA, after all its chunks were handled.
     pub fn on_data_packet(&mut self, now: Instant, facts: PacketFacts) {
-        if facts.any_new {
+        // RFC 9260 §6.2: nothing but duplicates is answered at once: the SACK for them was lost.
+        let only_duplicates = facts.any_duplicate && !facts.any_new;
+        let counts_it = only_duplicates && self.config.counts_duplicates && !self.config.dac;
+        if facts.any_new || counts_it {
             self.packets += 1;
             self.deadline.get_or_insert(now + self.config.sack_delay);
         }
-        // RFC 9260 §6.2: nothing but duplicates is answered at once: the SACK for them was lost.
-        let only_duplicates = facts.any_duplicate && !facts.any_new;
+        self.keeps_count =
+            counts_it && !facts.gap_after && self.packets < self.config.sack_every.max(1);
         // RFC 9260 §6.7: every packet while TSNs are missing, and the one that fills the last gap.
         // CMT §III-C: "a CMT receiver always delays acks, irrespective of" the order of arrival.
         let filled = facts.gap_before && self.config.filled_gap_at_once;
@@ -100,8 +115,10 @@ impl DelayedAck {
 
     /// Takes note that a SACK was sent: nothing waits for one now.
     pub fn on_sack_sent(&mut self) {
-        self.packets = 0;
-        self.deadline = None;
+        if !std::mem::take(&mut self.keeps_count) {
+            self.packets = 0;
+            self.deadline = None;
+        }
         self.immediate = false;
         self.sent_any = true;
     }

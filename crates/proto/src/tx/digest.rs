@@ -41,6 +41,8 @@ pub(crate) struct AckRules {
     pub(crate) fast_rtx_after_timeout: bool,
     /// Missing reports are for all below the highest TSN acknowledged so far.
     pub(crate) reports_by_highest_so_far: bool,
+    /// Missing reports count for chunks, too, that wait for retransmission.
+    pub(crate) waiting_counts_reports: bool,
     /// A SACK that does not move the cumulative TSN ack takes back what it does not report.
     pub(crate) overtaken_revokes: bool,
 }
@@ -190,7 +192,8 @@ impl Outstanding {
             let Some(sent) = self.ring.pop_front() else { break };
             self.user_bytes -= sent.payload.len();
             digest.released += sent.payload.len();
-            digest.rtx_cum_acked |= sent.fast_retransmitted || sent.transmissions > 1;
+            digest.rtx_cum_acked |=
+                sent.fast_retransmitted || sent.transmissions > 1 && !rules.fast_rtx_after_timeout;
             digest.cum_advanced = true;
             self.base = self.base.next();
         }
@@ -335,7 +338,7 @@ impl Outstanding {
             for r in &revoked {
                 let mut tsn = r.first;
                 while tsn.le(r.last) {
-                    self.revoke(tsn);
+                    self.revoke(tsn, rules.overtaken_revokes);
                     tsn = tsn.next();
                 }
             }
@@ -387,7 +390,7 @@ impl Outstanding {
                 let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
                     && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
                 let order = sent.order;
-                if may_be_lost && self.report_missing(tsn, reports, rules.missing_reports) {
+                if may_be_lost && self.report_missing(tsn, reports, rules) {
                     p.note_lost(tsn, order);
                 }
             }
@@ -415,7 +418,7 @@ impl Outstanding {
             while tsn.lt(gap.first) && tsn.lt(highest) {
                 let last_sent = self.get(tsn).map(|s| (s.path, s.order));
                 if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
-                    && self.report_missing(tsn, 1, rules.missing_reports)
+                    && self.report_missing(tsn, 1, rules)
                     && let Some((path, order)) = last_sent
                 {
                     let p = &mut digest.paths[path.index()];
@@ -428,19 +431,25 @@ impl Outstanding {
     }
 
     /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
-    fn report_missing(&mut self, tsn: Tsn, reports: u8, threshold: u8) -> bool {
+    fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &AckRules) -> bool {
         let highest_sent = self.highest_tsn();
         let Some(sent) = self.get_mut(tsn) else { return false };
-        if sent.state != TsnState::InFlight {
+        let waits = sent.state == TsnState::Marked;
+        if sent.state == TsnState::Acked || waits && !rules.waiting_counts_reports {
             return false;
         }
         sent.missing_reports = sent.missing_reports.saturating_add(reports);
-        if sent.missing_reports < threshold {
+        if sent.missing_reports < rules.missing_reports {
             return false;
         }
         sent.fast_retransmitted = true;
         sent.mfr_after = Some(highest_sent);
-        self.mark(tsn, LossCause::FastRetransmit);
+        if waits {
+            sent.lost_by = LossCause::FastRetransmit;
+            sent.missing_reports = 0;
+        } else {
+            self.mark(tsn, LossCause::FastRetransmit);
+        }
         true
     }
 }
@@ -514,6 +523,7 @@ mod tests {
         sfr_by_tsn: false,
         fast_rtx_after_timeout: true,
         reports_by_highest_so_far: false,
+        waiting_counts_reports: false,
         overtaken_revokes: false,
     };
 

@@ -255,7 +255,6 @@ impl Outstanding {
         self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::InFlight;
-        sent.missing_reports = 0;
         (sent.prev, sent.next) = (tail, None);
         let (size, user) = (sent.size(), sent.payload.len());
         if let Some(last) = tail.and_then(|t| self.get_mut(t)) {
@@ -292,8 +291,11 @@ impl Outstanding {
 
     /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that T3-rtx
     /// or missing reports recover it (RFC 9260 §6.2.1, D iii).
-    pub(super) fn revoke(&mut self, tsn: Tsn) {
+    pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
         self.enter_flight(tsn);
+        if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
+            sent.missing_reports = 0;
+        }
     }
 
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
@@ -303,6 +305,7 @@ impl Outstanding {
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::Marked;
         sent.lost_by = cause;
+        sent.missing_reports = 0;
         let (path, user, size) = (sent.path, sent.payload.len(), sent.size());
         self.queues[path.index()].waiting_bytes += size;
         self.marked_chunks += 1;
@@ -344,6 +347,22 @@ impl Outstanding {
         }
         self.queues[path.index()].rtt_probe = None;
         (count, latest)
+    }
+
+    /// The path of the lowest TSN that waits for retransmission, of those above `after` if that is given.
+    pub(crate) fn lowest_waiting_beyond(&self, after: Option<Tsn>) -> Option<PathId> {
+        let skip = after.map_or(0, |tsn| tsn.next().distance_from(self.base) as usize);
+        let waits = |s: &&Sent| s.state == TsnState::Marked;
+        self.ring.iter().skip(skip).find(waits).map(|s| s.path)
+    }
+
+    /// T3-rtx of a path expired with chunks that wait already: they are lost by it, too.
+    pub(crate) fn time_out_waiting(&mut self, path: PathId) {
+        let waiting = |s: &&mut Sent| s.path == path && s.state == TsnState::Marked;
+        for sent in self.ring.iter_mut().filter(waiting) {
+            sent.lost_by = LossCause::Timeout;
+            sent.missing_reports = 0;
+        }
     }
 
     /// The lowest TSN waiting for retransmission that was last sent on `path`.

@@ -6,6 +6,7 @@ mod failure;
 mod handshake;
 mod nat;
 mod ns2;
+mod ns2_one_path;
 mod pf_paper;
 mod repeatable;
 mod transfer;

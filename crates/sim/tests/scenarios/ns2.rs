@@ -29,7 +29,7 @@ fn fails_at_5_s(preset: &str, back_at: Option<u64>) -> Pair {
 }
 
 /// Seconds from the first DATA to the SACK of the last.
-fn acknowledged_after(t: &mut Pair) -> f64 {
+pub(crate) fn acknowledged_after(t: &mut Pair) -> f64 {
     t.run_until_true(secs(200), |t| {
         t.has_delivered_all() && t.a.stats().is_some_and(|s| s.bytes_acked == t.a.sent_bytes())
     });
@@ -39,7 +39,7 @@ fn acknowledged_after(t: &mut Pair) -> f64 {
     (*at - begin).as_secs_f64()
 }
 
-fn assert_near(ours: f64, theirs: f64, tolerance: f64, what: &str) {
+pub(crate) fn assert_near(ours: f64, theirs: f64, tolerance: f64, what: &str) {
     assert!((ours - theirs).abs() <= tolerance, "{what}: {ours} s, ns-2 {theirs} s");
 }
 

@@ -6,6 +6,7 @@ const CONFIG: SackConfig = SackConfig {
     dac: false,
     first_at_once: true,
     filled_gap_at_once: true,
+    counts_duplicates: false,
 };
 const DAC: SackConfig = SackConfig { dac: true, ..CONFIG };
 
