@@ -397,11 +397,10 @@ impl Path {
     ) {
         let is_new = self.opportunity != now;
         match config.max_burst_rule {
-            MaxBurstRule::AfterFastRetransmit if !config.sfr => {
-                if is_new {
-                    self.renew_burst(config, is_limited);
-                }
+            MaxBurstRule::AfterFastRetransmit if !config.sfr && is_new => {
+                self.renew_burst(config, is_limited);
             }
+            MaxBurstRule::AfterFastRetransmit if !config.sfr => {}
             MaxBurstRule::Rfc9260 if is_new => self.renew_burst(config, true),
             MaxBurstRule::CutsCwnd if is_new && config.max_burst > 0 => {
                 let burst = config.max_burst as usize * self.limits(config).packet;
