@@ -72,7 +72,7 @@ pub struct Host {
     /// By time, and then in the order in which they were given.
     planned: BTreeMap<(Instant, u32), Planned>,
     plans: u32,
-    /// Its retransmission policy is RTX-LOSSRATE.
+    /// The engine is told what links lose.
     wants_oracle: bool,
     /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be again.
     oracle: Option<u64>,
@@ -104,7 +104,7 @@ impl Host {
             has_commands: true,
             planned: BTreeMap::new(),
             plans: 0,
-            wants_oracle: setup.config.rtx_policy == "lossrate",
+            wants_oracle: knows_true_loss(&setup.config),
             oracle: None,
             received_at: Vec::new(),
             sender: Sender::default(),
@@ -559,16 +559,20 @@ impl Host {
     }
 }
 
+/// True if the engine is told what links lose: by RTX-LOSSRATE, an oracle.
+pub(crate) fn knows_true_loss(config: &Config) -> bool {
+    config.rtx_policy == "lossrate"
+}
+
 fn new_endpoint(setup: &HostConfig, restarts: u32) -> Endpoint {
+    // The network loses packets, but damages none.
+    let config = Config { checksum: false, ..Config::clone(&setup.config) };
     let config = EndpointConfig {
-        config: Arc::clone(&setup.config),
+        config: Arc::new(config),
         sctp_port: SCTP_PORT,
         accept: setup.connect.is_empty(),
         max_associations: 16,
         local_addresses: setup.addresses.clone(),
     };
-    let mut endpoint = Endpoint::new(config, setup.rng.fork(&format!("endpoint {restarts}")));
-    // The network loses packets, but damages none.
-    endpoint.trust_checksums();
-    endpoint
+    Endpoint::new(config, setup.rng.fork(&format!("endpoint {restarts}")))
 }

@@ -503,7 +503,7 @@ params! {
     advertise_addresses: bool, "switch", Any, "RFC 9260 §5.1.2",
         default: true;
     /// Whether the CRC32c of packets is computed and checked. Off is for virtual networks only,
-    /// where nothing can corrupt a packet; sockets refuse it.
+    /// where nothing can corrupt a packet; sockets refuse it, and the simulator has it off in any case.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
         default: true;
 }

@@ -163,7 +163,6 @@ pub struct Endpoint {
     replies: VecDeque<Reply>,
     /// Tag and peer's port of the associations that were shut down last, at most [`MAX_ENDED`].
     ended: VecDeque<(u32, u16)>,
-    trusts_checksums: bool,
 }
 
 impl Endpoint {
@@ -182,7 +181,6 @@ impl Endpoint {
             events: VecDeque::new(),
             replies: VecDeque::new(),
             ended: VecDeque::new(),
-            trusts_checksums: false,
         }
     }
 
@@ -248,12 +246,6 @@ impl Endpoint {
         self.config.local_addresses = addresses;
     }
 
-    /// Verifies no checksums from now on: the driver knows that they are right, as where the network is
-    /// simulated and damages nothing. Packets that are sent have theirs all the same.
-    pub fn trust_checksums(&mut self) {
-        self.trusts_checksums = true;
-    }
-
     /// Whether peers may open associations from now on.
     pub fn set_accept(&mut self, accept: bool) {
         self.config.accept = accept;
@@ -269,7 +261,7 @@ impl Endpoint {
 
     /// Handles one datagram. Whatever is wrong with it is answered as RFC 9260 says, or dropped.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
-        let verifies = self.config.config.checksum && !self.trusts_checksums;
+        let verifies = self.config.config.checksum;
         let check = if verifies { Checksum::Verify } else { Checksum::Ignore };
         let Ok(packet) = Packet::parse(datagram.payload, check) else { return };
         if packet.header.destination_port != self.config.sctp_port {
