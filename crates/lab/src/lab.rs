@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use crate::claims::{Evidence, Judgement};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Experiments, Kind};
+use crate::memo::Memo;
 use crate::plan::{Extent, Plan};
 use crate::reference::{Agreement, compare};
 use crate::results::{About, FailedRun, Results, load, write_judgements};
@@ -135,10 +136,11 @@ fn run_plans(
             jobs.extend(point.seeds.iter().map(|seed| (number, point, *seed)));
         }
     }
+    let memo = Memo::expecting(plans.iter().flat_map(|(_, plan)| &plan.points));
     let work = |job: usize| {
         let job = jobs.get(job).and_then(|job| Some((job, plans.get(job.0)?)));
         let ((_, point, seed), (experiment, _)) = job.ok_or("no such run")?;
-        point.run.run(*seed, experiment.sampling(point, *seed))
+        memo.run(point, *seed, experiment.sampling(point, *seed))
     };
     let (mut runs, mut all_failed) = (Runs::new(), Vec::new());
     let mut trouble: Option<LabError> = None;

@@ -11,6 +11,7 @@ pub mod error;
 pub mod experiment;
 pub mod group;
 pub mod lab;
+mod memo;
 pub mod output;
 pub mod plan;
 pub mod reference;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use manypath_sim::scenario::{CompiledScenario, RunOptions, Scenario};
-use manypath_sim::{Sample, Samples, Sampling};
+use manypath_sim::scenario::{CompiledScenario, Identity, RunOptions, Scenario};
+use manypath_sim::{LossRange, Sample, Samples, Sampling};
 
 use crate::derive::Series;
 use crate::error::LabError;
@@ -22,6 +22,8 @@ pub struct RunData {
     pub fields: Fields,
     /// Its time series, if they were asked for.
     pub series: Vec<Series>,
+    /// The losses with which it would have been the same; see [`RunOutput`](manypath_sim::scenario::RunOutput).
+    pub loss_ranges: Vec<LossRange>,
 }
 
 /// Something that runs with any seed: a compiled scenario, or two real endpoints.
@@ -32,6 +34,11 @@ pub trait Runnable: Send + Sync {
     ///
     /// Why there is no result.
     fn run(&self, seed: u64, samples: Option<Sampling>) -> Result<RunData, String>;
+
+    /// What its runs depend on; `None` if no other run can be the same.
+    fn identity(&self) -> Option<&Identity> {
+        None
+    }
 }
 
 /// A point of an experiment.
@@ -97,7 +104,10 @@ impl Plan {
                     plan.points.push(PlannedPoint {
                         variant: Arc::clone(&variant),
                         params: Arc::new(point.params),
-                        run: Box::new(Simulated(point.run)),
+                        run: Box::new(Simulated {
+                            identity: point.run.identity(),
+                            scenario: point.run,
+                        }),
                         seeds: seeds.clone(),
                         command: repeat(experiment, &path, number),
                     });
@@ -154,18 +164,25 @@ fn thinned(points: &[&Params], named: &dyn Fn(&str) -> Vec<String>) -> Vec<bool>
     points.iter().map(is_kept).collect()
 }
 
-struct Simulated(CompiledScenario);
+struct Simulated {
+    scenario: CompiledScenario,
+    identity: Identity,
+}
 
 impl Runnable for Simulated {
     fn run(&self, seed: u64, samples: Option<Sampling>) -> Result<RunData, String> {
         let options = RunOptions { samples, ..RunOptions::default() };
-        let output = self.0.run(seed, &options).map_err(|e| e.to_string())?;
+        let output = self.scenario.run(seed, &options).map_err(|e| e.to_string())?;
         let json = serde_json::to_string(&output.result).map_err(|e| e.to_string())?;
         let mut fields = fields_of_json(&json).map_err(|e| e.to_string())?;
         // The row has them already.
         fields.retain(|name, _| name != "seed" && !name.starts_with("parameters"));
         let samples = output.samples.map(Samples::into_vec).unwrap_or_default();
-        Ok(RunData { fields, series: series_of(&samples)? })
+        Ok(RunData { fields, series: series_of(&samples)?, loss_ranges: output.loss_ranges })
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        Some(&self.identity)
     }
 }
 

@@ -130,7 +130,7 @@ impl Run {
         let mut fields = fields_of_json(&json).map_err(|e| e.to_string())?;
         // The row has it already.
         fields.retain(|name, _| name != "seed");
-        Ok(RunData { fields, series: series_of(record.samples())? })
+        Ok(RunData { fields, series: series_of(record.samples())?, ..RunData::default() })
     }
 }
 

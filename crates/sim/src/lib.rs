@@ -80,6 +80,7 @@ mod world;
 pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, SourceStats};
 pub use host::{Host, HostConfig};
 pub use link::LinkStats;
+pub use link::loss_range::LossRange;
 pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
 pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool};

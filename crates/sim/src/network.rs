@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use manypath_proto::{Association, Event, Instant, Rng};
 
 use crate::cross::SourceId;
+use crate::link::loss_range::LossRange;
 use crate::link::{Link, LinkStats};
 use crate::observe::Observer;
 use crate::packet::{Delivery, PacketPool, Packets};
@@ -359,6 +360,11 @@ impl Network {
     /// What the link did so far.
     pub fn link_stats(&self, link: LinkId) -> LinkStats {
         self.links[link.0 as usize].link.stats()
+    }
+
+    /// For which losses of the link everything so far would have been the same.
+    pub fn loss_range(&self, link: LinkId) -> LossRange {
+        self.links[link.0 as usize].link.loss_range()
     }
 
     /// The links of a route.

@@ -9,8 +9,10 @@ use serde::Serialize;
 use crate::packet::{DropCause, Handle, Packets};
 use crate::queue::{Due, SlotQueue};
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit};
+use loss_range::LossRange;
 use red::RedState;
 
+pub(crate) mod loss_range;
 mod red;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,11 @@ pub struct LinkStats {
 }
 
 impl LinkStats {
+    /// Packets that came to the link.
+    pub fn offered(&self) -> u64 {
+        self.packets + self.dropped()
+    }
+
     /// Packets dropped for whatever cause.
     pub fn dropped(&self) -> u64 {
         self.lost + self.overflowed + self.early + self.cut
@@ -72,6 +79,7 @@ pub(crate) struct Link {
     may_lose: bool,
     /// The loss model's bad state.
     is_bad: bool,
+    loss_range: LossRange,
     red: Option<RedState>,
     /// When the last packet's last bit leaves.
     busy_until: Instant,
@@ -94,6 +102,7 @@ impl Link {
             is_down: false,
             may_lose: false,
             is_bad: false,
+            loss_range: LossRange::ANY,
             red: spec.red.map(RedState::new),
             busy_until: Instant::ZERO,
             underway: VecDeque::new(),
@@ -104,6 +113,10 @@ impl Link {
             spec,
         };
         link.update_derived();
+        link.loss_range = match link.spec.loss {
+            Loss::Bernoulli(_) if link.may_lose => LossRange::DRAWN,
+            _ => LossRange::OWN,
+        };
         link
     }
 
@@ -117,6 +130,11 @@ impl Link {
 
     pub(crate) fn stats(&self) -> LinkStats {
         self.stats
+    }
+
+    /// For which losses everything so far would have been the same.
+    pub(crate) fn loss_range(&self) -> LossRange {
+        if self.stats.offered() == 0 { LossRange::ANY } else { self.loss_range }
     }
 
     /// When the next packet arrives at the far end.
@@ -214,7 +232,12 @@ impl Link {
 
     fn is_lost(&mut self) -> bool {
         match self.spec.loss {
-            Loss::Bernoulli(loss) => self.rng.chance(loss),
+            Loss::Bernoulli(loss) => {
+                let draw = self.rng.unit();
+                let is_lost = draw < loss;
+                self.loss_range.note(draw, is_lost);
+                is_lost
+            }
             Loss::GilbertElliott(model) => {
                 let leave = if self.is_bad { model.to_good } else { model.to_bad };
                 self.is_bad ^= self.rng.chance(leave);
@@ -243,7 +266,10 @@ impl Link {
             LinkChange::Restore => self.is_down = false,
             LinkChange::Rate(rate) => self.spec.rate = rate,
             LinkChange::Delay(delay) => self.spec.delay = delay,
-            LinkChange::Loss(loss) => (self.spec.loss, self.is_bad) = (loss, false),
+            LinkChange::Loss(loss) => {
+                (self.spec.loss, self.is_bad) = (loss, false);
+                self.loss_range = LossRange::OWN;
+            }
             LinkChange::Duplicate(duplicate) => self.spec.duplicate = duplicate,
             LinkChange::Reorder(reorder, by) => {
                 (self.spec.reorder, self.spec.reorder_by) = (reorder, by);

@@ -30,6 +30,7 @@ mod compile;
 mod cross;
 mod error;
 mod explain;
+mod identity;
 mod keys;
 mod links;
 mod long;
@@ -45,6 +46,7 @@ mod tree;
 use std::path::Path;
 
 pub use error::ScenarioError;
+pub use identity::Identity;
 pub use keys::key_reference;
 pub use model::CompiledScenario;
 pub use plain::{PlainLink, PlainPath, PlainTransfer};

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use super::model::{After, CompiledScenario, Crossing, Flow as FlowModel, PlannedChange, Way};
 use crate::host::Host;
+use crate::link::loss_range::LossRange;
 use crate::network::LinkId;
 use crate::paths::PathLinks;
 use crate::result::TransferResult;
@@ -39,6 +40,9 @@ pub struct RunOutput {
     pub result: RunResult,
     /// The samples, if they were asked for.
     pub samples: Option<Samples>,
+    /// Of each link, forward and back in the order of the scenario: the losses with which the run would
+    /// have been the same.
+    pub loss_ranges: Vec<LossRange>,
 }
 
 /// The object that is printed for each run.
@@ -250,7 +254,9 @@ impl<'s> Run<'s> {
         }
         let ends = self.flows.first().map(Running::ends);
         let samples = ends.and_then(|(from, to)| self.world.take_samples(from, to));
-        Ok(RunOutput { result: self.result(), samples })
+        let links = self.links.iter().flatten();
+        let loss_ranges = links.map(|&link| self.world.net.loss_range(link)).collect();
+        Ok(RunOutput { result: self.result(), samples, loss_ranges })
     }
 
     fn is_over(&self) -> bool {
