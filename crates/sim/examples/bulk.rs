@@ -33,7 +33,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     // With losses everything in the result is counted; without, no retransmission can be spurious.
     let mut pair = Pair::paths("cmt", paths.to_vec())
         .profile("2006")
-        .set("checksum", "false")
         .seed(options.seed)
         .fix_links()
         .lean();
