@@ -332,7 +332,7 @@ impl Association {
         }
         let nothing = packet.len();
         if with_sack {
-            self.push_sack(now, &mut packet);
+            self.push_sack(&mut packet);
         }
         let mut chunks = 0;
         let mut next = first;
@@ -362,7 +362,7 @@ impl Association {
         Some(len)
     }
 
-    fn push_sack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
+    fn push_sack(&mut self, packet: &mut PacketBuilder<'_>) {
         let window = self.advertised_window();
         let Some(r) = self.receiver.as_mut() else { return };
         let flags = if r.delayed.dac_flags(1) > 0 { crate::tx::SACK_FLAG_TWO_PACKETS } else { 0 };
@@ -383,7 +383,6 @@ impl Association {
             }
             self.stats.sacks_sent += 1;
         }
-        let _ = now;
     }
 
     /// Appends a chunk that is sent again.
