@@ -39,7 +39,7 @@ pub(crate) fn acknowledged_after(t: &mut Pair) -> f64 {
     (*at - begin).as_secs_f64()
 }
 
-pub(crate) fn assert_near(ours: f64, theirs: f64, tolerance: f64, what: &str) {
+fn assert_near(ours: f64, theirs: f64, tolerance: f64, what: &str) {
     assert!((ours - theirs).abs() <= tolerance, "{what}: {ours} s, ns-2 {theirs} s");
 }
 
@@ -124,9 +124,21 @@ fn loses_a_burst(builder: PairBuilder, after: f64, length: f64) -> Pair {
     t
 }
 
+/// Failures of path 1, as receive buffer, after and for how many seconds, and what ns-2 takes then.
+fn assert_bursts(
+    builder: impl Fn(&str) -> PairBuilder,
+    tolerance: f64,
+    cases: &[(&str, f64, f64, f64)],
+) {
+    for &(buffer, after, length, theirs) in cases {
+        let mut t = loses_a_burst(builder(buffer), after, length);
+        let what = format!("{buffer}, {length} s lost after {after} s");
+        assert_near(acknowledged_after(&mut t), theirs, tolerance, &what);
+    }
+}
+
 #[test]
 fn bursts_of_losses_on_one_of_two_paths_cost_as_much_as_in_ns2() {
-    // Failures of path 1 as (receive buffer, after, length) in seconds, and what ns-2 takes then.
     let cases = [
         ("64 KiB", 0.55, 0.03, 3.660_996),
         ("64 KiB", 0.58, 0.03, 3.663_385),
@@ -138,16 +150,11 @@ fn bursts_of_losses_on_one_of_two_paths_cost_as_much_as_in_ns2() {
         ("1 MiB", 1.03, 0.01, 1.998_651),
         ("1 MiB", 1.03, 0.03, 2.045_441),
     ];
-    for (buffer, after, length, theirs) in cases {
-        let mut t = loses_a_burst(builder("cmt", 2, buffer), after, length);
-        let what = format!("{buffer}, {length} s lost after {after} s");
-        assert_near(acknowledged_after(&mut t), theirs, 0.005, &what);
-    }
+    assert_bursts(|buffer| builder("cmt", 2, buffer), 0.005, &cases);
 }
 
 #[test]
 fn losses_that_end_in_timeouts_cost_as_much_as_in_ns2() {
-    // As above. Path 2 is a little longer, so that packets of the two never arrive at the same instant.
     let cases = [
         ("32 KiB", 0.52, 0.1, 7.549_637),
         ("32 KiB", 0.58, 0.2, 7.336_751),
@@ -159,17 +166,14 @@ fn losses_that_end_in_timeouts_cost_as_much_as_in_ns2() {
         ("128 KiB", 1.03, 0.1, 3.245_053),
         ("128 KiB", 1.5, 0.1, 3.288_668),
     ];
-    for (buffer, after, length, theirs) in cases {
-        let longer = |link: &mut LinkSpec| {
-            if link.delay == Duration::from_millis(25) {
-                link.delay += Duration::from_micros(370);
-            }
-        };
-        let unequal = builder("cmt", 2, buffer).path(1, |path| path.each(longer));
-        let mut t = loses_a_burst(unequal, after, length);
-        let what = format!("{buffer}, {length} s lost after {after} s");
-        assert_near(acknowledged_after(&mut t), theirs, 0.001, &what);
-    }
+    let longer = |link: &mut LinkSpec| {
+        if link.delay == Duration::from_millis(25) {
+            link.delay += Duration::from_micros(370);
+        }
+    };
+    // Path 2 is a little longer, so that packets of the two never arrive at the same instant.
+    let unequal = |buffer: &str| builder("cmt", 2, buffer).path(1, |path| path.each(longer));
+    assert_bursts(unequal, 0.001, &cases);
 }
 
 /// How often the window of path 1 shrank in a run to the end.
