@@ -198,3 +198,14 @@ fn the_reference_of_keys_is_that_of_the_parser() {
         "docs/scenarios.md is stale: run this test with UPDATE_DOCS=1"
     );
 }
+
+#[test]
+fn a_long_row_of_files_is_not_called_a_circle() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |number: usize| folder.path().join(format!("{number}.toml"));
+    for number in 0..20 {
+        std::fs::write(file(number), format!("extends = \"{}.toml\"\n", number + 1)).unwrap();
+    }
+    let error = Scenario::load(file(0)).expect_err("too long");
+    assert_eq!(error.what, "extends: more than 16 files in a row");
+}

@@ -43,6 +43,7 @@ mod sweep;
 mod transport;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use error::ScenarioError;
@@ -138,6 +139,7 @@ impl Scenario {
             }
             return Ok(());
         }
+        sweep::check_is_settable(name, &item.place, false)?;
         let Some(axis) = self.axes.iter_mut().find(|axis| axis.name == name) else {
             return tree::set(&mut self.root, name, item);
         };
@@ -204,13 +206,19 @@ impl Scenario {
 fn seeds(item: &Item) -> Result<Vec<u64>, ScenarioError> {
     const MOST: u64 = 1_000_000;
     let wrong = || {
-        let remedy = "write how many, a range or a list: 30, \"1..60\", [1, 2, 7]";
+        let remedy = "write how many, a range or a list: 30, \"1..60\", [1, 2, 7]; at most 1000000";
         item.place.error(format!("seeds: `{item}` is not possible"), remedy)
     };
     if let Value::List(items) = &item.value {
         let one = |item: &Item| item.scalar().and_then(|text| text.parse().ok()).ok_or_else(wrong);
         let seeds: Vec<u64> = items.iter().map(one).collect::<Result<_, _>>()?;
-        return if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) };
+        // The same run counted twice would make the confidence intervals too small.
+        let mut seen = BTreeSet::new();
+        return match seeds.iter().find(|&seed| !seen.insert(seed)) {
+            Some(seed) => Err(item.place.error(format!("seeds: {seed} twice"), "remove one")),
+            None if seeds.is_empty() => Err(wrong()),
+            None => Ok(seeds),
+        };
     }
     let text = item.scalar().ok_or_else(wrong)?;
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
@@ -252,9 +260,13 @@ fn load_chain(path: &Path, seen: &mut Vec<String>) -> Result<(Table, Sets), Scen
         return Err(extends.place.error(what, "write a name such as \"scenario.toml\""));
     }
     seen.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
-    if seen.contains(&base) || seen.len() > LONGEST_CHAIN {
+    if seen.contains(&base) {
         let what = format!("{} extends {base}: a circle", seen.join(" extends "));
         return Err(extends.place.error(what, "remove one of these lines"));
+    }
+    if seen.len() > LONGEST_CHAIN {
+        let what = format!("extends: more than {LONGEST_CHAIN} files in a row");
+        return Err(extends.place.error(what, "put some of them together"));
     }
     let base_path = path.with_file_name(&base);
     if !base_path.is_file() {

@@ -1,5 +1,7 @@
 //! `[sweep]`: which values are combined.
 
+use std::collections::BTreeSet;
+
 use super::error::{Place, ScenarioError, nearest};
 use super::keys::SCENARIO;
 use super::tree::{Entry, Item, Table, Value};
@@ -66,20 +68,42 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
         let remedy = "write at least one, or remove the line";
         return Err(place.error(format!("sweep.{name} has no values"), remedy));
     }
+    if items.len() > MOST_POINTS {
+        return Err(too_many_points(&place));
+    }
     let is_group = !SCENARIO.names().any(|key| Some(key) == name.split('.').next());
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<Row> = Vec::with_capacity(items.len());
+    let mut labels = BTreeSet::new();
     for item in items {
         let row = match is_group {
             true => group_row(&name, item)?,
             false => Row { label: item.to_string(), settings: vec![(name.clone(), item.clone())] },
         };
-        if rows.iter().any(|other| other.label == row.label) {
+        for (name, item) in &row.settings {
+            check_is_settable(name, &item.place, true)?;
+        }
+        if !labels.insert(row.label.clone()) {
             let what = format!("sweep.{name} has `{}` twice", row.label);
             return Err(item.place.error(what, "remove one"));
         }
         rows.push(row);
     }
     Ok(Axis { name, place: entry.place.clone(), rows })
+}
+
+/// Refuses names that say where values come from or how often all runs: as a setting they would do nothing.
+pub(super) fn check_is_settable(name: &str, place: &Place, swept: bool) -> Result<()> {
+    let first = name.split('.').next().unwrap_or(name).trim();
+    let remedy = match first {
+        "sweep" if swept => "a sweep has no sweeps: write the name of the value alone",
+        "sweep" => "set the list of one name, such as sweep.path.2.loss = [\"1 %\", \"2 %\"]",
+        "set" => "write the name of the value alone",
+        "extends" => "write it at the top of the file",
+        "seeds" if swept => "every point runs with the same seeds: set `seeds` of the file",
+        _ => return Ok(()),
+    };
+    let what = if swept { "swept" } else { "set" };
+    Err(place.error(format!("`{name}` cannot be {what}"), remedy))
 }
 
 /// A row of `[[sweep.case]]`: a name and several settings.
@@ -127,12 +151,14 @@ pub(super) fn count(axes: &[Axis]) -> Result<usize> {
     let product = axes.iter().try_fold(1, |n: usize, axis| n.checked_mul(axis.rows.len()));
     match (product.filter(|n| *n <= MOST_POINTS), axes.last()) {
         (Some(count), _) => Ok(count),
-        (None, Some(axis)) => Err(axis.place.error(
-            format!("the sweep has more than {MOST_POINTS} points"),
-            "sweep less, or split the file",
-        )),
+        (None, Some(axis)) => Err(too_many_points(&axis.place)),
         (None, None) => Ok(1),
     }
+}
+
+fn too_many_points(place: &Place) -> ScenarioError {
+    let what = format!("the sweep has more than {MOST_POINTS} points");
+    place.error(what, "sweep less, or split the file")
 }
 
 /// The rows of a point; the last axis turns fastest.

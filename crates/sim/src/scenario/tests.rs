@@ -99,9 +99,27 @@ fn seeds_are_a_number_a_range_or_a_list() {
     assert_eq!(Scenario::parse("test.toml", TWO_PATHS).unwrap().seeds(), [3, 4, 5]);
     assert_eq!(seeds("3").unwrap(), [1, 2, 3]);
     assert_eq!(seeds("[7, 2]").unwrap(), [7, 2]);
-    for wrong in ["0", "5..3", "x", "[]", "[1, -2]", "1..99999999999"] {
+    for wrong in ["0", "5..3", "x", "[]", "[1, -2]", "[3, 4, 3]", "1..99999999999"] {
         assert!(seeds(wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn a_sweep_of_very_many_values_is_refused_before_they_are_compared() {
+    let values: Vec<String> = (0..300_000).map(|n| format!("\"{n} us\"")).collect();
+    let text = format!("{TWO_PATHS}\n[sweep]\n\"path.2.delay\" = [{}]\n", values.join(", "));
+    let error = Scenario::parse("test.toml", &text).expect_err("too many");
+    assert_eq!(error.what, "the sweep has more than 100000 points");
+}
+
+#[test]
+fn a_setting_that_would_do_nothing_is_refused() {
+    let mut scenario = Scenario::parse("test.toml", TWO_PATHS).unwrap();
+    for name in ["set.path.2.loss", "extends", "sweep"] {
+        let error = scenario.set(name, "1 %").expect_err(name);
+        assert_eq!(error.what, format!("`{name}` cannot be set"));
+    }
+    scenario.set("sweep.seeds", "[1, 2]").expect_err("every point runs with the same seeds");
 }
 
 #[test]

@@ -123,9 +123,12 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Table, ScenarioError> {
         let at = error.span().map_or(0, |span| span.start);
         let what = format!("not valid TOML: {}", error.message().replace('\n', " "));
         let is_at_end = text.get(at..).is_none_or(|rest| rest.trim().is_empty());
-        let remedy = match is_at_end {
-            true => "the file seems to end too early: close what was opened, or restore the rest",
-            false => "correct this line; texts and values with units stand in quotes",
+        let remedy = match error.message() {
+            _ if is_at_end => {
+                "the file seems to end too early: close what was opened, or restore the rest"
+            }
+            "duplicate key" => "remove one of the two, or rename it",
+            _ => "correct this line; texts and values with units stand in quotes",
         };
         source.place(at.min(text.len().saturating_sub(1))).error(what, remedy)
     })?;
