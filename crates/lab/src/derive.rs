@@ -93,6 +93,16 @@ impl Derive {
         Ok(Derive { name, formula, scale: scale.unwrap_or(1.0) })
     }
 
+    /// Whether its value depends on that column.
+    pub(crate) fn reads(&self, column: &str) -> bool {
+        match &self.formula {
+            Formula::Fields { sum, less, per } => {
+                sum.iter().chain(less).chain(per).any(|name| name == column)
+            }
+            Formula::Series { .. } => false,
+        }
+    }
+
     /// Whether it needs time series.
     pub fn needs_series(&self) -> bool {
         matches!(self.formula, Formula::Series { .. })

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
+use manypath_sim::scenario::ScenarioError;
+
 /// An error that a person can act on: where it is, what is wrong, what to try.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}; {remedy}")]
@@ -20,6 +22,14 @@ impl LabError {
     pub fn file(path: &Path, what: impl ToString, remedy: impl Into<String>) -> LabError {
         let place = path.display().to_string();
         LabError { place, what: what.to_string(), remedy: remedy.into() }
+    }
+}
+
+impl From<ScenarioError> for LabError {
+    fn from(error: ScenarioError) -> LabError {
+        let ScenarioError { file, line, what, remedy } = error;
+        let place = if line == 0 { file } else { format!("{file}:{line}") };
+        LabError { place, what, remedy }
     }
 }
 

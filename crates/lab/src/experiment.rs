@@ -29,6 +29,9 @@ pub struct Experiments {
     _unpacked: Option<tempfile::TempDir>,
 }
 
+/// Most samples that may be kept of a run.
+const MOST_SAMPLES: usize = 1_000_000;
+
 /// How the runs of an experiment are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -223,6 +226,9 @@ impl Experiment {
             })
         });
         let derived = derived.collect::<Result<Vec<_>, _>>()?;
+        check_derived(&derived).map_err(|what| {
+            source.error(None, what, "columns are computed in the order of the file")
+        })?;
         let groups = file.group.into_iter().map(|entry| {
             let at = entry.span();
             let group = Group::new(entry.into_inner());
@@ -339,7 +345,25 @@ fn read_samples(
             SampleTimes::Every(every)
         }
     };
+    if entry.most > MOST_SAMPLES {
+        let what = format!("`most = {}`: more than {MOST_SAMPLES} samples of a run", entry.most);
+        return Err(source.error(Some(at), what, "keep fewer: every run holds so many in memory"));
+    }
     Ok(Samples { sampling: Sampling { times, most: entry.most }, seeds: entry.seeds })
+}
+
+/// Refuses a second column of a name, and what reads a column that is computed only later.
+fn check_derived(derived: &[Derive]) -> Result<(), String> {
+    for (number, derive) in derived.iter().enumerate() {
+        let name = &derive.name;
+        if derived[..number].iter().any(|other| other.name == *name) {
+            return Err(format!("a second derived column `{name}`"));
+        }
+        if let Some(later) = derived[number..].iter().find(|later| derive.reads(&later.name)) {
+            return Err(format!("`{name}` is computed before `{}`, which it reads", later.name));
+        }
+    }
+    Ok(())
 }
 
 fn check_names(all: &[Experiment], root: &Path) -> Result<(), LabError> {

@@ -85,17 +85,12 @@ impl Plan {
     ) -> Result<Plan, LabError> {
         let mut plan = Plan::default();
         for (variant, path) in experiment.variants() {
-            let wrong = |error: manypath_sim::scenario::ScenarioError| LabError {
-                place: format!("{}:{}", error.file, error.line),
-                what: error.what,
-                remedy: error.remedy,
-            };
-            let scenario = Scenario::load(&path).map_err(wrong)?;
+            let scenario = Scenario::load(&path)?;
             let mut seeds = extent.seeds.clone().unwrap_or_else(|| scenario.seeds());
             if extent.quick {
                 seeds.truncate(QUICK_SEEDS);
             }
-            let points = scenario.points().map_err(wrong)?;
+            let points = scenario.points()?;
             let all: Vec<_> = points.iter().map(|point| &point.params).collect();
             let kept = if extent.quick { thinned(&all, named) } else { vec![true; all.len()] };
             let variant: Arc<str> = Arc::from(variant);

@@ -1,5 +1,6 @@
 //! What the papers' simulator gives: `reference.csv`, and how our means agree with it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::LabError;
@@ -65,15 +66,22 @@ impl Reference {
                 return Err(LabError::file(path, what, columns));
             }
         }
-        let mut points = Vec::new();
+        let (mut points, mut seen) = (Vec::new(), BTreeSet::new());
         for record in reader.records() {
             let record = record.map_err(|e| LabError::file(path, e, columns))?;
             let line = record.position().map_or(0, csv::Position::line);
-            let point = read_point(&header, &record).map_err(|what| LabError {
+            let wrong = |what: String, remedy: &str| LabError {
                 place: format!("{}:{line}", path.display()),
                 what,
-                remedy: columns.to_owned(),
-            })?;
+                remedy: remedy.to_owned(),
+            };
+            let point = read_point(&header, &record).map_err(|what| wrong(what, columns))?;
+            // Two lines for one mean would count twice in the agreement.
+            let key = (point.variant.clone(), point.params.clone(), point.field.clone());
+            if point.is_compared && !seen.insert(key) {
+                let what = format!("a second mean of `{}` at the same point", point.field);
+                return Err(wrong(what, "remove one, or write `no` in its column `compare`"));
+            }
             points.push(point);
         }
         Ok(Reference { points })
@@ -110,6 +118,9 @@ fn read_point(
             _ if value.is_empty() => {}
             _ => point.params.push((name.to_owned(), value.to_owned())),
         }
+    }
+    if point.n == 0 {
+        return Err("a mean of no runs".to_owned());
     }
     let is_number = point.mean.is_finite() && point.std.is_none_or(|s| s.is_finite() && s >= 0.0);
     if is_number { Ok(point) } else { Err("a mean or std that is not a number".to_owned()) }
@@ -262,6 +273,11 @@ mod tests {
     fn errors_name_the_line() {
         let error = load("loss,field,mean,std,n,source\n1 %,t,ten,,3,x\n").unwrap_err().to_string();
         assert!(error.contains("reference.csv:2: `ten` in column `mean`"), "{error}");
+        let twice = "loss,field,mean,std,n,source\n1 %,t,1,,3,x\n2 %,t,1,,3,x\n1 %,t,1,,3,x\n";
+        let error = load(twice).unwrap_err().to_string();
+        assert!(error.contains("reference.csv:4: a second mean of `t`"), "{error}");
+        let error = load("loss,field,mean,std,n,source\n1 %,t,1,,0,x\n").unwrap_err().to_string();
+        assert!(error.contains("reference.csv:2: a mean of no runs"), "{error}");
         let error = load("loss,field,mean,n,source\n").unwrap_err().to_string();
         assert!(error.contains("no column `std`"), "{error}");
     }

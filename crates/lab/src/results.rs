@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Judgement;
+use crate::derive::Derive;
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::output::{read_json_lines, write_csv, write_json_line, write_parquet};
@@ -77,7 +78,7 @@ pub struct FailedRun {
 pub(crate) struct Results {
     folder: PathBuf,
     about: About,
-    derived: Vec<crate::derive::Derive>,
+    derived: Vec<Derive>,
     groups: Vec<crate::group::Group>,
     sampled_seeds: usize,
     table: Table,
@@ -136,6 +137,13 @@ impl Results {
         seed: u64,
         result: Result<RunData, String>,
     ) -> io::Result<()> {
+        let taken = |run: &RunData| self.derived.iter().find(|d| run.fields.contains_key(&d.name));
+        let result = result.and_then(|run| match taken(&run) {
+            None => Ok(run),
+            Some(Derive { name, .. }) => {
+                Err(format!("results have a field `{name}`: call the derived column otherwise"))
+            }
+        });
         let mut run = match result {
             Ok(run) => run,
             Err(error) => {
@@ -345,6 +353,21 @@ pub(crate) fn write_judgements(
     write().map_err(|error| LabError::file(folder, error, "use another folder with `--out`"))
 }
 
+/// Columns of `agreement.csv` after `variant` and the parameters.
+pub(crate) const AGREEMENT_COLUMNS: [&str; 11] = [
+    "field",
+    "ours",
+    "ours_ci95",
+    "n",
+    "reference",
+    "reference_ci95",
+    "reference_n",
+    "ratio",
+    "p",
+    "agrees",
+    "source",
+];
+
 fn write_agreement(path: &Path, agreements: &[Agreement]) -> io::Result<()> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in agreements.iter().flat_map(|a| &a.reference.params) {
@@ -353,20 +376,9 @@ fn write_agreement(path: &Path, agreements: &[Agreement]) -> io::Result<()> {
         }
     }
     let mut out = csv::Writer::from_path(path)?;
-    let columns = [
-        "field",
-        "ours",
-        "ours_ci95",
-        "n",
-        "reference",
-        "reference_ci95",
-        "reference_n",
-        "ratio",
-        "p",
-        "agrees",
-        "source",
-    ];
-    out.write_record(["variant"].into_iter().chain(names.iter().copied()).chain(columns))?;
+    out.write_record(
+        ["variant"].into_iter().chain(names.iter().copied()).chain(AGREEMENT_COLUMNS),
+    )?;
     for a in agreements {
         let params = names.iter().map(|n| value_of(&a.reference.params, n).unwrap_or_default());
         let [ours, ours_ci95, mean, mean_ci95, ratio, p] = [

@@ -63,7 +63,8 @@ impl Number {
     fn read(&self) -> Result<(f64, bool), String> {
         match self {
             Number::Whole(value) => Ok((*value as f64, false)),
-            Number::Plain(value) => Ok((*value, false)),
+            Number::Plain(value) if value.is_finite() => Ok((*value, false)),
+            Number::Plain(value) => Err(format!("{value} is not a number to compare with")),
             Number::Text(text) => {
                 let percent = text.trim().strip_suffix('%').map(str::trim);
                 let percent = percent.and_then(|p| p.replace('−', "-").parse::<f64>().ok());

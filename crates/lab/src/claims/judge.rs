@@ -1,6 +1,8 @@
 //! From claims and runs to verdicts.
 
-use super::select::{Group, Point, Pooled, groups, pick, points_of, points_of_reference, pool};
+use super::select::{
+    Group, Point, Pooled, groups, pick, points_of, points_of_reference, pool, why_none,
+};
 use super::show::{number, signed_percent};
 use super::{Bounds, Claim, Judgement, Measure, Quantity, Subject, Take, Verdict};
 use crate::experiment::SCENARIO;
@@ -109,7 +111,7 @@ fn sides<'a>(subject: &Subject, evidence: &Evidence<'a>) -> Result<Sides<'a>, St
 fn judge(measure: &Measure, sides: &Sides<'_>) -> Result<Outcome, String> {
     let all_groups = |subject: &Subject, over: &[String]| {
         let found = groups(&sides.at, &subject.at, over);
-        if found.is_empty() { Err(no_points(over)) } else { Ok(found) }
+        if found.is_empty() { Err(why_none(&sides.at, &subject.at, over)) } else { Ok(found) }
     };
     match measure {
         Measure::Value { subject, over, take, bounds } => {
@@ -140,13 +142,6 @@ fn judge(measure: &Measure, sides: &Sides<'_>) -> Result<Outcome, String> {
             Ok(judge_share(&misses, *share))
         }
         Measure::Equal { .. } => Err("the reference has no such values".to_owned()),
-    }
-}
-
-fn no_points(over: &[String]) -> String {
-    match over {
-        [] => "there are no runs".to_owned(),
-        _ => format!("no runs with values of {}", over.join(", ")),
     }
 }
 

@@ -45,9 +45,24 @@ pub(super) fn points_of<'a>(table: &'a Table, field: &str) -> Result<Vec<Point<'
 }
 
 fn no_field(table: &Table, field: &str) -> String {
-    let nearest = table.fields().min_by_key(|own| strsim::levenshtein(own, field));
-    let nearest = nearest.map(|n| format!("; the nearest is `{n}`")).unwrap_or_default();
-    format!("the runs have no field `{field}`{nearest}")
+    format!("the runs have no field `{field}`{}", nearest(field, table.fields()))
+}
+
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let nearest = known.min_by_key(|own| strsim::levenshtein(own, name));
+    nearest.map(|n| format!("; the nearest is `{n}`")).unwrap_or_default()
+}
+
+/// Why no point is on that side: a parameter that no run has, or values that none has together.
+pub(super) fn why_none(points: &[Point<'_>], side: &Side, over: &[String]) -> String {
+    let known = || points.iter().flat_map(|p| p.params.iter().map(|(name, _)| name.as_str()));
+    let named = side.filter.iter().map(|(name, _)| name).chain(over);
+    for name in named {
+        if !known().any(|own| own == name) {
+            return format!("the runs have no parameter `{name}`{}", nearest(name, known()));
+        }
+    }
+    format!("no runs with {}", show_side(side, &Group::new()))
 }
 
 /// The points of the reference, with the moments of a field.

@@ -62,6 +62,21 @@ fn errors_name_file_and_line() {
         (format!("{header}\n{claim}{claim}"), true, "claims.toml:11: a second claim `c`"),
         (format!("{header}[[derive]]\nname = 'd'"), true, "claims.toml:3: a derived column needs"),
         (
+            format!("{header}samples = {{ every = '1 ns', most = 1000000000000 }}\n"),
+            true,
+            "claims.toml:3: `most = 1000000000000`: more than 1000000 samples",
+        ),
+        (
+            format!("{header}{}", "[[derive]]\nname = 'd'\nsum = ['a']\n".repeat(2)),
+            true,
+            "claims.toml: a second derived column `d`",
+        ),
+        (
+            format!("{header}[[derive]]\nname = 'd'\nsum = ['d']"),
+            true,
+            "claims.toml: `d` is computed before `d`, which it reads",
+        ),
+        (
             format!("{header}samples = {{ every = '0 s' }}\n"),
             true,
             "claims.toml:3: samples every 0 s",

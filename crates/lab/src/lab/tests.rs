@@ -160,6 +160,23 @@ fn what_is_done_when_cancelled_is_kept() {
 }
 
 #[test]
+fn a_derived_column_does_not_replace_a_field_of_the_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("experiments");
+    experiments(&root);
+    let claims = CLAIMS.replace("t3_total", "timeouts");
+    std::fs::write(root.join("999-test/test-one/claims.toml"), claims).unwrap();
+    let experiments = Experiments::find(Some(&root)).unwrap();
+    let selected = experiments.select(&["test-a".to_owned()]).unwrap();
+    let options = options(&folder.path().join("out"), 1);
+    let cancel = AtomicBool::new(false);
+    let outcomes = run(&experiments, &selected, &options, &cancel, &mut |_| {}).unwrap();
+    let failed = &outcomes[0].failed;
+    assert_eq!((failed.len(), outcomes[0].about.runs), (6, 0));
+    assert!(failed[0].error.contains("a field `timeouts`"), "{}", failed[0].error);
+}
+
+#[test]
 fn quick_runs_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let experiments = experiments(&folder.path().join("experiments"));

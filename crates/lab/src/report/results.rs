@@ -10,7 +10,7 @@ use crate::claims::Judgement;
 use crate::error::LabError;
 use crate::experiment::read;
 use crate::reference::{Reference, ReferencePoint};
-use crate::results::About;
+use crate::results::{AGREEMENT_COLUMNS, About};
 
 /// Values of the swept parameters, as texts, by the parameter's dotted name.
 pub(crate) type Params = BTreeMap<String, String>;
@@ -183,10 +183,13 @@ impl Table {
         })
     }
 
+    /// The parameters of a row: all columns but `variant` and the fixed ones.
     fn params(&self, row: &csv::StringRecord, fixed: &[&str]) -> Params {
         let named = self.header.iter().zip(row.iter());
         named
-            .filter(|(name, value)| !fixed.contains(&name.as_str()) && !value.trim().is_empty())
+            .filter(|(name, value)| {
+                *name != "variant" && !fixed.contains(&name.as_str()) && !value.trim().is_empty()
+            })
             .map(|(name, value)| (name.clone(), value.trim().to_owned()))
             .collect()
     }
@@ -206,8 +209,7 @@ fn reference(file: &Path) -> Result<Vec<Mean>, LabError> {
 }
 
 fn means(file: &Path) -> Result<Vec<Mean>, LabError> {
-    const FIXED: &[&str] =
-        &["variant", "field", "mean", "std", "n", "ci95", "median", "min", "max"];
+    const FIXED: &[&str] = &["field", "mean", "std", "n", "ci95", "median", "min", "max"];
     let table = Table::load(file)?;
     let mut means = Vec::with_capacity(table.rows.len());
     for (line, row) in &table.rows {
@@ -227,25 +229,11 @@ fn means(file: &Path) -> Result<Vec<Mean>, LabError> {
 }
 
 fn compared(file: &Path) -> Result<Vec<Compared>, LabError> {
-    const FIXED: &[&str] = &[
-        "variant",
-        "field",
-        "ours",
-        "ours_ci95",
-        "n",
-        "reference",
-        "reference_ci95",
-        "reference_n",
-        "ratio",
-        "p",
-        "agrees",
-        "source",
-    ];
     let table = Table::load(file)?;
     let row = |(line, row): &(usize, csv::StringRecord)| {
         Ok(Compared {
             variant: table.text(row, "variant").to_owned(),
-            params: table.params(row, FIXED),
+            params: table.params(row, &AGREEMENT_COLUMNS),
             field: table.text(row, "field").to_owned(),
             ours: table.number(*line, row, "ours")?,
             ours_ci95: table.maybe(*line, row, "ours_ci95")?,
@@ -260,7 +248,7 @@ fn compared(file: &Path) -> Result<Vec<Compared>, LabError> {
 }
 
 fn samples(file: &Path) -> Result<Vec<Sample>, LabError> {
-    const FIXED: &[&str] = &["variant", "seed", "time_s", "series", "value"];
+    const FIXED: &[&str] = &["seed", "time_s", "series", "value"];
     let table = Table::load(file)?;
     let mut samples = Vec::with_capacity(table.rows.len());
     for (line, row) in &table.rows {
