@@ -199,6 +199,11 @@ impl Source {
     fn item(&self, value: &DeValue<'_>, at: usize) -> Result<Item, ScenarioError> {
         let place = self.place(at);
         let value = match value {
+            // They would reach terminals, and names of files.
+            DeValue::String(text) if text.contains(is_odd) => {
+                let what = "a text with control characters";
+                return Err(place.error(what, "remove them; lines and tabs may stay"));
+            }
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Integer(number) => {
                 let decimal = i128::from_str_radix(number.as_str(), number.radix());
@@ -220,6 +225,10 @@ impl Source {
         };
         Ok(Item { place, value })
     }
+}
+
+fn is_odd(c: char) -> bool {
+    c.is_control() && !['\n', '\r', '\t'].contains(&c)
 }
 
 /// Sets what a dotted name leads to: keys of tables, and elements of lists by number, counted from
