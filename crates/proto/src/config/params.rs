@@ -454,8 +454,9 @@ params! {
         default: None;
     /// Whether a loss of what was sent before the window was cut never cuts it again, even if it is found by
     /// the very SACK that ends the recovery, as the last losses of a flight are. Off, that one cuts again: after
-    /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only.
-    cut_once_per_flight: bool, "switch", Any, "RFC 2960 §7.2.4 with the implementer's guide; CMT paper",
+    /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only: without it a
+    /// recovery lasts until its exit point is acknowledged.
+    cut_once_per_flight: bool, "switch", Any, "RFC 9260 §7.2.4 (6) says once; CMT paper",
         default: false, papers: true;
     /// Whether a fast retransmit of a chunk beyond those that were sent when fast recovery began cuts the window
     /// again, though the recovery goes on: it does if a retransmission takes long, as on a slow alternate path.

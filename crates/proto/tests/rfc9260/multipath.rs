@@ -3,7 +3,7 @@
 use manypath_proto::PathState;
 use manypath_proto::testing::*;
 
-use super::common::PMDCS;
+use super::common::{PMDCS, grow};
 
 /// Two verified paths with cwnd for 20 packets each and no limit on bursts.
 fn cmt() -> Setup {
@@ -27,6 +27,39 @@ fn eight(setup: Setup) -> Script {
         "section II: a window is filled before the next path is used"
     );
     t
+}
+
+/// Loses the first and the last packet of a flight. The last is found missing by what is sent after the cut for the
+/// first, in the SACK that leaves nothing else of the flight unknown. Returns cwnd after either.
+fn cwnd_after_two_losses(setup: Setup) -> [usize; 2] {
+    let mut t = setup.set("max_burst", "0").established();
+    let base = grow(&mut t, 30);
+    t.send_packets(12);
+    t.all_sent();
+    for last in [5, 8, 11] {
+        t.run_ms(1);
+        t.peer(sack(base).gap(base + 2, base + last));
+    }
+    let first = t.path(1).cwnd;
+    t.send_packets(4);
+    assert_eq!(t.all_sent(), ["DATA 31", "DATA 43", "DATA 44", "DATA 45", "DATA 46"]);
+    for last in 13..=15 {
+        t.run_ms(1);
+        t.peer(sack(base + 11).gap(base + 13, base + last));
+    }
+    assert_eq!(t.path(1).fast_retransmits, 2);
+    [first, t.path(1).cwnd]
+}
+
+#[test]
+fn a_flight_that_loses_its_first_and_last_packet_cuts_cwnd_once() {
+    let cmt = |once| Setup::client().preset("cmt").set("cut_once_per_flight", once);
+    for setup in [Setup::client(), cmt("true")] {
+        let [first, second] = cwnd_after_two_losses(setup);
+        assert_eq!(second, first, "RFC 9260 §7.2.4 (6): the exit point is not acknowledged");
+    }
+    let [first, second] = cwnd_after_two_losses(cmt("false"));
+    assert!(second < first, "the SACK that finds it ends the recovery of the path");
 }
 
 /// What acks of one path do to the missing reports of another: with path 1 slow and path 2 fast, SACKs
