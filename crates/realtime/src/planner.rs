@@ -55,13 +55,7 @@ impl Realtime {
         let simulated = Plan::of_scenarios(experiment, extent, &named)?.points;
         let mut points = Vec::new();
         for (_, path) in experiment.variants() {
-            let wrong = |error: manypath_sim::scenario::ScenarioError| LabError {
-                place: format!("{}:{}", error.file, error.line),
-                what: error.what,
-                remedy: error.remedy,
-            };
-            let scenario = Scenario::load(&path).map_err(wrong)?;
-            for point in scenario.points().map_err(wrong)? {
+            for point in Scenario::load(&path)?.points()? {
                 let Some(twin) = simulated.iter().find(|twin| *twin.params == point.params) else {
                     // A quick run leaves it out.
                     continue;

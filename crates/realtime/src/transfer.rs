@@ -284,17 +284,7 @@ fn sample_now(
     let mut paths: Vec<PathSample> = Vec::new();
     for path in sender.paths() {
         let Some(number) = number_of(&path, relays) else { continue };
-        paths.push(PathSample {
-            path: number as u8,
-            state: path.state.name(),
-            cwnd_bytes: path.cwnd,
-            ssthresh_bytes: path.ssthresh,
-            flight_bytes: path.flight_size,
-            rto_s: path.rto.as_secs_f64(),
-            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
-            error_count: path.error_count,
-            timeouts: path.t3_expirations,
-        });
+        paths.push(PathSample { path: number as u8, ..PathSample::of(&path) });
     }
     paths.sort_by_key(|path| path.path);
     Sample {

@@ -69,7 +69,8 @@ pub struct PathSample {
 }
 
 impl PathSample {
-    fn of(path: &PathStats) -> PathSample {
+    /// What the engine says of a path now, under the engine's number of it.
+    pub fn of(path: &PathStats) -> PathSample {
         PathSample {
             path: path.id.0,
             state: path.state.name(),

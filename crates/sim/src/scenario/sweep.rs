@@ -69,7 +69,7 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
         return Err(place.error(format!("sweep.{name} has no values"), remedy));
     }
     if items.len() > MOST_POINTS {
-        return Err(too_many_points(&place));
+        return Err(too_many_points(place));
     }
     let is_group = !SCENARIO.names().any(|key| Some(key) == name.split('.').next());
     let mut rows: Vec<Row> = Vec::with_capacity(items.len());
