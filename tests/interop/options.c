@@ -31,6 +31,7 @@ static void usage(const char *problem)
 	        "  --cmt 0|1             concurrent multipath transfer, with its delayed ack (0)\n"
 	        "  --nr-sack             offer non-renegable SACKs (chunk type 16)\n"
 	        "  --heartbeat-ms N  --rto-min-ms N  --path-max-retrans N\n"
+	        "  --receive-buffer N    bytes (131072)\n"
 	        "  --pace-ms N           send: pause after each message (0)\n"
 	        "  --linger-ms N         keep answering after the association ended (0)\n"
 	        "  --timeout SECONDS     give up (30)\n"
@@ -145,6 +146,8 @@ static void parse_option(const char *name, char *value)
 		opt.rto_min_ms = (uint32_t)number(value, 1, 60000, "bad --rto-min-ms");
 	else if (strcmp(name, "--path-max-retrans") == 0)
 		opt.path_max_retrans = (uint32_t)number(value, 1, 255, "bad --path-max-retrans");
+	else if (strcmp(name, "--receive-buffer") == 0)
+		opt.receive_buffer = (uint32_t)number(value, 1500, 1 << 30, "bad --receive-buffer");
 	else if (strcmp(name, "--pace-ms") == 0)
 		opt.pace_ms = (uint32_t)number(value, 0, 10000, "bad --pace-ms");
 	else if (strcmp(name, "--linger-ms") == 0)

@@ -41,6 +41,7 @@ struct options {
 	enum closing close, expect_close;
 	int cmt;
 	uint32_t heartbeat_ms, rto_min_ms, path_max_retrans; /* 0: usrsctp's default */
+	uint32_t receive_buffer;    /* in bytes; 0 for usrsctp's default */
 	uint32_t pace_ms;           /* pause after each message sent */
 	uint32_t linger_ms;         /* keep answering after the association ended */
 	uint32_t timeout_s;

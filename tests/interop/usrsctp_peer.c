@@ -520,6 +520,8 @@ int main(int argc, char **argv)
 	usrsctp_sysctl_set_sctp_cmt_on_off((uint32_t)opt.cmt);
 	usrsctp_sysctl_set_sctp_cmt_use_dac((uint32_t)opt.cmt);
 	usrsctp_sysctl_set_sctp_nrsack_enable(opt.nr_sack);
+	if (opt.receive_buffer != 0)
+		usrsctp_sysctl_set_sctp_recvspace(opt.receive_buffer);
 
 	if (pthread_create(&running, NULL, run, NULL) != 0)
 		return EXIT_FAILED;
