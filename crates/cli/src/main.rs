@@ -26,10 +26,6 @@ use clap::Parser;
 use args::{Cli, Command, ConfigCommand, PerfCommand};
 use failure::{Failure, Result};
 
-/// Simulations take 4 % less time so than with the C library's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(args) => block_on(demo::run(args)),
