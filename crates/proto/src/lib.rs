@@ -60,6 +60,7 @@ mod assoc;
 pub mod config;
 mod endpoint;
 mod event;
+pub mod overlay;
 mod path;
 pub mod policy;
 mod rng;

@@ -1,0 +1,64 @@
+//! How good a path is.
+
+use std::time::Duration;
+
+/// The score of a path, √1.5 / (rtt · √p): the packets a second that TCP would get at this round-trip
+/// time and loss rate (mTCP §5.1.3, after RON). 0 without a loss rate between 0 and 1 or without a
+/// round-trip time.
+pub fn score(rtt: Duration, loss: f64) -> f64 {
+    let rtt = rtt.as_secs_f64();
+    if rtt <= 0.0 || !(loss > 0.0 && loss < 1.0) {
+        return 0.0;
+    }
+    1.5f64.sqrt() / (rtt * loss.sqrt())
+}
+
+/// What probes of one path showed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probes {
+    /// Probes sent whose answer is here or given up.
+    pub sent: u32,
+    /// Those that were answered.
+    pub answered: u32,
+    /// Sum of their round-trip times.
+    pub rtt_sum: Duration,
+    /// The shortest of them.
+    pub rtt_min: Option<Duration>,
+}
+
+impl Probes {
+    /// Adds a probe; `None` is one without an answer.
+    pub fn add(&mut self, rtt: Option<Duration>) {
+        self.sent = self.sent.saturating_add(1);
+        if let Some(rtt) = rtt {
+            self.answered = self.answered.saturating_add(1);
+            self.rtt_sum = self.rtt_sum.saturating_add(rtt);
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
+        }
+    }
+
+    /// The mean round-trip time.
+    pub fn rtt(&self) -> Option<Duration> {
+        (self.answered > 0).then(|| self.rtt_sum / self.answered)
+    }
+
+    /// The share of probes without an answer, as it was counted.
+    pub fn lost(&self) -> f64 {
+        if self.sent == 0 {
+            return 0.0;
+        }
+        f64::from(self.sent - self.answered) / f64::from(self.sent)
+    }
+
+    /// The loss rate to reckon with: (lost + ½) / (sent + 1). The score needs one above 0, and that none of
+    /// twenty probes was lost does not say that none of a thousand will be. RON's estimate is a moving
+    /// average that the paper gives no lower bound for; this one is ours.
+    pub fn loss(&self) -> f64 {
+        (f64::from(self.sent - self.answered) + 0.5) / (f64::from(self.sent) + 1.0)
+    }
+
+    /// The path's [`score`]; 0 if nothing was answered.
+    pub fn score(&self) -> f64 {
+        self.rtt().map_or(0.0, |rtt| score(rtt, self.loss()))
+    }
+}

@@ -1,0 +1,82 @@
+//! What client and server share of STUN (RFC 8489) and TURN (RFC 8656).
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+use turn_types::stun::attribute::{ErrorCode, Nonce, Realm};
+use turn_types::stun::message::{
+    IntegrityAlgorithm, IntegrityKey, LongTermKeyCredentials, Message, MessageWriteVec,
+};
+use turn_types::stun::prelude::*;
+
+/// Bytes that a ChannelData message has before its payload (RFC 8656 §12.4): channel number, length.
+pub const CHANNEL_HEADER: usize = 4;
+
+/// The numbers that channels may have (RFC 8656 §12).
+pub(crate) const CHANNELS: std::ops::RangeInclusive<u16> = 0x4000..=0x4fff;
+
+/// REQUESTED-TRANSPORT of a UDP allocation: the protocol number of UDP.
+pub(crate) const UDP: u8 = 17;
+
+/// The header of a ChannelData message with `len` bytes of payload. Over UDP nothing is padded
+/// (RFC 8656 §12.5).
+pub fn channel_header(channel: u16, len: usize) -> [u8; CHANNEL_HEADER] {
+    let [a, b] = channel.to_be_bytes();
+    let [c, d] = u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
+    [a, b, c, d]
+}
+
+/// The channel and where its payload is, if `datagram` is a whole ChannelData message.
+pub(crate) fn read_channel(datagram: &[u8]) -> Option<(u16, Range<usize>)> {
+    let &[a, b, c, d, ref rest @ ..] = datagram else { return None };
+    let channel = u16::from_be_bytes([a, b]);
+    let length = usize::from(u16::from_be_bytes([c, d]));
+    let whole = CHANNELS.contains(&channel) && length <= rest.len();
+    whole.then_some((channel, CHANNEL_HEADER..CHANNEL_HEADER + length))
+}
+
+/// The key of the long-term credential mechanism.
+pub(crate) fn long_term_key(user: &str, password: &str, realm: &str) -> IntegrityKey {
+    LongTermKeyCredentials::new(user.to_owned(), password.to_owned(), realm.to_owned())
+        .make_key(IntegrityAlgorithm::Sha1)
+}
+
+/// Ends a message with MESSAGE-INTEGRITY.
+pub(crate) fn sign(mut message: MessageWriteVec, key: &IntegrityKey) -> Vec<u8> {
+    // Fails only for a message that is signed already, or full.
+    let _ = message.add_message_integrity_with_key(key, IntegrityAlgorithm::Sha1);
+    message.finish()
+}
+
+/// Adds an attribute. Ours are short: none can fail to fit.
+pub(crate) fn add(message: &mut MessageWriteVec, attribute: &dyn AttributeWrite) {
+    let added = message.add_attribute(attribute);
+    debug_assert!(added.is_ok(), "{added:?}");
+}
+
+/// The realm and nonce that a server challenges with.
+pub(crate) fn challenge(message: &Message<'_>) -> Option<(String, String)> {
+    let realm = message.attribute::<Realm>().ok()?;
+    let nonce = message.attribute::<Nonce>().ok()?;
+    Some((realm.realm().to_owned(), nonce.nonce().to_owned()))
+}
+
+/// An error answer to `request`, to be signed or finished.
+pub(crate) fn error_answer(request: &Message<'_>, code: u16) -> MessageWriteVec {
+    let mut answer = Message::builder_error(request, MessageWriteVec::new());
+    // Every code used here is within 300 to 699.
+    if let Ok(code) = ErrorCode::builder(code).build() {
+        add(&mut answer, &code);
+    }
+    answer
+}
+
+/// An IPv4 address written as an IPv6 one is the IPv4 address.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(canonical_ip(address.ip()), address.port())
+}
+
+/// The same for an IP address.
+pub(crate) fn canonical_ip(ip: IpAddr) -> IpAddr {
+    ip.to_canonical()
+}

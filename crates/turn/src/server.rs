@@ -1,0 +1,343 @@
+//! The relay.
+
+mod allocation;
+mod limits;
+mod nonce;
+mod peers;
+mod requests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use manypath_proto::Instant;
+use turn_types::attribute::{Data, XorPeerAddress};
+use turn_types::message::{DATA, SEND};
+use turn_types::stun::message::{
+    BINDING, IntegrityKey, Message, MessageClass, MessageWriteVec, TransactionId,
+};
+use turn_types::stun::prelude::*;
+
+use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
+use allocation::Allocation;
+use limits::Bucket;
+pub use limits::Limits;
+use nonce::Nonces;
+pub use peers::PeerRules;
+
+/// Answers to requests without valid credentials, a second. They are at most about 2.5 times as long as
+/// what they answer; this bounds what a forged source address can be made to receive, and costs those who
+/// come during such an attack a repetition of their first request.
+const STRANGERS_PER_SECOND: u64 = 1000;
+
+/// The lifetime that an allocation gets at least, unless the operator's limit is shorter (RFC 8656 §3.2).
+const DEFAULT: Duration = Duration::from_secs(600);
+
+/// A user of the relay.
+#[derive(Clone)]
+pub struct User {
+    /// The name, 1 to 128 bytes.
+    pub name: String,
+    /// The password.
+    pub password: String,
+}
+
+/// What a relay is.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// The realm that passwords belong to; clients take it from the relay.
+    pub realm: String,
+    /// Who may use it; nobody else may.
+    pub users: Vec<User>,
+    /// The limits for all and for each user.
+    pub limits: Limits,
+    /// Where it forwards to.
+    pub peers: PeerRules,
+    /// A random key for the nonces.
+    pub secret: [u8; 32],
+}
+
+/// Names an allocation; never used again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllocationId(u64);
+
+/// Opens and closes the sockets of allocations.
+pub trait Sockets {
+    /// Opens a UDP socket of the family; its transport address as peers reach it.
+    fn open(&mut self, id: AllocationId, v6: bool) -> io::Result<SocketAddr>;
+    /// Closes it.
+    fn close(&mut self, id: AllocationId);
+}
+
+/// What to do with a datagram of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing.
+    None,
+    /// Send this back.
+    Answer(Vec<u8>),
+    /// Send the part `payload` of it from the socket of `allocation` to `peer`.
+    ToPeer {
+        /// From whose socket.
+        allocation: AllocationId,
+        /// To whom.
+        peer: SocketAddr,
+        /// Where in the datagram the payload is.
+        payload: Range<usize>,
+    },
+}
+
+/// Where a datagram of a peer goes: to `client`, with `prefix` before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The owner of the allocation.
+    pub client: SocketAddr,
+    /// What comes before the payload.
+    pub prefix: Prefix,
+}
+
+/// What the client is told of the sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// The header of ChannelData.
+    Channel([u8; CHANNEL_HEADER]),
+    /// There is no channel: a whole Data indication, payload included.
+    Indication(Vec<u8>),
+}
+
+/// What a relay did since it began.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerStats {
+    /// Allocations made.
+    pub allocated: u64,
+    /// Of these, those that ended because nobody refreshed them.
+    pub expired: u64,
+    /// Requests that were refused for their user, password, or a limit of the user.
+    pub refused: u64,
+    /// Datagrams that are no message of ours, or of nobody with an allocation.
+    pub garbage: u64,
+    /// Payload bytes forwarded, both directions.
+    pub bytes: u64,
+    /// Payloads that were dropped because the user or the relay was above its rate.
+    pub over_rate: u64,
+}
+
+struct Account {
+    name: String,
+    key: IntegrityKey,
+    allocations: u32,
+    rate: Bucket,
+}
+
+/// A TURN server without sockets. It keeps nothing for a client that has not proven who it is, and for
+/// one that has no more than [`Limits`] says.
+pub struct Server {
+    realm: String,
+    accounts: Vec<Account>,
+    limits: Limits,
+    rules: PeerRules,
+    nonces: Nonces,
+    /// By the client's transport address.
+    allocations: BTreeMap<SocketAddr, Allocation>,
+    by_id: BTreeMap<AllocationId, SocketAddr>,
+    /// When allocations may end, soonest first. An entry may be early: it is moved when it comes up.
+    ends: BTreeSet<(Instant, SocketAddr)>,
+    next_id: u64,
+    total: Bucket,
+    strangers: Bucket,
+    stats: ServerStats,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let allocations = self.allocations.len();
+        f.debug_struct("Server").field("allocations", &allocations).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A relay with nothing allocated.
+    pub fn new(now: Instant, config: ServerConfig) -> Server {
+        let limits = config.limits;
+        let account = |user: &User| Account {
+            name: user.name.clone(),
+            key: long_term_key(&user.name, &user.password, &config.realm),
+            allocations: 0,
+            rate: Bucket::new(now, limits.user_bytes_per_s),
+        };
+        Server {
+            accounts: config.users.iter().map(account).collect(),
+            realm: config.realm,
+            limits,
+            rules: config.peers,
+            nonces: Nonces::new(config.secret),
+            allocations: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            next_id: 0,
+            total: Bucket::new(now, limits.total_bytes_per_s),
+            strangers: Bucket::new(now, STRANGERS_PER_SECOND),
+            stats: ServerStats::default(),
+        }
+    }
+
+    /// Takes a datagram that came to the relay's own address.
+    pub fn handle_client(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        datagram: &[u8],
+        sockets: &mut dyn Sockets,
+    ) -> Reply {
+        let client = canonical(client);
+        if let Some((channel, payload)) = read_channel(datagram) {
+            let allocation = self.allocations.get(&client).filter(|a| a.ends > now);
+            let peer = allocation.and_then(|a| a.peer_of_channel(now, channel));
+            return self.forward(now, client, peer, payload);
+        }
+        let Ok(message) = Message::from_bytes(datagram) else {
+            self.stats.garbage += 1;
+            return Reply::None;
+        };
+        match (message.class(), message.method()) {
+            (MessageClass::Indication, SEND) => self.on_send(now, client, &message),
+            (MessageClass::Request, BINDING) => self.on_binding(now, client, &message),
+            (MessageClass::Request, _) => self.on_request(now, client, &message, sockets),
+            _ => {
+                self.stats.garbage += 1;
+                Reply::None
+            }
+        }
+    }
+
+    /// Send indication (RFC 8656 §11.2).
+    fn on_send(&mut self, now: Instant, client: SocketAddr, message: &Message<'_>) -> Reply {
+        let id = message.transaction_id();
+        let peer = message.attribute::<XorPeerAddress>().ok().map(|a| canonical(a.addr(id)));
+        let data = message.raw_attribute_and_offset(Data::TYPE);
+        let allocation = self.allocations.get(&client).filter(|a| a.ends > now);
+        let peer = peer.filter(|p| allocation.is_some_and(|a| a.permits(now, p.ip())));
+        let Some((offset, data)) = data.map(|(offset, data)| (offset, usize::from(data.length())))
+        else {
+            return self.forward(now, client, None, 0..0);
+        };
+        // The attribute's value follows four bytes of type and length.
+        let payload = offset + 4..offset + 4 + data;
+        self.forward(now, client, peer, payload)
+    }
+
+    fn forward(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        peer: Option<SocketAddr>,
+        payload: Range<usize>,
+    ) -> Reply {
+        let (Some(allocation), Some(peer)) = (self.allocations.get(&client), peer) else {
+            self.stats.garbage += 1;
+            return Reply::None;
+        };
+        let (id, account) = (allocation.id, allocation.account);
+        if !self.may_forward(now, account, payload.len()) {
+            return Reply::None;
+        }
+        Reply::ToPeer { allocation: id, peer, payload }
+    }
+
+    /// Takes a datagram that came to the socket of an allocation; `None` drops it.
+    pub fn handle_peer(
+        &mut self,
+        now: Instant,
+        id: AllocationId,
+        peer: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<Forward> {
+        let peer = canonical(peer);
+        let client = *self.by_id.get(&id)?;
+        let allocation = self.allocations.get(&client).filter(|a| a.ends > now)?;
+        if !allocation.permits(now, peer.ip()) {
+            self.stats.garbage += 1;
+            return None;
+        }
+        let prefix = match allocation.channel_of_peer(now, peer) {
+            Some(channel) => Prefix::Channel(channel_header(channel, datagram.len())),
+            None => Prefix::Indication(data_indication(peer, datagram)?),
+        };
+        let account = allocation.account;
+        self.may_forward(now, account, datagram.len()).then_some(Forward { client, prefix })
+    }
+
+    fn may_forward(&mut self, now: Instant, account: usize, bytes: usize) -> bool {
+        // Headers count: otherwise empty packets would be free.
+        let cost = bytes as u64 + 28;
+        let within = self.accounts[account].rate.has(now, cost) && self.total.has(now, cost);
+        if within {
+            self.accounts[account].rate.take(cost);
+            self.total.take(cost);
+            self.stats.bytes += bytes as u64;
+        } else {
+            self.stats.over_rate += 1;
+        }
+        within
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.ends.first().map(|&(at, _)| at)
+    }
+
+    /// Ends what has expired.
+    pub fn handle_timeout(&mut self, now: Instant, sockets: &mut dyn Sockets) {
+        while let Some(&(at, client)) = self.ends.first()
+            && at <= now
+        {
+            self.ends.pop_first();
+            let Some(allocation) = self.allocations.get(&client) else { continue };
+            if allocation.ends > now {
+                self.ends.insert((allocation.ends, client));
+            } else {
+                self.stats.expired += 1;
+                self.remove(client, sockets);
+            }
+        }
+    }
+
+    fn remove(&mut self, client: SocketAddr, sockets: &mut dyn Sockets) {
+        if let Some(allocation) = self.allocations.remove(&client) {
+            self.by_id.remove(&allocation.id);
+            self.ends.retain(|&(_, c)| c != client);
+            self.accounts[allocation.account].allocations -= 1;
+            sockets.close(allocation.id);
+        }
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> ServerStats {
+        self.stats
+    }
+
+    /// Allocations at present.
+    pub fn allocations(&self) -> usize {
+        self.allocations.len()
+    }
+}
+
+/// A Data indication (RFC 8656 §11.3); `None` for a payload that no message can hold.
+fn data_indication(peer: SocketAddr, payload: &[u8]) -> Option<Vec<u8>> {
+    let mut message = Message::builder_indication(DATA, MessageWriteVec::new());
+    let id: TransactionId = message.transaction_id();
+    add(&mut message, &XorPeerAddress::new(peer, id));
+    message.add_attribute(&Data::new(payload)).ok()?;
+    Some(message.finish())
+}
+
+/// The time that an allocation gets: what was asked for, within the limit.
+fn granted(asked: Option<u32>, limits: &Limits) -> Duration {
+    let asked = asked.map(|s| Duration::from_secs(u64::from(s)));
+    asked.unwrap_or(limits.lifetime_max).min(limits.lifetime_max)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! Requests: who asks, and for what.
+
+use std::net::SocketAddr;
+
+use manypath_proto::Instant;
+use turn_types::AddressFamily;
+use turn_types::attribute::{
+    ChannelNumber, Lifetime, RequestedAddressFamily, RequestedTransport, XorPeerAddress,
+    XorRelayedAddress,
+};
+use turn_types::message::{ALLOCATE, CHANNEL_BIND, CREATE_PERMISSION, REFRESH};
+use turn_types::stun::attribute::{
+    AttributeType, ErrorCode, Fingerprint, MessageIntegrity, MessageIntegritySha256, Nonce, Realm,
+    UnknownAttributes, Username, XorMappedAddress,
+};
+use turn_types::stun::message::{Message, MessageWriteVec};
+use turn_types::stun::prelude::*;
+
+use super::allocation::NotGiven;
+use super::{Allocation, AllocationId, Reply, Server, Sockets, granted};
+use crate::message::{CHANNELS, UDP, add, canonical, error_answer, sign};
+
+/// The attributes that are understood, of those that must be (RFC 8489 §5).
+const UNDERSTOOD: [AttributeType; 11] = [
+    Username::TYPE,
+    Realm::TYPE,
+    Nonce::TYPE,
+    MessageIntegrity::TYPE,
+    MessageIntegritySha256::TYPE,
+    Fingerprint::TYPE,
+    ChannelNumber::TYPE,
+    Lifetime::TYPE,
+    XorPeerAddress::TYPE,
+    RequestedTransport::TYPE,
+    RequestedAddressFamily::TYPE,
+];
+
+/// An error code, as the answer to a request.
+type Refusal = u16;
+
+impl Server {
+    /// Binding (RFC 8489 §3): tells anybody the address it comes from.
+    pub(super) fn on_binding(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        message: &Message<'_>,
+    ) -> Reply {
+        let mut answer = Message::builder_success(message, MessageWriteVec::new());
+        add(&mut answer, &XorMappedAddress::new(client, message.transaction_id()));
+        self.answer_stranger(now, answer.finish())
+    }
+
+    /// Any other request: it must prove whose it is.
+    pub(super) fn on_request(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        message: &Message<'_>,
+        sockets: &mut dyn Sockets,
+    ) -> Reply {
+        let account = match self.authenticate(now, client, message) {
+            Ok(account) => account,
+            Err(code) => return self.refuse_stranger(now, client, message, code),
+        };
+        let done = match unknown(message) {
+            Some(unknown) => {
+                let mut answer = error_answer(message, ErrorCode::UNKNOWN_ATTRIBUTE);
+                add(&mut answer, &unknown);
+                Ok(answer)
+            }
+            None => match message.method() {
+                ALLOCATE => self.allocate(now, client, account, message, sockets),
+                REFRESH => self.refresh(now, client, account, message, sockets),
+                CREATE_PERMISSION => self.create_permission(now, client, account, message),
+                CHANNEL_BIND => self.channel_bind(now, client, account, message),
+                _ => Err(ErrorCode::BAD_REQUEST),
+            },
+        };
+        let answer = done.unwrap_or_else(|code| {
+            self.stats.refused += 1;
+            error_answer(message, code)
+        });
+        Reply::Answer(sign(answer, &self.accounts[account].key))
+    }
+
+    /// The account of a request that is signed with its password and a nonce of ours.
+    fn authenticate(
+        &self,
+        now: Instant,
+        client: SocketAddr,
+        message: &Message<'_>,
+    ) -> Result<usize, Refusal> {
+        if !message.has_attribute(MessageIntegrity::TYPE) {
+            return Err(ErrorCode::UNAUTHORIZED);
+        }
+        let (Ok(user), Ok(nonce), Ok(_)) = (
+            message.attribute::<Username>(),
+            message.attribute::<Nonce>(),
+            message.attribute::<Realm>(),
+        ) else {
+            return Err(ErrorCode::BAD_REQUEST);
+        };
+        let account = self.accounts.iter().position(|a| a.name == user.username());
+        let account = account.ok_or(ErrorCode::UNAUTHORIZED)?;
+        if !self.nonces.is_valid(now, client, nonce.nonce()) {
+            return Err(ErrorCode::STALE_NONCE);
+        }
+        let signed = message.validate_integrity_with_key(&self.accounts[account].key);
+        signed.map(|_| account).map_err(|_| ErrorCode::UNAUTHORIZED)
+    }
+
+    /// An error to somebody unknown, with the challenge.
+    fn refuse_stranger(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        message: &Message<'_>,
+        code: Refusal,
+    ) -> Reply {
+        // The first request of everybody comes without credentials; that is no refusal.
+        self.stats.refused += u64::from(message.has_attribute(MessageIntegrity::TYPE));
+        let mut answer = error_answer(message, code);
+        if code != ErrorCode::BAD_REQUEST {
+            Realm::new(&self.realm).iter().for_each(|a| add(&mut answer, a));
+            Nonce::new(&self.nonces.make(now, client)).iter().for_each(|a| add(&mut answer, a));
+        }
+        self.answer_stranger(now, answer.finish())
+    }
+
+    fn answer_stranger(&mut self, now: Instant, answer: Vec<u8>) -> Reply {
+        if !self.strangers.has(now, 1) {
+            self.stats.over_rate += 1;
+            return Reply::None;
+        }
+        self.strangers.take(1);
+        Reply::Answer(answer)
+    }
+
+    /// Allocate (RFC 8656 §7.2).
+    fn allocate(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+        message: &Message<'_>,
+        sockets: &mut dyn Sockets,
+    ) -> Result<MessageWriteVec, Refusal> {
+        let id = message.transaction_id();
+        if let Some(allocation) = self.allocations.get(&client) {
+            let repeated = allocation.made_by == id && allocation.account == account;
+            let lifetime = allocation.ends.saturating_since(now);
+            return if repeated && !lifetime.is_zero() {
+                Ok(allocated(message, client, allocation, lifetime.as_secs()))
+            } else {
+                Err(ErrorCode::ALLOCATION_MISMATCH)
+            };
+        }
+        let transport = message.attribute::<RequestedTransport>();
+        match transport.map(|t| t.protocol()) {
+            Ok(UDP) => {}
+            Ok(_) => return Err(ErrorCode::UNSUPPORTED_TRANSPORT_PROTOCOL),
+            Err(_) => return Err(ErrorCode::BAD_REQUEST),
+        }
+        let family = message.attribute::<RequestedAddressFamily>();
+        let v6 = family.is_ok_and(|f| f.family() == AddressFamily::IPV6);
+        if self.accounts[account].allocations >= self.limits.allocations_per_user {
+            return Err(ErrorCode::ALLOCATION_QUOTA_REACHED);
+        }
+        if self.allocations.len() >= self.limits.allocations_total {
+            return Err(ErrorCode::INSUFFICIENT_CAPACITY);
+        }
+        let asked = message.attribute::<Lifetime>().ok().map(|l| l.seconds());
+        // RFC 8656 §7.2: no shorter than the default; ours is the limit that the operator set.
+        let lifetime =
+            granted(asked, &self.limits).max(self.limits.lifetime_max.min(super::DEFAULT));
+        self.next_id += 1;
+        let number = AllocationId(self.next_id);
+        let relayed = sockets.open(number, v6).map_err(|e| match e.kind() {
+            std::io::ErrorKind::Unsupported => ErrorCode::ADDRESS_FAMILY_NOT_SUPPORTED,
+            _ => ErrorCode::INSUFFICIENT_CAPACITY,
+        })?;
+        let ends = now + lifetime;
+        let allocation = Allocation::new(number, account, relayed, ends, id);
+        let answer = allocated(message, client, &allocation, lifetime.as_secs());
+        self.allocations.insert(client, allocation);
+        self.by_id.insert(number, client);
+        self.ends.insert((ends, client));
+        self.accounts[account].allocations += 1;
+        self.stats.allocated += 1;
+        Ok(answer)
+    }
+
+    /// The client's allocation, if this user made it (RFC 8656 §5).
+    fn own(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+    ) -> Result<&mut Allocation, Refusal> {
+        let allocation = self.allocations.get_mut(&client).filter(|a| a.ends > now);
+        match allocation {
+            None => Err(ErrorCode::ALLOCATION_MISMATCH),
+            Some(a) if a.account != account => Err(ErrorCode::WRONG_CREDENTIALS),
+            Some(a) => Ok(a),
+        }
+    }
+
+    /// Refresh (RFC 8656 §8.2); a lifetime of 0 ends the allocation.
+    fn refresh(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+        message: &Message<'_>,
+        sockets: &mut dyn Sockets,
+    ) -> Result<MessageWriteVec, Refusal> {
+        let asked = message.attribute::<Lifetime>().ok().map(|l| l.seconds());
+        let lifetime = granted(asked, &self.limits);
+        let allocation = self.own(now, client, account)?;
+        if let Ok(family) = message.attribute::<RequestedAddressFamily>()
+            && (family.family() == AddressFamily::IPV6) != allocation.relayed.is_ipv6()
+        {
+            return Err(ErrorCode::PEER_ADDRESS_FAMILY_MISMATCH);
+        }
+        allocation.ends = now + lifetime;
+        let ends = allocation.ends;
+        if lifetime.is_zero() {
+            self.remove(client, sockets);
+        } else if self.ends.iter().any(|&(at, c)| c == client && at > ends) {
+            // Entries may be early, never late.
+            self.ends.retain(|&(_, c)| c != client);
+            self.ends.insert((ends, client));
+        }
+        let mut answer = Message::builder_success(message, MessageWriteVec::new());
+        add(&mut answer, &Lifetime::new(lifetime.as_secs() as u32));
+        Ok(answer)
+    }
+
+    /// CreatePermission (RFC 8656 §10.2): all of its peers, or none.
+    fn create_permission(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+        message: &Message<'_>,
+    ) -> Result<MessageWriteVec, Refusal> {
+        let max = self.limits.peers_per_allocation;
+        let mut peers = Vec::new();
+        while let Ok(peer) = message.nth_attribute::<XorPeerAddress>(peers.len()) {
+            if peers.len() >= max {
+                return Err(ErrorCode::INSUFFICIENT_CAPACITY);
+            }
+            peers.push(canonical(peer.addr(message.transaction_id())));
+        }
+        self.own(now, client, account)?;
+        if peers.is_empty() {
+            return Err(ErrorCode::BAD_REQUEST);
+        }
+        for &peer in &peers {
+            self.check_peer(client, peer)?;
+        }
+        let allocation = self.own(now, client, account)?;
+        for peer in peers {
+            allocation.permit(now, peer.ip(), max).map_err(refusal)?;
+        }
+        Ok(Message::builder_success(message, MessageWriteVec::new()))
+    }
+
+    /// ChannelBind (RFC 8656 §12.2).
+    fn channel_bind(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+        message: &Message<'_>,
+    ) -> Result<MessageWriteVec, Refusal> {
+        self.own(now, client, account)?;
+        let (Ok(number), Ok(peer)) =
+            (message.attribute::<ChannelNumber>(), message.attribute::<XorPeerAddress>())
+        else {
+            return Err(ErrorCode::BAD_REQUEST);
+        };
+        let peer = canonical(peer.addr(message.transaction_id()));
+        if !CHANNELS.contains(&number.channel()) {
+            return Err(ErrorCode::BAD_REQUEST);
+        }
+        self.check_peer(client, peer)?;
+        let max = self.limits.peers_per_allocation;
+        self.own(now, client, account)?.bind(now, number.channel(), peer, max).map_err(refusal)?;
+        Ok(Message::builder_success(message, MessageWriteVec::new()))
+    }
+
+    /// The rules of the operator, and the family of the allocation.
+    fn check_peer(&self, client: SocketAddr, peer: SocketAddr) -> Result<(), Refusal> {
+        let relayed = self.allocations.get(&client).map(|a| a.relayed);
+        if relayed.is_some_and(|r| r.is_ipv6() != peer.is_ipv6()) {
+            return Err(ErrorCode::PEER_ADDRESS_FAMILY_MISMATCH);
+        }
+        if self.rules.permits(peer.ip()) { Ok(()) } else { Err(ErrorCode::FORBIDDEN) }
+    }
+}
+
+fn refusal(why: NotGiven) -> Refusal {
+    match why {
+        NotGiven::Full => ErrorCode::INSUFFICIENT_CAPACITY,
+        NotGiven::Taken => ErrorCode::BAD_REQUEST,
+    }
+}
+
+/// The answer to a request that made an allocation.
+fn allocated(
+    message: &Message<'_>,
+    client: SocketAddr,
+    allocation: &Allocation,
+    seconds: u64,
+) -> MessageWriteVec {
+    let id = message.transaction_id();
+    let mut answer = Message::builder_success(message, MessageWriteVec::new());
+    add(&mut answer, &XorRelayedAddress::new(allocation.relayed, id));
+    add(&mut answer, &Lifetime::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
+    add(&mut answer, &XorMappedAddress::new(client, id));
+    answer
+}
+
+/// What must be understood and is not.
+fn unknown(message: &Message<'_>) -> Option<UnknownAttributes> {
+    let types: Vec<AttributeType> = message
+        .iter_attributes()
+        .map(|(_, attribute)| attribute.get_type())
+        .filter(|t| t.comprehension_required() && !UNDERSTOOD.contains(t))
+        .take(16)
+        .collect();
+    (!types.is_empty()).then(|| UnknownAttributes::new(&types))
+}
