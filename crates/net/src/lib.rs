@@ -6,6 +6,9 @@
 //! system call (GSO). Nothing here decides anything: which packet leaves from where is the engine's
 //! business, and an error on one socket is never an error of another.
 //!
+//! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the engine
+//! further local addresses. [`RelayServer`] is such a server.
+//!
 //! Beside them: the interfaces of this host ([`interfaces`]), the source address that the kernel
 //! prefers for a remote ([`preferred_source`]), how local and remote addresses are matched into
 //! paths ([`pair`]), and the [`Clock`] that gives the engine its time.
@@ -15,13 +18,18 @@ mod clock;
 mod interfaces;
 mod pairing;
 mod recv;
+mod relay_server;
+mod relays;
 mod send;
 mod sockets;
 
 pub use bind::{BindError, BindTo};
 pub use clock::Clock;
 pub use interfaces::{InterfaceAddress, interfaces, preferred_source};
+pub use manypath_turn::{Limits, PeerRules, ServerConfig, ServerStats, User};
 pub use pairing::pair;
 pub use recv::UdpReceiver;
+pub use relay_server::{RelayServer, RelayServerOptions};
+pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
 pub use send::{Outgoing, SendFailures, Sent};
 pub use sockets::{BoundAddresses, UdpSockets};

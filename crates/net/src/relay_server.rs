@@ -1,0 +1,274 @@
+//! The sockets under a relay ([`manypath_turn::Server`]).
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use manypath_proto::{Datagram, Instant, Transmit};
+use manypath_turn::{AllocationId, Prefix, Reply, Server, ServerConfig, ServerStats, Sockets};
+use socket2::SockRef;
+use tokio::time::Sleep;
+
+use crate::bind::{BindError, BindTo};
+use crate::clock::Clock;
+use crate::recv::UdpReceiver;
+use crate::send::Outgoing;
+use crate::sockets::UdpSockets;
+
+/// Size of the buffers of an allocation's socket in bytes, each way: some 50 ms at 100 Mbit/s. With the
+/// limit on allocations it bounds what peers can fill.
+const BUFFER: usize = 1 << 20;
+
+/// Ports tried for an allocation before the relay says that it has no room.
+const PORT_TRIES: usize = 16;
+
+/// Rounds of receiving and sending before other tasks get their turn.
+const ROUNDS: usize = 8;
+
+/// Bytes of a batch at most, with room for what comes before a payload.
+const BATCH_BYTES: usize = 64_000;
+
+/// How a relay is opened.
+#[derive(Clone)]
+pub struct RelayServerOptions {
+    /// The users, limits and rules.
+    pub config: ServerConfig,
+    /// Where clients reach it; nothing is every address. An allocation is opened on the address that its
+    /// client spoke to.
+    pub listen: Vec<BindTo>,
+    /// The UDP port for clients; 3478 is the one of TURN.
+    pub port: u16,
+    /// The UDP ports for allocations. RFC 8656 §7.2 has 49152 to 65535.
+    pub ports: RangeInclusive<u16>,
+    /// The address that peers reach the relay at, if a NAT translates its own one for one.
+    pub external: Option<IpAddr>,
+}
+
+/// A TURN server on UDP sockets.
+pub struct RelayServer {
+    clients: UdpSockets,
+    receiver: UdpReceiver,
+    received: Vec<Datagram>,
+    server: Server,
+    opener: Opener,
+    clock: Clock,
+    timer: Pin<Box<Sleep>>,
+    /// What the timer is set to.
+    timer_at: Option<Instant>,
+    outgoing: Batches,
+}
+
+/// Packets on their way out, those that follow each other on one way as one batch.
+#[derive(Default)]
+struct Batches(Vec<(Option<AllocationId>, Outgoing)>);
+
+/// Opens the sockets of allocations.
+struct Opener {
+    open: BTreeMap<AllocationId, UdpSockets>,
+    ports: RangeInclusive<u16>,
+    external: Option<IpAddr>,
+    /// The address that the client in question spoke to.
+    on: IpAddr,
+}
+
+impl Sockets for Opener {
+    fn open(&mut self, id: AllocationId, v6: bool) -> io::Result<SocketAddr> {
+        if v6 != self.on.is_ipv6() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        for _ in 0..PORT_TRIES {
+            let port = random_port(&self.ports)?;
+            match UdpSockets::bind(&[BindTo::Address(self.on)], port) {
+                Ok(sockets) => {
+                    for socket in &sockets.sockets {
+                        let socket = SockRef::from(&socket.io);
+                        socket.set_recv_buffer_size(BUFFER)?;
+                        socket.set_send_buffer_size(BUFFER)?;
+                    }
+                    self.open.insert(id, sockets);
+                    return Ok(SocketAddr::new(self.external.unwrap_or(self.on), port));
+                }
+                Err(BindError::InUse(_)) => {}
+                Err(BindError::System { source, .. }) => return Err(source),
+                Err(_) => return Err(io::ErrorKind::AddrNotAvailable.into()),
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
+    }
+
+    fn close(&mut self, id: AllocationId) {
+        self.open.remove(&id);
+    }
+}
+
+/// A port of the range; nobody should guess which an allocation gets.
+fn random_port(ports: &RangeInclusive<u16>) -> io::Result<u16> {
+    let random = getrandom::u32().map_err(io::Error::other)?;
+    let count = u32::from(ports.end().saturating_sub(*ports.start())) + 1;
+    Ok(ports.start().saturating_add((random % count) as u16))
+}
+
+impl RelayServer {
+    /// Opens the sockets for clients. Must be called within a tokio runtime.
+    pub fn bind(options: RelayServerOptions) -> Result<RelayServer, BindError> {
+        let clock = Clock::start();
+        let clients = UdpSockets::bind(&options.listen, options.port)?;
+        let opener = Opener {
+            open: BTreeMap::new(),
+            ports: options.ports,
+            external: options.external,
+            on: std::net::Ipv4Addr::UNSPECIFIED.into(),
+        };
+        Ok(RelayServer {
+            clients,
+            receiver: UdpReceiver::new(),
+            received: Vec::new(),
+            server: Server::new(clock.now(), options.config),
+            opener,
+            clock,
+            timer: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
+            timer_at: None,
+            outgoing: Batches::default(),
+        })
+    }
+
+    /// The addresses that clients can reach it at.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.clients.bound().reachable()
+    }
+
+    /// What it did so far, and how many allocations there are.
+    pub fn stats(&self) -> (ServerStats, usize) {
+        (self.server.stats(), self.server.allocations())
+    }
+
+    /// Serves until the future is dropped.
+    pub async fn run(&mut self) {
+        loop {
+            poll_fn(|cx| self.poll_turn(cx)).await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// A few rounds; pending when there is nothing to do for now.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS {
+            let now = self.clock.now();
+            let mut any = self.serve_clients(cx, now);
+            any |= self.serve_peers(cx, now);
+            self.server.handle_timeout(now, &mut self.opener);
+            self.send();
+            if !any && self.poll_timer(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn serve_clients(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let any = self.receiver.poll_recv(cx, &self.clients, &mut self.received).is_ready();
+        for datagram in self.received.drain(..) {
+            let Datagram { local, remote: client, payload, .. } = datagram;
+            self.opener.on = local.ip();
+            match self.server.handle_client(now, client, &payload, &mut self.opener) {
+                Reply::None => {}
+                Reply::Answer(answer) => self.outgoing.add(None, (local, client), &[], &answer),
+                Reply::ToPeer { allocation, peer, payload: range } => {
+                    let from = self.opener.open.get(&allocation).map(|s| s.bound().as_slice()[0]);
+                    let (Some(from), Some(data)) = (from, payload.get(range)) else { continue };
+                    self.outgoing.add(Some(allocation), (from, peer), &[], data);
+                }
+            }
+        }
+        any
+    }
+
+    fn serve_peers(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let mut any = false;
+        for (&id, sockets) in &self.opener.open {
+            any |= self.receiver.poll_recv(cx, sockets, &mut self.received).is_ready();
+            for Datagram { local, remote: peer, payload, .. } in self.received.drain(..) {
+                let Some(forward) = self.server.handle_peer(now, id, peer, &payload) else {
+                    continue;
+                };
+                // Clients are spoken to from the address they spoke to, which the allocation is on too.
+                let from = SocketAddr::new(local.ip(), self.clients.bound().port());
+                let way = (from, forward.client);
+                match &forward.prefix {
+                    Prefix::Channel(header) => self.outgoing.add(None, way, header, &payload),
+                    Prefix::Indication(message) => self.outgoing.add(None, way, &[], message),
+                }
+            }
+        }
+        any
+    }
+
+    /// Sends all there is. What a full socket does not take is lost, as on a full link.
+    fn send(&mut self) {
+        for (allocation, mut batch) in self.outgoing.0.drain(..) {
+            let sockets = match allocation {
+                None => Some(&mut self.clients),
+                Some(id) => self.opener.open.get_mut(&id),
+            };
+            if let Some(sockets) = sockets
+                && sockets.try_send(&mut batch) == crate::Sent::Blocked
+            {
+                sockets.drop_batch(&batch);
+            }
+        }
+    }
+
+    /// Ready if something is due.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = self.server.poll_timeout() else { return Poll::Pending };
+        if self.timer_at != Some(at) {
+            self.timer.as_mut().reset(self.clock.to_std(at).into());
+            self.timer_at = Some(at);
+        }
+        let due = self.timer.as_mut().poll(cx);
+        if due.is_ready() {
+            self.timer_at = None;
+        }
+        due
+    }
+}
+
+impl Batches {
+    /// Adds a packet: to the last batch if it goes the same way and the sizes allow it.
+    fn add(
+        &mut self,
+        allocation: Option<AllocationId>,
+        (local, remote): (SocketAddr, SocketAddr),
+        header: &[u8],
+        payload: &[u8],
+    ) {
+        let len = header.len() + payload.len();
+        if let Some((of, last)) = self.0.last_mut() {
+            let segment = last.transmit.segment_size;
+            let same =
+                *of == allocation && (last.transmit.local, last.transmit.remote) == (local, remote);
+            // All but the last of a batch are of one size.
+            let fits = last.bytes.len().is_multiple_of(segment.max(1))
+                && len <= segment
+                && last.bytes.len() + len <= BATCH_BYTES
+                && last.bytes.len() / segment.max(1) < MAX_SEGMENTS;
+            if same && fits && len > 0 {
+                last.bytes.extend_from_slice(header);
+                last.bytes.extend_from_slice(payload);
+                return;
+            }
+        }
+        let transmit = Transmit { local, remote, ecn: None, segment_size: len };
+        self.0.push((allocation, Outgoing::new(transmit, [header, payload].concat())));
+    }
+}
+
+/// Packets of a batch at most; Linux segments no more than 64 (UDP_MAX_SEGMENTS).
+const MAX_SEGMENTS: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+use std::time::Duration;
+
+use manypath_turn::{Client, ClientEvent, Limits, PeerRules, Received, User};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn options(limits: Limits) -> RelayServerOptions {
+    let user = User { name: "ann".into(), password: "secret".into() };
+    RelayServerOptions {
+        config: ServerConfig {
+            realm: "r".into(),
+            users: vec![user],
+            limits,
+            peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+            secret: [1; 32],
+        },
+        listen: vec![BindTo::Address([127, 0, 0, 2].into())],
+        port: 0,
+        ports: 49152..=65535,
+        external: None,
+    }
+}
+
+/// A client with its socket.
+struct Speaker {
+    socket: UdpSocket,
+    relay: SocketAddr,
+    client: Client,
+    clock: Clock,
+}
+
+impl Speaker {
+    async fn new(relay: SocketAddr, password: &str) -> Speaker {
+        let clock = Clock::start();
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        Speaker { socket, relay, client: Client::new(clock.now(), "ann", password, false), clock }
+    }
+
+    /// Speaks until something happens or a payload comes.
+    async fn next(&mut self) -> Result<ClientEvent, Vec<u8>> {
+        let mut buffer = [0; 2000];
+        loop {
+            while let Some(datagram) = self.client.poll_transmit() {
+                self.socket.send_to(&datagram, self.relay).await.unwrap();
+            }
+            if let Some(event) = self.client.poll_event() {
+                return Ok(event);
+            }
+            let received = self.socket.recv_from(&mut buffer);
+            let Ok(received) = timeout(Duration::from_millis(50), received).await else {
+                self.client.handle_timeout(self.clock.now());
+                continue;
+            };
+            let (len, _) = received.unwrap();
+            let got = self.client.handle(self.clock.now(), &buffer[..len]);
+            if let Received::Data { payload, .. } = got {
+                return Err(buffer[payload].to_vec());
+            }
+        }
+    }
+}
+
+/// Runs `talk` with a relay, and gives the relay back.
+async fn with_relay<F: Future<Output = ()>>(
+    limits: Limits,
+    talk: impl FnOnce(SocketAddr) -> F,
+) -> RelayServer {
+    let mut relay = RelayServer::bind(options(limits)).unwrap();
+    let address = relay.addresses()[0];
+    let ended = tokio::select! {
+        ended = timeout(PATIENCE, talk(address)) => ended,
+        () = relay.run() => panic!("a relay runs until it is dropped"),
+    };
+    ended.expect("in time");
+    relay
+}
+
+#[tokio::test]
+async fn a_peer_and_a_client_speak_through_it_after_much_garbage() {
+    let relay = with_relay(Limits::default(), |address| async move {
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        for i in 0..2000u32 {
+            let junk: Vec<u8> = (0..i % 90).map(|j| (i * 31 + j * 7) as u8).collect();
+            stranger.send_to(&junk, address).await.unwrap();
+        }
+        let peer = UdpSocket::bind("127.0.0.3:0").await.unwrap();
+        let mut speaker = Speaker::new(address, "secret").await;
+        let now = speaker.clock.now();
+        speaker.client.add_peer(now, peer.local_addr().unwrap());
+        let Ok(ClientEvent::Allocated(relayed)) = speaker.next().await else { panic!() };
+        assert_eq!(relayed.ip(), address.ip());
+        let Ok(ClientEvent::PeerReady(to)) = speaker.next().await else { panic!() };
+
+        let header = speaker.client.header(speaker.clock.now(), to, 5).unwrap();
+        let packet = [&header[..], b"hello"].concat();
+        speaker.socket.send_to(&packet, address).await.unwrap();
+        let mut buffer = [0; 100];
+        let (len, from) = peer.recv_from(&mut buffer).await.unwrap();
+        assert_eq!((&buffer[..len], from), (&b"hello"[..], relayed));
+        peer.send_to(b"hi", relayed).await.unwrap();
+        assert_eq!(speaker.next().await, Err(b"hi".to_vec()));
+    })
+    .await;
+    let (stats, allocations) = relay.stats();
+    assert_eq!((stats.allocated, allocations, stats.bytes), (1, 1, 7));
+    assert!(stats.garbage > 500, "{stats:?}");
+}
+
+#[tokio::test]
+async fn who_has_no_password_gets_nothing() {
+    let relay = with_relay(Limits::default(), |address| async move {
+        let mut speaker = Speaker::new(address, "guess").await;
+        let Ok(ClientEvent::Failed(error)) = speaker.next().await else { panic!() };
+        assert!(error.is_final());
+    })
+    .await;
+    assert_eq!(relay.stats().1, 0);
+    assert!(relay.opener.open.is_empty());
+    assert_eq!(relay.stats().0.refused, 1);
+}
+
+#[tokio::test]
+async fn an_allocation_that_nobody_refreshes_closes_its_socket() {
+    let short = Limits { lifetime_max: Duration::from_secs(1), ..Limits::default() };
+    let relay = with_relay(short, |address| async move {
+        let mut speaker = Speaker::new(address, "secret").await;
+        let Ok(ClientEvent::Allocated(relayed)) = speaker.next().await else { panic!() };
+        assert!(std::net::UdpSocket::bind(relayed).is_err(), "in use");
+        drop(speaker);
+        while std::net::UdpSocket::bind(relayed).is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let (stats, allocations) = relay.stats();
+    assert_eq!((allocations, stats.expired, relay.opener.open.len()), (0, 1, 0));
+}
+
+#[test]
+fn packets_that_follow_each_other_on_one_way_become_one_batch() {
+    let (a, b): (SocketAddr, SocketAddr) =
+        ("127.0.0.1:1".parse().unwrap(), "127.0.0.2:2".parse().unwrap());
+    let mut batches = Batches::default();
+    for len in [100, 100, 60, 100, 104] {
+        batches.add(None, (a, b), &[1; 4], &vec![2; len]);
+    }
+    batches.add(None, (b, a), &[], &[3; 108]);
+    let shape: Vec<_> =
+        batches.0.iter().map(|(_, o)| (o.transmit.segment_size, o.bytes.len())).collect();
+    assert_eq!(shape, [(104, 272), (104, 104), (108, 108), (108, 108)]);
+    for _ in 0..200 {
+        batches.add(None, (a, b), &[], &[4; 10]);
+    }
+    let packets = |o: &Outgoing| o.bytes.len().div_ceil(o.transmit.segment_size);
+    assert!(batches.0.iter().all(|(_, o)| packets(o) <= MAX_SEGMENTS));
+}

@@ -1,0 +1,136 @@
+use std::collections::BTreeMap;
+use std::io;
+
+use bytes::Bytes;
+use manypath_turn::{
+    AllocationId, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, Sockets, User,
+};
+
+use super::*;
+use crate::{BindTo, UdpSockets};
+
+const PEER: &str = "127.0.0.7:9899";
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+#[derive(Default)]
+struct Ports(BTreeMap<AllocationId, SocketAddr>);
+
+impl Sockets for Ports {
+    fn open(&mut self, id: AllocationId, _: bool) -> io::Result<SocketAddr> {
+        let relayed = SocketAddr::new([127, 0, 0, 9].into(), 50_000 + self.0.len() as u16);
+        self.0.insert(id, relayed);
+        Ok(relayed)
+    }
+
+    fn close(&mut self, id: AllocationId) {
+        self.0.remove(&id);
+    }
+}
+
+fn server(password: &str) -> Server {
+    let config = ServerConfig {
+        realm: "r".into(),
+        users: vec![User { name: "ann".into(), password: password.into() }],
+        limits: Limits::default(),
+        peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+        secret: [1; 32],
+    };
+    Server::new(at(0), config)
+}
+
+fn relay(address: &str) -> Relay {
+    Relay {
+        name: "first".into(),
+        address: address.parse().unwrap(),
+        user: "ann".into(),
+        password: "secret".into(),
+    }
+}
+
+async fn bound() -> UdpSockets {
+    UdpSockets::bind(&[BindTo::Address([127, 0, 0, 1].into())], 0).unwrap()
+}
+
+/// Lets relays and server talk; what changed.
+fn talk(relays: &mut Relays, server: &mut Server, ports: &mut Ports) -> Vec<RelayChange> {
+    while let Some(out) = relays.poll_transmit() {
+        let (home, relay) = (out.transmit.local, out.transmit.remote);
+        if let Reply::Answer(answer) = server.handle_client(at(0), home, &out.bytes, ports) {
+            let answer = Bytes::from(answer);
+            let mut datagrams =
+                vec![Datagram { local: home, remote: relay, ecn: None, payload: answer }];
+            relays.unwrap(at(0), &mut datagrams);
+            assert!(datagrams.is_empty(), "what the relay says is not for the engine");
+        }
+    }
+    std::iter::from_fn(|| relays.poll_change()).collect()
+}
+
+#[tokio::test]
+async fn a_batch_is_wrapped_as_a_batch_and_comes_back_unpacked() {
+    let (mut server, mut ports) = (server("secret"), Ports::default());
+    let sockets = bound().await;
+    let home = sockets.bound().as_slice()[0];
+    let relay = relay("127.0.0.2:3478");
+    let (mut relays, notes) = Relays::new(at(0), &[relay.clone(), relay.clone()], sockets.bound());
+    assert_eq!((relays.count(), notes.len()), (1, 1), "named twice: {notes:?}");
+    let peer: SocketAddr = PEER.parse().unwrap();
+    relays.add_peer(at(0), 0, peer);
+    let changes = talk(&mut relays, &mut server, &mut ports);
+    let relayed = relays.status()[0].relayed.unwrap();
+    assert!(changes.contains(&RelayChange::Open((relayed, peer))), "{changes:?}");
+
+    let transmit = Transmit { local: relayed, remote: peer, ecn: None, segment_size: 100 };
+    let bytes: Vec<u8> = (0..250u8).collect();
+    let mut batch = Outgoing::new(transmit, bytes.clone());
+    assert!(relays.wrap(at(1), &mut batch));
+    let Transmit { local, remote, segment_size, .. } = batch.transmit;
+    assert_eq!((local, remote, segment_size), (home, relay.address, 104));
+    assert_eq!(batch.bytes.len(), 250 + 3 * RELAY_OVERHEAD);
+    let mut forwarded = Vec::new();
+    for packet in batch.bytes.chunks(segment_size) {
+        match server.handle_client(at(1), home, packet, &mut ports) {
+            Reply::ToPeer { peer: to, payload, .. } if to == peer => {
+                forwarded.extend_from_slice(&packet[payload]);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(forwarded, bytes);
+
+    let id = *ports.0.keys().next().unwrap();
+    let back = server.handle_peer(at(1), id, peer, b"answer").unwrap();
+    let Prefix::Channel(header) = back.prefix else { panic!("no channel") };
+    let payload = Bytes::from([&header[..], b"answer"].concat());
+    let direct = Datagram { local: home, remote: peer, ecn: None, payload: "direct".into() };
+    let mut datagrams =
+        vec![direct, Datagram { local: home, remote: relay.address, ecn: None, payload }];
+    relays.unwrap(at(1), &mut datagrams);
+    assert_eq!((datagrams[1].local, datagrams[1].remote), (relayed, peer));
+    assert_eq!(datagrams[1].payload, b"answer"[..]);
+    assert_eq!((datagrams[0].local, &datagrams[0].payload[..]), (home, &b"direct"[..]));
+
+    relays.close(at(2));
+    talk(&mut relays, &mut server, &mut ports);
+    assert_eq!(ports.0.len(), 0, "given back");
+    let mut late = Outgoing::new(transmit, bytes);
+    assert!(!relays.wrap(at(2), &mut late), "nothing leaves from an address that is not ours");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_relay_is_said() {
+    let (mut server, mut ports) = (server("another"), Ports::default());
+    let sockets = bound().await;
+    let relays = [relay("127.0.0.2:3478"), relay("[2001:db8::1]:3478")];
+    let (mut relays, notes) = Relays::new(at(0), &relays, sockets.bound());
+    assert!(notes[0].contains("no local address"), "{notes:?}");
+    let changes = talk(&mut relays, &mut server, &mut ports);
+    assert_eq!(changes, [RelayChange::Status]);
+    let status = &relays.status()[0];
+    assert_eq!((status.name.as_str(), status.relayed), ("first", None));
+    assert!(status.error.as_ref().unwrap().contains("401"), "{status:?}");
+    assert!(!format!("{:?}", relay("127.0.0.2:1")).contains("secret"), "no password in logs");
+}
