@@ -167,6 +167,11 @@ impl Association {
         })
     }
 
+    /// The name of the relay that a path with this local address goes through; `None` for a direct path.
+    pub fn relay(&self, local: SocketAddr) -> Option<String> {
+        self.shared().with(|inner, _| inner.relay_name(local))
+    }
+
     /// Counters of the association as a whole.
     pub fn stats(&self) -> AssocStats {
         self.shared()

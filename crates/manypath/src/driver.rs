@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use manypath_net::{Outgoing, Sent, UdpReceiver, UdpSockets};
+use manypath_net::{Outgoing, RELAY_OVERHEAD, Relays, Sent, UdpReceiver, UdpSockets};
 use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
@@ -33,6 +33,7 @@ const HEADERS: usize = 28;
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     sockets: UdpSockets,
+    relays: Relays,
     receiver: UdpReceiver,
     received: Vec<Datagram>,
     /// Arrived, and not seen by the engine yet.
@@ -65,12 +66,18 @@ struct Round {
 
 impl Driver {
     /// The driver of `sockets` for associations of this configuration.
-    pub(crate) fn new(shared: Arc<Shared>, sockets: UdpSockets, config: &Config) -> Driver {
-        let packet = config.mtu.saturating_sub(HEADERS).max(1);
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        sockets: UdpSockets,
+        relays: Relays,
+        config: &Config,
+    ) -> Driver {
+        let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(HEADERS).max(1);
         Driver {
             shared,
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
             sockets,
+            relays,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
             waiting: VecDeque::new(),
@@ -92,6 +99,7 @@ impl Driver {
         shared.with(|inner, now| {
             inner.driver_runs(cx);
             inner.send_failures = failures;
+            self.run_relays(inner, now);
             if self.one_by_one {
                 self.feed_one_by_one(inner, max_batches, segments);
             }
@@ -111,8 +119,41 @@ impl Driver {
             let more = max_batches > 0 && self.outgoing.len() == max_batches;
             let finished = self.outgoing.is_empty() && inner.is_finished();
             let woke = inner.wakes_anyone();
-            Round { more, woke, deadline: inner.engine.poll_timeout(), finished }
+            let relays = self.relays.poll_timeout();
+            let deadline = inner.engine.poll_timeout().into_iter().chain(relays).min();
+            // Few and small: beyond the number of batches, so that they wait for nothing.
+            self.outgoing.extend(std::iter::from_fn(|| self.relays.poll_transmit()));
+            Round { more, woke, deadline, finished }
         })
+    }
+
+    /// Asks relays for what is wanted, and does what is due.
+    fn run_relays(&mut self, inner: &mut Inner, now: Instant) {
+        if self.relays.is_empty() {
+            return;
+        }
+        for (index, peer) in inner.ways.wanted.drain(..) {
+            self.relays.add_peer(now, index, peer);
+        }
+        self.relays.handle_timeout(now);
+        let mut changed = false;
+        while let Some(change) = self.relays.poll_change() {
+            inner.relay_changed(now, change);
+            changed = true;
+        }
+        if changed {
+            let status = self.relays.status();
+            inner.name_relays(&status);
+            self.shared.relays.send_replace(status);
+        }
+    }
+
+    /// Gives the relays' addresses back, as far as one message to each can do that.
+    fn leave_relays(&mut self) {
+        self.relays.close(self.shared.clock.now());
+        while let Some(mut last) = self.relays.poll_transmit() {
+            self.sockets.try_send(&mut last);
+        }
     }
 
     /// Gives the engine what waits, as long as there is room for its answers. If no socket takes any, it
@@ -138,7 +179,15 @@ impl Driver {
         while self.outgoing.len() < max_batches {
             let mut bytes = self.spare.pop().unwrap_or_default();
             match inner.engine.poll_transmit(now, segments, &mut bytes) {
-                Some(transmit) => self.outgoing.push(Outgoing::new(transmit, bytes)),
+                Some(transmit) => {
+                    let mut batch = Outgoing::new(transmit, bytes);
+                    if self.relays.wrap(now, &mut batch) {
+                        self.outgoing.push(batch);
+                    } else {
+                        self.sockets.drop_batch(&batch);
+                        recycle(&mut self.spare, batch);
+                    }
+                }
                 None => {
                     self.spare.push(bytes);
                     return true;
@@ -221,6 +270,7 @@ impl Driver {
                 // reader in `block_on` gets its turn, and before new packets are looked for.
                 Turn::Yield => tokio::task::yield_now().await,
                 Turn::Finished => {
+                    self.leave_relays();
                     self.finished = true;
                     return;
                 }
@@ -235,6 +285,7 @@ impl Driver {
             // While something waits the rest stays in the sockets, whose buffers have a bound.
             let arrived = !self.waiting.is_empty()
                 || self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready();
+            self.relays.unwrap(self.shared.clock.now(), &mut self.received);
             let round = self.run_engine(cx);
             if round.finished {
                 return Poll::Ready(Turn::Finished);
@@ -272,9 +323,12 @@ impl Drop for Driver {
             let mut bytes = Vec::new();
             while sane && let Some(transmit) = inner.engine.poll_transmit(now, 1, &mut bytes) {
                 let mut last = Outgoing::new(transmit, std::mem::take(&mut bytes));
-                self.sockets.try_send(&mut last);
+                if self.relays.wrap(now, &mut last) {
+                    self.sockets.try_send(&mut last);
+                }
             }
         });
+        self.leave_relays();
     }
 }
 

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use manypath_net::{SendFailures, UdpSockets, pair, preferred_source};
+use manypath_net::{
+    Clock, RELAY_OVERHEAD, RelayStatus, Relays, SendFailures, UdpSockets, pair, preferred_source,
+};
 use manypath_proto as proto;
 use manypath_proto::{AssocId, Config, ConfigError, Rng};
 use tokio::runtime;
@@ -46,7 +48,8 @@ impl fmt::Debug for Endpoint {
 }
 
 /// The configuration as it holds on sockets: packets travel in UDP, and their checksum is needed.
-fn for_sockets(config: &Config) -> Result<Arc<Config>, ConfigError> {
+/// Through a relay they are longer by a header; so that they fit, all are shorter by it.
+fn for_sockets(config: &Config, relays: bool) -> Result<Arc<Config>, ConfigError> {
     config.validate()?;
     if !config.checksum {
         return Err(ConfigError {
@@ -55,7 +58,8 @@ fn for_sockets(config: &Config) -> Result<Arc<Config>, ConfigError> {
             allowed: "must be true on sockets: real networks damage packets".to_owned(),
         });
     }
-    Ok(Arc::new(Config { udp_encapsulation: true, ..config.clone() }))
+    let mtu = config.mtu - if relays { RELAY_OVERHEAD } else { 0 };
+    Ok(Arc::new(Config { udp_encapsulation: true, mtu, ..config.clone() }))
 }
 
 impl Endpoint {
@@ -63,7 +67,7 @@ impl Endpoint {
     /// whose I/O and time drivers are enabled.
     pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
         let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        let config = for_sockets(&options.config)?;
+        let config = for_sockets(&options.config, !options.relays.is_empty())?;
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
         }
@@ -84,9 +88,13 @@ impl Endpoint {
             },
             Rng::from_seed(seed),
         );
-        let notes = sockets.notes().to_vec();
-        let shared = Shared::new(engine, bound, notes, options.accept_backlog);
-        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, &config).run());
+        let clock = Clock::start();
+        let mut notes = sockets.notes().to_vec();
+        let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
+        notes.extend(more);
+        let backlog = options.accept_backlog;
+        let shared = Shared::new(engine, clock, bound, notes, relays.status(), backlog);
+        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, relays, &config).run());
         Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept }) })
     }
 
@@ -108,7 +116,7 @@ impl Endpoint {
         if paths.is_empty() {
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let id = self.shared().with(|inner, now| inner.connect(now, paths, sctp_port))?;
+        let id = self.shared().with(|inner, now| inner.connect(now, paths, remotes, sctp_port))?;
         let association = self.handle_for(id);
         poll_fn(|cx| {
             association.shared().with(|inner, _| inner.poll_established(cx, association.id()))
@@ -148,6 +156,23 @@ impl Endpoint {
     /// could not be kept to its interface.
     pub fn notes(&self) -> &[String] {
         &self.shared().notes
+    }
+
+    /// How its relays are doing, in the order of [`EndpointOptions::relays`].
+    pub fn relays(&self) -> Vec<RelayStatus> {
+        self.shared().relays.borrow().clone()
+    }
+
+    /// Waits until `settled` says true of the relays' states, the present ones first; what they were then.
+    /// For instance until each has an address or an error. Cancel safe.
+    pub async fn relays_until(
+        &self,
+        mut settled: impl FnMut(&[RelayStatus]) -> bool,
+    ) -> Vec<RelayStatus> {
+        let mut watch = self.shared().relays.subscribe();
+        // An error means that nothing will change any more.
+        let settled = watch.wait_for(|relays| settled(relays)).await.map(|r| r.clone());
+        settled.unwrap_or_else(|_| self.relays())
     }
 
     /// Packets that the system refused to send, by reason.

@@ -53,8 +53,8 @@ pub use stream::{RecvStream, SendStream};
 
 pub use bytes::Bytes;
 pub use manypath_net::{
-    BindError as SocketError, BindTo, InterfaceAddress, SendFailures, interfaces, pair,
-    preferred_source,
+    BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, Relay, RelayStatus,
+    SendFailures, interfaces, pair, preferred_source,
 };
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,

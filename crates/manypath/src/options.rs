@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manypath_net::BindTo;
+use manypath_net::{BindTo, Relay};
 use manypath_proto::Config;
 
 /// The UDP port of SCTP encapsulation (RFC 6951 §5.1), and our SCTP port.
@@ -19,6 +19,11 @@ pub struct EndpointOptions {
     pub bind: Vec<BindTo>,
     /// UDP port of all the sockets; 0 takes one that is free on all.
     pub udp_port: u16,
+    /// TURN servers (RFC 8656) through which associations that this endpoint opens have further paths, one
+    /// each, beside the direct ones. The endpoint asks them for addresses when it is bound, and a path
+    /// comes when its relay is ready; a relay that is not reached holds nothing up. Packets are 4 bytes
+    /// shorter than `mtu` would allow, for the header that they have up to a relay.
+    pub relays: Vec<Relay>,
     /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know it.
     pub sctp_port: u16,
     /// Whether peers may open associations.
@@ -42,6 +47,7 @@ impl EndpointOptions {
             config: Arc::new(Config::default()),
             bind: Vec::new(),
             udp_port: 0,
+            relays: Vec::new(),
             sctp_port: DEFAULT_PORT,
             accept: false,
             accept_backlog: 128,

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use manypath_net::{BoundAddresses, Clock, SendFailures};
+use manypath_net::{BoundAddresses, Clock, RelayChange, RelayStatus, SendFailures, Way};
 use manypath_proto as proto;
 use manypath_proto::{AssocClosed, AssocId, ConnectTo, Event, Instant, SendOptions};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::error::{ConnectError, SendError};
 use crate::events::{EVENT_BACKLOG, EventStream};
@@ -21,13 +21,16 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) bound: BoundAddresses,
     pub(crate) notes: Vec<String>,
+    pub(crate) relays: watch::Sender<Vec<RelayStatus>>,
 }
 
 impl Shared {
     pub(crate) fn new(
         engine: proto::Endpoint,
+        clock: Clock,
         bound: BoundAddresses,
         notes: Vec<String>,
+        relays: Vec<RelayStatus>,
         accept_backlog: usize,
     ) -> Arc<Shared> {
         let inner = Inner {
@@ -41,8 +44,10 @@ impl Shared {
             closed_wakers: Wakers::default(),
             to_wake: Vec::new(),
             send_failures: SendFailures::default(),
+            ways: Ways { relays: relays.len(), ..Ways::default() },
         };
-        Arc::new(Shared { inner: Mutex::new(inner), clock: Clock::start(), bound, notes })
+        let (inner, relays) = (Mutex::new(inner), watch::Sender::new(relays));
+        Arc::new(Shared { inner, clock, bound, notes, relays })
     }
 
     /// Runs `f` under the lock, and wakes whom it chose to wake after the lock is free again.
@@ -120,7 +125,26 @@ pub(crate) struct Inner {
     closed_wakers: Wakers,
     to_wake: Vec<Waker>,
     pub(crate) send_failures: SendFailures,
+    pub(crate) ways: Ways,
 }
+
+/// The ways through relays.
+#[derive(Default)]
+pub(crate) struct Ways {
+    /// How many relays there are.
+    relays: usize,
+    /// Those that are open.
+    open: Vec<Way>,
+    /// Relays, by number, and peers that ways are wanted to, until the driver asks for them.
+    pub(crate) wanted: Vec<(usize, SocketAddr)>,
+    /// The peer's addresses of each association that uses relays.
+    users: BTreeMap<AssocId, Vec<SocketAddr>>,
+    /// Names of the relays by the addresses they gave us, also those of before.
+    names: BTreeMap<SocketAddr, String>,
+}
+
+/// As many addresses of relays as names are kept for: a relay that gives new ones for ever fills nothing.
+const NAMES_MAX: usize = 1000;
 
 impl Inner {
     // ---- The driver ----
@@ -240,12 +264,75 @@ impl Inner {
         self.kick();
     }
 
+    // ---- Relays ----
+
+    /// Wants ways to the peer of a new association, and gives it those that are open. One for each relay:
+    /// relay i goes to the peer's address i, the list beginning again at its end.
+    fn use_relays(&mut self, now: Instant, id: AssocId, remotes: Vec<SocketAddr>) {
+        if self.ways.relays == 0 || remotes.is_empty() {
+            return;
+        }
+        let wanted = (0..self.ways.relays).map(|i| (i, remotes[i % remotes.len()]));
+        self.ways.wanted.extend(wanted);
+        if let Some(assoc) = self.engine.assoc_mut(id) {
+            for &(relayed, peer) in self.ways.open.iter().filter(|w| remotes.contains(&w.1)) {
+                assoc.add_path(now, relayed, peer);
+            }
+        }
+        self.ways.users.insert(id, remotes);
+    }
+
+    /// Takes note of a change at a relay: paths come, or go.
+    pub(crate) fn relay_changed(&mut self, now: Instant, change: RelayChange) {
+        match change {
+            RelayChange::Open((relayed, peer)) => {
+                if !self.ways.open.contains(&(relayed, peer)) {
+                    self.ways.open.push((relayed, peer));
+                }
+                for (&id, _) in self.ways.users.iter().filter(|(_, r)| r.contains(&peer)) {
+                    if let Some(assoc) = self.engine.assoc_mut(id) {
+                        assoc.add_path(now, relayed, peer);
+                    }
+                }
+            }
+            RelayChange::Gone(relayed) => {
+                self.ways.open.retain(|&(local, _)| local != relayed);
+                for &id in self.ways.users.keys() {
+                    let Some(assoc) = self.engine.assoc_mut(id) else { continue };
+                    let path = assoc.paths().find(|p| p.local == relayed).map(|p| p.id);
+                    if let Some(path) = path {
+                        assoc.remove_path(now, path);
+                    }
+                }
+            }
+            RelayChange::Status => {}
+        }
+    }
+
+    /// Notes the names of relays' addresses.
+    pub(crate) fn name_relays(&mut self, status: &[RelayStatus]) {
+        for relay in status {
+            if let Some(relayed) = relay.relayed {
+                self.ways.names.insert(relayed, relay.name.clone());
+            }
+        }
+        while self.ways.names.len() > NAMES_MAX {
+            self.ways.names.pop_first();
+        }
+    }
+
+    /// The name of the relay that gave us this address.
+    pub(crate) fn relay_name(&self, local: SocketAddr) -> Option<String> {
+        self.ways.names.get(&local).cloned()
+    }
+
     // ---- The endpoint ----
 
     pub(crate) fn connect(
         &mut self,
         now: Instant,
         paths: Vec<(SocketAddr, SocketAddr)>,
+        remotes: Vec<SocketAddr>,
         sctp_port: u16,
     ) -> Result<AssocId, ConnectError> {
         if !self.open {
@@ -254,6 +341,7 @@ impl Inner {
         let to = ConnectTo { paths, sctp_port };
         let id = self.engine.connect(now, to)?;
         self.assocs.insert(id, AssocState { owned: true, ..AssocState::default() });
+        self.use_relays(now, id, remotes);
         self.kick();
         Ok(id)
     }
@@ -448,6 +536,7 @@ impl Inner {
 
     fn forget(&mut self, id: AssocId) {
         self.assocs.remove(&id);
+        self.ways.users.remove(&id);
         self.ended.push(id);
     }
 

@@ -1,0 +1,191 @@
+//! Paths through TURN relays, over loopback sockets.
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::*;
+use manypath::{
+    Association, BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, PathState, Relay,
+    SendOptions,
+};
+use manypath_net::{Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, User};
+use tokio::task::JoinHandle;
+
+/// A running TURN server; it ends when this is dropped.
+struct Turn {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Turn {
+    fn start(ip: &str, port: u16) -> Turn {
+        let config = ServerConfig {
+            realm: "test".into(),
+            users: vec![User { name: "ann".into(), password: "secret".into() }],
+            limits: Limits::default(),
+            peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+            secret: [9; 32],
+        };
+        let mut server = RelayServer::bind(RelayServerOptions {
+            config,
+            listen: vec![BindTo::Address(ip.parse().unwrap())],
+            port,
+            ports: 49152..=65535,
+            external: None,
+        })
+        .unwrap();
+        let address = server.addresses()[0];
+        Turn { address, task: tokio::spawn(async move { server.run().await }) }
+    }
+
+    fn relay(&self, name: &str, password: &str) -> Relay {
+        let (user, password) = ("ann".into(), password.into());
+        Relay { name: name.into(), address: self.address, user, password }
+    }
+}
+
+fn client_via(relays: Vec<Relay>) -> Endpoint {
+    let quick = config(&[
+        ("preset", "cmt"),
+        ("rto_initial", "100 ms"),
+        ("rto_min", "100 ms"),
+        ("rto_max", "400 ms"),
+        ("hb_interval", "200 ms"),
+        ("path_max_retrans", "2"),
+    ]);
+    let options = options(&["127.0.0.1"], false);
+    Endpoint::bind(EndpointOptions { relays, config: quick, ..options }).unwrap()
+}
+
+/// Waits until `count` paths are active, and gives their relays.
+async fn active(from: &Association, count: usize) -> Vec<Option<String>> {
+    within("the paths are active", async {
+        loop {
+            let paths = from.paths();
+            let usable: Vec<_> = paths.iter().filter(|p| p.state == PathState::Active).collect();
+            if usable.len() == count {
+                return usable.iter().map(|p| from.relay(p.local)).collect();
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+}
+
+/// Sends and receives so many bytes.
+async fn carry(from: &Association, to: &Association, bytes: usize) {
+    let content = pattern(50_000);
+    let sending = async {
+        for _ in 0..bytes / content.len() {
+            from.send(SendOptions::default(), Bytes::from(content.clone())).await.unwrap();
+        }
+    };
+    let receiving = async {
+        let mut left = bytes / content.len() * content.len();
+        while left > 0 {
+            let message = to.recv().await.unwrap().expect("more is to come");
+            assert!(content.starts_with(&message.payload.to_vec()));
+            left -= message.payload.len();
+        }
+    };
+    within("all arrives", async { tokio::join!(sending, receiving) }).await;
+}
+
+fn named(name: &str) -> Option<String> {
+    Some(name.to_owned())
+}
+
+#[tokio::test]
+async fn data_flows_directly_and_through_every_relay() {
+    let relays = [Turn::start("127.0.0.21", 0), Turn::start("127.0.0.22", 0)];
+    let client =
+        client_via(vec![relays[0].relay("one", "secret"), relays[1].relay("two", "secret")]);
+    let server = server(&["127.0.0.2"]);
+    let (from, to) = connected(&client, &server).await;
+    let mut names = active(&from, 3).await;
+    names.sort();
+    assert_eq!(names, [None, named("one"), named("two")]);
+    carry(&from, &to, 20_000_000).await;
+    for path in from.paths() {
+        assert!(path.acked_bytes > 100_000, "every path carries data: {path:?}");
+    }
+    // To the peer, a relay's address is one more address of ours.
+    let status = client.relays();
+    for relay in &status {
+        let relayed = relay.relayed.expect("allocated");
+        assert!(to.paths().iter().any(|p| p.remote == relayed), "{relayed}");
+        assert_eq!(relay.error, None);
+    }
+}
+
+#[tokio::test]
+async fn a_relay_that_dies_takes_one_path_and_comes_back_with_another() {
+    let mut turn = Turn::start("127.0.0.23", 0);
+    let client = client_via(vec![turn.relay("one", "secret")]);
+    let server = server(&["127.0.0.2"]);
+    let (from, to) = connected(&client, &server).await;
+    active(&from, 2).await;
+    let old = client.relays()[0].relayed.unwrap();
+    carry(&from, &to, 2_000_000).await;
+
+    let port = turn.address.port();
+    turn.task.abort();
+    let _ = (&mut turn.task).await;
+    carry(&from, &to, 2_000_000).await;
+    assert_eq!(active(&from, 1).await, [None], "only the direct path is left");
+
+    let _turn = Turn::start("127.0.0.23", port);
+    assert_eq!(active(&from, 2).await.last(), Some(&named("one")));
+    let new = client.relays()[0].relayed.unwrap();
+    assert_ne!(old, new);
+    assert!(from.paths().iter().all(|p| p.local != old), "the old path is gone");
+    carry(&from, &to, 2_000_000).await;
+}
+
+#[tokio::test]
+async fn a_relay_that_refuses_us_holds_nothing_up_and_says_why() {
+    let turn = Turn::start("127.0.0.24", 0);
+    let silent = Relay {
+        name: "silent".into(),
+        address: "127.0.0.25:9".parse().unwrap(),
+        user: "ann".into(),
+        password: "secret".into(),
+    };
+    let client = client_via(vec![turn.relay("one", "guess"), silent]);
+    let server = server(&["127.0.0.2"]);
+    let (from, to) = connected(&client, &server).await;
+    carry(&from, &to, 1_000_000).await;
+    let status =
+        within("an error", client.relays_until(|all| all.iter().any(|r| r.error.is_some()))).await;
+    assert_eq!(status[0].relayed, None);
+    assert!(status[0].error.as_ref().unwrap().contains("401"), "{status:?}");
+    assert_eq!(from.paths().len(), 1);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_ends_gives_its_relays_back() {
+    let turn = Turn::start("127.0.0.26", 0);
+    let client = client_via(vec![turn.relay("one", "secret")]);
+    let server = server(&["127.0.0.2"]);
+    let (from, _to) =
+        connected_to(&client, ConnectTarget::new(server.local_addresses()), &server).await;
+    active(&from, 2).await;
+    let relayed = client.relays()[0].relayed.unwrap();
+    assert!(std::net::UdpSocket::bind(relayed).is_err(), "in use");
+    within("the end", from.shutdown()).await.unwrap();
+    drop((from, client));
+    within("the relay's socket closes", async {
+        while std::net::UdpSocket::bind(relayed).is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
