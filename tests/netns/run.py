@@ -11,6 +11,7 @@ from pathlib import Path
 
 import cases
 import failures
+import relays
 from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def parse(cases_known):
 
 
 def main():
-    known = {**cases.CASES, **failures.CASES}
+    known = {**cases.CASES, **relays.CASES, **failures.CASES}
     options = parse(known)
     try:
         check_machine()

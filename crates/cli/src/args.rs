@@ -3,6 +3,7 @@
 // What documents the arguments is their help text, where brackets mean "optional".
 #![allow(rustdoc::broken_intra_doc_links)]
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -58,6 +59,7 @@ pub(crate) enum Command {
   manypath send holiday.mp4 manypath1:ae...       (the ticket that recv printed)
   manypath send photos/ notes.txt manypath1:ae...
   manypath send --bind eth0,wlan0 big.iso manypath1:ae...
+  manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath1:ae...
   manypath send --token 'a long secret' big.iso server.example:9899")]
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
@@ -72,6 +74,30 @@ pub(crate) enum Command {
     /// Measures the throughput between two hosts
     #[command(subcommand)]
     Perf(PerfCommand),
+    /// Lists the paths to a host, direct and through relays: how good, what they share, which to use
+    ///
+    /// Probes every path (round-trip time, loss), looks for the routers on the way as traceroute does,
+    /// and chooses as mTCP does: from the best score down, each path that is disjoint enough from those
+    /// chosen before. Needs no privileges and no token; a `recv` or `perf server` must run at DEST.
+    /// Routers are seen on Linux only, and not those between a relay and DEST.
+    #[command(after_help = "Examples:
+  manypath paths server.example
+  manypath paths --via @relays --svg paths.svg manypath1:ae...
+  manypath paths --via turn:ann:PASSWORD@relay.example server.example --json")]
+    Paths(PathsArgs),
+    /// Relays for others: gives authorised users another path, as a TURN server (RFC 8656)
+    ///
+    /// It forwards packets between its users and their peers, and reads none. Without --user or --users
+    /// it invents a user and a password and prints them as a word for --via. By default it forwards to
+    /// public addresses only: not to loopback, private, link-local or multicast ones, since services
+    /// beside the relay may trust every host of their network.
+    #[command(after_help = "Examples:
+  manypath relay                                  (prints a word for --via)
+  manypath relay --users relay-users --rate-per-user 20Mbit/s
+  manypath relay --allow-peer 10.0.0.0/8 --listen 10.0.0.7
+Then, elsewhere:
+  manypath send --via turn:manypath:PASSWORD@relay.example big.iso manypath1:ae...")]
+    Relay(RelayArgs),
     /// Runs scenario files in the simulator
     #[command(subcommand)]
     Sim(SimCommand),
@@ -108,6 +134,7 @@ pub(crate) enum PerfCommand {
     #[command(after_help = "Examples:
   manypath perf client server.example
   manypath perf client 192.0.2.7,198.51.100.7 -t 30 -R
+  manypath perf client --via @relays server.example
   manypath perf client 127.0.0.1 -n 1GB --json")]
     Client(PerfClientArgs),
 }
@@ -147,6 +174,18 @@ pub(crate) struct BindArgs {
     /// Local addresses or interface names, one path each [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub bind: Vec<String>,
+}
+
+/// Relays.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ViaArgs {
+    /// Also uses a path through each of these TURN relays
+    ///
+    /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (port 3478 unless said), or @FILE with one a line. On
+    /// systems with several users others can see a command line: use a file, or leave :PASSWORD out
+    /// and set MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
+    #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
+    pub via: Vec<String>,
 }
 
 /// How results are reported.
@@ -211,6 +250,9 @@ pub(crate) struct SendArgs {
     /// Local addresses.
     #[command(flatten)]
     pub bind: BindArgs,
+    /// Relays.
+    #[command(flatten)]
+    pub via: ViaArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -303,9 +345,94 @@ pub(crate) struct PerfClientArgs {
     /// Local addresses.
     #[command(flatten)]
     pub bind: BindArgs,
+    /// Relays.
+    #[command(flatten)]
+    pub via: ViaArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath paths`.
+#[derive(Debug, Args)]
+pub(crate) struct PathsArgs {
+    /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
+    #[arg(value_name = "DEST")]
+    pub dest: String,
+    /// Probes on each path
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub probes: u32,
+    /// Time between two probes on one path
+    #[arg(long, value_name = "TIME", default_value = "100 ms")]
+    pub interval: String,
+    /// A path is chosen only if its disjointness from those chosen is above this
+    #[arg(long, value_name = "RATIO", default_value = "0.5")]
+    pub beta: String,
+    /// Paths to choose, at most
+    #[arg(long, value_name = "K", default_value_t = 5)]
+    pub max_paths: usize,
+    /// Does not look for routers; all paths count as disjoint
+    #[arg(long)]
+    pub no_routes: bool,
+    /// Draws the paths into an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Local addresses.
+    #[command(flatten)]
+    pub bind: BindArgs,
+    /// Relays.
+    #[command(flatten)]
+    pub via: ViaArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath relay`.
+#[derive(Debug, Args)]
+pub(crate) struct RelayArgs {
+    /// Who may use it, NAME:PASSWORD; repeatable (others on this system can see it: see --users)
+    #[arg(long, value_name = "NAME:PASSWORD")]
+    pub user: Vec<String>,
+    /// File of users, NAME:PASSWORD a line; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+    /// Local addresses or interface names to listen on [default: all]
+    #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
+    pub listen: Vec<String>,
+    /// UDP port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = crate::via::TURN_PORT)]
+    pub port: u16,
+    /// UDP ports for allocations; a firewall must let them pass
+    #[arg(long, value_name = "FIRST-LAST", default_value = "49152-65535")]
+    pub ports: String,
+    /// The address that others reach this host at, if a NAT translates it
+    #[arg(long, value_name = "IP")]
+    pub external: Option<IpAddr>,
+    /// Ranges that it forwards to although they are not public, such as 10.0.0.0/8
+    #[arg(long, value_name = "RANGE,..", value_delimiter = ',')]
+    pub allow_peer: Vec<String>,
+    /// Allocations of one user at a time, at most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub allocations_per_user: u32,
+    /// Allocations at a time, at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub allocations: usize,
+    /// Rate of one user over all of his allocations and both directions; 0 is no limit
+    #[arg(long, value_name = "RATE", default_value = "100 Mbit/s")]
+    pub rate_per_user: String,
+    /// Rate of all users together; 0 is no limit
+    #[arg(long, value_name = "RATE", default_value = "0")]
+    pub rate: String,
+    /// Time after which an allocation ends that its user does not refresh
+    #[arg(long, value_name = "TIME", default_value = "10 min")]
+    pub lifetime: String,
+    /// The name that passwords belong to; clients take it from the relay
+    #[arg(long, default_value = "manypath")]
+    pub realm: String,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,

@@ -5,10 +5,12 @@ mod demo;
 mod dest;
 mod failure;
 mod lab;
+mod overlay;
 mod paths;
 mod perf;
 mod progress;
 mod recv;
+mod relay;
 mod runs;
 mod settings;
 mod show;
@@ -16,6 +18,7 @@ mod sim;
 mod ticket;
 mod transfer;
 mod transport;
+mod via;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         Command::Recv(args) => block_on(recv::run(args)),
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
+        Command::Paths(args) => block_on(overlay::run(args)),
+        Command::Relay(args) => block_on(relay::run(args)),
         Command::Sim(command) => sim::run(&command),
         Command::Lab(command) => lab::run(&command),
         Command::Presets(report) => show::presets(&report),

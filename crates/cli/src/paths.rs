@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::progress::Screen;
+use crate::via;
 
 /// As many state changes as are kept for each association; a path that flaps must not fill memory.
 const CHANGES_MAX: usize = 1000;
@@ -19,6 +20,8 @@ pub(crate) struct PathReport {
     pub local: String,
     /// The peer's transport address.
     pub remote: String,
+    /// The relay that our address is on; null for a direct path.
+    pub relay: Option<String>,
     /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
     pub state: &'static str,
     /// SCTP packets sent.
@@ -85,7 +88,10 @@ impl PathWatch {
                 let at_s = begin.elapsed().as_secs_f64();
                 let change = StateChange { at_s, from: from.name(), to: to.name(), path: path.0 };
                 let ends = association.paths().into_iter().find(|p| p.id == path);
-                let ends = ends.map_or(String::new(), |p| format!(" ({} - {})", p.local, p.remote));
+                let ends = ends.map_or(String::new(), |p| {
+                    let relay = via::text(association.relay(p.local).as_deref());
+                    format!(" ({} - {}{relay})", p.local, p.remote)
+                });
                 let to = to.name().replace('_', " ");
                 screen.line(&format!("{at_s:6.1} s  {path}{ends} is {to}"));
                 let mut changes = noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +111,7 @@ impl PathWatch {
             .into_iter()
             .map(|path| {
                 let changes = changes.iter().filter(|c| c.path == path.id.0).cloned().collect();
-                path_report(&path, changes)
+                path_report(&path, association.relay(path.local), changes)
             })
             .collect()
     }
@@ -117,10 +123,15 @@ impl Drop for PathWatch {
     }
 }
 
-fn path_report(path: &PathStats, state_changes: Vec<StateChange>) -> PathReport {
+fn path_report(
+    path: &PathStats,
+    relay: Option<String>,
+    state_changes: Vec<StateChange>,
+) -> PathReport {
     PathReport {
         local: path.local.to_string(),
         remote: path.remote.to_string(),
+        relay,
         state: path.state.name(),
         packets_sent: path.packets_sent,
         packets_received: path.packets_received,

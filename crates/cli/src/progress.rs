@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::ReportArgs;
+use crate::via;
 
 /// How often the lines on a terminal are redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -198,7 +199,8 @@ impl View {
             let rtt = path
                 .srtt
                 .map_or("-".to_owned(), |rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3));
-            let ends = format!("{} - {}", path.local, path.remote);
+            let relay = via::text(self.association.relay(path.local).as_deref());
+            let ends = format!("{} - {}{relay}", path.local, path.remote);
             let state = path.state.name().replace('_', " ");
             line.set_message(format!("{}  {ends:45}  {state:18}  {rate:>14}  RTT {rtt}", path.id));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, SendError,
+    EndpointOptions, RELAY_OVERHEAD, Relay, SendError,
 };
 
 use crate::failure::{Failure, Result};
@@ -23,6 +23,16 @@ const CHUNKS_PER_MESSAGE: usize = 32;
 
 /// Opens an endpoint on `bind`, addresses or interface names; none is all of the host's.
 pub(crate) fn open(config: Config, bind: &[String], port: u16, accept: bool) -> Result<Endpoint> {
+    let options = EndpointOptions { udp_port: port, accept, ..EndpointOptions::client() };
+    open_with(options, config, bind)
+}
+
+/// Opens an endpoint that connects, with paths through `relays` too.
+pub(crate) fn open_via(config: Config, bind: &[String], relays: Vec<Relay>) -> Result<Endpoint> {
+    open_with(EndpointOptions { relays, ..EndpointOptions::client() }, config, bind)
+}
+
+fn open_with(options: EndpointOptions, config: Config, bind: &[String]) -> Result<Endpoint> {
     let bind: Vec<BindTo> = bind
         .iter()
         .map(|text| match text.parse() {
@@ -33,11 +43,9 @@ pub(crate) fn open(config: Config, bind: &[String], port: u16, accept: bool) -> 
     let options = EndpointOptions {
         config: Arc::new(config),
         bind,
-        udp_port: port,
-        accept,
         accept_backlog: ACCEPT_BACKLOG,
         max_associations: ASSOCIATIONS_MAX,
-        ..EndpointOptions::client()
+        ..options
     };
     // The messages of these errors say what to try.
     Endpoint::bind(options).map_err(|e| match e {
@@ -102,11 +110,11 @@ pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
     }
 }
 
-/// Bytes of a message of bulk content that fills its packets, over any of `remotes`.
-pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr]) -> usize {
+/// Bytes of a message of bulk content that fills its packets, over any of `remotes`, through relays or not.
+pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr], relays: bool) -> usize {
     let ip_header = if remotes.iter().any(SocketAddr::is_ipv6) { 40 } else { 20 };
     // UDP header, SCTP common header, DATA chunk header; chunks are padded to four bytes.
-    let headers = ip_header + 8 + 12 + 16;
+    let headers = ip_header + 8 + 12 + 16 + if relays { RELAY_OVERHEAD } else { 0 };
     let chunk = config.mtu.saturating_sub(headers) & !3;
     let chunk = config.pmdcs_limit.map_or(chunk, |limit| chunk.min(limit));
     chunk.max(4) * CHUNKS_PER_MESSAGE

@@ -51,6 +51,20 @@ pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
 pub use stream::{RecvStream, SendStream};
 
+/// Measuring paths without an association: probes, and the routers on the way.
+pub mod measure {
+    pub use manypath_net::{
+        ProbeOptions, ProbedPath, Prober, Trace, TraceHop, TraceOptions, answers_from, traceroute,
+    };
+}
+
+/// A relay for others: a TURN server (RFC 8656) with its sockets.
+pub mod relay {
+    pub use manypath_net::{
+        Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
+    };
+}
+
 pub use bytes::Bytes;
 pub use manypath_net::{
     BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, Relay, RelayStatus,
@@ -58,5 +72,5 @@ pub use manypath_net::{
 };
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,
-    PathStats, Payload, Rng, SendOptions, Ssn, StreamId, config,
+    PathStats, Payload, Rng, SendOptions, Ssn, StreamId, config, overlay,
 };

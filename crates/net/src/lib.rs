@@ -7,7 +7,8 @@
 //! business, and an error on one socket is never an error of another.
 //!
 //! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the engine
-//! further local addresses. [`RelayServer`] is such a server.
+//! further local addresses. [`RelayServer`] is such a server. [`Prober`] measures paths without
+//! an association, and [`traceroute`] finds the routers on the way.
 //!
 //! Beside them: the interfaces of this host ([`interfaces`]), the source address that the kernel
 //! prefers for a remote ([`preferred_source`]), how local and remote addresses are matched into
@@ -17,19 +18,23 @@ mod bind;
 mod clock;
 mod interfaces;
 mod pairing;
+mod prober;
 mod recv;
 mod relay_server;
 mod relays;
 mod send;
 mod sockets;
+mod traceroute;
 
 pub use bind::{BindError, BindTo};
 pub use clock::Clock;
 pub use interfaces::{InterfaceAddress, interfaces, preferred_source};
 pub use manypath_turn::{Limits, PeerRules, ServerConfig, ServerStats, User};
 pub use pairing::pair;
+pub use prober::{ProbeOptions, ProbedPath, Prober};
 pub use recv::UdpReceiver;
 pub use relay_server::{RelayServer, RelayServerOptions};
 pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
 pub use send::{Outgoing, SendFailures, Sent};
 pub use sockets::{BoundAddresses, UdpSockets};
+pub use traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};

@@ -14,7 +14,7 @@ use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::paths::{PathReport, PathWatch};
 use crate::progress::{Screen, bit_rate, size};
-use crate::{settings, show, transport};
+use crate::{settings, show, transport, via};
 
 /// How long is sent when nothing is said.
 const TIME_DEFAULT: Duration = Duration::from_secs(10);
@@ -44,10 +44,13 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let remotes = dest.resolve().await?;
-    let request = request(&args, transport::bulk_message_size(&config, &remotes))?;
+    let relays = via::relays(&args.via).await?;
+    let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
+    let request = request(&args, message_size)?;
     let screen = Screen::new(&args.report);
     let peer = transport::addresses(&remotes);
-    let endpoint = transport::open(config, &args.bind.bind, 0, false)?;
+    let endpoint = transport::open_via(config, &args.bind.bind, relays)?;
+    let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
     for note in endpoint.notes() {
         screen.line(note);
     }
@@ -206,9 +209,10 @@ fn text(
     for path in paths {
         let rtt = path.srtt_s.map_or("-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
         text += &format!(
-            "  {} - {}: {}, {} acknowledged, {} retransmissions, RTT {rtt}\n",
+            "  {} - {}{}: {}, {} acknowledged, {} retransmissions, RTT {rtt}\n",
             path.local,
             path.remote,
+            via::text(path.relay.as_deref()),
             path.state,
             size(path.bytes_acked),
             path.retransmissions

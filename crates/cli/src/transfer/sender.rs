@@ -21,7 +21,7 @@ use crate::failure::{Failure, Result};
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress, Screen};
 use crate::transport::{self, closed_failure, send_failure};
-use crate::{settings, show};
+use crate::{settings, show, via};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;
@@ -41,11 +41,13 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         screen.line(&format!("left out, neither file nor directory: {}", path.display()));
     }
     let remotes = dest.resolve().await?;
-    let message_size = transport::bulk_message_size(&config, &remotes);
+    let relays = via::relays(&args.via).await?;
+    let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
     let peer = transport::addresses(&remotes);
     screen.line(NOT_ENCRYPTED);
 
-    let endpoint = transport::open(config, &args.bind.bind, 0, false)?;
+    let endpoint = transport::open_via(config, &args.bind.bind, relays)?;
+    let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
     for note in endpoint.notes() {
         screen.line(note);
     }

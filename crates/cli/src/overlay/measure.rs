@@ -1,0 +1,373 @@
+//! Measuring, and what follows from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use manypath::measure::{
+    ProbeOptions, ProbedPath, Prober, Trace, TraceOptions, answers_from, traceroute,
+};
+use manypath::overlay::{
+    Aliases, Candidate, Choice, Route, RouterId, disjoint, select, shared_links,
+};
+use manypath::{BindTo, DEFAULT_PORT, Relay, preferred_source};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::{HopLine, PathLine, Report, Share, SharedLine};
+use crate::failure::{Failure, Result};
+
+/// How long the answer to a probe is waited for.
+const WAIT: Duration = Duration::from_secs(1);
+/// How long relays may take to be ready.
+const RELAY_WAIT: Duration = Duration::from_secs(5);
+/// How long a router may take to answer when it is asked for an alias.
+const ALIAS_WAIT: Duration = Duration::from_millis(300);
+/// As many addresses are asked for aliases.
+const ALIASES_MAX: usize = 64;
+
+/// What to measure and how to choose.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Probes on each path.
+    pub(super) probes: u32,
+    /// Time between two on one path.
+    pub(super) interval: Duration,
+    /// Look for routers.
+    pub(super) routes: bool,
+    /// The threshold of disjointness.
+    pub(super) beta: f64,
+    /// Paths at most.
+    pub(super) max_paths: usize,
+}
+
+/// A hop as it was seen: who answered, and after which time.
+type Seen = Option<(IpAddr, Duration)>;
+
+/// Measures and chooses.
+pub(super) async fn measure(
+    plan: &Plan,
+    bind: &[String],
+    relays: Vec<Relay>,
+    remotes: &[SocketAddr],
+) -> Result<Report> {
+    let bind: Vec<BindTo> = bind
+        .iter()
+        .map(|text| match text.parse() {
+            Ok(bind) => bind,
+            Err(never) => match never {},
+        })
+        .collect();
+    let mut prober = Prober::bind(&bind, &relays).map_err(|e| Failure::failed(e.to_string()))?;
+    let options = ProbeOptions {
+        count: plan.probes,
+        interval: plan.interval,
+        wait: WAIT,
+        relay_wait: RELAY_WAIT,
+        sctp_port: DEFAULT_PORT,
+    };
+    let paths = prober.probe(remotes, options).await;
+    prober.close();
+    let mut notes = prober.notes().to_vec();
+    for relay in prober.relays() {
+        notes.extend(relay.error.map(|error| format!("relay {}: {error}", relay.name)));
+    }
+
+    let mut traces = Traces::default();
+    if plan.routes {
+        for path in &paths {
+            let (from, to) = first_leg(path, &relays);
+            traces.find(from, to, &mut notes).await;
+        }
+        traces.find_aliases().await;
+    }
+    Ok(report(plan, remotes, &relays, &paths, traces, notes))
+}
+
+/// What can be traced of a path from here: to the destination, or to the relay.
+fn first_leg(path: &ProbedPath, relays: &[Relay]) -> (IpAddr, IpAddr) {
+    match path.relay.and_then(|index| relays.get(index)) {
+        Some(relay) => {
+            let from = preferred_source(relay.address).unwrap_or(path.local.ip());
+            (from, relay.address.ip())
+        }
+        None => (path.local.ip(), path.remote.ip()),
+    }
+}
+
+/// Routes by where they begin and end.
+#[derive(Default)]
+struct Traces {
+    routes: BTreeMap<(IpAddr, IpAddr), Trace>,
+    /// Pairs of addresses of one router.
+    aliases: Vec<(IpAddr, IpAddr)>,
+}
+
+impl Traces {
+    /// One route after the other: routers limit how often they answer.
+    async fn find(&mut self, from: IpAddr, to: IpAddr, notes: &mut Vec<String>) {
+        if self.routes.contains_key(&(from, to)) {
+            return;
+        }
+        let tracing = spawn_blocking(move || traceroute(from, to, TraceOptions::default()));
+        let trace = match tracing.await {
+            Ok(Ok(trace)) => trace,
+            Ok(Err(error)) => {
+                notes.push(format!("no route to {to} was found: {error}"));
+                Trace::default()
+            }
+            Err(_) => Trace::default(),
+        };
+        self.routes.insert((from, to), trace);
+    }
+
+    /// Asks every router that was seen at the address it was seen with: another one in its answer is an
+    /// alias.
+    async fn find_aliases(&mut self) {
+        let mut asked = JoinSet::new();
+        let mut known = BTreeSet::new();
+        for (&(from, _), trace) in &self.routes {
+            for (address, _) in trace.hops.iter().filter_map(|hop| hop.answer) {
+                if known.len() < ALIASES_MAX && known.insert(address) {
+                    let options =
+                        TraceOptions { wait: ALIAS_WAIT, rounds: 1, ..TraceOptions::default() };
+                    asked.spawn_blocking(move || (address, answers_from(from, address, options)));
+                }
+            }
+        }
+        while let Some(answer) = asked.join_next().await {
+            if let Ok((address, Ok(Some(other)))) = answer
+                && other != address
+            {
+                self.aliases.push((address, other));
+            }
+        }
+    }
+}
+
+/// Everything about a candidate before it is put into words.
+struct Measured {
+    seen: Vec<Seen>,
+    candidate: Candidate,
+}
+
+fn report(
+    plan: &Plan,
+    remotes: &[SocketAddr],
+    relays: &[Relay],
+    paths: &[ProbedPath],
+    traces: Traces,
+    mut notes: Vec<String>,
+) -> Report {
+    let mut aliases = Aliases::new();
+    for (a, b) in traces.aliases {
+        aliases.join(a, b);
+    }
+    // All of the destination's addresses are one host.
+    for pair in remotes.windows(2) {
+        aliases.join(pair[0].ip(), pair[1].ip());
+    }
+    let measured: Vec<Measured> = paths
+        .iter()
+        .map(|path| {
+            let leg = first_leg(path, relays);
+            let seen = hops(path, leg, traces.routes.get(&leg));
+            let routers = seen.iter().map(|seen| match *seen {
+                Some((ip, rtt)) => (Some(aliases.router(ip)), rtt),
+                None => (None, Duration::ZERO),
+            });
+            let routers: Vec<(Option<RouterId>, Duration)> = routers.collect();
+            // The source is one host whatever address it sends from; no router has this number.
+            let source = (Some(RouterId(u32::MAX)), Duration::ZERO);
+            let route = match plan.routes {
+                true => Route::from_rtts(std::iter::once(source).chain(routers)),
+                false => Route::default(),
+            };
+            Measured { seen, candidate: Candidate { score: path.probes.score(), route } }
+        })
+        .collect();
+    let candidates: Vec<Candidate> = measured.iter().map(|m| m.candidate.clone()).collect();
+    let choices = select(&candidates, plan.beta, plan.max_paths);
+    let lines = (0..paths.len())
+        .map(|index| line(index, paths, relays, &measured, &choices, plan, &mut aliases));
+    let lines: Vec<PathLine> = lines.collect();
+    if plan.routes && paths.iter().any(|p| p.relay.is_some()) {
+        notes.push(
+            "what is between a relay and the destination is not seen from here; it counts as one link"
+                .to_owned(),
+        );
+    }
+    if !plan.routes {
+        notes.push("routers were not looked for: all paths count as disjoint".to_owned());
+    }
+    Report {
+        destination: remotes.iter().map(ToString::to_string).collect(),
+        beta: plan.beta,
+        max_paths: plan.max_paths,
+        paths: lines,
+        notes,
+    }
+}
+
+/// The hops of a path: the routers that were seen, the relay, the destination.
+fn hops(path: &ProbedPath, (_, end): (IpAddr, IpAddr), trace: Option<&Trace>) -> Vec<Seen> {
+    let mut hops: Vec<Seen> =
+        trace.map(|t| t.hops.iter().map(|hop| hop.answer).collect()).unwrap_or_default();
+    let rtt = path.probes.rtt_min.unwrap_or_default();
+    let reached = trace.is_some_and(|t| t.reached);
+    if reached {
+        hops.pop();
+    }
+    if path.relay.is_some() {
+        // A relay that does not answer a traceroute is as far as the last router before it, at least.
+        let answered = trace.and_then(|t| t.hops.last()?.answer).filter(|_| reached);
+        let before = hops.iter().flatten().map(|(_, rtt)| *rtt).max().unwrap_or_default();
+        hops.push(Some((end, answered.map_or(before, |(_, rtt)| rtt).min(rtt))));
+    }
+    hops.push(Some((path.remote.ip(), rtt)));
+    hops
+}
+
+fn line(
+    index: usize,
+    paths: &[ProbedPath],
+    relays: &[Relay],
+    measured: &[Measured],
+    choices: &[Choice],
+    plan: &Plan,
+    aliases: &mut Aliases,
+) -> PathLine {
+    let (path, own) = (&paths[index], &measured[index]);
+    let hops = own.seen.iter().map(|seen| HopLine {
+        address: seen.map(|(ip, _)| ip.to_string()),
+        rtt_s: seen.map(|(_, rtt)| rtt.as_secs_f64()),
+        router: seen.map(|(ip, _)| aliases.router(ip).0),
+    });
+    let hops: Vec<HopLine> = hops.collect();
+    let names: BTreeMap<u32, String> = hops
+        .iter()
+        .filter_map(|hop| Some((hop.router?, hop.address.clone()?)))
+        .chain([(u32::MAX, "here".to_owned())])
+        .collect();
+    let name = |router: RouterId| names.get(&router.0).cloned().unwrap_or_default();
+    let others = measured.iter().enumerate().filter(|&(other, _)| other != index && plan.routes);
+    let shares = others.map(|(other, theirs)| {
+        let (x, y) = (&own.candidate.route, &theirs.candidate.route);
+        let links = shared_links(x, y).into_iter().map(|link| SharedLine {
+            from: name(link.from),
+            to: name(link.to),
+            latency_s: link.latency.as_secs_f64(),
+        });
+        Share { with: other + 1, disjoint: disjoint(x, y), links: links.collect() }
+    });
+    let probes = path.probes;
+    PathLine {
+        path: index + 1,
+        local: path.local.to_string(),
+        remote: path.remote.to_string(),
+        relay: path.relay.and_then(|r| relays.get(r)).map(|r| r.name.clone()),
+        rtt_s: probes.rtt().map(|rtt| rtt.as_secs_f64()),
+        rtt_min_s: probes.rtt_min.map(|rtt| rtt.as_secs_f64()),
+        probes: probes.sent,
+        loss: probes.lost(),
+        score: own.candidate.score,
+        shares: shares.collect(),
+        hops,
+        selected: matches!(choices[index], Choice::Selected { .. }),
+        why: why(choices[index], plan),
+    }
+}
+
+fn why(choice: Choice, plan: &Plan) -> String {
+    match choice {
+        Choice::Selected { rank: 1 } => "the best score".to_owned(),
+        Choice::Selected { rank } => format!("score number {rank} of those disjoint enough"),
+        Choice::Overlaps { with, disjoint } => {
+            format!("disjointness from path {} is {disjoint:.2}, not above {}", with + 1, plan.beta)
+        }
+        Choice::Enough => format!("{} better ones are used already", plan.max_paths),
+        Choice::Dead => "no probe was answered".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath::measure::TraceHop;
+    use manypath::overlay::Probes;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn trace(hops: &[(&str, u64)], reached: bool) -> Trace {
+        let hop = |&(address, rtt): &(&str, u64)| TraceHop {
+            answer: (!address.is_empty()).then(|| (ip(address), ms(rtt))),
+        };
+        Trace { hops: hops.iter().map(hop).collect(), reached }
+    }
+
+    fn probed(local: &str, relay: Option<usize>, rtt: u64) -> ProbedPath {
+        let mut probes = Probes::default();
+        (0..10).for_each(|_| probes.add(Some(ms(rtt))));
+        let remote = "192.0.2.9:9899".parse().unwrap();
+        ProbedPath { local: local.parse().unwrap(), remote, relay, probes }
+    }
+
+    fn relay(address: &str) -> Relay {
+        let address = address.parse().unwrap();
+        Relay { name: "r".into(), address, user: String::new(), password: String::new() }
+    }
+
+    fn plan() -> Plan {
+        Plan { probes: 10, interval: ms(10), routes: true, beta: 0.5, max_paths: 5 }
+    }
+
+    #[test]
+    fn a_relay_beside_the_direct_way_is_left_out_and_one_elsewhere_is_used() {
+        // The first relay stands behind most of the direct way, the second has a way of its own. Sources of
+        // the legs do not exist here, so that they are the paths' local addresses.
+        let relays = [relay("192.0.2.1:3478"), relay("192.0.2.2:3478")];
+        let paths = [
+            probed("10.0.0.1:5", None, 20),
+            probed("192.0.2.1:50000", Some(0), 24),
+            probed("192.0.2.2:50000", Some(1), 30),
+        ];
+        let mut traces = Traces::default();
+        for (path, trace) in paths.iter().zip([
+            trace(&[("10.0.0.254", 1), ("10.1.0.1", 16), ("192.0.2.9", 20)], true),
+            trace(&[("10.0.0.254", 1), ("10.1.0.77", 16), ("", 0), ("192.0.2.1", 18)], true),
+            trace(&[("10.0.0.254", 1), ("10.2.0.1", 12)], false),
+        ]) {
+            traces.routes.insert(first_leg(path, &relays), trace);
+        }
+        // The second router has another address on each way.
+        traces.aliases.push((ip("10.1.0.1"), ip("10.1.0.77")));
+        let remotes = [paths[0].remote];
+        let report = report(&plan(), &remotes, &relays, &paths, traces, Vec::new());
+        let chosen: Vec<_> = report.paths.iter().map(|p| p.selected).collect();
+        assert_eq!(chosen, [true, false, true], "{report:#?}");
+        assert!(report.paths[1].why.contains("path 1 is 0.20"), "{}", report.paths[1].why);
+        let links = &report.paths[1].shares[0].links;
+        assert_eq!(links.len(), 2);
+        assert!(links.iter().any(|l| l.from == "here" && l.to == "10.0.0.254"), "{links:?}");
+        // 192.0.2.2 did not answer: it is as far as the last router.
+        let relay = &report.paths[2].hops[2];
+        assert_eq!((relay.address.as_deref(), relay.rtt_s), (Some("192.0.2.2"), Some(0.012)));
+        assert!(report.notes[0].contains("not seen from here"));
+    }
+
+    #[test]
+    fn without_routes_all_count_as_disjoint() {
+        let relays = [relay("192.0.2.1:3478")];
+        let paths = [probed("10.0.0.1:5", None, 20), probed("192.0.2.1:50000", Some(0), 24)];
+        let plan = Plan { routes: false, ..plan() };
+        let remotes = [paths[0].remote];
+        let report = report(&plan, &remotes, &relays, &paths, Traces::default(), Vec::new());
+        assert!(report.paths.iter().all(|p| p.selected && p.shares.is_empty()), "{report:?}");
+    }
+}

@@ -1,0 +1,65 @@
+//! The candidates as a table.
+
+use comfy_table::{Table, presets};
+
+use super::{PathLine, Report};
+
+/// What a person reads.
+pub(super) fn text(report: &Report) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["path", "", "RTT", "loss", "score", "hops", "shared", "use", "why"]);
+    for path in &report.paths {
+        let rtt = path.rtt_s.map_or("-".to_owned(), |s| format!("{:.1} ms", s * 1e3));
+        let ends = match &path.relay {
+            Some(relay) => format!("{} via {relay}", path.remote),
+            None => format!("{} direct from {}", path.remote, path.local),
+        };
+        let chosen = if path.selected { "yes" } else { "no" };
+        table.add_row([
+            path.path.to_string(),
+            ends,
+            rtt,
+            format!("{:.1} %", path.loss * 100.0),
+            format!("{:.0}", path.score),
+            hops(path),
+            shared(path),
+            chosen.to_owned(),
+            path.why.clone(),
+        ]);
+    }
+    let mut text = table.trim_fmt() + "\n";
+    for path in &report.paths {
+        for share in path.shares.iter().filter(|s| s.with > path.path && !s.links.is_empty()) {
+            let links: Vec<String> = share
+                .links
+                .iter()
+                .map(|l| format!("{} - {} ({:.1} ms)", l.from, l.to, l.latency_s * 1e3))
+                .collect();
+            text += &format!(
+                "paths {} and {}: disjointness {:.2}; in both: {}\n",
+                path.path,
+                share.with,
+                share.disjoint,
+                links.join(", ")
+            );
+        }
+    }
+    for note in &report.notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+/// How many hops, and how many of them answered if not all did.
+fn hops(path: &PathLine) -> String {
+    let (all, seen) = (path.hops.len(), path.hops.iter().filter(|h| h.address.is_some()).count());
+    if all == seen { all.to_string() } else { format!("{all} ({seen} seen)") }
+}
+
+/// With how many links each other path is shared.
+fn shared(path: &PathLine) -> String {
+    let shares = path.shares.iter().filter(|s| !s.links.is_empty());
+    let words: Vec<String> = shares.map(|s| format!("{} with {}", s.links.len(), s.with)).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}

@@ -1,0 +1,218 @@
+//! `manypath relay`: a TURN server for authorised users.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use data_encoding::BASE32_NOPAD;
+use manypath::relay::{
+    Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
+};
+use manypath::{BindTo, SocketError};
+use serde_json::json;
+
+use crate::args::RelayArgs;
+use crate::failure::{Failure, Result};
+use crate::progress::{Screen, size};
+use crate::via::{TURN_PORT, check_words, escape, lines};
+use crate::{settings, show, transport};
+
+/// Length of a random password in bytes.
+const PASSWORD_LEN: usize = 16;
+/// The user that a relay without --user has.
+const DEFAULT_USER: &str = "manypath";
+/// How often it says how much is going on, if something is.
+const NEWS: Duration = Duration::from_secs(60);
+
+/// How long it goes on when it is stopped.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// `manypath relay`.
+pub(crate) async fn run(args: RelayArgs) -> Result<()> {
+    let screen = Screen::new(&args.report);
+    let users = users(&args)?;
+    let invented = args.user.is_empty() && args.users.is_none();
+    let options = options(&args, users.clone())?;
+    let mut relay = RelayServer::bind(options).map_err(|e: SocketError| {
+        Failure::failed(e.to_string())
+            .hint(format!("--port chooses another port than {TURN_PORT}, --listen the address"))
+    })?;
+    announce(&args, &screen, &relay, &users, invented)?;
+    let mut before = relay.stats();
+    loop {
+        tokio::select! {
+            () = relay.run() => {}
+            () = tokio::time::sleep(NEWS) => {
+                let now = relay.stats();
+                if now != before {
+                    screen.line(&text(now));
+                }
+                before = now;
+            }
+            () = transport::interrupted() => break,
+        }
+    }
+    // What clients said last, such as that they are done, may be waiting.
+    let _ = tokio::time::timeout(LAST_WORDS, relay.run()).await;
+    let end = relay.stats();
+    if args.report.json {
+        return show::print(&format!("{}\n", json("stopped", end)));
+    }
+    screen.line(&text(end));
+    Ok(())
+}
+
+/// The users of the command line and the file; one with a random password if there are none.
+fn users(args: &RelayArgs) -> Result<Vec<User>> {
+    let mut words = args.user.clone();
+    if let Some(file) = &args.users {
+        words.extend(lines(file)?);
+    }
+    let mut users: Vec<User> = Vec::new();
+    for word in &words {
+        // Not repeated in messages: it may hold a password.
+        let wrong = |what: &str| {
+            Failure::usage(format!("a user of the relay: {what}")).hint("write NAME:PASSWORD")
+        };
+        let (name, password) = word.split_once(':').ok_or_else(|| wrong("no colon"))?;
+        check_words(name, Some(password)).map_err(|what| wrong(&what))?;
+        if users.iter().any(|u| u.name == name) {
+            return Err(wrong(&format!("{name} is there twice")));
+        }
+        users.push(User { name: name.to_owned(), password: password.to_owned() });
+    }
+    if users.is_empty() {
+        if !words.is_empty() || args.users.is_some() {
+            return Err(Failure::usage(
+                "the file of users is empty; a relay without users serves nobody",
+            ));
+        }
+        let password = BASE32_NOPAD.encode(&random::<PASSWORD_LEN>()?).to_lowercase();
+        users.push(User { name: DEFAULT_USER.to_owned(), password });
+    }
+    Ok(users)
+}
+
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
+    Ok(bytes)
+}
+
+fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
+    let rate = |option: &str, text: &str| match text.trim() {
+        "0" => Ok(0),
+        _ => settings::rate(option, text).map(|bits| bits / 8),
+    };
+    let lifetime = settings::duration("--lifetime", &args.lifetime)?;
+    if !(1..=3600).contains(&lifetime.as_secs()) {
+        return Err(Failure::usage("--lifetime: not from 1 s to 1 h"));
+    }
+    let limits = Limits {
+        allocations_total: args.allocations,
+        allocations_per_user: args.allocations_per_user,
+        user_bytes_per_s: rate("--rate-per-user", &args.rate_per_user)?,
+        total_bytes_per_s: rate("--rate", &args.rate)?,
+        lifetime_max: lifetime,
+        ..Limits::default()
+    };
+    let allow = args.allow_peer.iter().map(|range| {
+        range.parse().map_err(|e: String| Failure::usage(format!("--allow-peer: {e}")))
+    });
+    let listen = args.listen.iter().map(|text| match text.parse() {
+        Ok(bind) => bind,
+        Err(never) => match never {},
+    });
+    Ok(RelayServerOptions {
+        config: ServerConfig {
+            realm: args.realm.clone(),
+            users,
+            limits,
+            peers: PeerRules { allow: allow.collect::<Result<_>>()? },
+            secret: random()?,
+        },
+        listen: listen.collect::<Vec<BindTo>>(),
+        port: args.port,
+        ports: ports(&args.ports)?,
+        external: args.external,
+    })
+}
+
+fn ports(text: &str) -> Result<RangeInclusive<u16>> {
+    let read = || {
+        let (first, last) = text.split_once('-')?;
+        let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (first > 0 && first <= last).then_some(first..=last)
+    };
+    read().ok_or_else(|| Failure::usage(format!("--ports {text}: not FIRST-LAST, from 1 to 65535")))
+}
+
+fn announce(
+    args: &RelayArgs,
+    screen: &Screen,
+    relay: &RelayServer,
+    users: &[User],
+    invented: bool,
+) -> Result<()> {
+    let mut addresses = relay.addresses();
+    if let Some(ip) = args.external {
+        addresses = addresses.iter().map(|a| SocketAddr::new(ip, a.port())).collect();
+    }
+    // Passwords that the user chose are not shown.
+    let via = |address: &SocketAddr| {
+        let (user, password) = (escape(&users[0].name), escape(&users[0].password));
+        let host = match address.ip() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        format!("turn:{user}:{password}@{host}:{}", address.port())
+    };
+    let words: Option<Vec<String>> = invented.then(|| addresses.iter().map(via).collect());
+    if args.report.json {
+        let event = json!({
+            "event": "listening",
+            "addresses": addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "users": users.iter().map(|u| &u.name).collect::<Vec<_>>(),
+            "via": words,
+        });
+        return show::print(&format!("{event}\n"));
+    }
+    screen.line(&format!(
+        "Relaying for {} user(s) at {}",
+        users.len(),
+        transport::addresses(&addresses)
+    ));
+    match words {
+        Some(words) => {
+            screen.line("Use it with one of these; the password is new each time:");
+            show::print(&(words.join("\n") + "\n"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn text((stats, allocations): (ServerStats, usize)) -> String {
+    format!(
+        "{allocations} allocation(s) now, {} so far, {} expired; {} forwarded, {} packets above a rate; \
+         {} requests refused, {} datagrams of no use",
+        stats.allocated,
+        stats.expired,
+        size(stats.bytes),
+        stats.over_rate,
+        stats.refused,
+        stats.garbage
+    )
+}
+
+fn json(event: &str, (stats, allocations): (ServerStats, usize)) -> serde_json::Value {
+    json!({
+        "event": event,
+        "allocations": allocations,
+        "allocated": stats.allocated,
+        "expired": stats.expired,
+        "refused": stats.refused,
+        "garbage": stats.garbage,
+        "bytes": stats.bytes,
+        "over_rate": stats.over_rate,
+    })
+}

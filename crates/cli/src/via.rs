@@ -1,0 +1,251 @@
+//! `--via`: relays on the command line.
+
+use std::path::Path;
+
+use manypath::{Endpoint, Relay};
+use tokio::task::JoinHandle;
+
+use crate::args::ViaArgs;
+use crate::failure::{Failure, Result};
+use crate::progress::Screen;
+
+/// Where the password comes from if RELAY has none.
+pub(crate) const PASSWORD_VARIABLE: &str = "MANYPATH_RELAY_PASSWORD";
+/// The UDP port of TURN (RFC 8656 §18).
+pub(crate) const TURN_PORT: u16 = 3478;
+/// As many relays as are used.
+const RELAYS_MAX: usize = 16;
+/// The longest user name and password, in bytes; the wire format has room for 508 of a name.
+const WORD_MAX: usize = 128;
+
+/// A relay as the user writes it, its host not looked up yet.
+#[derive(Clone, PartialEq, Eq)]
+struct Named {
+    user: String,
+    password: Option<String>,
+    host: String,
+    port: u16,
+}
+
+/// The relays that `--via` names, with their hosts looked up.
+pub(crate) async fn relays(args: &ViaArgs) -> Result<Vec<Relay>> {
+    let words = words(&args.via)?;
+    if words.len() > RELAYS_MAX {
+        return Err(Failure::usage(format!("--via: more than {RELAYS_MAX} relays")));
+    }
+    let mut relays = Vec::new();
+    for word in &words {
+        let named = parse(word)?;
+        let name = format!("{}:{}", named.host, named.port);
+        let password = match named.password {
+            Some(password) => password,
+            None => std::env::var(PASSWORD_VARIABLE).map_err(|_| {
+                Failure::usage(format!("--via: no password for the relay {name}"))
+                    .hint(format!("write turn:USER:PASSWORD@HOST, or set {PASSWORD_VARIABLE}"))
+            })?,
+        };
+        let host = named.host.trim_matches(['[', ']']);
+        let found = tokio::net::lookup_host((host, named.port)).await.map_err(|e| {
+            Failure::failed(format!("cannot find the relay {name}: {e}"))
+                .hint("check the name and the name server, or give its IP address")
+        })?;
+        // IPv4 first: what most peers have.
+        let mut addresses: Vec<_> = found.collect();
+        addresses.sort_by_key(std::net::SocketAddr::is_ipv6);
+        let Some(&address) = addresses.first() else {
+            return Err(Failure::failed(format!("the relay {name} has no address")));
+        };
+        relays.push(Relay { name, address, user: named.user, password });
+    }
+    Ok(relays)
+}
+
+/// The words, those of files among them.
+fn words(via: &[String]) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    for word in via {
+        match word.strip_prefix('@') {
+            None => words.push(word.clone()),
+            Some(file) => words.extend(lines(Path::new(file))?),
+        }
+    }
+    Ok(words)
+}
+
+/// The lines of a file but empty ones and comments.
+pub(crate) fn lines(file: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+fn parse(word: &str) -> Result<Named> {
+    // The word may hold a password: it is not repeated.
+    let wrong = |what: &str| {
+        Failure::usage(format!("--via: {what}")).hint(
+            "write turn:USER:PASSWORD@HOST[:PORT], or @FILE with such lines; in a name or password \
+             write %40 for @, %2C for a comma, %3A for a colon in the name",
+        )
+    };
+    let rest =
+        word.strip_prefix("turn:").ok_or_else(|| wrong("a relay does not begin with turn:"))?;
+    let (who, place) =
+        rest.rsplit_once('@').ok_or_else(|| wrong("a relay has no @ before its host"))?;
+    let (user, password) = match who.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None => (who, None),
+    };
+    let user = unescape(user).ok_or_else(|| wrong("a wrong % in a user's name"))?;
+    let password = password
+        .map(|p| unescape(p).ok_or_else(|| wrong("a wrong % in a password")))
+        .transpose()?;
+    check_words(&user, password.as_deref()).map_err(|what| wrong(&what))?;
+    let (host, port) = match place.rsplit_once(':') {
+        // Colons inside of an IPv6 address are not before a port.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            let port = port.parse().ok().filter(|p| *p != 0);
+            (host, port.ok_or_else(|| wrong("a relay's port is not from 1 to 65535"))?)
+        }
+        _ => (place, TURN_PORT),
+    };
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err(wrong("a relay has no host"));
+    }
+    Ok(Named { user, password, host: host.to_owned(), port })
+}
+
+/// What is wrong with a user's name or password.
+pub(crate) fn check_words(user: &str, password: Option<&str>) -> std::result::Result<(), String> {
+    let fits = |word: &str| (1..=WORD_MAX).contains(&word.len());
+    match (fits(user), password.is_none_or(fits)) {
+        (false, _) => Err(format!("a user's name is not 1 to {WORD_MAX} bytes long")),
+        (_, false) => Err(format!("a password is not 1 to {WORD_MAX} bytes long")),
+        _ => Ok(()),
+    }
+}
+
+/// Text with `%XX` for some of its bytes.
+fn unescape(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// `text` so that [`parse`] reads it again.
+pub(crate) fn escape(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    text.bytes()
+        .map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") })
+        .collect()
+}
+
+/// How a path through a relay is told from a direct one, behind its addresses.
+pub(crate) fn text(relay: Option<&str>) -> String {
+    relay.map_or(String::new(), |name| format!(" via {name}"))
+}
+
+/// Tells the user what becomes of the relays, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RelayWatch(JoinHandle<()>);
+
+impl RelayWatch {
+    /// Begins to watch.
+    pub(crate) fn start(endpoint: &Endpoint, screen: &Screen) -> RelayWatch {
+        let (endpoint, screen) = (endpoint.clone(), screen.clone());
+        RelayWatch(tokio::spawn(async move {
+            let mut known = Vec::new();
+            loop {
+                let now = endpoint.relays_until(|now| now != known).await;
+                if now == known {
+                    return;
+                }
+                for (index, relay) in now.iter().enumerate() {
+                    if known.get(index) == Some(relay) {
+                        continue;
+                    }
+                    match (&relay.error, relay.relayed) {
+                        (Some(error), _) => screen.line(&format!("relay {}: {error}", relay.name)),
+                        (None, Some(relayed)) => {
+                            screen.line(&format!("relay {}: gave us {relayed}", relay.name));
+                        }
+                        (None, None) => {}
+                    }
+                }
+                known = now;
+            }
+        }))
+    }
+}
+
+impl Drop for RelayWatch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relays_are_read_with_and_without_port_and_password() {
+        for (text, user, password, host, port) in [
+            ("turn:ann:secret@relay.example", "ann", Some("secret"), "relay.example", 3478),
+            ("turn:ann:s:e@c@192.0.2.1:80", "ann", Some("s:e@c"), "192.0.2.1", 80),
+            ("turn:a%3Ab:c%2Cd%40%25@h:1", "a:b", Some("c,d@%"), "h", 1),
+            ("turn:ann@[2001:db8::1]:5", "ann", None, "[2001:db8::1]", 5),
+            ("turn:ann@[2001:db8::1]", "ann", None, "[2001:db8::1]", 3478),
+        ] {
+            let named = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let got = (named.user.as_str(), named.password.as_deref(), &named.host[..], named.port);
+            assert_eq!(got, (user, password, host, port), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_relay_is_said_without_its_password() {
+        for text in [
+            "relay.example",
+            "stun:a:topsecret@h",
+            "turn:a:topsecret",
+            "turn::topsecret@h",
+            "turn:a:@h",
+            "turn:a:topsecret@",
+            "turn:a:topsecret@h:0",
+            "turn:a:topsecret%4@h",
+            "turn:a:topsecret%zz@h",
+            "turn:a:topsecret@h:x",
+        ] {
+            let failure = parse(text).err().unwrap_or_else(|| panic!("{text} was read"));
+            assert!(!format!("{failure}").contains("topsecret"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_is_read_again() {
+        for text in ["plain", "a b,c:d@e%f/ü"] {
+            assert_eq!(unescape(&escape(text)).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn a_file_has_a_relay_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("relays");
+        std::fs::write(&file, "# mine\nturn:a:b@c\n\n  turn:d:e@f  \n").unwrap();
+        let via = vec!["turn:x:y@z".to_owned(), format!("@{}", file.display())];
+        assert_eq!(words(&via).unwrap(), ["turn:x:y@z", "turn:a:b@c", "turn:d:e@f"]);
+        assert!(words(&["@/no/such/file".to_owned()]).is_err());
+    }
+}

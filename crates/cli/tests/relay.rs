@@ -1,0 +1,186 @@
+//! `relay`, `--via` and `paths` over loopback.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use common::{MANYPATH, Receiver, code, manypath, noise, send, stderr, stdout};
+use serde_json::Value;
+use tempfile::tempdir;
+
+/// A `manypath relay --json` on a free port; killed when dropped.
+struct Relay {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// What it said when it began.
+    listening: Value,
+}
+
+impl Relay {
+    fn start(ip: &str, more: &[&str]) -> Relay {
+        let mut child = Command::new(MANYPATH)
+            .args(["relay", "--json", "--listen", ip, "--port", "0"])
+            .args(["--allow-peer", "127.0.0.0/8"])
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("readable");
+        let listening: Value = serde_json::from_str(&line).expect("an object");
+        assert_eq!(listening["event"], "listening");
+        Relay { child, out, listening }
+    }
+
+    /// Where it listens.
+    fn address(&self) -> String {
+        self.listening["addresses"][0].as_str().expect("an address").to_owned()
+    }
+
+    /// The word for `--via` that it invented.
+    fn word(&self) -> String {
+        self.listening["via"][0].as_str().expect("a word").to_owned()
+    }
+
+    /// Stops it; what it counted.
+    fn stop(mut self) -> Value {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("runs").success());
+        let mut text = String::new();
+        self.out.read_to_string(&mut text).expect("UTF-8");
+        assert_eq!(self.child.wait().expect("ended").code(), Some(0));
+        serde_json::from_str(&text).expect("an object")
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn file(dir: &Path, bytes: usize) -> std::path::PathBuf {
+    let path = dir.join("big");
+    fs::write(&path, noise(bytes)).unwrap();
+    path
+}
+
+#[test]
+fn a_transfer_goes_through_relays_and_says_which() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let big = file(from.path(), 20_000_000);
+    let relays = [Relay::start("127.0.0.41", &[]), Relay::start("127.0.0.42", &[])];
+    // One on the command line, one in a file.
+    let list = from.path().join("relays");
+    fs::write(&list, format!("# mine\n{}\n", relays[1].word())).unwrap();
+    let via = format!("{},@{}", relays[0].word(), list.display());
+    let mut receiver = Receiver::start(to.path(), &["--once"]);
+    let more = ["--via", &via, "--bind", "127.0.0.1", "--preset", "cmt"];
+    let (code, sent, err) = send(&[&big], &receiver.ticket, &more);
+    assert_eq!(code, 0, "{err}");
+    assert!(fs::read(to.path().join("big")).unwrap() == fs::read(&big).unwrap());
+    let received = receiver.result();
+    assert_eq!(received["paths"].as_array().unwrap().len(), 3);
+
+    let mut names: Vec<_> =
+        sent["paths"].as_array().unwrap().iter().map(|p| p["relay"].clone()).collect();
+    names.sort_by_key(Value::to_string);
+    let [one, two] = relays;
+    assert_eq!(names, [Value::from(one.address()), two.address().into(), Value::Null]);
+    for relay in [one, two] {
+        assert!(err.contains(&format!("relay {}: gave us", relay.address())), "{err}");
+        let end = relay.stop();
+        assert_eq!((&end["event"], &end["allocated"]), (&"stopped".into(), &1.into()));
+        assert!(end["bytes"].as_u64().unwrap() > 1_000_000, "{end}");
+        assert_eq!(end["allocations"], 0, "given back at the end");
+    }
+}
+
+#[test]
+fn a_wrong_password_costs_a_path_and_not_the_transfer() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let big = file(from.path(), 1_000_000);
+    let relay = Relay::start("127.0.0.43", &["--user", "ann:a secret"]);
+    assert_eq!(relay.listening["via"], Value::Null, "passwords that a user chose are not shown");
+    let receiver = Receiver::start(to.path(), &["--once"]);
+    let via = format!("turn:ann:guess@{}", relay.address());
+    let (code, sent, err) = send(&[&big], &receiver.ticket, &["--via", &via]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("error 401"), "{err}");
+    assert!(!err.contains("guess"), "{err}");
+    assert_eq!(sent["paths"].as_array().unwrap().len(), 1);
+    let end = relay.stop();
+    assert_eq!((&end["allocated"], &end["refused"]), (&0.into(), &1.into()));
+}
+
+#[test]
+fn paths_measures_direct_and_relayed_ones() {
+    let dir = tempdir().unwrap();
+    let relay = Relay::start("127.0.0.44", &["--user", "ann:secret"]);
+    let receiver = Receiver::start(dir.path(), &[]);
+    let picture = dir.path().join("paths.svg");
+    // Without a password in it; that comes from the environment.
+    let via = format!("turn:ann@{}", relay.address());
+    let run = |more: &[&str]| {
+        Command::new(MANYPATH)
+            .args(["paths", "--via", &via, "--probes", "5", "--interval", "10ms"])
+            .args(["--bind", "127.0.0.1", &receiver.ticket, "--svg"])
+            .arg(&picture)
+            .args(more)
+            .env("MANYPATH_RELAY_PASSWORD", "secret")
+            .output()
+            .expect("runs")
+    };
+    let output = run(&["--json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("an object");
+    let paths = report["paths"].as_array().unwrap();
+    let relays: Vec<_> = paths.iter().map(|p| p["relay"].clone()).collect();
+    assert_eq!(relays, [Value::Null, relay.address().into()]);
+    for path in paths {
+        assert_eq!((&path["loss"], &path["probes"]), (&0.0.into(), &5.into()), "{path}");
+        assert!(path["rtt_s"].as_f64().unwrap() > 0.0 && path["score"].as_f64().unwrap() > 0.0);
+    }
+    assert!(paths.iter().any(|p| p["selected"] == true));
+    assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg"));
+
+    let text = run(&[]);
+    let text = stdout(&text);
+    assert!(
+        text.contains(&format!("via {}", relay.address())) && text.contains("direct"),
+        "{text}"
+    );
+    assert!(text.contains("the best score"), "{text}");
+}
+
+#[test]
+fn paths_to_nobody_is_exit_code_4() {
+    let output = manypath(&["paths", "--probes", "2", "--interval", "1ms", "127.0.0.1:9"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(stdout(&output).contains("no probe was answered"));
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_said_without_passwords() {
+    for args in [
+        &["send", "--via", "topsecret@host", "Cargo.toml", "127.0.0.1:9"][..],
+        &["send", "--via", "turn:ann:topsecret@host:x", "Cargo.toml", "127.0.0.1:9"],
+        &["paths", "--via", "turn:ann@host", "127.0.0.1:9"],
+        &["relay", "--user", "topsecret"],
+        &["relay", "--user", "ann:topsecret", "--user", "ann:topsecret"],
+        &["relay", "--allow-peer", "10.0.0.0/99"],
+        &["relay", "--ports", "9-1"],
+        &["relay", "--users", "/no/such/file"],
+    ] {
+        let output = manypath(args);
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("topsecret"), "{}", stderr(&output));
+    }
+}

@@ -1,0 +1,258 @@
+//! Probing paths without an association: round-trip time and loss of each.
+//!
+//! A probe is an SCTP INIT. Whoever takes associations answers it with INIT ACK and keeps nothing
+//! (RFC 9260 §5.1), so this needs no right to be served and leaves no trace; an ABORT answers as well.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use manypath_proto::overlay::Probes;
+use manypath_proto::{Datagram, Instant, Transmit};
+use manypath_wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketBuilder, Params, Tsn};
+use tokio::time::Sleep;
+
+use crate::bind::{BindError, BindTo};
+use crate::clock::Clock;
+use crate::interfaces::preferred_source;
+use crate::pairing::pair;
+use crate::recv::UdpReceiver;
+use crate::relays::{Relay, RelayChange, RelayStatus, Relays, Way};
+use crate::send::Outgoing;
+use crate::sockets::UdpSockets;
+
+/// How paths are probed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ProbeOptions {
+    /// Probes on each path.
+    pub count: u32,
+    /// Time between two on one path.
+    pub interval: Duration,
+    /// How long an answer is waited for.
+    pub wait: Duration,
+    /// How long relays may take to give us an address and a way.
+    pub relay_wait: Duration,
+    /// The peer's SCTP port.
+    pub sctp_port: u16,
+}
+
+/// A path and what its probes showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbedPath {
+    /// Our transport address, on the relay if there is one.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// The number of the relay.
+    pub relay: Option<usize>,
+    /// What the probes showed.
+    pub probes: Probes,
+}
+
+/// Sockets and relays to probe from.
+pub struct Prober {
+    sockets: UdpSockets,
+    relays: Relays,
+    receiver: UdpReceiver,
+    clock: Clock,
+    timer: Pin<Box<Sleep>>,
+    notes: Vec<String>,
+    open: Vec<Way>,
+}
+
+/// Probes on their way, by the tag that the answer will carry.
+type OnTheirWay = BTreeMap<u32, (usize, Instant)>;
+
+impl Prober {
+    /// Opens the sockets. Must be called within a tokio runtime.
+    pub fn bind(bind: &[BindTo], relays: &[Relay]) -> Result<Prober, BindError> {
+        let clock = Clock::start();
+        let sockets = UdpSockets::bind(bind, 0)?;
+        let mut notes = sockets.notes().to_vec();
+        let (relays, more) = Relays::new(clock.now(), relays, sockets.bound());
+        notes.extend(more);
+        let timer = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let (receiver, open) = (UdpReceiver::new(), Vec::new());
+        Ok(Prober { sockets, relays, receiver, clock, timer, notes, open })
+    }
+
+    /// What a user should know of the sockets and relays.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// How the relays are doing.
+    pub fn relays(&self) -> Vec<RelayStatus> {
+        self.relays.status()
+    }
+
+    /// Probes every direct path to `remotes`, as an endpoint would pair addresses, and one through each relay.
+    pub async fn probe(
+        &mut self,
+        remotes: &[SocketAddr],
+        options: ProbeOptions,
+    ) -> Vec<ProbedPath> {
+        let locals = self.sockets.bound().sources_for(remotes);
+        let direct = pair(&locals, remotes, |remote| preferred_source(remote).ok());
+        let path =
+            |(local, remote), relay| ProbedPath { local, remote, relay, probes: Probes::default() };
+        let mut paths: Vec<_> = direct.into_iter().map(|way| path(way, None)).collect();
+        self.open_ways(remotes, options.relay_wait).await;
+        for &way in &self.open {
+            let of = |r: &RelayStatus| r.relayed == Some(way.0);
+            let relay = self.relays.status().iter().position(of);
+            paths.push(path(way, relay));
+        }
+        paths[..].sort_by_key(|p| p.relay);
+
+        let mut on_their_way = OnTheirWay::new();
+        let mut next = self.clock.now();
+        for round in 0..options.count {
+            for (index, path) in paths.iter().enumerate() {
+                // Tags are ours to choose; only an answer to this very probe carries this one.
+                let Ok(tag) = getrandom::u32() else { continue };
+                let tag = tag.max(1);
+                let way = (path.local, path.remote);
+                self.send(way, init(tag, options.sctp_port));
+                on_their_way.insert(tag, (index, self.clock.now()));
+            }
+            let last = round + 1 == options.count;
+            next = if last { self.clock.now() + options.wait } else { next + options.interval };
+            self.listen(next, &mut paths, &mut on_their_way, last).await;
+            // What is too late is lost.
+            let now = self.clock.now();
+            on_their_way.retain(|_, (index, sent)| {
+                let late = now - *sent >= options.wait || last;
+                if late {
+                    paths[*index].probes.add(None);
+                }
+                !late
+            });
+        }
+        paths
+    }
+
+    /// Gives the relays' addresses back.
+    pub fn close(&mut self) {
+        self.relays.close(self.clock.now());
+        self.serve_relays();
+    }
+
+    /// Waits until every relay has a way to the peer or an error.
+    async fn open_ways(&mut self, remotes: &[SocketAddr], wait: Duration) {
+        let now = self.clock.now();
+        for index in 0..self.relays.count() {
+            if let Some(&remote) = remotes.get(index % remotes.len().max(1)) {
+                self.relays.add_peer(now, index, remote);
+            }
+        }
+        let until = now + wait;
+        loop {
+            let waiting = self.relays.status().iter().any(|relay| {
+                let ready = self.open.iter().any(|way| Some(way.0) == relay.relayed);
+                !ready && relay.error.is_none()
+            });
+            if !waiting || self.clock.now() >= until {
+                return;
+            }
+            self.receive(until).await;
+        }
+    }
+
+    /// Takes answers until `until`, or until there are none to wait for.
+    async fn listen(
+        &mut self,
+        until: Instant,
+        paths: &mut [ProbedPath],
+        on_their_way: &mut OnTheirWay,
+        until_all_are_here: bool,
+    ) {
+        while self.clock.now() < until && !(until_all_are_here && on_their_way.is_empty()) {
+            for datagram in self.receive(until).await {
+                let Some(tag) = answered(&datagram) else { continue };
+                let Some(&(index, sent)) = on_their_way.get(&tag) else { continue };
+                let path = &mut paths[index];
+                // Also behind a NAT the answer comes from where the probe went.
+                if datagram.remote == path.remote {
+                    on_their_way.remove(&tag);
+                    path.probes.add(Some(self.clock.now() - sent));
+                }
+            }
+        }
+    }
+
+    /// What arrives next, if something does until `until`; relays are served meanwhile.
+    async fn receive(&mut self, until: Instant) -> Vec<Datagram> {
+        let mut received = Vec::new();
+        self.serve_relays();
+        let deadline = self.relays.poll_timeout().map_or(until, |at| at.min(until));
+        self.timer.as_mut().reset(self.clock.to_std(deadline).into());
+        poll_fn(|cx: &mut Context<'_>| {
+            let arrived = self.receiver.poll_recv(cx, &self.sockets, &mut received).is_ready();
+            if arrived || self.timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+        .await;
+        self.relays.unwrap(self.clock.now(), &mut received);
+        self.serve_relays();
+        received
+    }
+
+    fn serve_relays(&mut self) {
+        self.relays.handle_timeout(self.clock.now());
+        while let Some(change) = self.relays.poll_change() {
+            match change {
+                RelayChange::Open(way) if !self.open.contains(&way) => self.open.push(way),
+                RelayChange::Gone(local) => self.open.retain(|way| way.0 != local),
+                _ => {}
+            }
+        }
+        while let Some(mut message) = self.relays.poll_transmit() {
+            self.sockets.try_send(&mut message);
+        }
+    }
+
+    fn send(&mut self, (local, remote): Way, bytes: Vec<u8>) {
+        let transmit = Transmit { local, remote, ecn: None, segment_size: bytes.len() };
+        let mut probe = Outgoing::new(transmit, bytes);
+        if self.relays.wrap(self.clock.now(), &mut probe) {
+            // What a full buffer does not take is as good as lost.
+            self.sockets.try_send(&mut probe);
+        }
+    }
+}
+
+/// An INIT with this tag.
+fn init(tag: u32, port: u16) -> Vec<u8> {
+    let header = CommonHeader { source_port: port, destination_port: port, verification_tag: 0 };
+    let mut bytes = Vec::new();
+    let mut packet = PacketBuilder::new(&mut bytes, header, 1200);
+    packet.push_init(&Init {
+        initiate_tag: tag,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(tag),
+        params: std::iter::empty().collect::<Params>(),
+    });
+    packet.finish(true);
+    bytes
+}
+
+/// The tag of the probe that this answers.
+fn answered(datagram: &Datagram) -> Option<u32> {
+    let packet = Packet::parse(Bytes::clone(&datagram.payload), Checksum::Verify).ok()?;
+    match packet.chunks().next()? {
+        Ok(Chunk::InitAck(_) | Chunk::Abort(_)) => Some(packet.header.verification_tag),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
