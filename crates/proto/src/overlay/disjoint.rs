@@ -126,6 +126,10 @@ impl Route {
     }
 }
 
+/// A path with less one-way latency than this is not compared by latency: that of its links would be mostly
+/// what hosts need to answer. The value is ours; hosts take some tenths of a millisecond.
+pub const RESOLUTION: Duration = Duration::from_millis(1);
+
 /// The links that are in both routes, in the same direction.
 pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
     let others = y.links();
@@ -140,12 +144,12 @@ pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
 /// in the other) to 1 (nothing in common); mTCP §3.3.
 ///
 /// By latency rather than by number the first links, short ones that all paths of a host share, hardly
-/// count. Where the latencies are all 0, below what was measured, the links are counted.
+/// count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the paper's alternative.
 pub fn disjoint(x: &Route, y: &Route) -> f64 {
     let shared = shared_links(x, y);
     let shorter = x.latency().min(y.latency());
     let overlapping: Duration = shared.iter().map(|link| link.latency).sum();
-    let share = if shorter > Duration::ZERO {
+    let share = if shorter >= RESOLUTION {
         overlapping.as_secs_f64() / shorter.as_secs_f64()
     } else {
         let fewer = x.links().len().min(y.links().len());

@@ -11,7 +11,7 @@ mod rescore;
 mod score;
 mod select;
 
-pub use disjoint::{Aliases, Hop, Route, RouterId, SharedLink, disjoint, shared_links};
+pub use disjoint::{Aliases, Hop, RESOLUTION, Route, RouterId, SharedLink, disjoint, shared_links};
 pub use rescore::{Change, Rescoring};
 pub use score::{Probes, score};
 pub use select::{Candidate, Choice, select};

@@ -70,11 +70,16 @@ fn silent_routers_between_the_same_two_are_taken_for_the_same() {
 }
 
 #[test]
-fn without_latency_links_are_counted() {
+fn where_latencies_are_too_small_links_are_counted() {
     let x = route(&[(0, 0), (1, 0), (2, 0)]);
     let y = route(&[(0, 0), (1, 0), (3, 0)]);
     assert_eq!(disjoint(&x, &y), 0.5);
     assert_eq!(disjoint(&route(&[]), &y), 1.0, "nothing is known of it");
+    // All of the measured latency is in the shared link, and it says nothing.
+    let mut short = x.clone();
+    short.hops[1].latency = RESOLUTION / 2;
+    let long = route(&[(0, 0), (1, 1), (3, 20)]);
+    assert_eq!((disjoint(&short, &long), disjoint(&short, &short)), (0.5, 0.0));
 }
 
 #[test]
