@@ -22,7 +22,7 @@ use crate::interfaces::preferred_source;
 use crate::pairing::pair;
 use crate::recv::UdpReceiver;
 use crate::relays::{Relay, RelayChange, RelayStatus, Relays, Way};
-use crate::send::Outgoing;
+use crate::send::{Outgoing, Sent};
 use crate::sockets::UdpSockets;
 
 /// How paths are probed.
@@ -117,7 +117,7 @@ impl Prober {
                 let Ok(tag) = getrandom::u32() else { continue };
                 let tag = tag.max(1);
                 let way = (path.local, path.remote);
-                self.send(way, init(tag, options.sctp_port));
+                self.send(way, init(tag, options.sctp_port)).await;
                 on_their_way.insert(tag, (index, self.clock.now()));
             }
             let last = round + 1 == options.count;
@@ -137,9 +137,9 @@ impl Prober {
     }
 
     /// Gives the relays' addresses back.
-    pub fn close(&mut self) {
+    pub async fn close(&mut self) {
         self.relays.close(self.clock.now());
-        self.serve_relays();
+        self.serve_relays().await;
     }
 
     /// Waits until every relay has a way to the peer or an error.
@@ -188,7 +188,7 @@ impl Prober {
     /// What arrives next, if something does until `until`; relays are served meanwhile.
     async fn receive(&mut self, until: Instant) -> Vec<Datagram> {
         let mut received = Vec::new();
-        self.serve_relays();
+        self.serve_relays().await;
         let deadline = self.relays.poll_timeout().map_or(until, |at| at.min(until));
         self.timer.as_mut().reset(self.clock.to_std(deadline).into());
         poll_fn(|cx: &mut Context<'_>| {
@@ -200,11 +200,11 @@ impl Prober {
         })
         .await;
         self.relays.unwrap(self.clock.now(), &mut received);
-        self.serve_relays();
+        self.serve_relays().await;
         received
     }
 
-    fn serve_relays(&mut self) {
+    async fn serve_relays(&mut self) {
         self.relays.handle_timeout(self.clock.now());
         while let Some(change) = self.relays.poll_change() {
             match change {
@@ -213,17 +213,26 @@ impl Prober {
                 _ => {}
             }
         }
-        while let Some(mut message) = self.relays.poll_transmit() {
-            self.sockets.try_send(&mut message);
+        while let Some(message) = self.relays.poll_transmit() {
+            self.put(message).await;
         }
     }
 
-    fn send(&mut self, (local, remote): Way, bytes: Vec<u8>) {
+    async fn send(&mut self, (local, remote): Way, bytes: Vec<u8>) {
         let transmit = Transmit { local, remote, ecn: None, segment_size: bytes.len() };
         let mut probe = Outgoing::new(transmit, bytes);
         if self.relays.wrap(self.clock.now(), &mut probe) {
-            // What a full buffer does not take is as good as lost.
-            self.sockets.try_send(&mut probe);
+            self.put(probe).await;
+        }
+    }
+
+    /// Hands a packet to its socket, when that takes it: a new socket does not at once.
+    async fn put(&mut self, mut packet: Outgoing) {
+        let Some(index) = self.sockets.socket_for(packet.transmit.local) else { return };
+        while self.sockets.try_send(&mut packet) == Sent::Blocked {
+            if poll_fn(|cx| self.sockets.poll_writable(index, cx)).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -9,7 +9,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use manypath_proto::{Datagram, Instant, Transmit};
-use manypath_turn::{AllocationId, Prefix, Reply, Server, ServerConfig, ServerStats, Sockets};
+use manypath_turn::{
+    AllocationId, Prefix, Reply, Server, ServerConfig, ServerStats, Sockets, Wanted,
+};
 use socket2::SockRef;
 use tokio::time::Sleep;
 
@@ -76,12 +78,16 @@ struct Opener {
 }
 
 impl Sockets for Opener {
-    fn open(&mut self, id: AllocationId, v6: bool) -> io::Result<SocketAddr> {
-        if v6 != self.on.is_ipv6() {
+    fn open(&mut self, id: AllocationId, wanted: Wanted) -> io::Result<SocketAddr> {
+        if wanted.v6 != self.on.is_ipv6() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         for _ in 0..PORT_TRIES {
             let port = random_port(&self.ports)?;
+            let port = if wanted.even { port & !1 } else { port };
+            if !self.ports.contains(&port) {
+                continue;
+            }
             match UdpSockets::bind(&[BindTo::Address(self.on)], port) {
                 Ok(sockets) => {
                     for socket in &sockets.sockets {

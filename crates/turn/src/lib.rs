@@ -17,7 +17,7 @@ pub use client::{Client, ClientError, ClientEvent, Received};
 pub use message::{CHANNEL_HEADER, channel_header};
 pub use server::{
     AllocationId, Forward, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, ServerStats,
-    Sockets, User,
+    Sockets, User, Wanted,
 };
 
 #[cfg(test)]

@@ -63,10 +63,19 @@ pub struct ServerConfig {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocationId(u64);
 
+/// What socket an allocation needs.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// An even port (EVEN-PORT).
+    pub even: bool,
+}
+
 /// Opens and closes the sockets of allocations.
 pub trait Sockets {
-    /// Opens a UDP socket of the family; its transport address as peers reach it.
-    fn open(&mut self, id: AllocationId, v6: bool) -> io::Result<SocketAddr>;
+    /// Opens a UDP socket; its transport address as peers reach it.
+    fn open(&mut self, id: AllocationId, wanted: Wanted) -> io::Result<SocketAddr>;
     /// Closes it.
     fn close(&mut self, id: AllocationId);
 }

@@ -24,11 +24,12 @@ pub(crate) struct Ports {
 }
 
 impl Sockets for Ports {
-    fn open(&mut self, id: AllocationId, v6: bool) -> io::Result<SocketAddr> {
-        if v6 {
+    fn open(&mut self, id: AllocationId, wanted: Wanted) -> io::Result<SocketAddr> {
+        if wanted.v6 {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.next += 1;
+        self.next += u16::from(wanted.even && self.next % 2 == 1);
         let relayed = SocketAddr::new([203, 0, 113, 1].into(), 50_000 + self.next);
         self.open.insert(id, relayed);
         Ok(relayed)

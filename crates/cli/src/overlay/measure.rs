@@ -66,7 +66,7 @@ pub(super) async fn measure(
         sctp_port: DEFAULT_PORT,
     };
     let paths = prober.probe(remotes, options).await;
-    prober.close();
+    prober.close().await;
     let mut notes = prober.notes().to_vec();
     for relay in prober.relays() {
         notes.extend(relay.error.map(|error| format!("relay {}: {error}", relay.name)));

@@ -44,7 +44,7 @@ fn options(count: u32) -> ProbeOptions {
     ProbeOptions {
         count,
         interval: Duration::from_millis(10),
-        wait: Duration::from_millis(300),
+        wait: Duration::from_secs(3),
         relay_wait: Duration::from_secs(3),
         sctp_port: 9899,
     }
@@ -104,7 +104,7 @@ async fn a_path_through_a_relay_is_probed_beside_the_direct_one() {
     let shape: Vec<_> = paths.iter().map(|p| (p.relay, p.probes.answered)).collect();
     assert_eq!(shape, [(None, 10), (Some(0), 10)]);
     assert_eq!(Some(paths[1].local), prober.relays()[0].relayed);
-    prober.close();
+    prober.close().await;
 
     let mut prober = Prober::bind(&[HOME], &[wrong]).unwrap();
     let paths = prober.probe(&[target], options(2)).await;

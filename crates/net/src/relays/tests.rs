@@ -3,7 +3,7 @@ use std::io;
 
 use bytes::Bytes;
 use manypath_turn::{
-    AllocationId, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, Sockets, User,
+    AllocationId, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, Sockets, User, Wanted,
 };
 
 use super::*;
@@ -19,7 +19,7 @@ fn at(ms: u64) -> Instant {
 struct Ports(BTreeMap<AllocationId, SocketAddr>);
 
 impl Sockets for Ports {
-    fn open(&mut self, id: AllocationId, _: bool) -> io::Result<SocketAddr> {
+    fn open(&mut self, id: AllocationId, _: Wanted) -> io::Result<SocketAddr> {
         let relayed = SocketAddr::new([127, 0, 0, 9].into(), 50_000 + self.0.len() as u16);
         self.0.insert(id, relayed);
         Ok(relayed)

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use manypath_proto::Instant;
 use turn_types::AddressFamily;
 use turn_types::attribute::{
-    ChannelNumber, Lifetime, RequestedAddressFamily, RequestedTransport, XorPeerAddress,
+    ChannelNumber, EvenPort, Lifetime, RequestedAddressFamily, RequestedTransport, XorPeerAddress,
     XorRelayedAddress,
 };
 use turn_types::message::{ALLOCATE, CHANNEL_BIND, CREATE_PERMISSION, REFRESH};
@@ -17,11 +17,11 @@ use turn_types::stun::message::{Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
 
 use super::allocation::NotGiven;
-use super::{Allocation, AllocationId, Reply, Server, Sockets, granted};
+use super::{Allocation, AllocationId, Reply, Server, Sockets, Wanted, granted};
 use crate::message::{CHANNELS, UDP, add, canonical, error_answer, sign};
 
 /// The attributes that are understood, of those that must be (RFC 8489 §5).
-const UNDERSTOOD: [AttributeType; 11] = [
+const UNDERSTOOD: [AttributeType; 12] = [
     Username::TYPE,
     Realm::TYPE,
     Nonce::TYPE,
@@ -33,6 +33,7 @@ const UNDERSTOOD: [AttributeType; 11] = [
     XorPeerAddress::TYPE,
     RequestedTransport::TYPE,
     RequestedAddressFamily::TYPE,
+    EvenPort::TYPE,
 ];
 
 /// An error code, as the answer to a request.
@@ -164,6 +165,12 @@ impl Server {
         }
         let family = message.attribute::<RequestedAddressFamily>();
         let v6 = family.is_ok_and(|f| f.family() == AddressFamily::IPV6);
+        let even = message.attribute::<EvenPort>();
+        if even.as_ref().is_ok_and(EvenPort::requested) {
+            // No second port is reserved: RFC 8656 §7.2 has this error for it.
+            return Err(ErrorCode::INSUFFICIENT_CAPACITY);
+        }
+        let wanted = Wanted { v6, even: even.is_ok() };
         if self.accounts[account].allocations >= self.limits.allocations_per_user {
             return Err(ErrorCode::ALLOCATION_QUOTA_REACHED);
         }
@@ -176,7 +183,7 @@ impl Server {
             granted(asked, &self.limits).max(self.limits.lifetime_max.min(super::DEFAULT));
         self.next_id += 1;
         let number = AllocationId(self.next_id);
-        let relayed = sockets.open(number, v6).map_err(|e| match e.kind() {
+        let relayed = sockets.open(number, wanted).map_err(|e| match e.kind() {
             std::io::ErrorKind::Unsupported => ErrorCode::ADDRESS_FAMILY_NOT_SUPPORTED,
             _ => ErrorCode::INSUFFICIENT_CAPACITY,
         })?;

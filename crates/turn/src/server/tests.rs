@@ -244,15 +244,33 @@ fn what_is_not_supported_is_said() {
         add(m, &turn_types::attribute::RequestedTransport::new(17));
         add(m, &turn_types::attribute::EvenPort::new(true));
     });
+    let dont_fragment = signed(&relay, at(0), home, allocate, |m, _| {
+        add(m, &turn_types::attribute::DontFragment::new());
+    });
     let none = signed(&relay, at(0), home, allocate, |_, _| ());
     let refresh = signed(&relay, at(0), home, turn_types::message::REFRESH, |_, _| ());
     let connect = signed(&relay, at(0), home, turn_types::message::CONNECT, |_, _| ());
     for (request, expected) in
-        [(tcp, 442), (even, 420), (none, 400), (refresh, 437), (connect, 400)]
+        [(tcp, 442), (even, 508), (dont_fragment, 420), (none, 400), (refresh, 437), (connect, 400)]
     {
         assert_eq!(code(&answer(relay.handle(at(0), home, &request))), expected);
     }
     assert_eq!(relay.server.allocations(), 0);
+}
+
+#[test]
+fn an_even_port_is_given_to_those_who_ask() {
+    let mut relay = Relay::new(Limits::default());
+    for client in ["192.0.2.9:1", "192.0.2.9:2", "192.0.2.9:3"] {
+        let request =
+            signed(&relay, at(0), address(client), turn_types::message::ALLOCATE, |m, _| {
+                add(m, &turn_types::attribute::RequestedTransport::new(17));
+                add(m, &turn_types::attribute::EvenPort::new(false));
+            });
+        assert_eq!(code(&answer(relay.handle(at(0), address(client), &request))), 0);
+    }
+    assert_eq!(relay.ports.open.len(), 3);
+    assert!(relay.ports.open.values().all(|a| a.port() % 2 == 0));
 }
 
 #[test]
