@@ -50,9 +50,9 @@ class Overlay:
         self._serve(host, f"{mine}.1")
 
     def behind_the_direct_link(self):
-        """One more relay, whose way begins with the direct link."""
+        """One more relay, whose way begins with the direct link, and 5 ms beyond it."""
         host = self.lab.host("relay9")
-        self.lab.veth(self.far, "fr9", "10.94.0.254/24", host, "near0", "10.94.0.1/24")
+        self.lab.wire(self.far, "fr9", "10.94.0.254/24", host, "near0", "10.94.0.1/24", "100mbit", "--delay-ms", "5")
         self.lab.route(host, "default", "via", "10.94.0.254")
         self.lab.route(self.near, "10.94.0.0/24", "via", "10.93.0.2")
         self._serve(host, "10.94.0.1")
@@ -138,7 +138,7 @@ def list_paths(case, lab):
     case.check("losses", losses, losses == [0.0] * 5)
     behind = "10.94.0.1:3478"
     chosen = sorted(name for name, path in paths.items() if path["selected"])
-    # The direct link is most of the way through the last relay.
+    # The direct link is all of the direct path, and half of the way through the last relay.
     wanted = sorted(name for name in paths if name != behind)
     case.check("paths to use", chosen, chosen == wanted, lambda: json.dumps(report, indent=1))
     links = [link for share in paths.get(behind, {}).get("shares", []) for link in share["links"]]
