@@ -48,13 +48,14 @@ pub(super) fn svg(report: &Report) -> String {
         }
     }
     let columns = places.values().map(|&(column, _)| column).max().unwrap_or(0);
-    // Here and there are in the middle, and there is to the right of everything.
+    // What all paths share is in the middle, and the destination to the right of everything.
     let middle = (rows - 1) as f64 / 2.0;
     labels.insert(&Node::Here, "here");
     for (node, place) in &mut places {
-        if **node == Node::Here {
+        if paths.iter().all(|p| p.contains(node)) {
             place.1 = middle;
-        } else if paths.iter().any(|p| p.last() == Some(*node)) {
+        }
+        if paths.iter().any(|p| p.last() == Some(*node)) {
             *place = (columns, middle);
         }
     }

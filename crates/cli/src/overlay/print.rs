@@ -1,24 +1,26 @@
 //! The candidates as a table.
 
-use comfy_table::{Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
 use super::{PathLine, Report};
+
+/// Columns of the table at most.
+const WIDTH: u16 = 140;
 
 /// What a person reads.
 pub(super) fn text(report: &Report) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["path", "", "RTT", "loss", "score", "hops", "shared", "use", "why"]);
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.set_header(["path", "via", "to", "RTT", "loss", "score", "hops", "shared", "use", "why"]);
     for path in &report.paths {
         let rtt = path.rtt_s.map_or("-".to_owned(), |s| format!("{:.1} ms", s * 1e3));
-        let ends = match &path.relay {
-            Some(relay) => format!("{} via {relay}", path.remote),
-            None => format!("{} direct from {}", path.remote, path.local),
-        };
+        let via = path.relay.clone().unwrap_or_else(|| "direct".to_owned());
         let chosen = if path.selected { "yes" } else { "no" };
         table.add_row([
             path.path.to_string(),
-            ends,
+            via,
+            path.remote.clone(),
             rtt,
             format!("{:.1} %", path.loss * 100.0),
             format!("{:.0}", path.score),
@@ -30,7 +32,8 @@ pub(super) fn text(report: &Report) -> String {
     }
     let mut text = table.trim_fmt() + "\n";
     for path in &report.paths {
-        for share in path.shares.iter().filter(|s| s.with > path.path && !s.links.is_empty()) {
+        let others = path.shares.iter().filter(|s| s.with > path.path);
+        for share in others.filter(|s| s.disjoint <= report.beta) {
             let links: Vec<String> = share
                 .links
                 .iter()
