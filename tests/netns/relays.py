@@ -118,6 +118,18 @@ def relay_blackholed(case, lab):
     lose_a_relay(case, lab, cut)
 
 
+def relays_only(case, lab):
+    """There is no direct way: the association is opened through a relay."""
+    overlay = Overlay(case, lab)
+    lab.link(overlay.near, "n1", up=False)
+    transfer, _, digest = overlay.start(20)
+    transfer.wait(60)
+    sent = check_complete(case, transfer, digest)
+    carried = {path["relay"]: path["bytes_acked"] > 0 for path in sent.get("paths", [])}
+    wanted = {None: False, **{f"{address}:3478": True for _, address in overlay.relays}}
+    case.check("the paths that carried data", carried, carried == wanted)
+
+
 def list_paths(case, lab):
     """`manypath paths` finds the routers, uses the disjoint relays and leaves out the one behind the direct link."""
     overlay = Overlay(case, lab, delay_ms=10)
@@ -152,6 +164,7 @@ def list_paths(case, lab):
 
 CASES = {
     "relays": sum_of_paths,
+    "relays-only": relays_only,
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
     "paths": list_paths,

@@ -108,6 +108,9 @@ fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
     if !(1..=3600).contains(&lifetime.as_secs()) {
         return Err(Failure::usage("--lifetime: not from 1 s to 1 h"));
     }
+    if !(1..=64).contains(&args.realm.len()) {
+        return Err(Failure::usage("--realm: not 1 to 64 bytes long"));
+    }
     let limits = Limits {
         allocations_total: args.allocations,
         allocations_per_user: args.allocations_per_user,

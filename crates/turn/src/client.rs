@@ -27,6 +27,8 @@ use crate::message::{
 const RTO: Duration = Duration::from_millis(500);
 /// Transmissions of a request. The last is waited for as long as for all before.
 const TRANSMISSIONS: u32 = 6;
+/// The transmission of the request for an allocation at which it is said that nobody answers, after 3.5 s.
+const SAID_AT: u32 = 4;
 /// Answers 438 (Stale Nonce) in a row that are believed.
 const STALE_MAX: u32 = 3;
 /// A channel is bound again this long after it was: with it the permission, which lasts 300 s
@@ -118,7 +120,7 @@ pub enum ClientEvent {
     PeerReady(SocketAddr),
     /// The relay does not forward to this peer.
     PeerRefused(SocketAddr, ClientError),
-    /// There is no allocation, or no longer. It is tried again unless the error is final.
+    /// There is no allocation, not yet, or no longer. It is tried again unless the error is final.
     Failed(ClientError),
 }
 
@@ -325,6 +327,10 @@ impl Client {
                 pending.next_at = now + RTO * (1 << pending.sent.min(TRANSMISSIONS - 2));
                 pending.sent += 1;
                 self.out.push_back(pending.bytes.clone());
+                // Not given up yet, but somebody may be waiting to hear what is wrong.
+                if pending.request == Request::Allocate && pending.sent == SAID_AT {
+                    self.events.push_back(ClientEvent::Failed(ClientError::NoAnswer));
+                }
             } else {
                 let request = self.pending.swap_remove(index).request;
                 self.on_error(now, request, ClientError::NoAnswer);

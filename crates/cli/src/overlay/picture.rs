@@ -77,11 +77,8 @@ pub(super) fn svg(report: &Report) -> String {
     for (index, path) in paths.iter().enumerate() {
         // Lines of one link lie beside each other.
         let shift = (index as f64 - middle) * 3.0;
-        let points: Vec<String> = path
-            .iter()
-            .map(|node| at(node))
-            .map(|(x, y)| format!("{x:.1},{:.1}", y + shift))
-            .collect();
+        let points: Vec<String> =
+            path.iter().map(&at).map(|(x, y)| format!("{x:.1},{:.1}", y + shift)).collect();
         let (points, style) = (points.join(" "), style(index, &report.paths[index]));
         let _ = writeln!(out, "<polyline points=\"{points}\" fill=\"none\" {style}/>");
     }

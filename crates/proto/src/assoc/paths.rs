@@ -16,7 +16,7 @@ const PROBE_LEN: usize = 12;
 
 impl Association {
     /// Adds a path between two transport addresses; it is verified before it carries data
-    /// (RFC 9260 §5.4). Returns `None` if it exists or `max_paths` is reached.
+    /// (RFC 9260 §5.4), and INIT takes it in its turn. Returns `None` if it exists or `max_paths` is reached.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -24,6 +24,9 @@ impl Association {
         remote: SocketAddr,
     ) -> Option<PathId> {
         let id = self.create_path(now, (local, remote), false)?;
+        if let Some(path) = self.paths.get_mut(id) {
+            path.given = true;
+        }
         if self.state.is_open() {
             self.probe_now(now, id);
         }

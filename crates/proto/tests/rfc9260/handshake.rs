@@ -187,6 +187,22 @@ fn init_is_retransmitted_with_back_off_over_all_paths_until_the_limit() {
 }
 
 #[test]
+fn a_path_added_while_nobody_answers_takes_init_in_its_turn() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    let (local, remote) = (([10, 0, 3, 1], PORT).into(), ([10, 0, 3, 2], PORT).into());
+    t.with(|a, now| a.add_path(now, local, remote)).expect("a new path");
+    t.expect_nothing();
+    t.run_to_timer();
+    t.expect("INIT");
+    assert_eq!((t.last().local, t.last().remote), (local, remote));
+    t.peer_from((local, remote), init_ack());
+    t.expect("COOKIE ECHO");
+    assert_eq!(t.last().remote, remote, "where the peer answers");
+}
+
+#[test]
 fn cookie_echo_is_retransmitted_until_the_limit() {
     let mut t = Setup::client().set("max_init_retransmits", "2").start();
     t.connect();
