@@ -210,9 +210,12 @@ fn report(
 
 /// The hops of a path: the routers that were seen, the relay, the destination.
 fn hops(path: &ProbedPath, (_, end): (IpAddr, IpAddr), trace: Option<&Trace>) -> Vec<Seen> {
-    let mut hops: Vec<Seen> =
-        trace.map(|t| t.hops.iter().map(|hop| hop.answer).collect()).unwrap_or_default();
     let rtt = path.probes.rtt_min.unwrap_or_default();
+    // A router on the way is no farther than the end of it: what took longer was the router's answer.
+    let near =
+        |(ip, time): (IpAddr, Duration)| (ip, if rtt.is_zero() { time } else { time.min(rtt) });
+    let mut hops: Vec<Seen> =
+        trace.map(|t| t.hops.iter().map(|hop| hop.answer.map(near)).collect()).unwrap_or_default();
     let reached = trace.is_some_and(|t| t.reached);
     if reached {
         hops.pop();
@@ -359,6 +362,15 @@ mod tests {
         let relay = &report.paths[2].hops[2];
         assert_eq!((relay.address.as_deref(), relay.rtt_s), (Some("192.0.2.2"), Some(0.012)));
         assert!(report.notes[0].contains("not seen from here"));
+    }
+
+    #[test]
+    fn a_slow_answer_of_a_router_makes_it_no_farther_than_the_destination() {
+        let path = probed("10.0.0.1:5", None, 20);
+        let slow = trace(&[("10.0.0.254", 400), ("10.1.0.1", 12), ("192.0.2.9", 21)], true);
+        let leg = first_leg(&path, &[]);
+        let hops: Vec<_> = hops(&path, leg, Some(&slow)).iter().map(|h| h.unwrap().1).collect();
+        assert_eq!(hops, [ms(20), ms(12), ms(20)]);
     }
 
     #[test]
