@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::path::{PathId, PathState};
+use crate::path::{PathId, PathState, SuppressReason};
+use crate::policy::shared::SharedEvidence;
 
 /// Something that happened to an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,34 @@ pub enum Event {
         from: PathState,
         /// The state it is in.
         to: PathState,
+    },
+    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of it than one
+    /// flow should, so the slower one carries no more data, unless `paths_min` keeps it.
+    SharedBottleneck {
+        /// Which paths, and what says so.
+        evidence: SharedEvidence,
+        /// The path that carries no more data because of it; [`Event::PathSuppressed`] follows.
+        suppressed: Option<PathId>,
+    },
+    /// A path that works carries no data from now on (mTCP paper, section 3.4.1).
+    PathSuppressed {
+        /// The path.
+        path: PathId,
+        /// Why.
+        reason: SuppressReason,
+    },
+    /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
+    PathRestored {
+        /// The path.
+        path: PathId,
+    },
+    /// All SACKs of one side take another path from now on: where they went before has failed (mTCP paper,
+    /// section 3.5.2).
+    PrimaryElected {
+        /// The path that they take.
+        path: PathId,
+        /// True if they are the peer's, false if ours.
+        by_peer: bool,
     },
     /// A path is gone and its id may be used again.
     PathRemoved {

@@ -42,6 +42,7 @@ impl Record {
             outage_begin_s: outage.as_ref().map(|outage| outage.begin),
             failure_detected_s: outage.as_ref().and_then(Outage::detected_after_s),
             outage_goodput_bps: outage.as_ref().and_then(|outage| outage.goodput_bps(log)),
+            shared: None,
             trace_hash: String::new(),
             paths,
         };
@@ -94,6 +95,8 @@ impl Record {
             active_at_s: first("active"),
             potentially_failed_at_s: first("potentially_failed"),
             inactive_at_s: first("inactive"),
+            suppressed_at_s: None,
+            suppressed_because: None,
             state_changes,
         }
     }

@@ -294,6 +294,7 @@ fn sample_now(
         peer_window_bytes: stats.peer_window,
         receive_buffered_bytes: receiver.stats().receive_buffered,
         receive_buffer_blocked_s: stats.receive_buffer_blocked.as_secs_f64(),
+        shared_ratio: None,
         paths,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, ConnectTo, Datagram, Endpoint, EndpointConfig,
-    Event, Instant, PathId, PathState, PathStats, Rng,
+    Event, Instant, PathId, PathState, PathStats, Rng, SharedEvidence,
 };
 
 use crate::ledger::Ledger;
@@ -266,6 +266,11 @@ impl Host {
     /// The paths as the engine reports them.
     pub fn paths(&self) -> Vec<PathStats> {
         self.assoc().map(|assoc| assoc.paths().collect()).unwrap_or_default()
+    }
+
+    /// What the engine knows of paths that may share a bottleneck.
+    pub fn shared_pairs(&self) -> &[SharedEvidence] {
+        self.assoc().map_or(&[], Association::shared_pairs)
     }
 
     /// The counters of the association.

@@ -87,7 +87,7 @@ pub use packet::{Delivery, DropCause, PacketPool};
 pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
 pub use paths::{PathControl, PathEnds, PathLinks};
-pub use result::{PathResult, StateChange, TransferResult};
+pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
 pub use spec::{
     GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, Outage, PathSpec, QueueLimit, Rate, Red,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manypath_proto::{Event, Instant, PathId, PathState, PathStats, T3_IN_A_ROW};
+use manypath_proto::{Event, Instant, PathId, PathState, PathStats, SharedEvidence, T3_IN_A_ROW};
 use serde::Serialize;
 
 use crate::host::Host;
@@ -53,10 +53,78 @@ pub struct TransferResult {
     /// never were, until the path was found inactive; or until the transfer was over, if that came first.
     /// None if nothing was left to deliver, or a path that fails for good had been found inactive before.
     pub outage_goodput_bps: Option<f64>,
+    /// What was found of bottlenecks that paths share; only if the sender looks for them.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedResult>,
     /// The hash over everything that happened, in hexadecimal.
     pub trace_hash: String,
     /// The sender's paths.
     pub paths: Vec<PathResult>,
+}
+
+/// What a sender found of bottlenecks that its paths share.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SharedResult {
+    /// From the application's first call to send until two paths were first found to share one, in seconds.
+    pub shared_bottleneck_detected_s: Option<f64>,
+    /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before the first.
+    pub shared_ratio: Option<f64>,
+    /// Paths that were not suppressed at the end.
+    pub paths_used: usize,
+    /// Every pair that was compared, as last judged.
+    pub shared_pairs: Vec<SharedPair>,
+}
+
+/// What was found of two paths.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SharedPair {
+    /// The numbers of the paths, from 1.
+    pub paths: (u16, u16),
+    /// Fast retransmits of each that were compared.
+    pub events: (u32, u32),
+    /// How many of them came together.
+    pub matched: u32,
+    /// That number over the smaller of theirs.
+    pub ratio: f64,
+    /// How many each must have before it is judged; `None` if no number is enough.
+    pub needed: Option<u32>,
+    /// How much later the second path shows a congestion, in seconds.
+    pub lag_s: f64,
+    /// The latest verdict.
+    pub is_shared: bool,
+}
+
+impl SharedResult {
+    fn of(from: &Host) -> Option<SharedResult> {
+        if from.config().shared_congestion == "off" {
+            return None;
+        }
+        let number = |id: PathId| u16::from(id.0) + 1;
+        let known = from.shared_pairs();
+        let pairs = known.iter().map(|pair| SharedPair {
+            paths: (number(pair.paths.0), number(pair.paths.1)),
+            events: pair.events,
+            matched: pair.matched,
+            ratio: pair.ratio(),
+            needed: pair.needed,
+            lag_s: pair.lag_s,
+            is_shared: pair.is_shared,
+        });
+        let is_found = |event: &Event| matches!(event, Event::SharedBottleneck { .. });
+        let found = from.events().iter().find(|(_, event)| is_found(event)).map(|(at, _)| *at);
+        Some(SharedResult {
+            shared_bottleneck_detected_s: found
+                .and_then(|at| from.sender.called.map(|call| to_secs(at, call))),
+            shared_ratio: highest_ratio(known),
+            paths_used: from.paths().iter().filter(|path| path.suppressed.is_none()).count(),
+            shared_pairs: pairs.collect(),
+        })
+    }
+}
+
+/// The highest ratio of all pairs of paths.
+pub(crate) fn highest_ratio(pairs: &[SharedEvidence]) -> Option<f64> {
+    pairs.iter().map(SharedEvidence::ratio).reduce(f64::max)
 }
 
 /// What one path did, from the sender's side.
@@ -105,6 +173,12 @@ pub struct PathResult {
     pub potentially_failed_at_s: Option<f64>,
     /// When it was first inactive, in seconds since the run began.
     pub inactive_at_s: Option<f64>,
+    /// When it was first suppressed, in seconds since the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suppressed_at_s: Option<f64>,
+    /// Why: `shared_bottleneck` or `slow`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suppressed_because: Option<&'static str>,
     /// Every change of its state.
     pub state_changes: Vec<StateChange>,
 }
@@ -152,6 +226,7 @@ impl TransferResult {
             outage_goodput_bps: outage
                 .as_ref()
                 .and_then(|outage| outage.goodput_bps(from, to, net)),
+            shared: SharedResult::of(from),
             trace_hash: format!("{:016x}", net.trace_hash()),
             paths,
         }
@@ -259,6 +334,10 @@ impl PathResult {
             _ => None,
         });
         let state_changes: Vec<StateChange> = changes.collect();
+        let suppressed = from.events().iter().find_map(|(at, event)| match event {
+            Event::PathSuppressed { path: id, reason } if *id == path.id => Some((*at, *reason)),
+            _ => None,
+        });
         let first = |state: PathState| {
             state_changes.iter().find(|change| change.to == state.name()).map(|change| change.at_s)
         };
@@ -284,6 +363,8 @@ impl PathResult {
             active_at_s: first(PathState::Active),
             potentially_failed_at_s: first(PathState::PotentiallyFailed),
             inactive_at_s: first(PathState::Inactive),
+            suppressed_at_s: suppressed.map(|(at, _)| at.as_secs_f64()),
+            suppressed_because: suppressed.map(|(_, reason)| reason.name()),
             state_changes,
         }
     }

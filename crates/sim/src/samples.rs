@@ -6,6 +6,7 @@ use manypath_proto::{Instant, PathStats};
 use serde::Serialize;
 
 use crate::host::Host;
+use crate::result::highest_ratio;
 
 /// When samples are taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,9 @@ pub struct Sample {
     pub receive_buffered_bytes: usize,
     /// How long only the receive buffer held the sender back so far, in seconds.
     pub receive_buffer_blocked_s: f64,
+    /// The highest ratio of matching congestion of all pairs of paths, once two were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_ratio: Option<f64>,
     /// The sender's paths.
     pub paths: Vec<PathSample>,
 }
@@ -95,6 +99,7 @@ impl Sample {
             peer_window_bytes: stats.peer_window,
             receive_buffered_bytes: to.stats().map_or(0, |stats| stats.receive_buffered),
             receive_buffer_blocked_s: stats.receive_buffer_blocked.as_secs_f64(),
+            shared_ratio: highest_ratio(from.shared_pairs()),
             paths: from.paths().iter().map(PathSample::of).collect(),
         })
     }

@@ -80,6 +80,13 @@ pub enum ChunkSummary {
         /// What the packet echoes, beside a SACK.
         echo: Option<u32>,
     },
+    /// Which path SACKs take: a private chunk.
+    SackPath {
+        /// Counts the changes of that path.
+        serial: u32,
+        /// That path has failed: the peer shall choose another.
+        failed: bool,
+    },
     /// A type that is not known here.
     Unknown {
         /// The chunk type.
@@ -168,6 +175,9 @@ impl ChunkSummary {
             Chunk::ShutdownComplete { .. } => ChunkSummary::ShutdownComplete,
             Chunk::Timestamp(ts) => {
                 ChunkSummary::Timestamp { timestamp: ts.timestamp, echo: ts.echo }
+            }
+            Chunk::SackPath(path) => {
+                ChunkSummary::SackPath { serial: path.serial, failed: path.failed }
             }
             Chunk::Unknown(chunk) => {
                 ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }

@@ -79,6 +79,43 @@ pub enum Event {
         /// The state it is in.
         to: String,
     },
+    /// Two paths share a bottleneck (mTCP paper, section 3.2).
+    SharedBottleneck {
+        /// The paths.
+        paths: (u16, u16),
+        /// Fast retransmits of each.
+        events: (u32, u32),
+        /// How many of them came on both together.
+        matched: u32,
+        /// That number over the smaller of theirs.
+        ratio: f64,
+        /// The ratio above which a bottleneck counts as shared.
+        threshold: f64,
+        /// How much later the second path shows a congestion, in seconds.
+        lag_s: f64,
+        /// The path that carries no more data because of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        suppressed: Option<u16>,
+    },
+    /// A path that works carries no data from now on (mTCP paper, section 3.4.1).
+    PathSuppressed {
+        /// The path.
+        path: u16,
+        /// Why: `shared_bottleneck` or `slow`.
+        reason: String,
+    },
+    /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
+    PathRestored {
+        /// The path.
+        path: u16,
+    },
+    /// All SACKs of one side take another path (mTCP paper, section 3.5.2).
+    PrimaryElected {
+        /// The path that they take.
+        path: u16,
+        /// True if they are the peer's.
+        by_peer: bool,
+    },
     /// A path is gone and its number may be used again.
     PathRemoved {
         /// The path.
@@ -249,6 +286,22 @@ impl Event {
                 from: from.name().to_owned(),
                 to: to.name().to_owned(),
             },
+            Told::SharedBottleneck { evidence, suppressed } => Event::SharedBottleneck {
+                paths: (path_number(evidence.paths.0), path_number(evidence.paths.1)),
+                events: evidence.events,
+                matched: evidence.matched,
+                ratio: evidence.ratio(),
+                threshold: evidence.threshold,
+                lag_s: evidence.lag_s,
+                suppressed: suppressed.map(path_number),
+            },
+            Told::PathSuppressed { path, reason } => {
+                Event::PathSuppressed { path: path_number(*path), reason: reason.name().to_owned() }
+            }
+            Told::PathRestored { path } => Event::PathRestored { path: path_number(*path) },
+            Told::PrimaryElected { path, by_peer } => {
+                Event::PrimaryElected { path: path_number(*path), by_peer: *by_peer }
+            }
             Told::SendBufferEmpty => Event::SendBufferEmpty,
             Told::PeerShutdown => Event::PeerShutdown,
             Told::Restarted => Event::Restarted,

@@ -6,7 +6,8 @@ use std::path::Path;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Params, Ssn, StreamId, Timestamp, Tsn,
+    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Params, SackPath, Ssn, StreamId,
+    Timestamp, Tsn,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -51,6 +52,7 @@ fn all_chunks() -> Bytes {
         assert!(p.push_shutdown_complete(false));
         assert!(p.push_cookie_echo(b"cookie") && p.push_cookie_ack());
         assert!(p.push_timestamp(Timestamp { timestamp: 7, echo: Some(8) }));
+        assert!(p.push_sack_path(SackPath { serial: 5, failed: true }));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
 }
@@ -82,6 +84,18 @@ fn all_events() -> Vec<Event> {
             state: "unconfirmed".to_owned(),
         },
         Event::PathState { path, from: "active".to_owned(), to: "inactive".to_owned() },
+        Event::SharedBottleneck {
+            paths: (1, path),
+            events: (7, 9),
+            matched: 6,
+            ratio: 6.0 / 7.0,
+            threshold: 0.5,
+            lag_s: -0.02,
+            suppressed: Some(path),
+        },
+        Event::PathSuppressed { path, reason: "shared_bottleneck".to_owned() },
+        Event::PathRestored { path },
+        Event::PrimaryElected { path, by_peer: true },
         Event::PathRemoved { path },
         Event::PathMetrics(PathMetrics {
             path,
@@ -135,7 +149,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 16);
+    assert_eq!(chunks.len(), 17);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -151,8 +165,9 @@ fn chunks_are_summed_up() {
     );
     assert_eq!(chunks[7], ChunkSummary::Error { causes: vec![3] });
     assert_eq!(chunks[13], ChunkSummary::Timestamp { timestamp: 7, echo: Some(8) });
-    assert_eq!(chunks[14], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[15], ChunkSummary::Malformed { .. }), "{:?}", chunks[15]);
+    assert_eq!(chunks[14], ChunkSummary::SackPath { serial: 5, failed: true });
+    assert_eq!(chunks[15], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[16], ChunkSummary::Malformed { .. }), "{:?}", chunks[16]);
 }
 
 #[test]

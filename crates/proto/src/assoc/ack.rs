@@ -65,7 +65,7 @@ impl Association {
     /// Acts on what a SACK says, which is in `digest`.
     fn on_digest(&mut self, now: Instant, sack: &Sack) {
         let digest = &mut self.digest;
-        let paths = std::mem::take(&mut digest.paths);
+        let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
         if !digest.stale {
             self.a_rwnd = sack.a_rwnd as usize;
@@ -79,6 +79,10 @@ impl Association {
         self.after_timeout = false;
         self.may_apply_max_burst |= digest.rtx_cum_acked;
         self.note_losers(&paths);
+        if self.config.combined_window {
+            let before = paths.iter().map(|facts| facts.flight_before).sum();
+            paths.iter_mut().for_each(|facts| facts.flight_before = before);
+        }
         for (index, facts) in paths.iter().enumerate() {
             self.on_path_digest(now, PathId(index as u8), facts);
         }
@@ -110,6 +114,7 @@ impl Association {
         let others_recover = !config.sfr && (grows || facts.lost > 0) && self.recovers_beside(id);
         let cuts_again = config.new_losses_cut_again && !config.sfr && self.loses_beyond(facts);
         let cum = self.out.cum_tsn_ack_point();
+        let flight_after = self.in_use(id).counted;
         let Some(p) = self.paths.get_mut(id) else { return };
         p.renew_burst(config, self.may_apply_max_burst);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
@@ -123,7 +128,9 @@ impl Association {
             config.sfr && config.cut_once_per_flight && p.recovery.is_some_and(is_known);
         if let Some(r) = p.recovery {
             let earliest = self.out.earliest_order(id);
-            let by_path = config.sfr && earliest.is_none_or(|order| order > r.exit_order);
+            // One window for all paths recovers with all of them.
+            let own = config.sfr && !config.combined_window;
+            let by_path = own && earliest.is_none_or(|order| order > r.exit_order);
             if by_path || cum.ge(r.exit_tsn) {
                 p.recovery = None;
             }
@@ -133,12 +140,13 @@ impl Association {
                 acked_bytes: facts.newly_acked_bytes,
                 counted_bytes: counted_bytes(config, facts, p.window.cwnd),
                 flight_before: facts.flight_before,
-                flight_after: self.out.flight_size(id),
+                flight_after,
                 in_fast_recovery: p.recovery.is_some() || others_recover,
             };
             let limits = p.limits(config);
             p.window = p.cc.on_ack(p.window, &limits, &ack);
         }
+        let mut enters_recovery = false;
         if facts.lost > 0 {
             p.counters.fast_retransmits += facts.lost as u64;
             p.counters.chunks_lost += facts.lost as u64;
@@ -153,14 +161,21 @@ impl Association {
                 let (exit_tsn, exit_order) = (self.out.highest_tsn(), self.out.last_order());
                 p.recovery = Some(Recovery { exit_tsn, exit_order });
                 self.forced_rtx = true;
+                enters_recovery = true;
             }
         }
+        self.share_window(id);
+        let Some(p) = self.paths.get_mut(id) else { return };
         if facts.newly_acked_bytes > 0 {
             p.one_packet = false;
             p.tail_probed = false;
             self.data_acked_on(now, id, facts);
+            self.renew_silence(now, id);
         }
         self.renew_t3(now, id, facts.watched_acked);
+        if enters_recovery {
+            self.look_for_shared_bottleneck(now, id);
+        }
     }
 
     /// True if another path than this one is in fast recovery, and stays so.

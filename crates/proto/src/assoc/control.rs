@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{ErrorCause, PacketBuilder, Tsn};
+use manypath_wire::{ErrorCause, PacketBuilder, SackPath, Tsn};
 
 use super::Association;
 use super::state::State;
@@ -19,6 +19,7 @@ pub(super) enum Control {
     CookieAck { to: (SocketAddr, SocketAddr) },
     HeartbeatAck { info: Bytes, to: (SocketAddr, SocketAddr) },
     Error(ErrorCause),
+    SackPathFailed { serial: u32, to: (SocketAddr, SocketAddr) },
     Shutdown,
     ShutdownAck,
     ShutdownComplete { to: (SocketAddr, SocketAddr) },
@@ -38,6 +39,7 @@ impl Association {
         let to = match &c {
             Control::CookieAck { to }
             | Control::HeartbeatAck { to, .. }
+            | Control::SackPathFailed { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => *to,
             _ => {
@@ -82,6 +84,9 @@ impl Association {
             Control::CookieAck { .. } => packet.push_cookie_ack(),
             Control::HeartbeatAck { info, .. } => packet.push_heartbeat_ack(info),
             Control::Error(cause) => packet.push_error(std::slice::from_ref(cause)),
+            Control::SackPathFailed { serial, .. } => {
+                packet.push_sack_path(SackPath { serial: *serial, failed: true })
+            }
             Control::Shutdown => packet.push_shutdown(cum_tsn),
             Control::ShutdownAck => packet.push_shutdown_ack(),
             Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),

@@ -35,6 +35,8 @@ pub(crate) struct Cookie {
     pub(crate) streams_in: u16,
     /// The peer announced the TIMESTAMP chunk.
     pub(crate) timestamp: bool,
+    /// The peer announced the SACK PATH chunk.
+    pub(crate) sack_path: bool,
     /// The tags of an association that existed when the cookie was made, or 0 (§5.2.2).
     pub(crate) tie_local: u32,
     pub(crate) tie_peer: u32,
@@ -133,7 +135,7 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        out.put_u8(self.timestamp.into());
+        out.put_u8(u8::from(self.timestamp) | u8::from(self.sack_path) << 1);
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
         out.put_u16(self.local_port);
@@ -151,6 +153,7 @@ impl Cookie {
 
     /// Reads what `encode` wrote; `None` if it is anything else.
     fn decode(mut b: Bytes) -> Option<Cookie> {
+        let extensions;
         Some(Cookie {
             created: Instant::from_nanos(b.try_get_u64().ok()?),
             life: Duration::from_millis(b.try_get_u32().ok()?.into()),
@@ -161,7 +164,11 @@ impl Cookie {
             peer_rwnd: b.try_get_u32().ok()?,
             streams_out: b.try_get_u16().ok()?,
             streams_in: b.try_get_u16().ok()?,
-            timestamp: b.try_get_u8().ok()? != 0,
+            timestamp: {
+                extensions = b.try_get_u8().ok()?;
+                extensions & 1 != 0
+            },
+            sack_path: extensions & 2 != 0,
             tie_local: b.try_get_u32().ok()?,
             tie_peer: b.try_get_u32().ok()?,
             local_port: b.try_get_u16().ok()?,
@@ -213,6 +220,7 @@ mod tests {
             streams_out: 10,
             streams_in: 11,
             timestamp: true,
+            sack_path: true,
             tie_local: 0,
             tie_peer: 9,
             local_port: 9899,

@@ -8,6 +8,7 @@ use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parame
 
 use super::control::Control;
 use super::cookie::{Cookie, MAX_ADDRESSES};
+use super::silence::announces_sack_path;
 use super::state::State;
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
@@ -20,7 +21,9 @@ const MIN_A_RWND: u32 = 1500;
 
 /// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7).
 fn supported_extensions(config: &Config) -> Bytes {
-    Bytes::from_static(if config.timestamp { &[chunk_type::TIMESTAMP] } else { &[] })
+    let timestamp = config.timestamp.then_some(chunk_type::TIMESTAMP);
+    let sack_path = announces_sack_path(config).then_some(chunk_type::SACK_PATH);
+    timestamp.into_iter().chain(sack_path).collect()
 }
 
 /// What an INIT or INIT ACK says, checked.
@@ -34,6 +37,8 @@ pub(crate) struct PeerInit {
     pub(crate) addresses: Vec<IpAddr>,
     /// It announced the TIMESTAMP chunk.
     pub(crate) timestamp: bool,
+    /// It announced the SACK PATH chunk.
+    pub(crate) sack_path: bool,
     pub(crate) cookie: Option<Bytes>,
     /// Parameters to be reported, whole.
     pub(crate) unrecognized: Vec<Bytes>,
@@ -57,6 +62,7 @@ impl PeerInit {
             initial_tsn: init.initial_tsn,
             addresses: Vec::new(),
             timestamp: false,
+            sack_path: false,
             cookie: None,
             unrecognized: Vec::new(),
         };
@@ -72,6 +78,7 @@ impl PeerInit {
                 Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
                 Parameter::SupportedExtensions(types) => {
                     peer.timestamp = types.contains(&chunk_type::TIMESTAMP);
+                    peer.sack_path = types.contains(&chunk_type::SACK_PATH);
                 }
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
@@ -214,6 +221,7 @@ impl Association {
         a.streams_out = cookie.streams_out;
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
         a.agree_on_timestamps(cookie.timestamp);
+        a.agree_on_sack_path(cookie.sack_path);
         let first = a.create_path(now, (cookie.local, cookie.remote), false);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
@@ -282,6 +290,7 @@ impl Association {
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
         self.agree_on_timestamps(peer.timestamp);
+        self.agree_on_sack_path(peer.sack_path);
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
@@ -453,6 +462,7 @@ impl Association {
         }
         if !self.state.is_open() {
             self.agree_on_timestamps(cookie.timestamp);
+            self.agree_on_sack_path(cookie.sack_path);
             if self.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }

@@ -102,6 +102,7 @@ impl Association {
             Chunk::Data(data) => self.on_data(data, p),
             Chunk::Sack(sack) => self.on_sack(p.now, &sack, p.timestamp.and_then(|ts| ts.echo)),
             Chunk::Timestamp(timestamp) => p.timestamp = Some(timestamp),
+            Chunk::SackPath(chunk) => self.on_sack_path(p.now, p.path, chunk),
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
@@ -192,6 +193,9 @@ impl Association {
         // needs its SACKs at once when something is missing.
         r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
         r.delayed.set_dac(self.config.dac && r.data_paths.count_ones() > 1);
+        if let Some(path) = p.path.and_then(|id| self.paths.get_mut(id)) {
+            path.last_data_received = Some(p.now);
+        }
         let facts = PacketFacts { gap_after: r.tracker.has_gaps(), ..p.facts };
         r.adapt_sack_every(&self.config, p.now);
         r.delayed.on_data_packet(p.now, facts);

@@ -11,8 +11,10 @@ mod input;
 mod output;
 mod paths;
 mod shutdown;
+mod silence;
 mod state;
 mod stats;
+mod suppress;
 mod timeout;
 mod timers;
 mod timestamp;
@@ -29,13 +31,15 @@ pub use stats::AssocStats;
 
 use crate::config::{Config, RtxPastCwnd};
 use crate::event::{AssocClosed, Event};
-use crate::path::{PathId, PathState, PathStats, PathTable, PathView};
+use crate::path::{InUse, PathId, PathState, PathStats, PathTable, PathView};
+use crate::policy::shared::SharedEvidence;
 use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
 use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use control::Control;
+use silence::SackPaths;
 use state::State;
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
 use timestamp::Timestamps;
@@ -129,6 +133,9 @@ pub struct Association {
     /// Since when data waits for the peer's receive buffer alone.
     blocked_since: Option<Instant>,
     views: Vec<PathView>,
+    sack_paths: SackPaths,
+    /// What is known of pairs of paths that may share a bottleneck.
+    shared_pairs: Vec<SharedEvidence>,
 }
 
 impl Association {
@@ -151,7 +158,7 @@ impl Association {
             policy_rng: rng.fork("policy"),
             rng,
             queue: SendQueue::default(),
-            out: Outstanding::new(id.initial_tsn),
+            out: Outstanding::new(id.initial_tsn).counting_lost(config.pipe_accounting),
             digest: SackDigest::default(),
             a_rwnd: 0,
             streams_out: config.outbound_streams,
@@ -171,6 +178,8 @@ impl Association {
             stats: AssocStats::default(),
             blocked_since: None,
             views: Vec::new(),
+            sack_paths: SackPaths::default(),
+            shared_pairs: Vec::new(),
             config,
             id,
             local_addresses,
@@ -409,6 +418,29 @@ impl Association {
 
     // ---- Helpers of the phases ----
 
+    /// What a path has outstanding.
+    fn in_use(&self, id: PathId) -> InUse {
+        let (flight_size, pipe) = (self.out.flight_size(id), self.out.pipe(id));
+        let counted = match self.config.combined_window {
+            true => self.paths.iter().map(|p| self.out.pipe(p.id)).sum(),
+            false => pipe,
+        };
+        InUse { flight_size, pipe, counted }
+    }
+
+    /// With `combined_window`: what happened to the window of one path happened to that of all.
+    fn share_window(&mut self, id: PathId) {
+        if !self.config.combined_window {
+            return;
+        }
+        let Some((window, recovery)) = self.paths.get(id).map(|p| (p.window, p.recovery)) else {
+            return;
+        };
+        for p in self.paths.iter_mut() {
+            (p.window, p.recovery) = (window, recovery);
+        }
+    }
+
     fn config_rc(&self) -> Arc<Config> {
         Arc::clone(&self.config)
     }
@@ -423,7 +455,7 @@ impl Association {
         views.clear();
         let is_any = self.config.rtx_past_cwnd == RtxPastCwnd::Any;
         for p in self.paths.iter() {
-            let mut view = p.view(self.out.flight_size(p.id));
+            let mut view = p.view(self.in_use(p.id));
             if self.forced_rtx && (is_any || p.rtx_past_cwnd) {
                 view.cwnd_space = view.cwnd_space.max(1);
             }

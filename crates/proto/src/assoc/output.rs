@@ -78,6 +78,7 @@ impl Association {
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
         let last = self.receiver.as_ref()?.last_data;
         let chosen = self.decide(now, |policies, cx| policies.ack_path.choose(cx, last));
+        self.elect(chosen);
         // RFC 9260 §5.4: an address that is not verified gets none.
         let verified = |id: &PathId| {
             self.paths.get(*id).is_some_and(|p| {
@@ -94,8 +95,12 @@ impl Association {
         }
         let config = &*self.config;
         let is_limited = self.may_apply_max_burst;
+        let nothing_out = self.paths.iter().all(|p| self.out.chunks_in_flight(p.id) == 0);
         for p in self.paths.iter_mut() {
-            let is_idle = self.out.chunks_in_flight(p.id) == 0;
+            let is_idle = match config.combined_window {
+                true => nothing_out,
+                false => self.out.chunks_in_flight(p.id) == 0,
+            };
             p.begin_opportunity(config, now, self.out.flight_size(p.id), is_limited);
             if config.cwnd_decays_in_flight {
                 p.decay_if_silent(config, now);
@@ -158,7 +163,7 @@ impl Association {
 
     /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
     fn may_schedule(&self) -> bool {
-        let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.flight_size(p.id)) > 0;
+        let has_room = |p: &Path| p.usable && p.cwnd_space(self.in_use(p.id).counted) > 0;
         self.forced_rtx || self.paths.iter().any(has_room)
     }
 
@@ -206,8 +211,8 @@ impl Association {
 
     fn has_room(&self, path: PathId) -> bool {
         let waiting = if self.config.waiting_fills_cwnd { self.out.waiting_bytes(path) } else { 0 };
-        let flight_size = self.out.flight_size(path) + waiting;
-        self.paths.get(path).is_some_and(|p| p.cwnd_space(flight_size) > 0)
+        let counted = self.in_use(path).counted + waiting;
+        self.paths.get(path).is_some_and(|p| p.cwnd_space(counted) > 0)
     }
 
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
@@ -325,12 +330,14 @@ impl Association {
         buf: &mut Vec<u8>,
     ) -> Option<usize> {
         let header = self.header();
+        let sack_path = if with_sack { self.sack_path_chunk(path) } else { None };
         let mut packet = PacketBuilder::new(buf, header, limit);
         if let Some(timestamps) = self.timestamps.as_mut().filter(|_| with_sack || first.is_some())
         {
             packet.push_timestamp(timestamps.chunk(now, with_sack));
         }
         let nothing = packet.len();
+        sack_path.map(|chunk| packet.push_sack_path(chunk));
         if with_sack {
             self.push_sack(&mut packet);
         }
@@ -450,9 +457,13 @@ impl Association {
         if let Some(sent) = self.out.get(tsn) {
             push_data(packet, tsn, sent);
         }
+        let mut is_first = false;
         if let Some(p) = self.paths.get_mut(path) {
             p.counters.data_chunks_sent += 1;
-            p.last_new_data = Some(now);
+            is_first = p.last_new_data.replace(now).is_none();
+        }
+        if is_first {
+            self.begin_use(now, path);
         }
         self.stats.first_data_sent.get_or_insert(now);
         true
@@ -471,6 +482,8 @@ impl Association {
         p.decays_at = Some(now + rto);
         self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
         self.arm_tail_loss_probe(now, path);
+        self.start_silence(now, path);
+        self.start_review(now);
     }
 
     /// Nothing can be sent: notes what it waits for.
@@ -482,7 +495,7 @@ impl Association {
         }
         let mut window_open = false;
         for p in self.paths.iter().filter(|p| wants && p.usable) {
-            let room = p.window.cwnd > self.out.flight_size(p.id);
+            let room = p.window.cwnd > self.in_use(p.id).counted;
             window_open |= room;
             if self.config.pacing
                 && room

@@ -8,7 +8,7 @@ use bytes::{Buf, BufMut, Bytes};
 use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
-use crate::path::{Path, PathId, PathState, Probe};
+use crate::path::{InUse, Path, PathId, PathState, Probe};
 use crate::time::Instant;
 
 /// Length of our Heartbeat Information: a nonce and the path.
@@ -52,6 +52,9 @@ impl Association {
         if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
             r.last_data = None;
         }
+        self.end_use(id);
+        self.forget_pairs(id);
+        self.forget_sack_path(id);
         self.events.push_back(Event::PathRemoved { path: id });
         self.refresh_usable(now);
     }
@@ -232,10 +235,20 @@ impl Association {
 
     /// Asks the failure policy which paths may carry data, and watches for "none works".
     pub(super) fn refresh_usable(&mut self, now: Instant) {
+        let any_suppressed = self.paths.iter().any(|p| p.suppressed.is_some());
+        if any_suppressed {
+            self.restore_if_few(now);
+        }
         let fail = &self.policies.fail;
-        let views: Vec<_> = self.paths.iter().map(|p| p.view(0)).collect();
+        let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
         for (p, view) in self.paths.iter_mut().zip(&views) {
-            p.usable = fail.is_usable(view, &views);
+            p.usable = p.suppressed.is_none() && fail.is_usable(view, &views);
+        }
+        if any_suppressed && self.paths.iter().all(|p| !p.usable) {
+            // A suppressed path that has failed may be all there is.
+            for (p, view) in self.paths.iter_mut().zip(&views) {
+                p.usable = fail.is_usable(view, &views);
+            }
         }
         let give_up = Timer::Assoc(AssocTimer::GiveUp);
         let works = self.paths.iter().any(|p| p.state == PathState::Active);
@@ -279,7 +292,7 @@ impl Association {
         }
     }
 
-    fn probe_now(&mut self, now: Instant, id: PathId) {
+    pub(super) fn probe_now(&mut self, now: Instant, id: PathId) {
         if self.state.is_ending() && !self.paths.get(id).is_some_and(is_to_be_known) {
             return;
         }

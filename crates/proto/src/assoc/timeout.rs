@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::T3Watches;
 use crate::event::AssocClosed;
-use crate::path::{PathId, PathState};
+use crate::path::{InUse, PathId, PathState};
 use crate::time::Instant;
 
 /// What was not answered in time.
@@ -27,11 +27,13 @@ impl Association {
                 // The SACK is due now; output sees it.
                 Timer::Assoc(AssocTimer::Sack) => {}
                 Timer::Assoc(AssocTimer::GiveUp) => self.give_up(),
+                Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
                 Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
                 Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
                 Timer::Path(path, PathTimer::TailLossProbe) => self.on_tail_loss_probe(now, path),
                 // The pacer has tokens; output uses them.
                 Timer::Path(_, PathTimer::Pacing) => {}
+                Timer::Path(path, PathTimer::Silence) => self.on_silence(now, path),
             }
         }
     }
@@ -105,6 +107,11 @@ impl Association {
                 false => self.count_timeout(now, id, TimeoutCause::Data),
             }
         }
+        if marked > 0 {
+            self.out.forget_lost(id);
+            self.share_window(id);
+            self.tell_sack_path_failed(id);
+        }
         if config.har && has_expired {
             self.heartbeat_after_rto(now, id);
         }
@@ -133,7 +140,8 @@ impl Association {
             TimeoutCause::Data => p.timed_out.data = Some(now),
             TimeoutCause::Heartbeat => p.timed_out.heartbeat = Some(now),
         }
-        let view = p.view(self.out.flight_size(id));
+        let flight_size = self.out.flight_size(id);
+        let view = p.view(InUse { flight_size, ..InUse::default() });
         // §5.4: an unverified path stays so, whose address this may be.
         let may_fail = self.config.data_before_verification && !self.config.verify_all_paths_first;
         if p.state != PathState::Unconfirmed || may_fail {

@@ -17,10 +17,18 @@ pub(crate) enum AssocTimer {
     Sack,
     /// No path was usable for `association_timeout`.
     GiveUp,
+    /// Which paths carry data is to be reviewed (`path_review_interval`).
+    Review,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 5] =
-    [AssocTimer::T1, AssocTimer::T2, AssocTimer::T5, AssocTimer::Sack, AssocTimer::GiveUp];
+const ASSOC_TIMERS: [AssocTimer; 6] = [
+    AssocTimer::T1,
+    AssocTimer::T2,
+    AssocTimer::T5,
+    AssocTimer::Sack,
+    AssocTimer::GiveUp,
+    AssocTimer::Review,
+];
 
 /// Timers of a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -34,10 +42,17 @@ pub(crate) enum PathTimer {
     TailLossProbe,
     /// The pacer has tokens again.
     Pacing,
+    /// Nothing was acknowledged for as long as a path that works may be silent.
+    Silence,
 }
 
-const PATH_TIMERS: [PathTimer; 4] =
-    [PathTimer::T3Rtx, PathTimer::Heartbeat, PathTimer::TailLossProbe, PathTimer::Pacing];
+const PATH_TIMERS: [PathTimer; 5] = [
+    PathTimer::T3Rtx,
+    PathTimer::Heartbeat,
+    PathTimer::TailLossProbe,
+    PathTimer::Pacing,
+    PathTimer::Silence,
+];
 
 /// A timer of the table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -91,6 +106,10 @@ impl TimerTable {
         if *slot == NEVER {
             *slot = at;
         }
+    }
+
+    pub(crate) fn is_running(&mut self, timer: Timer) -> bool {
+        *self.slot(timer) != NEVER
     }
 
     pub(crate) fn stop_path(&mut self, path: PathId) {

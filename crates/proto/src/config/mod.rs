@@ -30,7 +30,7 @@ pub use kinds::{
 };
 pub use params::{
     ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, RTX_POLICIES,
-    SCHEDULERS,
+    SCHEDULERS, SHARED_CONGESTION,
 };
 pub use preset::Preset;
 pub use profile::Profile;

@@ -22,6 +22,8 @@ pub const FAILURE_POLICIES: &[&str] = policy::fail::NAMES;
 pub const CONGESTION_CONTROLS: &[&str] = policy::cc::NAMES;
 /// Names of the policies that choose the path of a SACK.
 pub const ACK_PATHS: &[&str] = policy::ack_path::NAMES;
+/// Names of the policies that find paths which share a bottleneck.
+pub const SHARED_CONGESTION: &[&str] = policy::shared::NAMES;
 
 /// One parameter: what it is called, what it means and how it is read and written.
 pub struct Param {
@@ -271,12 +273,16 @@ params! {
     hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
         default: None, fast: Some(ms(500));
     /// Policy that says when a path is potentially failed or inactive.
-    failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper",
+    failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper; mtcp: mTCP paper, section 3.5",
         default: Cow::Borrowed("pmr");
     /// Consecutive timeouts of a path beyond which it is potentially failed (PFMR);
     /// path_max_retrans or more: never.
     pf_max_retrans: u32, "timeouts", 0..=255, "RFC 7829 §3.2",
         default: 0;
+    /// RTO without the ack of anything that was sent on a path after which it is potentially failed (chi). With
+    /// failure = mtcp; and with ack_path = primary how long the primary may bring no DATA while others do.
+    silence_rtos: u32, "RTO", 1..=100, "mTCP paper, section 3.5.1",
+        default: 2;
     /// cwnd of a potentially failed path when a HEARTBEAT ACK makes it active: 1 is CMT-PF1, 2 is
     /// CMT-PF2.
     pf_recovery_cwnd: u32, "MTU", 1..=10, "CMT-PF paper, section III-A",
@@ -325,7 +331,8 @@ params! {
     window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
         default: true, papers: false;
     /// Policy that chooses the path of a SACK.
-    ack_path: PolicyName, "policy", OneOf(ACK_PATHS), "RFC 9260 §6.4",
+    ack_path: PolicyName, "policy", OneOf(ACK_PATHS),
+        "last_received: RFC 9260 §6.4; primary: mTCP paper, section 3.1.5",
         default: Cow::Borrowed("last_received");
     /// Missing reports after which a TSN is marked for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
@@ -382,6 +389,14 @@ params! {
     /// With sfr only.
     cwnd_decays_in_flight: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.1 speaks of idle paths",
         default: false, ns2: true;
+    /// Whether a chunk that missing reports made lost counts as outstanding on the path that lost it until it
+    /// is acknowledged, as mTCP's pipe does: the ack of a retransmission then makes room on both paths, and
+    /// a timeout empties the count of its path. Off, a lost chunk leaves the flight at once.
+    pipe_accounting: bool, "switch", Any, "mTCP paper, section 3.1.2; not RFC 9260 §7.2.4",
+        default: false;
+    /// Whether all paths share one congestion window, which every loss cuts, rather than have one each.
+    combined_window: bool, "switch", Any, "mTCP paper, section 5.2 (\"combined\")",
+        default: false;
     /// Whether the last outstanding TSN is sent again before T3-rtx expires, to draw a SACK.
     tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
         default: false, fast: true;
@@ -390,12 +405,46 @@ params! {
 
     /// Policy that chooses the path of new data.
     scheduler: PolicyName, "policy", OneOf(SCHEDULERS),
-        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III; fill_in_turn: CMT-PF paper, Fig. 2",
+        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III; fill_in_turn: CMT-PF paper, Fig. 2; \
+         pipe_cwnd: mTCP paper, section 3.1.4",
         default: Cow::Borrowed("primary");
     /// Policy that chooses the path of a retransmission.
     rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES),
-        "CMT paper, section IV-B; the last three: retransmission policies paper, sections 2 and 3",
+        "CMT paper, section IV-B; all_rtx_alt, all_rtx_same, fr_same_rto_alt: retransmission policies paper, \
+         sections 2 and 3; pipe_cwnd: mTCP paper, section 3.1.4",
         default: Cow::Borrowed("same");
+    /// Policy that finds paths which share a bottleneck.
+    shared_congestion: PolicyName, "policy", OneOf(SHARED_CONGESTION), "mtcp: mTCP paper, section 3.2",
+        default: Cow::Borrowed("off");
+    /// How near in time the fast retransmits of two paths are that count as one congestion. Longer misses fewer
+    /// bottlenecks that are shared, and finds more that are not.
+    shared_interval: Duration, "time", ms(1)..=secs(10), "mTCP paper, sections 3.2.1 and 5.4",
+        default: ms(200);
+    /// Fraction of the fast retransmits that must come together for a bottleneck to count as shared (delta).
+    shared_delta: f64, "ratio", 0.01..=1.0, "mTCP paper, sections 3.2.1 and 5.4",
+        default: 0.5;
+    /// Probability with which chance may make independent paths look as if they shared a bottleneck (zeta).
+    /// Lower waits for more fast retransmits before it is judged.
+    shared_zeta: f64, "ratio", 0.0001..=0.99, "mTCP paper, section 3.2.2, without a value",
+        default: 0.05;
+    /// Step of the search for the time by which one path shows a congestion later than another.
+    shared_lag_step: Duration, "time", ms(1)..=secs(1), "mTCP paper, section 3.2.2, without a value",
+        default: ms(10);
+    /// Paths that stay in use even if they share a bottleneck (the d of MP_d). More is faster and more robust, and
+    /// less fair to other flows.
+    paths_min: u32, "paths", 1..=32, "mTCP paper, section 3.4.1",
+        default: 1;
+    /// A path that is slower than the fastest by this factor carries no more data (omega); off: however slow.
+    suppress_below: Option<u32>, "factor", OrOff(2..=1_000_000), "mTCP paper, section 3.4.1",
+        default: None;
+    /// How often the paths in use are compared with each other and with the unused ones, which are probed then;
+    /// off: never.
+    path_review_interval: Option<Duration>, "time", OrOff(ms(100)..=HOUR), "mTCP paper, section 3.4.2, without a value",
+        default: None;
+    /// By which factor the score of an unused path must exceed that of the worst path in use for it to be used,
+    /// too.
+    path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
+        default: 2;
     /// Split fast retransmit: missing reports are counted per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
         default: false;

@@ -98,6 +98,23 @@ impl Preset {
             // CMT-PF2, which the paper finds clearly superior to CMT-PF1.
             overrides: cmt![("failure", "pf"), ("pf_recovery_cwnd", "2")],
         },
+        Self {
+            name: "mtcp",
+            description: "all paths at once, those that share a bottleneck as one",
+            source: "Zhang, Lai, Krishnamurthy, Peterson, Wang, USENIX 2004",
+            overrides: &[
+                ("scheduler", "pipe_cwnd"),
+                ("rtx_policy", "pipe_cwnd"),
+                ("pipe_accounting", "true"),
+                ("sfr", "true"),
+                ("cuc", "v2"),
+                ("ack_path", "primary"),
+                ("failure", "mtcp"),
+                ("shared_congestion", "mtcp"),
+                ("suppress_below", "10"),
+                ("path_review_interval", "10 s"),
+            ],
+        },
     ];
 
     /// The preset of that name.

@@ -182,7 +182,11 @@ fn values_out_of_range_or_form_are_refused_and_change_nothing() {
         ("max_paths", "33", "1 to 32"),
         ("sfr", "maybe", "true or false"),
         ("cuc", "v3", "off, v1 or v2"),
-        ("rtx_policy", "random", "lossrate, csl, all_rtx_alt, all_rtx_same or fr_same_rto_alt"),
+        (
+            "rtx_policy",
+            "random",
+            "lossrate, csl, all_rtx_alt, all_rtx_same, fr_same_rto_alt or pipe_cwnd",
+        ),
         ("initial_cwnd", "0 mtu", "1 mtu or more"),
         ("initial_cwnd", "4 packets", "pmdcs"),
         ("initial_ssthresh", "100 B", "512 B"),
@@ -259,7 +263,7 @@ fn unknown_profiles_and_presets_list_the_known() {
     assert_eq!(
         preset.to_string(),
         "preset = cmt_pf: must be sctp, sctp-pf, all-rtx-alt, all-rtx-same, \
-                fr-same-rto-alt, cmt or cmt-pf"
+                fr-same-rto-alt, cmt, cmt-pf or mtcp"
     );
 }
 

@@ -63,6 +63,7 @@ impl Endpoint {
             streams_out: config.outbound_streams.min(peer.streams_in),
             streams_in: config.inbound_streams.min(peer.streams_out),
             timestamp: peer.timestamp,
+            sack_path: peer.sack_path,
             tie_local: 0,
             tie_peer: 0,
             local_port: packet.header.destination_port,

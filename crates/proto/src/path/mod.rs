@@ -14,6 +14,7 @@ pub use state::PathState;
 pub(crate) use table::PathTable;
 
 use manypath_wire::Tsn;
+use serde::Serialize;
 
 use crate::config::{Config, MaxBurstRule, Units};
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
@@ -52,6 +53,8 @@ pub struct PathView {
     pub ssthresh: usize,
     /// Bytes of DATA chunks in flight.
     pub flight_size: usize,
+    /// The same; with `pipe_accounting` also those that the path lost and that are not acknowledged yet.
+    pub pipe: usize,
     /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk may
     /// exceed it by less than its own size (RFC 9260 §6.1, rule B).
     pub cwnd_space: usize,
@@ -65,6 +68,58 @@ pub struct PathView {
     pub error_count: u32,
     /// When the path last proved to work.
     pub last_active: Instant,
+    /// When DATA of the peer last arrived on it.
+    pub last_data_received: Option<Instant>,
+}
+
+/// Loss rates below this one make no difference to a score: so few packets say no more.
+const LEAST_LOSS_RATE: f64 = 1e-4;
+
+impl PathView {
+    /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the throughput of
+    /// TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
+    pub fn score(&self) -> f64 {
+        let Some(rtt) = self.srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
+        1.5f64.sqrt() / (rtt.as_secs_f64() * self.loss_rate.max(LEAST_LOSS_RATE).sqrt())
+    }
+}
+
+/// What a path has outstanding, in bytes.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct InUse {
+    /// DATA chunks in flight.
+    pub(crate) flight_size: usize,
+    /// See [`PathView::pipe`].
+    pub(crate) pipe: usize,
+    /// What counts against cwnd: the pipe, with `combined_window` that of all paths.
+    pub(crate) counted: usize,
+}
+
+/// Why a path that works carries no data (mTCP paper, section 3.4.1).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuppressReason {
+    /// It shares a bottleneck with a faster path.
+    SharedBottleneck,
+    /// It is slower than the fastest path by `suppress_below` or more.
+    Slow,
+}
+
+impl SuppressReason {
+    /// The name used in JSON results: `shared_bottleneck` or `slow`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SuppressReason::SharedBottleneck => "shared_bottleneck",
+            SuppressReason::Slow => "slow",
+        }
+    }
+}
+
+/// A suppression that lasts.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Suppression {
+    pub(crate) reason: SuppressReason,
+    pub(crate) since: Instant,
 }
 
 /// Runs of T3-rtx expirations that are told apart, by their length.
@@ -120,6 +175,8 @@ pub struct PathStats {
     pub flight_size: usize,
     /// Timeouts in a row.
     pub error_count: u32,
+    /// Why it carries no data although it works; `None` if it may.
+    pub suppressed: Option<SuppressReason>,
 }
 
 /// Counters that a path keeps; the rest of [`PathStats`] is read when asked for.
@@ -240,6 +297,18 @@ pub(crate) struct Path {
     /// How far an idle window has decayed, in time.
     pub(crate) decayed_at: Instant,
     pub(crate) last_active: Instant,
+    /// When DATA last arrived here.
+    pub(crate) last_data_received: Option<Instant>,
+    /// With a failure policy that waits for acks: for how long it does, counted from the last.
+    pub(crate) silence_max: Duration,
+    /// When the path last failed by silence.
+    pub(crate) silent_at: Option<Instant>,
+    /// Carries no data although it works, and why.
+    pub(crate) suppressed: Option<Suppression>,
+    /// Since when it may carry data without a break by suppression.
+    pub(crate) in_use_since: Instant,
+    /// User bytes acknowledged, and when that was noted: at the last review and at the one before.
+    pub(crate) reviewed: [(Instant, u64); 2],
     /// It lost data at the last fast retransmit, and may send one packet of retransmissions beyond cwnd.
     pub(crate) is_loser: bool,
     /// Has not done so yet since the last fast retransmit or timeout.
@@ -314,6 +383,12 @@ impl Path {
             last_new_data: None,
             decayed_at: now,
             last_active: now,
+            last_data_received: None,
+            silence_max: Duration::ZERO,
+            silent_at: None,
+            suppressed: None,
+            in_use_since: now,
+            reviewed: [(now, 0); 2],
             is_loser: false,
             rtx_past_cwnd: false,
             burst_left: burst_limit(config, false),
@@ -444,20 +519,22 @@ impl Path {
         }
     }
 
-    pub(crate) fn view(&self, flight_size: usize) -> PathView {
+    pub(crate) fn view(&self, in_use: InUse) -> PathView {
         PathView {
             id: self.id,
             state: self.state,
             usable: self.usable,
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,
-            flight_size,
-            cwnd_space: self.cwnd_space(flight_size),
+            flight_size: in_use.flight_size,
+            pipe: in_use.pipe,
+            cwnd_space: self.cwnd_space(in_use.counted),
             srtt: self.rto.srtt(),
             rto: self.rto.rto(),
             loss_rate: self.loss_rate(),
             error_count: self.error_count,
             last_active: self.last_active,
+            last_data_received: self.last_data_received,
         }
     }
 
@@ -487,6 +564,7 @@ impl Path {
             ssthresh: self.window.ssthresh,
             flight_size,
             error_count: self.error_count,
+            suppressed: self.suppressed.map(|s| s.reason),
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod cc;
 pub mod fail;
 pub mod rtx;
 pub mod sched;
+pub mod shared;
 
 use crate::config::Config;
 use crate::path::{PathId, PathView};
@@ -32,6 +33,12 @@ impl PolicyCx<'_> {
     /// The path with this id.
     pub fn path(&self, id: PathId) -> Option<&PathView> {
         self.paths.iter().find(|p| p.id == id)
+    }
+
+    /// Of the usable paths with room, the one with the least pipe / cwnd (mTCP paper, section 3.1.4).
+    pub fn least_used(&mut self) -> Option<PathId> {
+        let used = |p: &PathView| p.pipe as f64 / p.cwnd.max(1) as f64;
+        self.argmax(|p| p.usable && p.cwnd_space > 0, |p| -used(p))
     }
 
     /// Of the paths that satisfy `allowed`, the one with the greatest `key`; a tie is broken at random.
@@ -90,6 +97,7 @@ pub(crate) struct Policies {
     pub(crate) rtx: Box<dyn rtx::RtxPolicy>,
     pub(crate) fail: Box<dyn fail::FailurePolicy>,
     pub(crate) ack_path: Box<dyn ack_path::AckPathPolicy>,
+    pub(crate) shared: Box<dyn shared::SharedPolicy>,
 }
 
 impl Policies {
@@ -104,6 +112,8 @@ impl Policies {
                 .unwrap_or_else(|| Box::new(fail::Pmr::new(config))),
             ack_path: ack_path::build(&config.ack_path, config)
                 .unwrap_or_else(|| Box::new(ack_path::LastReceived)),
+            shared: shared::build(&config.shared_congestion, config)
+                .unwrap_or_else(|| Box::new(shared::Off)),
         }
     }
 }
@@ -126,12 +136,14 @@ pub(crate) mod tests {
             cwnd: 4000,
             ssthresh: 4000,
             flight_size: 0,
+            pipe: 0,
             cwnd_space: 4000,
             srtt: None,
             rto: Duration::from_secs(1),
             loss_rate: 0.0,
             error_count: 0,
             last_active: Instant::ZERO,
+            last_data_received: None,
         }
     }
 

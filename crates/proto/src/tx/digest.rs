@@ -78,7 +78,7 @@ pub(crate) struct SackDigest {
 /// What one SACK says of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathDigest {
-    /// Flight size before the SACK, in bytes.
+    /// Flight size before the SACK, in bytes; with `pipe_accounting` the pipe.
     pub(crate) flight_before: usize,
     /// Bytes of DATA chunks acknowledged for the first time.
     pub(crate) newly_acked_bytes: usize,
@@ -319,6 +319,7 @@ impl Outstanding {
         digest.highest_newly_acked = Some(tsn);
         self.leave_flight(tsn);
         self.unmark(tsn);
+        self.settle_lost(tsn);
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
@@ -448,6 +449,7 @@ impl Outstanding {
             sent.lost_by = LossCause::FastRetransmit;
             sent.missing_reports = 0;
         } else {
+            self.count_lost(tsn);
             self.mark(tsn, LossCause::FastRetransmit);
         }
         true
@@ -467,7 +469,7 @@ impl SackDigest {
     fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
         self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
-            flight_before: q.flight_size,
+            flight_before: q.flight_size + q.lost_bytes,
             used_before: q.flight_size + q.waiting_bytes,
             ..PathDigest::default()
         }));
@@ -589,6 +591,47 @@ mod tests {
         assert!(!digest.stale);
         assert_eq!(acked(&out), [9], "RFC 9260 §6.2.1, D iii");
         assert_eq!(out.get(Tsn(5)).map(|s| s.state), Some(TsnState::InFlight));
+        out.check_invariants();
+    }
+    #[test]
+    fn the_ack_of_a_retransmission_leaves_the_pipes_of_both_paths() {
+        let mut out = outstanding().counting_lost(true);
+        let mut digest = SackDigest::default();
+        let size = out.get(Tsn(1)).expect("sent").size();
+        let pipes = |out: &Outstanding| [0, 1].map(|id| out.pipe(PathId(id)) / size);
+        assert_eq!(pipes(&out), [10, 10]);
+        // TSNs 3, 5 and 7 arrive, all of path 0: 1 is lost there.
+        let gaps = sack(0, &[(3, 3), (5, 5), (7, 7)]);
+        assert_eq!(out.acknowledge(&gaps, &RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(pipes(&out), [7, 10], "one report is not enough");
+        for more in [9, 11] {
+            let gaps = sack(0, &[(3, 3), (5, 5), (7, 7), (more, more)]);
+            assert_eq!(out.acknowledge(&gaps, &RULES, Instant::ZERO, &mut digest), Ok(true));
+        }
+        assert_eq!(out.next_marked(PathId(0)), Some(Tsn(1)));
+        assert_eq!(pipes(&out), [5, 10], "what is lost stays (mTCP paper, section 3.1.2)");
+        out.check_invariants();
+        out.retransmit(Tsn(1), PathId(1), Instant::ZERO);
+        assert_eq!(pipes(&out), [5, 11]);
+        let filled = sack(1, &[(2, 2), (4, 4), (6, 6), (8, 8), (10, 10)]);
+        assert_eq!(out.acknowledge(&filled, &RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(pipes(&out), [4, 10], "both are less by one");
+        out.check_invariants();
+    }
+
+    #[test]
+    fn a_timeout_empties_the_pipe_of_its_path() {
+        let mut out = outstanding().counting_lost(true);
+        let mut digest = SackDigest::default();
+        for high in [5, 7, 9] {
+            let gaps = sack(0, &[(3, 3), (high, high)]);
+            assert_eq!(out.acknowledge(&gaps, &RULES, Instant::ZERO, &mut digest), Ok(true));
+        }
+        out.retransmit(Tsn(1), PathId(1), Instant::ZERO);
+        assert!(out.pipe(PathId(0)) > 0);
+        out.mark_path(PathId(0), None);
+        out.forget_lost(PathId(0));
+        assert_eq!(out.pipe(PathId(0)), 0, "mTCP paper, section 3.1.2");
         out.check_invariants();
     }
 }

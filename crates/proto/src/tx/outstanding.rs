@@ -51,6 +51,8 @@ pub(crate) struct Sent {
     pub(crate) sent_at: Instant,
     /// Numbers all transmissions of the association in their order.
     pub(crate) order: u64,
+    /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts there.
+    lost_on: u32,
     prev: Option<Tsn>,
     /// The chunk sent next on the same path.
     pub(super) next: Option<Tsn>,
@@ -61,6 +63,11 @@ impl Sent {
     pub(crate) fn size(&self) -> usize {
         (DATA_HEADER_LEN + self.payload.len()).next_multiple_of(4)
     }
+}
+
+/// The bit of a path; `max_paths` is at most 32.
+fn bit_of(path: PathId) -> u32 {
+    1u32.checked_shl(path.0.into()).unwrap_or(0)
 }
 
 /// SFR's virtual queue (CMT paper, §III-A): the chunks in flight on one path, linked in the order of
@@ -75,6 +82,9 @@ pub(crate) struct PathQueue {
     pub(super) chunks_in_flight: usize,
     /// Bytes of DATA chunks that were last sent on the path and wait for retransmission.
     pub(super) waiting_bytes: usize,
+    /// With `pipe_accounting`: bytes of DATA chunks that the path lost and that are not acknowledged yet, on
+    /// whatever path they were sent again.
+    pub(super) lost_bytes: usize,
     /// TSNs to retransmit that were last sent on this path, ascending. May hold some that were
     /// acknowledged meanwhile.
     marked: VecDeque<Tsn>,
@@ -100,6 +110,8 @@ pub(crate) struct Outstanding {
     marked_chunks: usize,
     marked_user_bytes: usize,
     next_order: u64,
+    /// Lost transmissions count until their chunk is acknowledged (`pipe_accounting`).
+    counts_lost: bool,
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
     pub(super) newest: Option<Tsn>,
 }
@@ -116,8 +128,14 @@ impl Outstanding {
             marked_chunks: 0,
             marked_user_bytes: 0,
             next_order: 0,
+            counts_lost: false,
             newest: None,
         }
+    }
+
+    /// Whether what missing reports made lost counts in the [`pipe`](Self::pipe) until it is acknowledged.
+    pub(crate) fn counting_lost(self, counts_lost: bool) -> Outstanding {
+        Outstanding { counts_lost, ..self }
     }
 
     /// Makes room for a path with this id.
@@ -152,6 +170,13 @@ impl Outstanding {
 
     pub(crate) fn flight_size(&self, path: PathId) -> usize {
         self.queues[path.index()].flight_size
+    }
+
+    /// What counts against the congestion window of a path, in bytes: what is in flight there, and with
+    /// `pipe_accounting` what was lost there and is not acknowledged yet.
+    pub(crate) fn pipe(&self, path: PathId) -> usize {
+        let queue = &self.queues[path.index()];
+        queue.flight_size + queue.lost_bytes
     }
 
     pub(crate) fn chunks_in_flight(&self, path: PathId) -> usize {
@@ -203,6 +228,7 @@ impl Outstanding {
             transmissions: 0,
             sent_at: now,
             order: NEVER_SENT,
+            lost_on: 0,
             prev: None,
             next: None,
         });
@@ -315,6 +341,38 @@ impl Outstanding {
         marked.insert(at, tsn);
     }
 
+    /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section 3.1.2).
+    pub(super) fn count_lost(&mut self, tsn: Tsn) {
+        if !self.counts_lost {
+            return;
+        }
+        let Some(sent) = self.get_mut(tsn) else { return };
+        let (bit, path, size) = (bit_of(sent.path), sent.path, sent.size());
+        // A path that loses a chunk twice without a timeout, which only MFR finds, counts it once.
+        if sent.lost_on & bit == 0 {
+            sent.lost_on |= bit;
+            self.queues[path.index()].lost_bytes += size;
+        }
+    }
+
+    /// A chunk is acknowledged: what was lost of it has left the network, too.
+    pub(super) fn settle_lost(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get_mut(tsn) else { return };
+        let (paths, size) = (std::mem::take(&mut sent.lost_on), sent.size());
+        if paths != 0 {
+            for (i, queue) in self.queues.iter_mut().enumerate() {
+                queue.lost_bytes -= if paths & bit_of(PathId(i as u8)) != 0 { size } else { 0 };
+            }
+        }
+    }
+
+    /// A timeout empties the pipe of its path: what it lost counts no longer.
+    pub(crate) fn forget_lost(&mut self, path: PathId) {
+        if std::mem::take(&mut self.queues[path.index()].lost_bytes) > 0 {
+            self.ring.iter_mut().for_each(|sent| sent.lost_on &= !bit_of(path));
+        }
+    }
+
     /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
     /// same state before its first transmission, but was never counted.
     pub(super) fn unmark(&mut self, tsn: Tsn) {
@@ -416,6 +474,7 @@ impl Outstanding {
 
     /// Marks one chunk in flight so that the caller can send it again at once.
     pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
+        self.count_lost(tsn);
         self.mark(tsn, LossCause::FastRetransmit);
     }
 
@@ -456,6 +515,7 @@ impl Outstanding {
     /// Moves everything last sent on `from` to the retransmission queue of `to`: `from` is removed.
     pub(crate) fn abandon_path(&mut self, from: PathId, to: PathId) {
         self.mark_path(from, None);
+        self.forget_lost(from);
         let marked = std::mem::take(&mut self.queues[from.index()].marked);
         let waiting_bytes = std::mem::take(&mut self.queues[from.index()].waiting_bytes);
         self.queues[to.index()].waiting_bytes += waiting_bytes;
@@ -494,6 +554,9 @@ impl Outstanding {
             let waits = |s: &&Sent| s.state == TsnState::Marked && s.path.index() == i;
             let waiting: usize = self.ring.iter().filter(waits).map(Sent::size).sum();
             assert_eq!(queue.waiting_bytes, waiting, "what waits on path {i}");
+            let is_lost = |s: &&Sent| s.lost_on & bit_of(PathId(i as u8)) != 0;
+            let lost: usize = self.ring.iter().filter(is_lost).map(Sent::size).sum();
+            assert_eq!(queue.lost_bytes, lost, "what path {i} lost");
         }
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
         let waiting = self.ring.iter().filter(|s| s.state == TsnState::Marked);

@@ -7,6 +7,7 @@ mod collision;
 mod common;
 mod congestion;
 mod handshake;
+mod mtcp;
 mod multipath;
 mod ootb;
 mod parameters;

@@ -4,6 +4,7 @@
 mod cmt_paper;
 mod failure;
 mod handshake;
+mod mtcp_paper;
 mod nat;
 mod ns2;
 mod ns2_one_path;

@@ -16,6 +16,7 @@ mod data;
 mod heartbeat;
 mod init;
 mod sack;
+mod sack_path;
 mod shutdown;
 mod timestamp;
 mod unknown;
@@ -27,6 +28,7 @@ pub use data::{DATA_HEADER_LEN, Data, DataFlags};
 pub use heartbeat::HeartbeatInfo;
 pub use init::Init;
 pub use sack::{DuplicateTsns, GapAckBlock, GapAckBlocks, Sack};
+pub use sack_path::{SACK_PATH_LEN, SackPath};
 pub use shutdown::Shutdown;
 pub use timestamp::{TIMESTAMP_LEN, Timestamp};
 pub use unknown::UnknownChunk;
@@ -70,6 +72,8 @@ pub mod chunk_type {
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// When the packet was sent; private, to be skipped in silence where it is not known.
     pub const TIMESTAMP: u8 = 0xb5;
+    /// Which path SACKs take; private, to be skipped in silence where it is not known.
+    pub const SACK_PATH: u8 = 0xb6;
 }
 
 /// One decoded chunk.
@@ -109,6 +113,8 @@ pub enum Chunk {
     },
     /// When the packet was sent: private.
     Timestamp(Timestamp),
+    /// Which path SACKs take: private.
+    SackPath(SackPath),
     /// A type this crate does not know.
     Unknown(UnknownChunk),
 }
@@ -136,6 +142,10 @@ impl Chunk {
                 Some(timestamp) => Chunk::Timestamp(timestamp),
                 None => Chunk::Unknown(UnknownChunk::decode(raw)),
             },
+            chunk_type::SACK_PATH => match SackPath::decode(raw) {
+                Some(path) => Chunk::SackPath(path),
+                None => Chunk::Unknown(UnknownChunk::decode(raw)),
+            },
             _ => Chunk::Unknown(UnknownChunk::decode(raw)),
         })
     }
@@ -158,6 +168,7 @@ impl Chunk {
             Chunk::CookieAck => chunk_type::COOKIE_ACK,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
+            Chunk::SackPath(_) => chunk_type::SACK_PATH,
             Chunk::Unknown(chunk) => chunk.ty(),
         }
     }
@@ -180,6 +191,7 @@ impl Chunk {
             Chunk::CookieAck => "COOKIE ACK",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
             Chunk::Timestamp(_) => "TIMESTAMP",
+            Chunk::SackPath(_) => "SACK PATH",
             Chunk::Unknown(_) => "unknown",
         }
     }
@@ -205,6 +217,7 @@ impl PacketBuilder<'_> {
                 self.push_shutdown_complete(*tag_reflected)
             }
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
+            Chunk::SackPath(path) => self.push_sack_path(*path),
             Chunk::Unknown(chunk) => self.push_chunk(chunk.ty(), chunk.flags(), &chunk.value()),
         }
     }

@@ -234,3 +234,15 @@ fn a_private_chunk_of_another_length_is_unknown_and_skipped() {
     let Some(Ok(Chunk::Unknown(chunk))) = other.chunks().next() else { panic!("unknown") };
     assert_eq!(chunk.action(), crate::UnknownAction { stop: false, report: false });
 }
+
+#[test]
+fn a_sack_path_chunk_of_another_length_is_unknown_and_skipped() {
+    for failed in [false, true] {
+        let path = packet(&[chunk_type::SACK_PATH, failed.into(), 0, 8, 0, 0, 1, 2]);
+        let expected = crate::SackPath { serial: 258, failed };
+        assert_eq!(path.chunks().next(), Some(Ok(Chunk::SackPath(expected))));
+    }
+    let other = packet(&[chunk_type::SACK_PATH, 0, 0, 4]);
+    let Some(Ok(Chunk::Unknown(chunk))) = other.chunks().next() else { panic!("unknown") };
+    assert_eq!(chunk.action(), crate::UnknownAction { stop: false, report: false });
+}

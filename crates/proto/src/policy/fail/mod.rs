@@ -1,10 +1,14 @@
 //! The state of a path: when it has failed, and when it may carry data.
 
+mod mtcp;
 mod pf;
 mod pmr;
 
+pub use mtcp::Silence;
 pub use pf::PotentiallyFailed;
 pub use pmr::Pmr;
+
+use std::time::Duration;
 
 use super::registry;
 use crate::path::{PathId, PathState, PathView};
@@ -20,11 +24,18 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
 
     /// The paths that may carry data now, given all of them.
     fn is_usable(&self, path: &PathView, all: &[PathView]) -> bool;
+
+    /// How long nothing of what was sent on a path may be acknowledged before the path is potentially failed,
+    /// given its RTO when the last was; `None` if only timeouts tell.
+    fn silence_max(&self, _rto: Duration) -> Option<Duration> {
+        None
+    }
 }
 
 registry!(FailurePolicy {
     "pmr" => |c| Box::new(Pmr::new(c)),
     "pf" => |c| Box::new(PotentiallyFailed::new(c)),
+    "mtcp" => |c| Box::new(Silence::new(c)),
 });
 
 /// Where data goes when no path is active: to the one with the fewest timeouts in a row, a tie to the one

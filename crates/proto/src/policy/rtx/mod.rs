@@ -6,6 +6,7 @@ mod csl;
 mod cwnd;
 mod fr_same_rto_alt;
 mod lossrate;
+mod pipe_cwnd;
 mod same;
 mod ssthresh;
 
@@ -15,6 +16,7 @@ pub use csl::RtxCsl;
 pub use cwnd::RtxCwnd;
 pub use fr_same_rto_alt::FrSameRtoAlt;
 pub use lossrate::RtxLossrate;
+pub use pipe_cwnd::RtxPipeCwnd;
 pub use same::RtxSame;
 pub use ssthresh::RtxSsthresh;
 
@@ -57,6 +59,7 @@ registry!(RtxPolicy {
     "all_rtx_alt" => |_| Box::new(AllRtxAlt),
     "all_rtx_same" => |_| Box::new(RtxSame),
     "fr_same_rto_alt" => |_| Box::new(FrSameRtoAlt),
+    "pipe_cwnd" => |_| Box::new(RtxPipeCwnd),
 });
 
 /// The chosen path if a retransmission may go there now.

@@ -50,7 +50,7 @@ fn a_ranking_policy_waits_for_the_best_path_and_asap_does_not() {
     paths[0].cwnd_space = 0;
     for &name in NAMES {
         // AllRtxAlt ranks nothing: path 1 is its choice, and has room.
-        let expected = matches!(name, "asap" | "all_rtx_alt").then_some(PathId(1));
+        let expected = matches!(name, "asap" | "all_rtx_alt" | "pipe_cwnd").then_some(PathId(1));
         assert_eq!(choose(name, &paths, 0, 1), expected, "{name}");
     }
 }

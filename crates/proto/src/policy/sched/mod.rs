@@ -2,10 +2,12 @@
 
 mod fill_first;
 mod fill_in_turn;
+mod pipe_cwnd;
 mod primary;
 
 pub use fill_first::FillFirst;
 pub use fill_in_turn::FillInTurn;
+pub use pipe_cwnd::PipeCwnd;
 pub use primary::Primary;
 
 use super::{PolicyCx, registry};
@@ -22,4 +24,5 @@ registry!(Scheduler {
     "primary" => |_| Box::new(Primary),
     "fill_first" => |_| Box::new(FillFirst::default()),
     "fill_in_turn" => |_| Box::new(FillInTurn::default()),
+    "pipe_cwnd" => |_| Box::new(PipeCwnd),
 });

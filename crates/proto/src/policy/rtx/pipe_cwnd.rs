@@ -1,0 +1,16 @@
+//! A retransmission goes where new data would (mTCP paper, section 3.1.4).
+
+use super::{RtxCandidate, RtxPolicy};
+use crate::path::PathId;
+use crate::policy::PolicyCx;
+
+/// The path with the least pipe / cwnd of those with room, whichever lost the chunk: it need not wait for the
+/// window of the path that did.
+#[derive(Debug, Default)]
+pub struct RtxPipeCwnd;
+
+impl RtxPolicy for RtxPipeCwnd {
+    fn choose(&mut self, cx: &mut PolicyCx<'_>, _lost: &RtxCandidate) -> Option<PathId> {
+        cx.least_used()
+    }
+}

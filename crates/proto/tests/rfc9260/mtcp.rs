@@ -1,0 +1,103 @@
+//! mTCP (Zhang et al.): one path for SACKs and the SACK PATH chunk, failure by silence, what is sent where.
+
+use manypath_proto::testing::*;
+use manypath_proto::{Event, PathId, PathState};
+use manypath_wire::{Chunk, Parameter, SackPath, chunk_type};
+
+fn announcement() -> Parameter {
+    Parameter::SupportedExtensions(vec![chunk_type::SACK_PATH].into())
+}
+
+fn setup() -> Setup {
+    Setup::client().paths(2).preset("mtcp").set("max_burst", "0").set("initial_cwnd", "4 pmdcs")
+}
+
+/// A client whose peer knows SACK PATH, too.
+fn client() -> Script {
+    let mut t = setup().start();
+    t.connect_to(init_ack().param(announcement()));
+    t
+}
+
+fn sack_path(serial: u32, failed: bool) -> PeerChunk {
+    PeerChunk::Plain(Chunk::SackPath(SackPath { serial, failed }))
+}
+
+#[test]
+fn sacks_take_the_primary_and_say_so_to_a_peer_that_knows() {
+    let mut t = client();
+    t.peer_on(2, data(1));
+    t.expect("P1 SACK PATH, SACK 1");
+    let mut t = setup().start();
+    t.connect_to(init_ack());
+    t.peer_on(2, data(1));
+    t.expect("P1 SACK 1");
+    let mut t = setup().set("ack_path", "last_received").set("failure", "pf").start();
+    t.connect_to(init_ack().param(announcement()));
+    t.peer_on(2, data(1));
+    t.expect("P2 SACK 1");
+}
+
+#[test]
+fn a_server_learns_of_it_from_its_cookie() {
+    let mut t = Setup::server().preset("mtcp").start();
+    t.accept(init().param(announcement()));
+    t.peer(data(1));
+    t.expect("SACK PATH, SACK 1");
+}
+
+#[test]
+fn a_path_on_which_nothing_is_acknowledged_for_two_rto_has_failed() {
+    let mut t = client();
+    t.peer_on(1, [sack_path(0, false), sack(0)]);
+    t.send_packets(8);
+    let all = t.all_sent();
+    let on_1: Vec<u32> =
+        all.iter().filter_map(|w| w.strip_prefix("P1 DATA ")?.parse().ok()).collect();
+    assert_eq!(on_1.len(), 4, "as much room on each: {all:?}");
+    let acked = on_1[1]; // not 1
+    let rto = t.path(2).rto;
+    t.run(rto);
+    assert_eq!(t.path_state(2), PathState::Active, "one timeout is no failure");
+    t.peer_on(1, [sack_path(0, false), sack(0).gap(acked, acked)]);
+    t.run(rto);
+    assert_eq!(t.path_state(2), PathState::PotentiallyFailed, "mTCP paper, section 3.5.1");
+}
+
+#[test]
+fn when_the_path_of_the_sacks_fails_the_others_are_taken_back_and_the_peer_is_told() {
+    let mut t = client();
+    t.peer_on(1, [sack_path(7, false), sack(0)]);
+    t.send_packets(8);
+    t.all_sent();
+    let since = t.now();
+    while t.path_state(1) == PathState::Active {
+        t.run_to_timer();
+        assert!((t.now() - since).as_millis() < 2500, "section 3.5.2");
+    }
+    assert_eq!(t.path_state(2), PathState::Active, "its silence has the same cause");
+    let told = t.all_sent().into_iter().filter(|words| words == "P2 SACK PATH").count();
+    assert!(told >= 1, "the peer is told where it can hear it");
+    t.events();
+    t.peer_on(2, [sack_path(8, false), sack(0)]);
+    let elected = Event::PrimaryElected { path: PathId(1), by_peer: true };
+    assert!(t.events().contains(&elected));
+    t.peer_on(1, [sack_path(7, false), sack(0)]);
+    assert_eq!(t.events(), [], "a late packet changes nothing");
+}
+
+#[test]
+fn a_peer_that_reports_the_failure_of_our_path_gets_its_sack_on_another() {
+    let mut t = client();
+    t.peer_on(2, data(1));
+    t.expect("P1 SACK PATH, SACK 1");
+    t.peer_on(2, [sack_path(3, true)]);
+    t.expect_nothing(); // of a choice that was never made
+    t.peer_on(2, [sack_path(0, true)]);
+    t.expect("P2 SACK PATH, SACK 1");
+    let chunk = t.last_chunks().into_iter().next();
+    assert_eq!(chunk, Some(Chunk::SackPath(SackPath { serial: 1, failed: false })));
+    assert!(t.events().contains(&Event::PrimaryElected { path: PathId(1), by_peer: false }));
+    t.peer_on(2, [sack_path(0, true)]);
+    t.expect_nothing(); // it was sent before the peer knew
+}
