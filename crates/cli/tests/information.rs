@@ -43,9 +43,16 @@ fn presets_are_listed_for_people_and_programs() {
     let json: Value = serde_json::from_str(&stdout(&manypath(&["presets", "--json"]))).unwrap();
     let named =
         |list: &Value, name: &str| list.as_array().unwrap().iter().any(|p| p["name"] == name);
-    for preset in
-        ["sctp", "sctp-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt", "cmt", "cmt-pf"]
-    {
+    for preset in [
+        "sctp",
+        "sctp-pf",
+        "all-rtx-alt",
+        "all-rtx-same",
+        "fr-same-rto-alt",
+        "cmt",
+        "cmt-pf",
+        "mtcp",
+    ] {
         assert!(text.contains(preset), "{preset}");
         assert!(named(&json["presets"], preset), "{preset}");
     }

@@ -1,5 +1,6 @@
 //! What a transfer did, as one value.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use manypath_proto::{Event, Instant, PathId, PathState, PathStats, SharedEvidence, T3_IN_A_ROW};
@@ -65,6 +66,8 @@ pub struct TransferResult {
 /// What a sender found of bottlenecks that its paths share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedResult {
+    /// Pairs of paths that were ever found to share one.
+    pub shared_bottlenecks: usize,
     /// From the application's first call to send until two paths were first found to share one, in seconds.
     pub shared_bottleneck_detected_s: Option<f64>,
     /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before the first.
@@ -110,11 +113,15 @@ impl SharedResult {
             lag_s: pair.lag_s,
             is_shared: pair.is_shared,
         });
-        let is_found = |event: &Event| matches!(event, Event::SharedBottleneck { .. });
-        let found = from.events().iter().find(|(_, event)| is_found(event)).map(|(at, _)| *at);
+        let found = from.events().iter().filter_map(|(at, event)| match event {
+            Event::SharedBottleneck { evidence, .. } => Some((*at, evidence.paths)),
+            _ => None,
+        });
+        let first = found.clone().next().zip(from.sender.called);
+        let found_pairs: BTreeSet<_> = found.map(|(_, pair)| pair).collect();
         Some(SharedResult {
-            shared_bottleneck_detected_s: found
-                .and_then(|at| from.sender.called.map(|call| to_secs(at, call))),
+            shared_bottlenecks: found_pairs.len(),
+            shared_bottleneck_detected_s: first.map(|((at, _), call)| to_secs(at, call)),
             shared_ratio: highest_ratio(known),
             paths_used: from.paths().iter().filter(|path| path.suppressed.is_none()).count(),
             shared_pairs: pairs.collect(),

@@ -9,7 +9,7 @@ use super::{Ending, Op, PathSetting, Plan, Setting, Side};
 
 const PROFILES: &[&str] = &["rfc9260", "fast", "2006"];
 const PRESETS: &[&str] =
-    &["sctp", "sctp-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt", "cmt", "cmt-pf"];
+    &["sctp", "sctp-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt", "cmt", "cmt-pf", "mtcp"];
 
 /// Parameters and the values they are tried with.
 const PARAMETERS: &[(&str, &[&str])] = &[
@@ -29,6 +29,12 @@ const PARAMETERS: &[(&str, &[&str])] = &[
     ("har", &["true"]),
     ("timestamp", &["true"]),
     ("mfr", &["true", "false"]),
+    ("pipe_accounting", &["true", "false"]),
+    ("combined_window", &["true"]),
+    ("ack_path", &["primary", "last_received"]),
+    ("failure", &["mtcp"]),
+    ("path_review_interval", &["500 ms"]),
+    ("suppress_below", &["2"]),
 ];
 
 impl Plan {

@@ -6,6 +6,8 @@ mod off;
 pub use mtcp::MtcpMatch;
 pub use off::Off;
 
+use std::fmt;
+
 use super::{PolicyCx, registry};
 use crate::path::PathId;
 use crate::time::Instant;
@@ -38,6 +40,21 @@ impl SharedEvidence {
     pub fn ratio(&self) -> f64 {
         let (a, b) = self.events;
         f64::from(self.matched) / f64::from(a.min(b).max(1))
+    }
+}
+
+/// A sentence such as "path 1 and path 2 share a bottleneck: 6 of 7 losses came on both together (above 50 % is enough)".
+impl fmt::Display for SharedEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (a, b) = self.paths;
+        let (verb, least) =
+            (if self.is_shared { "share" } else { "may share" }, self.events.0.min(self.events.1));
+        let percent = self.threshold * 100.0;
+        write!(
+            f,
+            "{a} and {b} {verb} a bottleneck: {} of {least} losses came on both together (above {percent:.0} % is enough)",
+            self.matched
+        )
     }
 }
 

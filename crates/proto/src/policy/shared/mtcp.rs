@@ -240,6 +240,10 @@ mod tests {
         let enough = verdict(&mut policy(&[]), 100, &s, &t).expect("events");
         assert!(enough.is_shared, "{enough:?}");
         assert_eq!((enough.events, enough.matched, enough.needed), ((8, 8), 8, Some(6)));
+        assert_eq!(
+            enough.to_string(),
+            "path 1 and path 2 share a bottleneck: 8 of 8 losses came on both together (above 50 % is enough)"
+        );
         let apart: Vec<u64> = s.iter().map(|at| at + 2000).collect();
         let independent = verdict(&mut policy(&[]), 100, &s, &apart).expect("events");
         assert!(!independent.is_shared && independent.matched == 0, "{independent:?}");
