@@ -42,7 +42,8 @@ fn read(chunk: &Chunk, length: usize) {
                 }
             }
         }
-        Chunk::Sack(sack) => {
+        Chunk::Sack(sack) | Chunk::NrSack(sack) => {
+            assert_eq!(sack.nr_gap_ack_blocks().len(), sack.nr_gap_ack_blocks().count());
             let blocks: Vec<GapAckBlock> = sack.gap_ack_blocks().collect();
             let ascend = blocks.iter().all(|block| block.start <= block.end)
                 && blocks.windows(2).all(|pair| pair[0].end < pair[1].start)

@@ -30,6 +30,23 @@ fn random_operations_break_nothing_and_lose_nothing() {
     assert!(runs < 100 || losses > 0, "no run lost and rebuilt an association: too tame");
 }
 
+/// The same with NR-SACK, and little memory on both sides: what a receiver discards to make room for a lower TSN
+/// must still be with the sender.
+#[test]
+fn random_operations_with_nr_sack_lose_nothing() {
+    let (runs, seed) = (number("MANYPATH_RANDOM_RUNS", 200), number("MANYPATH_SEED", 1));
+    for seed in seed..seed.saturating_add(runs) {
+        let mut plan = Plan::from_seed(seed);
+        let names = ["nr_sack", "receive_buffer", "send_buffer"];
+        plan.setting.overrides.retain(|(name, _)| !names.contains(name));
+        let values = ["true", if seed % 2 == 0 { "8 KiB" } else { "64 KiB" }, "128 KiB"];
+        plan.setting.overrides.extend(names.into_iter().zip(values));
+        if let Err(failure) = plan.run() {
+            panic!("{failure}\nRepeat with MANYPATH_SEED={seed} MANYPATH_RANDOM_RUNS=1");
+        }
+    }
+}
+
 /// With Max.Burst 1 by SACK, a path whose last chunk was retransmitted on another stayed without a burst.
 #[test]
 fn an_idle_path_gets_a_new_burst() {

@@ -205,9 +205,9 @@ fn an_error_of_the_writer_comes_at_the_end_and_stops_nothing() {
 
 // ---- pcapng ----
 
-fn captured(profile: &str, dir: &Path) -> Pair {
+fn captured(profile: &str, nr_sack: &str, dir: &Path) -> Pair {
     let to = TraceTo { json_lines: None, pcapng_dir: Some(dir.join("captures")) };
-    let mut t = lossy(profile).start();
+    let mut t = lossy(profile).set("nr_sack", nr_sack).start();
     let tracer = to.open("lossy", &[("path.2.loss".to_owned(), "3 %".to_owned())], 11).unwrap();
     follow(&mut t, tracer);
     let mut t = run(t);
@@ -317,9 +317,9 @@ fn is_wrong(packet: &Dissected) -> bool {
     packet.severities.split(',').any(|s| !s.is_empty() && is_grave(s)) && !is_long_gap
 }
 
-fn check_captures(profile: &str, protocols: &str, checksums: &str) -> Option<()> {
+fn check_captures(profile: &str, nr_sack: &str, protocols: &str, checksums: &str) -> Option<()> {
     let dir = tempfile::tempdir().unwrap();
-    let t = captured(profile, dir.path());
+    let t = captured(profile, nr_sack, dir.path());
     let log = t.net.packet_log().unwrap().packets();
     for (name, host) in [("a", &t.a), ("z", &t.z)] {
         let file = format!("captures/lossy-path.2.loss-3-seed11-{name}.pcapng");
@@ -332,7 +332,9 @@ fn check_captures(profile: &str, protocols: &str, checksums: &str) -> Option<()>
         let sent: Vec<_> = log.iter().filter(|packet| packet.from == host.node()).collect();
         let from_peer = log.iter().filter(|packet| packet.from != host.node());
         let received: Vec<_> = from_peer.filter(|packet| !packet.is_dropped()).collect();
-        for ty in [chunk_type::DATA, chunk_type::SACK, chunk_type::HEARTBEAT, chunk_type::INIT] {
+        let sack = if nr_sack == "true" { chunk_type::NR_SACK } else { chunk_type::SACK };
+        assert!(packets.iter().any(|packet| packet.chunk_types.contains(&sack)));
+        for ty in [chunk_type::DATA, sack, chunk_type::HEARTBEAT, chunk_type::INIT] {
             let logged = sent.iter().chain(&received).flat_map(|packet| packet.chunks());
             let logged = logged.filter(|chunk| chunk.ty() == ty).count();
             let found = packets.iter().flat_map(|packet| &packet.chunk_types);
@@ -356,12 +358,17 @@ fn check_captures(profile: &str, protocols: &str, checksums: &str) -> Option<()>
 
 #[test]
 fn tshark_finds_nothing_wrong_in_captures_over_ip() {
-    check_captures("2006", "raw:ip:sctp", "11");
+    check_captures("2006", "false", "raw:ip:sctp", "11");
 }
 
 #[test]
 fn tshark_finds_nothing_wrong_in_captures_over_udp() {
-    check_captures("rfc9260", "raw:ip:udp:sctp", "111");
+    check_captures("rfc9260", "false", "raw:ip:udp:sctp", "111");
+}
+
+#[test]
+fn tshark_finds_nothing_wrong_in_nr_sacks() {
+    check_captures("2006", "true", "raw:ip:sctp", "11");
 }
 
 #[test]

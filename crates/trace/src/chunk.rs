@@ -37,6 +37,19 @@ pub enum ChunkSummary {
         /// TSNs that arrived more than once.
         duplicate_tsns: Vec<u32>,
     },
+    /// Selective acknowledgement with non-renegable blocks (draft-tuexen-tsvwg-sctp-multipath).
+    NrSack {
+        /// Cumulative TSN ack.
+        cum_tsn_ack: u32,
+        /// Advertised receiver window credit in bytes.
+        a_rwnd: u32,
+        /// Gap ack blocks that the receiver may take back, as in SACK.
+        gap_ack_blocks: Vec<(u16, u16)>,
+        /// Those that it will not take back.
+        nr_gap_ack_blocks: Vec<(u16, u16)>,
+        /// TSNs that arrived more than once.
+        duplicate_tsns: Vec<u32>,
+    },
     /// Heartbeat (§3.3.5).
     Heartbeat {
         /// Bytes of sender-specific information.
@@ -160,6 +173,13 @@ impl ChunkSummary {
                 cum_tsn_ack: sack.cum_tsn_ack.0,
                 a_rwnd: sack.a_rwnd,
                 gap_ack_blocks: sack.gap_ack_blocks().map(|b| (b.start, b.end)).collect(),
+                duplicate_tsns: sack.duplicate_tsns().map(|tsn| tsn.0).collect(),
+            },
+            Chunk::NrSack(sack) => ChunkSummary::NrSack {
+                cum_tsn_ack: sack.cum_tsn_ack.0,
+                a_rwnd: sack.a_rwnd,
+                gap_ack_blocks: sack.gap_ack_blocks().map(|b| (b.start, b.end)).collect(),
+                nr_gap_ack_blocks: sack.nr_gap_ack_blocks().map(|b| (b.start, b.end)).collect(),
                 duplicate_tsns: sack.duplicate_tsns().map(|tsn| tsn.0).collect(),
             },
             Chunk::Heartbeat(info) => ChunkSummary::Heartbeat { bytes: info.0.len() as u64 },

@@ -77,6 +77,21 @@ pub enum DecodeErrorKind {
         /// How many duplicate TSNs it claims.
         duplicate_tsns: u16,
     },
+    /// The counts in an NR-SACK do not add up to its length.
+    #[error(
+        "NR-SACK of length {length} with {gap_ack_blocks} gap ack blocks, {nr_gap_ack_blocks} non-renegable ones \
+         and {duplicate_tsns} duplicate TSNs"
+    )]
+    NrSackCounts {
+        /// The chunk's length field.
+        length: usize,
+        /// How many gap ack blocks it claims.
+        gap_ack_blocks: u16,
+        /// How many non-renegable ones it claims.
+        nr_gap_ack_blocks: u16,
+        /// How many duplicate TSNs it claims.
+        duplicate_tsns: u16,
+    },
     /// A HEARTBEAT or HEARTBEAT ACK does not begin with Heartbeat Information.
     #[error("heartbeat begins with parameter type {ty}, not with Heartbeat Information (1)")]
     NoHeartbeatInfo {

@@ -15,6 +15,7 @@ const HEADER: CommonHeader =
 enum Spec {
     Data(Data),
     Sack { cum: u32, a_rwnd: u32, flags: u8, gaps: Vec<(u16, u16)>, dups: Vec<u32> },
+    NrSack { cum: u32, a_rwnd: u32, flags: u8, blocks: [Vec<(u16, u16)>; 2], dups: Vec<u32> },
     Init { ack: bool, numbers: (u32, u32, u16, u16, u32), params: Vec<Parameter> },
     Heartbeat { ack: bool, info: Vec<u8> },
     Abort { tag_reflected: bool, causes: Vec<ErrorCause> },
@@ -38,6 +39,10 @@ impl Spec {
                 gaps.iter().copied(),
                 dups.iter().map(|tsn| Tsn(*tsn)),
             ),
+            Spec::NrSack { cum, a_rwnd, flags, blocks: [gaps, nr], dups } => {
+                let dups: Vec<Tsn> = dups.iter().copied().map(Tsn).collect();
+                packet.push_nr_sack(Tsn(*cum), *a_rwnd, *flags, (gaps, nr), &dups)
+            }
             Spec::Init { ack, .. } if *ack => packet.push_init_ack(&self.init()),
             Spec::Init { .. } => packet.push_init(&self.init()),
             Spec::Heartbeat { ack, info } if *ack => packet.push_heartbeat_ack(info),
@@ -67,6 +72,13 @@ impl Spec {
                 let blocks: Vec<_> = sack.gap_ack_blocks().map(|b| (b.start, b.end)).collect();
                 let duplicates: Vec<_> = sack.duplicate_tsns().map(|tsn| tsn.0).collect();
                 assert_eq!((&blocks, &duplicates), (gaps, dups));
+                assert_eq!((sack.cum_tsn_ack.0, sack.a_rwnd, sack.flags), (*cum, *a_rwnd, *flags));
+            }
+            (Spec::NrSack { cum, a_rwnd, flags, blocks, dups }, Chunk::NrSack(sack)) => {
+                let read = [sack.gap_ack_blocks(), sack.nr_gap_ack_blocks()]
+                    .map(|b| b.map(|b| (b.start, b.end)).collect::<Vec<_>>());
+                let duplicates: Vec<_> = sack.duplicate_tsns().map(|tsn| tsn.0).collect();
+                assert_eq!((&read, &duplicates), (blocks, dups));
                 assert_eq!((sack.cum_tsn_ack.0, sack.a_rwnd, sack.flags), (*cum, *a_rwnd, *flags));
             }
             (Spec::Init { ack: false, params, .. }, Chunk::Init(init))
@@ -152,9 +164,19 @@ fn data() -> impl Strategy<Value = Spec> {
 
 fn chunk() -> impl Strategy<Value = Spec> {
     let unknown_ty =
-        any::<u8>().prop_filter("a type that is not known", |ty| !matches!(ty, 0..=11 | 14));
+        any::<u8>().prop_filter("a type that is not known", |ty| !matches!(ty, 0..=11 | 14 | 16));
+    let blocks = || vec(any::<(u16, u16)>(), 0..9);
     prop_oneof![
         data(),
+        (any::<(u32, u32, u8)>(), blocks(), blocks(), vec(any::<u32>(), 0..9)).prop_map(
+            |((cum, a_rwnd, flags), gaps, nr, dups)| Spec::NrSack {
+                cum,
+                a_rwnd,
+                flags,
+                blocks: [gaps, nr],
+                dups
+            }
+        ),
         (any::<(u32, u32, u8)>(), vec(any::<(u16, u16)>(), 0..9), vec(any::<u32>(), 0..9))
             .prop_map(|((cum, a_rwnd, flags), gaps, dups)| Spec::Sack {
                 cum,
@@ -206,9 +228,10 @@ fn walk(bytes: Bytes) -> Result<(), DecodeError> {
             Ok(Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes })) => {
                 first_error = first_error.or(causes.iter().find_map(Result::err));
             }
-            Ok(Chunk::Sack(sack)) => {
-                let blocks = sack.gap_ack_blocks();
-                assert_eq!(blocks.len(), blocks.count());
+            Ok(Chunk::Sack(sack) | Chunk::NrSack(sack)) => {
+                for blocks in [sack.gap_ack_blocks(), sack.nr_gap_ack_blocks()] {
+                    assert_eq!(blocks.len(), blocks.count());
+                }
                 let duplicates = sack.duplicate_tsns();
                 assert_eq!(duplicates.len(), duplicates.count());
                 let _ = sack.gap_ack_blocks_ascend();
@@ -290,7 +313,7 @@ proptest! {
         let _ = walk(bytes.clone().into());
         // Once more with a plausible first chunk, which random bytes seldom have.
         if let Some(chunk) = bytes.get_mut(COMMON_HEADER_LEN..COMMON_HEADER_LEN + 4) {
-            chunk[0] %= 16;
+            chunk[0] %= 17;
             chunk[2] = 0;
             let _ = walk(bytes.into());
         }

@@ -11,5 +11,6 @@ mod closing;
 mod handshake;
 mod harness;
 mod losses;
+mod nr_sack;
 mod transfer;
 mod two_addresses;

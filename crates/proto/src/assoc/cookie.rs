@@ -37,6 +37,8 @@ pub(crate) struct Cookie {
     pub(crate) timestamp: bool,
     /// The peer announced the SACK PATH chunk.
     pub(crate) sack_path: bool,
+    /// The peer announced the NR-SACK chunk.
+    pub(crate) nr_sack: bool,
     /// The tags of an association that existed when the cookie was made, or 0 (§5.2.2).
     pub(crate) tie_local: u32,
     pub(crate) tie_peer: u32,
@@ -135,7 +137,8 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        out.put_u8(u8::from(self.timestamp) | u8::from(self.sack_path) << 1);
+        let announced = [self.timestamp, self.sack_path, self.nr_sack];
+        out.put_u8((0..).zip(announced).map(|(bit, is)| u8::from(is) << bit).sum());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
         out.put_u16(self.local_port);
@@ -153,7 +156,7 @@ impl Cookie {
 
     /// Reads what `encode` wrote; `None` if it is anything else.
     fn decode(mut b: Bytes) -> Option<Cookie> {
-        let extensions;
+        let announced;
         Some(Cookie {
             created: Instant::from_nanos(b.try_get_u64().ok()?),
             life: Duration::from_millis(b.try_get_u32().ok()?.into()),
@@ -165,10 +168,11 @@ impl Cookie {
             streams_out: b.try_get_u16().ok()?,
             streams_in: b.try_get_u16().ok()?,
             timestamp: {
-                extensions = b.try_get_u8().ok()?;
-                extensions & 1 != 0
+                announced = b.try_get_u8().ok()?;
+                announced & 1 != 0
             },
-            sack_path: extensions & 2 != 0,
+            sack_path: announced & 2 != 0,
+            nr_sack: announced & 4 != 0,
             tie_local: b.try_get_u32().ok()?,
             tie_peer: b.try_get_u32().ok()?,
             local_port: b.try_get_u16().ok()?,
@@ -221,6 +225,7 @@ mod tests {
             streams_in: 11,
             timestamp: true,
             sack_path: true,
+            nr_sack: true,
             tie_local: 0,
             tie_peer: 9,
             local_port: 9899,

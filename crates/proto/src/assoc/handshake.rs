@@ -21,9 +21,12 @@ const MIN_A_RWND: u32 = 1500;
 
 /// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7).
 fn supported_extensions(config: &Config) -> Bytes {
-    let timestamp = config.timestamp.then_some(chunk_type::TIMESTAMP);
-    let sack_path = announces_sack_path(config).then_some(chunk_type::SACK_PATH);
-    timestamp.into_iter().chain(sack_path).collect()
+    let announced = [
+        (config.timestamp, chunk_type::TIMESTAMP),
+        (announces_sack_path(config), chunk_type::SACK_PATH),
+        (config.nr_sack, chunk_type::NR_SACK),
+    ];
+    announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk)).collect()
 }
 
 /// What an INIT or INIT ACK says, checked.
@@ -39,6 +42,8 @@ pub(crate) struct PeerInit {
     pub(crate) timestamp: bool,
     /// It announced the SACK PATH chunk.
     pub(crate) sack_path: bool,
+    /// It announced the NR-SACK chunk.
+    pub(crate) nr_sack: bool,
     pub(crate) cookie: Option<Bytes>,
     /// Parameters to be reported, whole.
     pub(crate) unrecognized: Vec<Bytes>,
@@ -63,6 +68,7 @@ impl PeerInit {
             addresses: Vec::new(),
             timestamp: false,
             sack_path: false,
+            nr_sack: false,
             cookie: None,
             unrecognized: Vec::new(),
         };
@@ -79,6 +85,7 @@ impl PeerInit {
                 Parameter::SupportedExtensions(types) => {
                     peer.timestamp = types.contains(&chunk_type::TIMESTAMP);
                     peer.sack_path = types.contains(&chunk_type::SACK_PATH);
+                    peer.nr_sack = types.contains(&chunk_type::NR_SACK);
                 }
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
@@ -222,6 +229,7 @@ impl Association {
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
         a.agree_on_timestamps(cookie.timestamp);
         a.agree_on_sack_path(cookie.sack_path);
+        a.nr_sack = a.config.nr_sack && cookie.nr_sack;
         let first = a.create_path(now, (cookie.local, cookie.remote), false);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
@@ -291,6 +299,7 @@ impl Association {
         self.start_receiver(peer.initial_tsn, streams_in, now);
         self.agree_on_timestamps(peer.timestamp);
         self.agree_on_sack_path(peer.sack_path);
+        self.nr_sack = self.config.nr_sack && peer.nr_sack;
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
@@ -463,6 +472,7 @@ impl Association {
         if !self.state.is_open() {
             self.agree_on_timestamps(cookie.timestamp);
             self.agree_on_sack_path(cookie.sack_path);
+            self.nr_sack = self.config.nr_sack && cookie.nr_sack;
             if self.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }

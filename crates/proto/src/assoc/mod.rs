@@ -118,6 +118,8 @@ pub struct Association {
     rtx_waits: bool,
     /// Both ends use timestamps.
     timestamps: Option<Timestamps>,
+    /// Both ends use NR-SACKs.
+    nr_sack: bool,
     /// T3-rtx expired and neither SACK nor HEARTBEAT ACK came since.
     after_timeout: bool,
     /// A retransmitted chunk was acknowledged cumulatively: from then on bursts are likely.
@@ -168,6 +170,7 @@ impl Association {
             forced_rtx: false,
             rtx_waits: false,
             timestamps: None,
+            nr_sack: false,
             after_timeout: false,
             may_apply_max_burst: false,
             receiver: None,
@@ -362,6 +365,7 @@ impl Association {
             duplicates_received: self.stats.duplicates_received,
             peer_window: self.a_rwnd,
             receive_buffer_blocked_since: self.blocked_since,
+            chunks_reneged: self.receiver.as_ref().map_or(0, |r| r.inbound.chunks_reneged()),
             receive_buffered: self.receiver.as_ref().map_or(0, |r| r.inbound.buffered_bytes()),
             ..self.stats.clone()
         }

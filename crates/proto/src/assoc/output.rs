@@ -374,14 +374,16 @@ impl Association {
         let Some(r) = self.receiver.as_mut() else { return };
         let flags = if r.delayed.dac_flags(1) > 0 { crate::tx::SACK_FLAG_TWO_PACKETS } else { 0 };
         let a_rwnd = u32::try_from(window).unwrap_or(u32::MAX);
-        let duplicates = r.tracker.duplicates().iter().copied();
-        if packet.push_sack(
-            r.tracker.cum_tsn(),
-            a_rwnd,
-            flags,
-            r.tracker.gap_ack_blocks(),
-            duplicates,
-        ) {
+        let cum = r.tracker.cum_tsn();
+        let pushed = if self.nr_sack {
+            let kept = r.inbound.keep(&r.tracker);
+            let (gaps, nr_gaps) = r.tracker.gap_ack_blocks_split_at(kept);
+            packet.push_nr_sack(cum, a_rwnd, flags, (&gaps, &nr_gaps), r.tracker.duplicates())
+        } else {
+            let duplicates = r.tracker.duplicates().iter().copied();
+            packet.push_sack(cum, a_rwnd, flags, r.tracker.gap_ack_blocks(), duplicates)
+        };
+        if pushed {
             r.advertised = window;
             r.tracker.clear_duplicates();
             r.delayed.on_sack_sent();

@@ -11,7 +11,7 @@ pub struct AssocStats {
     pub messages_sent: u64,
     /// User bytes taken from the application.
     pub bytes_queued: u64,
-    /// User bytes acknowledged cumulatively.
+    /// User bytes acknowledged for good: cumulatively, or by a non-renegable block.
     pub bytes_acked: u64,
     /// Whole messages delivered to the application.
     pub messages_received: u64,
@@ -23,12 +23,16 @@ pub struct AssocStats {
     pub peer_window: usize,
     /// DATA chunks that arrived more than once.
     pub duplicates_received: u64,
+    /// DATA chunks that had arrived and were discarded again for want of room (reneging, RFC 9260 §6.2).
+    pub chunks_reneged: u64,
     /// SACKs whose missing reports made chunks lost: fast retransmits, however many chunks each is of.
     pub fast_retransmit_events: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
     /// SACKs received.
     pub sacks_received: u64,
+    /// Of these, NR-SACKs.
+    pub nr_sacks_received: u64,
     /// Time during which data and congestion windows were there, and only the peer's receive buffer
     /// held the sender back.
     pub receive_buffer_blocked: Duration,

@@ -330,6 +330,10 @@ params! {
     /// Whether a SACK is sent at once when a receive buffer that was nearly full has room again.
     window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
         default: true, papers: false;
+    /// Non-renegable SACKs (NR-SACK): they also tell which TSNs above the cumulative TSN ack the receiver keeps
+    /// whatever happens, so that the sender need not hold them any longer. Used if the peer has it as well.
+    nr_sack: bool, "switch", Any, "draft-tuexen-tsvwg-sctp-multipath; RFC 9260 has none",
+        default: false;
     /// Policy that chooses the path of a SACK.
     ack_path: PolicyName, "policy", OneOf(ACK_PATHS),
         "last_received: RFC 9260 §6.4; primary: mTCP paper, section 3.1.5",

@@ -64,6 +64,7 @@ impl Endpoint {
             streams_in: config.inbound_streams.min(peer.streams_out),
             timestamp: peer.timestamp,
             sack_path: peer.sack_path,
+            nr_sack: peer.nr_sack,
             tie_local: 0,
             tie_peer: 0,
             local_port: packet.header.destination_port,

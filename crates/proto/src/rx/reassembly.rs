@@ -7,7 +7,7 @@ use manypath_wire::{Data, DataFlags, Ssn, StreamId, Tsn};
 
 use super::held::{HeldChunks, Run};
 use super::message::{Message, Payload};
-use super::tsn_tracker::{Arrival, TsnTracker};
+use super::tsn_tracker::{Arrival, MAX_TSN_AHEAD, TsnTracker};
 
 /// A payload shorter than this, in bytes, is copied if it must wait, so that it does not keep the
 /// large buffer alive that its packet was received in.
@@ -141,6 +141,14 @@ pub struct Inbound {
     ready_chunks: usize,
     /// User data held and ready.
     bytes: usize,
+    /// User data that is ready.
+    ready_bytes: usize,
+    /// The largest user data of a chunk so far.
+    largest: usize,
+    /// Chunks that were discarded to make room.
+    reneged: u64,
+    /// Up to this TSN nothing is discarded any more, by [`keep`](Inbound::keep).
+    kept: Option<Tsn>,
 }
 
 impl Inbound {
@@ -157,6 +165,10 @@ impl Inbound {
             ready: VecDeque::new(),
             ready_chunks: 0,
             bytes: 0,
+            ready_bytes: 0,
+            largest: 0,
+            kept: None,
+            reneged: 0,
         }
     }
 
@@ -174,6 +186,7 @@ impl Inbound {
         tracker: &mut TsnTracker,
     ) -> Result<Arrival, ProtocolViolation> {
         let tsn = data.tsn;
+        self.largest = self.largest.max(data.payload.len());
         if tracker.classify(tsn) == Arrival::New && !self.make_room(&data, tracker)? {
             return Ok(Arrival::Dropped);
         }
@@ -215,6 +228,7 @@ impl Inbound {
     pub fn pop(&mut self) -> Option<Message> {
         let payload = &self.ready.front()?.payload;
         self.bytes -= payload.len();
+        self.ready_bytes -= payload.len();
         self.ready_chunks -= payload.chunks().len();
         self.ready.pop_front()
     }
@@ -245,13 +259,41 @@ impl Inbound {
         }
     }
 
+    /// DATA chunks that were discarded again to make room for others.
+    pub fn chunks_reneged(&self) -> u64 {
+        self.reneged
+    }
+
     /// Whether a chunk with `len` bytes of user data fits within the limits.
     pub fn has_room(&self, len: usize) -> bool {
         len + self.chunk_overhead <= self.available_bytes() || self.buffered_chunks() == 0
     }
 
-    /// Discards the chunk with the highest TSN that is above the cumulative TSN and not delivered,
-    /// and makes `tracker` forget it (reneging, RFC 9260 §6.2). For use when memory is short.
+    /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack blocks.
+    ///
+    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to it fits the
+    /// limits. That stays so while more arrives: no chunk up to it has ever to go to make room for another.
+    /// Chunks larger than any so far are the exception, and are refused instead.
+    pub fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
+        let cum = tracker.cum_tsn();
+        let (mut bytes, mut chunks) = (self.ready_bytes, self.ready_chunks);
+        // The beginning of a message that lies at the cumulative TSN.
+        if let Some(run) = self.held.run_at(cum) {
+            bytes += run.bytes;
+            chunks += run.chunks();
+        }
+        bytes += chunks * self.chunk_overhead;
+        let by_bytes = self.limits.receive_buffer.saturating_sub(bytes)
+            / (self.largest + self.chunk_overhead).max(1);
+        let slots = by_bytes.min(self.limits.max_chunks.saturating_sub(chunks));
+        let upto = cum.add(u32::try_from(slots).unwrap_or(u32::MAX).min(MAX_TSN_AHEAD));
+        let kept = self.kept.filter(|kept| kept.gt(upto)).unwrap_or(upto);
+        self.kept = Some(kept);
+        kept
+    }
+
+    /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and not
+    /// promised to be [kept](Self::keep), and makes `tracker` forget it (reneging, RFC 9260 §6.2). For use when memory is short.
     pub fn drop_highest(&mut self, tracker: &mut TsnTracker) -> Option<Tsn> {
         self.drop_highest_above(tracker.cum_tsn(), tracker)
     }
@@ -279,12 +321,21 @@ impl Inbound {
         // must be one long message, or wait for SSNs that were left out.
         self.begin_partial(cum, 0);
         match self.ready.is_empty() {
+            // Only promises fill the buffers. The chunk that is next may exceed them: it sets some free.
+            true if self.kept.is_some_and(|kept| kept.gt(cum)) && !self.is_exceeded() => Ok(true),
             true => Err(ProtocolViolation::Undeliverable { tsn }),
             false => Ok(false),
         }
     }
 
+    fn is_exceeded(&self) -> bool {
+        let chunks = self.buffered_chunks();
+        let bytes = self.bytes + self.chunk_overhead * chunks;
+        bytes > self.limits.receive_buffer || chunks > self.limits.max_chunks
+    }
+
     fn drop_highest_above(&mut self, floor: Tsn, tracker: &mut TsnTracker) -> Option<Tsn> {
+        let floor = self.kept.filter(|kept| kept.gt(floor)).unwrap_or(floor);
         let tsn = self.held.highest_above(floor)?;
         let run = self.held.run_at(tsn)?;
         let cut = self.held.cut_last(run)?;
@@ -297,6 +348,7 @@ impl Inbound {
             self.deferred.remove(&run.first.0);
         }
         self.bytes -= cut.payload.len();
+        self.reneged += 1;
         let forgotten = tracker.forget(tsn);
         debug_assert!(forgotten, "what is held above the cumulative TSN was observed");
         Some(tsn)
@@ -499,6 +551,7 @@ impl Inbound {
     fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
         let Heading { stream, ssn, ppid, unordered } = heading;
         self.ready_chunks += payload.chunks().len();
+        self.ready_bytes += payload.len();
         self.ready.push_back(Message { stream, ssn, ppid, unordered, payload, end_of_message });
         if end_of_message && !unordered {
             self.streams[usize::from(stream.0)].next_ssn = ssn.next();

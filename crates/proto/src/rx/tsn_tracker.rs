@@ -160,6 +160,21 @@ impl TsnTracker {
         self.ranges.iter().map(|r| ((r.first - self.cum) as u16, (r.last - self.cum) as u16))
     }
 
+    /// The same, apart: the blocks above the TSN `kept`, and those up to it.
+    pub fn gap_ack_blocks_split_at(&self, kept: Tsn) -> (Vec<(u16, u16)>, Vec<(u16, u16)>) {
+        let limit = u16::try_from(self.offset(kept).max(0)).unwrap_or(u16::MAX);
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        for (first, last) in self.gap_ack_blocks() {
+            if first <= limit {
+                below.push((first, last.min(limit)));
+            }
+            if last > limit {
+                above.push((first.max(limit.saturating_add(1)), last));
+            }
+        }
+        (above, below)
+    }
+
     /// TSNs received again since [`clear_duplicates`](Self::clear_duplicates), in order of arrival,
     /// one entry each time, at most [`MAX_DUPLICATES`].
     pub fn duplicates(&self) -> &[Tsn] {

@@ -36,6 +36,8 @@ pub struct SackSpec {
     a_rwnd: u32,
     flags: u8,
     gaps: Vec<(u16, u16)>,
+    /// The non-renegable blocks of an NR-SACK.
+    nr_gaps: Option<Vec<(u16, u16)>>,
     duplicates: Vec<u32>,
 }
 
@@ -54,7 +56,14 @@ pub fn data(tsn: u32) -> PeerChunk {
 /// A SACK that acknowledges the endpoint's TSNs up to `cum`.
 pub fn sack(cum: u32) -> PeerChunk {
     let (gaps, duplicates) = (Vec::new(), Vec::new());
-    PeerChunk::Sack(SackSpec { cum, a_rwnd: PEER_RWND, flags: 0, gaps, duplicates })
+    PeerChunk::Sack(SackSpec { cum, a_rwnd: PEER_RWND, flags: 0, gaps, nr_gaps: None, duplicates })
+}
+
+/// An NR-SACK that acknowledges the endpoint's TSNs up to `cum`.
+pub fn nr_sack(cum: u32) -> PeerChunk {
+    let mut chunk = sack(cum);
+    chunk.sack_mut().nr_gaps = Some(Vec::new());
+    chunk
 }
 
 /// INIT with valid values.
@@ -229,6 +238,15 @@ impl PeerChunk {
         self
     }
 
+    /// Appends a non-renegable gap ack block to an NR-SACK.
+    pub fn nr_gap(mut self, first: u32, last: u32) -> PeerChunk {
+        let sack = self.sack_mut();
+        let cum = sack.cum;
+        let Some(blocks) = sack.nr_gaps.as_mut() else { panic!("a SACK has no such blocks") };
+        blocks.push((first.wrapping_sub(cum) as u16, last.wrapping_sub(cum) as u16));
+        self
+    }
+
     /// Appends a duplicate TSN.
     pub fn duplicate(mut self, tsn: u32) -> PeerChunk {
         self.sack_mut().duplicates.push(tsn);
@@ -268,6 +286,17 @@ impl PeerChunk {
     pub(super) fn push(&self, base: Tsn, packet: &mut PacketBuilder<'_>) -> bool {
         match self {
             PeerChunk::Plain(chunk) => packet.push(chunk),
+            PeerChunk::Sack(SackSpec {
+                nr_gaps: Some(nr_gaps),
+                cum,
+                a_rwnd,
+                flags,
+                gaps,
+                duplicates,
+            }) => {
+                let duplicates: Vec<Tsn> = duplicates.iter().map(|&d| base.add(d)).collect();
+                packet.push_nr_sack(base.add(*cum), *a_rwnd, *flags, (gaps, nr_gaps), &duplicates)
+            }
             PeerChunk::Sack(s) => packet.push_sack(
                 base.add(s.cum),
                 s.a_rwnd,

@@ -33,17 +33,21 @@ fn data_run((first, last): (u32, u32)) -> String {
 
 fn describe(chunk: &Chunk) -> String {
     match chunk {
-        Chunk::Sack(sack) => {
+        Chunk::Sack(sack) | Chunk::NrSack(sack) => {
             let cum = sack.cum_tsn_ack.0;
             let block = |b: GapAckBlock| {
                 let (first, last) =
                     (cum.wrapping_add(b.start.into()), cum.wrapping_add(b.end.into()));
                 if first == last { format!(" {first}") } else { format!(" {first}-{last}") }
             };
-            let mut text = format!("SACK {cum}");
+            let mut text = format!("{} {cum}", chunk.name());
             if sack.gap_ack_blocks().len() > 0 {
                 text += " gaps";
                 sack.gap_ack_blocks().for_each(|b| text += &block(b));
+            }
+            if sack.nr_gap_ack_blocks().len() > 0 {
+                text += " kept";
+                sack.nr_gap_ack_blocks().for_each(|b| text += &block(b));
             }
             if sack.duplicate_tsns().len() > 0 {
                 text += " dups";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manypath_wire::{Sack, Tsn};
+use manypath_wire::{GapAckBlocks, Sack, Tsn};
 
 use super::Echo;
 use super::outstanding::{Outstanding, Sent, TsnState};
@@ -70,6 +70,8 @@ pub(crate) struct SackDigest {
     watches_earliest: bool,
     // Scratch space, kept to allocate nothing per SACK.
     reported: TsnRanges,
+    /// Of these, what the receiver promises to keep.
+    kept: TsnRanges,
     scratch: TsnRanges,
     fresh: Vec<TsnRange>,
     revoked: Vec<TsnRange>,
@@ -157,6 +159,7 @@ impl Outstanding {
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.newest = digest.highest_newly_acked.or(self.newest);
         self.acknowledge_gaps(rules, now, digest);
+        self.release_kept(digest);
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
@@ -198,6 +201,26 @@ impl Outstanding {
             self.base = self.base.next();
         }
         self.acked.remove_up_to(cum);
+        self.kept.remove_up_to(cum);
+    }
+
+    /// Lets go of what an NR-SACK promises to keep.
+    fn release_kept(&mut self, digest: &mut SackDigest) {
+        digest.kept.remove_up_to(self.cum_tsn_ack_point());
+        if digest.kept.last().is_none() {
+            return;
+        }
+        let mut fresh = std::mem::take(&mut digest.fresh);
+        digest.kept.difference(&self.kept, &mut fresh);
+        for range in &fresh {
+            let mut tsn = range.first;
+            while tsn.le(range.last) {
+                digest.released += self.release(tsn);
+                tsn = tsn.next();
+            }
+        }
+        digest.fresh = fresh;
+        self.kept.union_with(&digest.kept, &mut digest.scratch);
     }
 
     fn acknowledge_gaps(&mut self, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
@@ -335,6 +358,12 @@ impl Outstanding {
         // overtake each other, and may still report TSNs that a newer one was cut before.
         let is_newer = digest.cum_advanced || rules.overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
+        if is_newer && self.kept.last().is_some() {
+            // What was promised to be kept is kept, and was let go of here.
+            digest.scratch.clear();
+            revoked.iter().for_each(|&r| digest.scratch.push_back(r));
+            digest.scratch.difference(&self.kept, &mut revoked);
+        }
         if is_newer && !revoked.is_empty() {
             for r in &revoked {
                 let mut tsn = r.first;
@@ -482,23 +511,39 @@ impl SackDigest {
     }
 
     fn read_blocks(&mut self, sack: &Sack, highest_sent: Tsn) -> Result<(), SackError> {
-        self.reported.clear();
-        let mut above = 1u32;
-        for block in sack.gap_ack_blocks() {
-            let (start, end) = (u32::from(block.start), u32::from(block.end));
-            // Block offsets start at 2: cum + 1 is missing by definition (RFC 9260 §3.3.4).
-            if start <= above || end < start {
-                return Err(SackError::BadGapAckBlocks);
-            }
-            above = end;
-            let last = sack.cum_tsn_ack.add(end);
-            if last.gt(highest_sent) {
-                return Err(SackError::AcksUnsent);
-            }
-            self.reported.push_back(TsnRange { first: sack.cum_tsn_ack.add(start), last });
+        let cum = sack.cum_tsn_ack;
+        read_blocks(&mut self.reported, sack.gap_ack_blocks(), cum, highest_sent)?;
+        read_blocks(&mut self.kept, sack.nr_gap_ack_blocks(), cum, highest_sent)?;
+        if self.kept.last().is_some() {
+            self.reported.union_with(&self.kept, &mut self.scratch);
         }
         Ok(())
     }
+}
+
+/// Reads one list of blocks of a SACK.
+fn read_blocks(
+    into: &mut TsnRanges,
+    blocks: GapAckBlocks<'_>,
+    cum: Tsn,
+    highest_sent: Tsn,
+) -> Result<(), SackError> {
+    into.clear();
+    let mut above = 1u32;
+    for block in blocks {
+        let (start, end) = (u32::from(block.start), u32::from(block.end));
+        // Block offsets start at 2: cum + 1 is missing by definition (RFC 9260 §3.3.4).
+        if start <= above || end < start {
+            return Err(SackError::BadGapAckBlocks);
+        }
+        above = end;
+        let last = cum.add(end);
+        if last.gt(highest_sent) {
+            return Err(SackError::AcksUnsent);
+        }
+        into.push_back(TsnRange { first: cum.add(start), last });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

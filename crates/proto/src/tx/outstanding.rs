@@ -104,6 +104,8 @@ pub(crate) struct Outstanding {
     pub(super) queues: Vec<PathQueue>,
     /// Gap-acknowledged TSNs.
     pub(super) acked: TsnRanges,
+    /// Of these, what the receiver promised to keep: their payload is released.
+    pub(super) kept: TsnRanges,
     pub(super) flight_user_bytes: usize,
     pub(super) user_bytes: usize,
     /// Chunks that wait for retransmission, and their user bytes.
@@ -123,6 +125,7 @@ impl Outstanding {
             ring: VecDeque::new(),
             queues: Vec::new(),
             acked: TsnRanges::default(),
+            kept: TsnRanges::default(),
             flight_user_bytes: 0,
             user_bytes: 0,
             marked_chunks: 0,
@@ -322,6 +325,15 @@ impl Outstanding {
         if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
             sent.missing_reports = 0;
         }
+    }
+
+    /// Lets go of the payload of a gap-acknowledged chunk that the receiver will not discard; returns its
+    /// length.
+    pub(super) fn release(&mut self, tsn: Tsn) -> usize {
+        let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::Acked) else { return 0 };
+        let len = std::mem::take(&mut sent.payload).len();
+        self.user_bytes -= len;
+        len
     }
 
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
@@ -572,5 +584,14 @@ impl Outstanding {
         let acked = self.ring.iter().filter(|s| s.state == TsnState::Acked).count() as u32;
         let ranged: u32 = self.acked.iter().map(|r| r.last.distance_from(r.first) + 1).sum();
         assert_eq!(acked, ranged, "gap-acknowledged TSNs");
+        let mut kept = self
+            .kept
+            .iter()
+            .flat_map(|r| (0..=r.last.distance_from(r.first)).map(move |i| r.first.add(i)));
+        let is_released = |s: &Sent| s.state == TsnState::Acked && s.payload.is_empty();
+        assert!(
+            kept.all(|t| self.get(t).is_some_and(is_released)),
+            "non-renegable TSNs are released"
+        );
     }
 }

@@ -9,6 +9,7 @@ mod congestion;
 mod handshake;
 mod mtcp;
 mod multipath;
+mod nr_sack;
 mod ootb;
 mod parameters;
 mod paths;

@@ -197,3 +197,29 @@ fn time_zero_is_when_the_first_message_is_handed_over() {
     assert!((result.transfer_time_s - expected).abs() < 1e-6, "{}", result.transfer_time_s);
     assert!(t.net.now() > millis(5045));
 }
+
+/// The receiver promises what it keeps; short of room it discards what it did not promise, and nothing is lost. It
+/// is short of room because it counts the headers of small messages, which the sender does not know.
+#[test]
+fn with_nr_sack_a_receiver_that_discards_what_had_arrived_loses_nothing() {
+    let mut reneged = 0;
+    for seed in 1..=10 {
+        let mut t = Pair::two_paths("cmt")
+            .rate_mbps(10.0)
+            .delay_ms(30.0)
+            .loss(0.05)
+            .seed(seed)
+            .set("nr_sack", "true")
+            .set_z("receive_buffer", "8 KiB")
+            .set_z("rwnd_counts_headers", "true")
+            .check_invariants(true)
+            .connect();
+        for _ in 0..3000 {
+            t.a.send(0, 40);
+        }
+        t.run_to_end(secs(600));
+        assert_eq!(t.z.received_bytes(), 3000 * 40, "seed {seed}");
+        reneged += t.z.stats().map_or(0, |stats| stats.chunks_reneged);
+    }
+    assert!(reneged > 0, "no chunk was discarded: too tame");
+}

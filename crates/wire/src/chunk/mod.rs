@@ -70,6 +70,9 @@ pub mod chunk_type {
     pub const COOKIE_ACK: u8 = 11;
     /// Last message of a graceful end.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// Selective acknowledgement that tells what the receiver will not take back
+    /// (draft-tuexen-tsvwg-sctp-multipath).
+    pub const NR_SACK: u8 = 0x10;
     /// When the packet was sent; private, to be skipped in silence where it is not known.
     pub const TIMESTAMP: u8 = 0xb5;
     /// Which path SACKs take; private, to be skipped in silence where it is not known.
@@ -90,6 +93,9 @@ pub enum Chunk {
     InitAck(Init),
     /// Selective acknowledgement (§3.3.4).
     Sack(Sack),
+    /// Selective acknowledgement with non-renegable gap ack blocks
+    /// (draft-tuexen-tsvwg-sctp-multipath).
+    NrSack(Sack),
     /// Heartbeat request (§3.3.5).
     Heartbeat(HeartbeatInfo),
     /// Heartbeat acknowledgement (§3.3.6).
@@ -125,6 +131,7 @@ impl Chunk {
         Ok(match raw.ty {
             chunk_type::DATA => Chunk::Data(Data::decode(raw)?),
             chunk_type::SACK => Chunk::Sack(Sack::decode(raw)?),
+            chunk_type::NR_SACK => Chunk::NrSack(Sack::decode_nr(raw)?),
             chunk_type::INIT => Chunk::Init(Init::decode(raw)?),
             chunk_type::INIT_ACK => Chunk::InitAck(Init::decode(raw)?),
             chunk_type::HEARTBEAT => Chunk::Heartbeat(HeartbeatInfo::decode(raw)?),
@@ -158,6 +165,7 @@ impl Chunk {
             Chunk::Init(_) => chunk_type::INIT,
             Chunk::InitAck(_) => chunk_type::INIT_ACK,
             Chunk::Sack(_) => chunk_type::SACK,
+            Chunk::NrSack(_) => chunk_type::NR_SACK,
             Chunk::Heartbeat(_) => chunk_type::HEARTBEAT,
             Chunk::HeartbeatAck(_) => chunk_type::HEARTBEAT_ACK,
             Chunk::Abort(_) => chunk_type::ABORT,
@@ -181,6 +189,7 @@ impl Chunk {
             Chunk::Init(_) => "INIT",
             Chunk::InitAck(_) => "INIT ACK",
             Chunk::Sack(_) => "SACK",
+            Chunk::NrSack(_) => "NR-SACK",
             Chunk::Heartbeat(_) => "HEARTBEAT",
             Chunk::HeartbeatAck(_) => "HEARTBEAT ACK",
             Chunk::Abort(_) => "ABORT",
@@ -205,6 +214,7 @@ impl PacketBuilder<'_> {
             Chunk::Init(init) => self.push_init(init),
             Chunk::InitAck(init) => self.push_init_ack(init),
             Chunk::Sack(sack) => sack.push(self),
+            Chunk::NrSack(sack) => sack.push_nr(self),
             Chunk::Heartbeat(info) => self.push_heartbeat(&info.0),
             Chunk::HeartbeatAck(info) => self.push_heartbeat_ack(&info.0),
             Chunk::Abort(abort) => abort.push(self),

@@ -246,3 +246,61 @@ fn a_sack_path_chunk_of_another_length_is_unknown_and_skipped() {
     let Some(Ok(Chunk::Unknown(chunk))) = other.chunks().next() else { panic!("unknown") };
     assert_eq!(chunk.action(), crate::UnknownAction { stop: false, report: false });
 }
+
+#[test]
+fn an_nr_sack_has_both_kinds_of_blocks_and_a_sack_only_one() {
+    #[rustfmt::skip]
+    let bytes = [
+        chunk_type::NR_SACK, 0, 0, 32, 0, 0, 0, 9, 0, 1, 0, 0,
+        0, 1, 0, 1, 0, 1, 0, 0, // one block, one non-renegable one, one duplicate, reserved
+        0, 6, 0, 7, 0, 2, 0, 4, 0, 0, 0, 8,
+    ];
+    let packet_of_it = packet(&bytes);
+    let Some(Ok(chunk @ Chunk::NrSack(sack))) = &packet_of_it.chunks().next() else {
+        panic!("an NR-SACK")
+    };
+    let pairs =
+        |blocks: crate::GapAckBlocks<'_>| blocks.map(|b| (b.start, b.end)).collect::<Vec<_>>();
+    assert_eq!((sack.cum_tsn_ack, sack.a_rwnd), (crate::Tsn(9), 65_536));
+    assert_eq!(pairs(sack.gap_ack_blocks()), [(6, 7)]);
+    assert_eq!(pairs(sack.nr_gap_ack_blocks()), [(2, 4)]);
+    assert_eq!(sack.duplicate_tsns().collect::<Vec<_>>(), [crate::Tsn(8)]);
+    assert_eq!((chunk.ty(), chunk.name()), (16, "NR-SACK"));
+
+    let mut short = bytes;
+    short[13] = 2; // claims one block more
+    let error = packet(&short).chunks().next().expect("a chunk").expect_err("too short");
+    assert!(error.to_string().contains("2 gap ack blocks, 1 non-renegable"), "{error}");
+}
+
+#[test]
+fn an_nr_sack_is_cut_to_fit_with_its_non_renegable_blocks_first() {
+    let gaps = [(8, 8), (10, 10)];
+    let (nr, dups) = ([(2, 2), (4, 4)], [crate::Tsn(1)]);
+    let fitting = |max: usize| {
+        let mut out = Vec::new();
+        let header =
+            crate::CommonHeader { source_port: 1, destination_port: 1, verification_tag: 1 };
+        let mut builder = crate::PacketBuilder::new(&mut out, header, max);
+        let pushed = builder.push_nr_sack(crate::Tsn(0), 0, 0, (&gaps, &nr), &dups);
+        builder.finish(true);
+        let packet = Packet::parse(out.into(), Checksum::Verify).expect("valid");
+        match packet.chunks().next() {
+            Some(Ok(Chunk::NrSack(s))) => Some([
+                s.nr_gap_ack_blocks().len(),
+                s.gap_ack_blocks().len(),
+                s.duplicate_tsns().len(),
+            ]),
+            _ => {
+                assert!(!pushed);
+                None
+            }
+        }
+    };
+    let fixed = 12 + 4 + 16;
+    assert_eq!(fitting(fixed - 4), None);
+    assert_eq!(fitting(fixed), Some([0, 0, 0]));
+    assert_eq!(fitting(fixed + 4), Some([1, 0, 0]));
+    assert_eq!(fitting(fixed + 12), Some([2, 1, 0]));
+    assert_eq!(fitting(fixed + 100), Some([2, 2, 1]));
+}
