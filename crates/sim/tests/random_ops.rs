@@ -47,6 +47,20 @@ fn random_operations_with_nr_sack_lose_nothing() {
     }
 }
 
+/// The same with paths that duplicate others.
+#[test]
+fn random_operations_with_a_redundant_path_lose_nothing() {
+    let (runs, seed) = (number("MANYPATH_RANDOM_RUNS", 200), number("MANYPATH_SEED", 1));
+    for seed in seed..seed.saturating_add(runs) {
+        let mut plan = Plan::from_seed(seed);
+        plan.setting.preset = if seed % 2 == 0 { "msacmt-rt" } else { "msacmt-rtv2" };
+        plan.setting.overrides.push(("redundancy_review", if seed % 3 == 0 { "1" } else { "10" }));
+        if let Err(failure) = plan.run() {
+            panic!("{failure}\nRepeat with MANYPATH_SEED={seed} MANYPATH_RANDOM_RUNS=1");
+        }
+    }
+}
+
 /// With Max.Burst 1 by SACK, a path whose last chunk was retransmitted on another stayed without a burst.
 #[test]
 fn an_idle_path_gets_a_new_burst() {

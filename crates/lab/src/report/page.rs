@@ -246,6 +246,10 @@ fn paper_title(paper: &str) -> (&str, &str) {
             "CMT",
             "Iyengar and others: Concurrent multipath transfer over independent end-to-end paths",
         ),
+        "004-msacmt" => (
+            "MSACMT: redundant paths",
+            "Multipath state aware concurrent multipath transfer using redundant transmission (MSACMT-RTv2)",
+        ),
         other => (other, ""),
     }
 }

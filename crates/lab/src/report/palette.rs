@@ -32,6 +32,8 @@ const KNOWN: &[(&str, usize)] = &[
     ("all-rtx-alt", 1),
     ("all-rtx-same", 0),
     ("fr-same-rto-alt", 2),
+    ("msacmt-rt", 3),
+    ("msacmt-rtv2", 2),
 ];
 
 /// Slots of lines by their values; grows as figures are made, in the order of the report.

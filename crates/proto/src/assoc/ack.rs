@@ -11,8 +11,15 @@ use crate::time::Instant;
 use crate::tx::{AckRules, PathDigest, SackError};
 
 impl Association {
-    pub(super) fn on_sack(&mut self, now: Instant, sack: &Sack, echo: Option<u32>) {
-        self.acknowledge(now, sack, true, echo);
+    /// A SACK came in on a path, with the timestamp it echoes.
+    pub(super) fn on_sack(
+        &mut self,
+        now: Instant,
+        sack: &Sack,
+        via: Option<PathId>,
+        echo: Option<u32>,
+    ) {
+        self.acknowledge(now, sack, true, (via, echo));
     }
 
     /// Applies the acknowledgement of a SACK, or that of SHUTDOWN, which reports no gaps.
@@ -21,7 +28,7 @@ impl Association {
         now: Instant,
         sack: &Sack,
         reports_gaps: bool,
-        echo: Option<u32>,
+        (via, echo): (Option<PathId>, Option<u32>),
     ) {
         if !self.state.is_open() {
             return;
@@ -40,6 +47,7 @@ impl Association {
             reports_gaps,
             in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
             echo: self.echo(echo),
+            via,
             t3_watches: self.config.t3_watches,
             marked_fills_cwnd: self.config.marked_fills_cwnd,
             sfr_by_tsn: self.config.sfr_compares == SfrCompares::Tsn,
@@ -88,6 +96,7 @@ impl Association {
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.digest.paths = paths;
+        self.note_flights();
         if is_fast_retransmit && self.config.fast_rtx_cuts_waiting {
             match self.config.sfr {
                 true => self.cut_where_chunks_wait(),
@@ -111,7 +120,8 @@ impl Association {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         // RFC 9260 §7.2.4: fast recovery is of the association. With SFR each path has its own.
-        let others_recover = !config.sfr && (grows || facts.lost > 0) && self.recovers_beside(id);
+        let lost = facts.lost + facts.lost_copies;
+        let others_recover = !config.sfr && (grows || lost > 0) && self.recovers_beside(id);
         let cuts_again = config.new_losses_cut_again && !config.sfr && self.loses_beyond(facts);
         let cum = self.out.cum_tsn_ack_point();
         let flight_after = self.in_use(id).counted;
@@ -147,9 +157,9 @@ impl Association {
             p.window = p.cc.on_ack(p.window, &limits, &ack);
         }
         let mut enters_recovery = false;
-        if facts.lost > 0 {
+        if lost > 0 {
             p.counters.fast_retransmits += facts.lost as u64;
-            p.counters.chunks_lost += facts.lost as u64;
+            p.counters.chunks_lost += lost as u64;
             // RFC 2960 §7.2.4 knows no fast recovery.
             self.forced_rtx |= config.rtx_past_cwnd == RtxPastCwnd::Loser;
             if config.fast_rtx_cuts_waiting {

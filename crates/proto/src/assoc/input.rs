@@ -100,12 +100,14 @@ impl Association {
     fn handle_chunk(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
         match chunk {
             Chunk::Data(data) => self.on_data(data, p),
-            Chunk::Sack(sack) => self.on_sack(p.now, &sack, p.timestamp.and_then(|ts| ts.echo)),
+            Chunk::Sack(sack) => {
+                self.on_sack(p.now, &sack, p.path, p.timestamp.and_then(|ts| ts.echo));
+            }
             // Not agreed on, its type says: discard it and what follows it (RFC 9260 §3.2).
             Chunk::NrSack(_) if !self.nr_sack => return false,
             Chunk::NrSack(sack) => {
                 self.stats.nr_sacks_received += 1;
-                self.on_sack(p.now, &sack, p.timestamp.and_then(|ts| ts.echo));
+                self.on_sack(p.now, &sack, p.path, p.timestamp.and_then(|ts| ts.echo));
             }
             Chunk::Timestamp(timestamp) => p.timestamp = Some(timestamp),
             Chunk::SackPath(chunk) => self.on_sack_path(p.now, p.path, chunk),

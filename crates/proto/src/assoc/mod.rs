@@ -10,6 +10,7 @@ mod handshake;
 mod input;
 mod output;
 mod paths;
+mod redundant;
 mod shutdown;
 mod silence;
 mod state;
@@ -39,6 +40,7 @@ use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use control::Control;
+use redundant::Redundancy;
 use silence::SackPaths;
 use state::State;
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
@@ -118,6 +120,7 @@ pub struct Association {
     rtx_waits: bool,
     /// Both ends use timestamps.
     timestamps: Option<Timestamps>,
+    redundancy: Redundancy,
     /// Both ends use NR-SACKs.
     nr_sack: bool,
     /// T3-rtx expired and neither SACK nor HEARTBEAT ACK came since.
@@ -170,6 +173,7 @@ impl Association {
             forced_rtx: false,
             rtx_waits: false,
             timestamps: None,
+            redundancy: Redundancy::default(),
             nr_sack: false,
             after_timeout: false,
             may_apply_max_burst: false,

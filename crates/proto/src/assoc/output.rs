@@ -16,6 +16,8 @@ use crate::tx::Sent;
 #[derive(Copy, Clone, Debug)]
 enum Source {
     Retransmission(Tsn),
+    /// Of a chunk in flight on another path.
+    Copy(Tsn),
     New,
 }
 
@@ -41,7 +43,9 @@ impl Association {
         }
         self.prepare_windows(now);
         let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
-        let has_data = !self.queue.is_empty() || self.out.may_have_marked();
+        self.renew_cover(now);
+        let may_copy = self.redundant_path().is_some() && !self.out.is_empty();
+        let has_data = !self.queue.is_empty() || self.out.may_have_marked() || may_copy;
         if !has_data && self.state.may_send_data() {
             self.forced_rtx = false; // it ends with the retransmissions
         }
@@ -122,6 +126,9 @@ impl Association {
         if let Some(retransmission) = self.choose_retransmission(now) {
             return Some(retransmission);
         }
+        if let Some((path, tsn)) = self.choose_copy() {
+            return Some((path, Source::Copy(tsn)));
+        }
         if !self.new_data_allowed() {
             return None;
         }
@@ -135,10 +142,10 @@ impl Association {
     /// The path of new data.
     fn schedule(&mut self, now: Instant) -> Option<PathId> {
         let waiting_fills = self.config.waiting_fills_cwnd && self.out.may_have_marked();
-        let path = match waiting_fills {
+        let path = match waiting_fills || self.redundant_path().is_some() {
             false if !self.may_schedule() => return None,
             false => self.decide(now, |policies, cx| policies.sched.choose(cx))?,
-            true => self.schedule_beside_waiting(now)?,
+            true => self.schedule_on_the_rest(now)?,
         };
         // A forced retransmission does not let new data past cwnd.
         self.has_room(path).then_some(path)
@@ -167,14 +174,18 @@ impl Association {
         self.forced_rtx || self.paths.iter().any(has_room)
     }
 
-    /// The path of new data where chunks that wait for retransmission fill the window, too.
-    fn schedule_beside_waiting(&mut self, now: Instant) -> Option<PathId> {
+    /// The path of new data where chunks that wait for retransmission fill the window, too, or where a path
+    /// carries copies only.
+    fn schedule_on_the_rest(&mut self, now: Instant) -> Option<PathId> {
+        let fills = self.config.waiting_fills_cwnd;
         let waiting: smallvec::SmallVec<[usize; 8]> =
-            self.paths.ids().map(|id| self.out.waiting_bytes(id)).collect();
+            self.paths.ids().map(|id| if fills { self.out.waiting_bytes(id) } else { 0 }).collect();
+        let redundant = self.redundant_path();
         self.decide(now, |policies, cx| {
             let mut views = cx.paths.to_vec();
             for (view, waiting) in views.iter_mut().zip(&waiting) {
                 view.cwnd_space = view.cwnd_space.saturating_sub(*waiting);
+                view.usable &= Some(view.id) != redundant;
             }
             let PolicyCx { now, primary, .. } = *cx;
             policies.sched.choose(&mut PolicyCx { now, paths: &views, primary, rng: cx.rng })
@@ -209,7 +220,7 @@ impl Association {
         None
     }
 
-    fn has_room(&self, path: PathId) -> bool {
+    pub(super) fn has_room(&self, path: PathId) -> bool {
         let waiting = if self.config.waiting_fills_cwnd { self.out.waiting_bytes(path) } else { 0 };
         let counted = self.in_use(path).counted + waiting;
         self.paths.get(path).is_some_and(|p| p.cwnd_space(counted) > 0)
@@ -286,10 +297,12 @@ impl Association {
     /// that path was added, must still be sent whole.
     fn needed(&self, source: Option<Source>) -> usize {
         match source {
-            Some(Source::Retransmission(tsn)) => self.out.get(tsn).map_or(0, |sent| {
-                let timestamp = self.timestamps.as_ref().map_or(0, |_| TIMESTAMP_LEN);
-                (manypath_wire::COMMON_HEADER_LEN + timestamp + sent.size()).next_multiple_of(4)
-            }),
+            Some(Source::Retransmission(tsn) | Source::Copy(tsn)) => {
+                self.out.get(tsn).map_or(0, |sent| {
+                    let timestamp = self.timestamps.as_ref().map_or(0, |_| TIMESTAMP_LEN);
+                    (manypath_wire::COMMON_HEADER_LEN + timestamp + sent.size()).next_multiple_of(4)
+                })
+            }
             _ => 0,
         }
     }
@@ -346,6 +359,7 @@ impl Association {
         while let Some(source) = next {
             let pushed = match source {
                 Source::Retransmission(tsn) => self.push_again(now, path, tsn, &mut packet),
+                Source::Copy(tsn) => self.push_copy(now, path, tsn, &mut packet),
                 Source::New => self.push_new(now, path, &mut packet),
             };
             if !pushed {
@@ -519,6 +533,6 @@ impl Association {
     }
 }
 
-fn push_data(packet: &mut PacketBuilder<'_>, tsn: Tsn, s: &Sent) -> bool {
+pub(super) fn push_data(packet: &mut PacketBuilder<'_>, tsn: Tsn, s: &Sent) -> bool {
     packet.push_data(tsn, s.stream, s.ssn, s.ppid, s.flags, &s.payload)
 }

@@ -143,7 +143,7 @@ impl Association {
         }
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
         let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, a_rwnd);
-        self.acknowledge(now, &sack, false, None);
+        self.acknowledge(now, &sack, false, (None, None));
     }
 
     /// DATA that arrives after SHUTDOWN was sent is answered with SHUTDOWN and a SACK (§9.2).

@@ -111,6 +111,7 @@ impl Association {
             self.out.forget_lost(id);
             self.share_window(id);
             self.tell_sack_path_failed(id);
+            self.flight_failed(id);
         }
         if config.har && has_expired {
             self.heartbeat_after_rto(now, id);

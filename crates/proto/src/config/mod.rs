@@ -29,8 +29,8 @@ pub use kinds::{
     T3Watches, Units,
 };
 pub use params::{
-    ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, RTX_POLICIES,
-    SCHEDULERS, SHARED_CONGESTION,
+    ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, REDUNDANCY_POLICIES,
+    RTX_POLICIES, SCHEDULERS, SHARED_CONGESTION,
 };
 pub use preset::Preset;
 pub use profile::Profile;
@@ -152,6 +152,11 @@ impl Config {
             return Err(ConfigError::new("primary_switchover_max_retrans", &value, allowed));
         }
         self.check_extensions()?;
+        if self.redundancy != "off" && !self.sfr {
+            let allowed = "needs sfr = true: without it, what arrives early on one path makes chunks of \
+                           another look lost";
+            return Err(ConfigError::new("redundancy", &self.redundancy, allowed));
+        }
         if self.association_max_retrans.is_none() && self.association_timeout.is_none() {
             let allowed = "cannot be with association_timeout = off, or the association would \
                            never end; set one of them";

@@ -24,6 +24,8 @@ pub const CONGESTION_CONTROLS: &[&str] = policy::cc::NAMES;
 pub const ACK_PATHS: &[&str] = policy::ack_path::NAMES;
 /// Names of the policies that find paths which share a bottleneck.
 pub const SHARED_CONGESTION: &[&str] = policy::shared::NAMES;
+/// Names of the policies that send data on a second path, too.
+pub const REDUNDANCY_POLICIES: &[&str] = policy::redundant::NAMES;
 
 /// One parameter: what it is called, what it means and how it is read and written.
 pub struct Param {
@@ -449,6 +451,13 @@ params! {
     /// too.
     path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
         default: 2;
+    /// Policy that lets one path duplicate what another sends. Needs sfr.
+    redundancy: PolicyName, "policy", OneOf(REDUNDANCY_POLICIES), "MSACMT-RTv2 paper, Algorithm 1 and section 3",
+        default: Cow::Borrowed("off");
+    /// Flights in a row without a timeout after which msacmt_rtv2 goes from redundancy to new data on all paths,
+    /// or ranks the paths anew.
+    redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
+        default: 10;
     /// Split fast retransmit: missing reports are counted per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
         default: false;

@@ -44,6 +44,19 @@ macro_rules! single {
     };
 }
 
+/// CMT-PF with NR-SACK and a redundant path. The paper says of MSACMT-RT that after a timeout a path gets heartbeats
+/// only until it is active.
+macro_rules! msacmt {
+    ($policy:literal) => {
+        cmt![
+            ("failure", "pf"),
+            ("pf_recovery_cwnd", "2"),
+            ("nr_sack", "true"),
+            ("redundancy", $policy),
+        ]
+    };
+}
+
 impl Preset {
     /// The preset used when none is named: `cmt-pf`.
     pub const DEFAULT: &'static Self = &Self::ALL[6];
@@ -114,6 +127,18 @@ impl Preset {
                 ("suppress_below", "10"),
                 ("path_review_interval", "10 s"),
             ],
+        },
+        Self {
+            name: "msacmt-rt",
+            description: "all paths at once, the worst of them duplicating the best",
+            source: "Multipath State Aware CMT using redundant transmission (MSACMT-RTv2), section 3",
+            overrides: msacmt!["msacmt_rt"],
+        },
+        Self {
+            name: "msacmt-rtv2",
+            description: "all paths at once, the worst at times duplicating the one expected to fail",
+            source: "Multipath State Aware CMT using redundant transmission (MSACMT-RTv2), Algorithm 1",
+            overrides: msacmt!["msacmt_rtv2"],
         },
     ];
 

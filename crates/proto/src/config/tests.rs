@@ -105,17 +105,23 @@ fn presets_select_their_systems() {
         ("fr-same-rto-alt", "primary", "pmr", false),
         ("cmt", "fill_first", "pmr", true),
         ("cmt-pf", "fill_first", "pf", true),
+        ("msacmt-rt", "fill_first", "pf", true),
+        ("msacmt-rtv2", "fill_first", "pf", true),
     ] {
         let config = Config::build("2006", preset, NONE).unwrap();
         assert_eq!((&*config.scheduler, &*config.failure), (scheduler, failure), "{preset}");
         assert_eq!([config.sfr, config.dac, config.rtx_age_heuristic], [cmt; 3], "{preset}");
         assert_eq!(config.cuc, if cmt { Cuc::V2 } else { Cuc::Off }, "{preset}");
         let rtx = match preset {
-            "cmt" | "cmt-pf" => "ssthresh".to_owned(),
+            "cmt" | "cmt-pf" | "msacmt-rt" | "msacmt-rtv2" => "ssthresh".to_owned(),
             "sctp" | "sctp-pf" => "same".to_owned(),
             caro => caro.replace('-', "_"),
         };
         assert_eq!(config.rtx_policy, rtx, "{preset}");
+        let redundancy =
+            if preset.starts_with("msacmt") { preset.replace('-', "_") } else { "off".into() };
+        assert_eq!(config.redundancy, redundancy, "{preset}");
+        assert_eq!(config.nr_sack, preset.starts_with("msacmt"), "{preset}");
     }
     assert_eq!(Config::default().preset, "cmt-pf");
     assert_eq!(Config::default().pf_recovery_cwnd, 2, "CMT-PF2");
@@ -263,8 +269,15 @@ fn unknown_profiles_and_presets_list_the_known() {
     assert_eq!(
         preset.to_string(),
         "preset = cmt_pf: must be sctp, sctp-pf, all-rtx-alt, all-rtx-same, \
-                fr-same-rto-alt, cmt, cmt-pf or mtcp"
+                fr-same-rto-alt, cmt, cmt-pf, mtcp, msacmt-rt or msacmt-rtv2"
     );
+}
+
+#[test]
+fn redundancy_needs_sfr() {
+    let error = build(&[("redundancy", "msacmt_rt"), ("sfr", "false")]).unwrap_err();
+    assert!(error.to_string().starts_with("redundancy = msacmt_rt: needs sfr = true"), "{error}");
+    build(&[("redundancy", "msacmt_rt"), ("redundancy_review", "3")]).expect("valid with cmt-pf");
 }
 
 #[test]

@@ -140,12 +140,14 @@ pub struct PathStats {
     pub packets_sent: u64,
     /// SCTP packets received.
     pub packets_received: u64,
-    /// DATA chunks sent, retransmissions included.
+    /// DATA chunks sent, retransmissions and redundant ones included.
     pub data_chunks_sent: u64,
     /// Bytes of SCTP packets sent, without IP and UDP headers.
     pub bytes_sent: u64,
     /// Bytes of SCTP packets received.
     pub bytes_received: u64,
+    /// DATA chunks sent here that were in flight on another path: redundant ones.
+    pub redundant_chunks_sent: u64,
     /// DATA chunks sent again here.
     pub retransmissions: u64,
     /// Chunks last sent here that missing reports made lost.
@@ -187,6 +189,7 @@ pub(crate) struct Counters {
     pub(crate) data_chunks_sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
+    pub(crate) redundant_chunks_sent: u64,
     pub(crate) retransmissions: u64,
     pub(crate) fast_retransmits: u64,
     pub(crate) t3_expirations: u64,
@@ -550,6 +553,7 @@ impl Path {
             data_chunks_sent: c.data_chunks_sent,
             bytes_sent: c.bytes_sent,
             bytes_received: c.bytes_received,
+            redundant_chunks_sent: c.redundant_chunks_sent,
             retransmissions: c.retransmissions,
             fast_retransmits: c.fast_retransmits,
             t3_expirations: c.t3_expirations,

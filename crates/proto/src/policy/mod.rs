@@ -7,6 +7,7 @@
 pub mod ack_path;
 pub mod cc;
 pub mod fail;
+pub mod redundant;
 pub mod rtx;
 pub mod sched;
 pub mod shared;
@@ -98,6 +99,7 @@ pub(crate) struct Policies {
     pub(crate) fail: Box<dyn fail::FailurePolicy>,
     pub(crate) ack_path: Box<dyn ack_path::AckPathPolicy>,
     pub(crate) shared: Box<dyn shared::SharedPolicy>,
+    pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
 }
 
 impl Policies {
@@ -114,6 +116,8 @@ impl Policies {
                 .unwrap_or_else(|| Box::new(ack_path::LastReceived)),
             shared: shared::build(&config.shared_congestion, config)
                 .unwrap_or_else(|| Box::new(shared::Off)),
+            redundant: redundant::build(&config.redundancy, config)
+                .unwrap_or_else(|| Box::new(redundant::Off)),
         }
     }
 }

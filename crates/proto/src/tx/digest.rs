@@ -31,6 +31,8 @@ pub(crate) struct AckRules {
     pub(crate) in_fast_recovery: bool,
     /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
     pub(crate) echo: Option<Echo>,
+    /// The path on which the SACK came in.
+    pub(crate) via: Option<PathId>,
     /// The chunk of each path whose acknowledgement starts T3-rtx anew.
     pub(crate) t3_watches: T3Watches,
     /// Chunks acknowledged while they wait for retransmission count as in flight before the SACK.
@@ -101,6 +103,8 @@ pub(crate) struct PathDigest {
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
+    /// Redundant transmissions that it made lost: a sign of congestion like others, but nothing to send again.
+    pub(crate) lost_copies: usize,
     /// Order of the latest transmission among them.
     pub(crate) latest_lost: Option<u64>,
     /// The highest TSN among them.
@@ -109,6 +113,10 @@ pub(crate) struct PathDigest {
     pub(crate) latest_sent: Option<u64>,
     /// The same, of chunks sent once only.
     pub(crate) latest: Option<u64>,
+    /// Chunks acknowledged for the first time that were sent on the path, or on it as well.
+    pub(super) chunks_sent_here: usize,
+    /// Of these one with two transmissions, order and time of the one here, which the SACK is an answer to.
+    pub(super) arrived_here: Option<(u64, Instant)>,
     lowest: Option<Tsn>,
     /// The highest TSN gap-acknowledged for the first time.
     highest_gap: Option<Tsn>,
@@ -121,6 +129,16 @@ impl PathDigest {
     fn note_lost(&mut self, tsn: Tsn, order: u64) {
         self.lost += 1;
         self.latest_lost = self.latest_lost.max(Some(order));
+        self.note_highest_lost(tsn);
+    }
+
+    /// The same of a redundant transmission.
+    pub(super) fn note_lost_copy(&mut self, order: u64) {
+        self.lost_copies += 1;
+        self.latest_lost = self.latest_lost.max(Some(order));
+    }
+
+    fn note_highest_lost(&mut self, tsn: Tsn) {
         if self.highest_lost.is_none_or(|highest| tsn.gt(highest)) {
             self.highest_lost = Some(tsn);
         }
@@ -140,7 +158,7 @@ impl Outstanding {
     /// Applies a SACK. What it says is in `digest` afterwards.
     ///
     /// The work is proportional to what is newly acknowledged and to the number of gaps, never to the
-    /// window. Returns false for a SACK below the cumulative TSN ack point, which says nothing new.
+    /// window. Returns false for a SACK below the cumulative TSN ack point, if it says nothing new.
     pub(crate) fn acknowledge(
         &mut self,
         sack: &Sack,
@@ -151,7 +169,17 @@ impl Outstanding {
         let point = self.cum_tsn_ack_point();
         if sack.cum_tsn_ack.distance_from(point) as usize > self.ring.len() {
             let is_above = sack.cum_tsn_ack.gt(point);
-            return if is_above { Err(SackError::AcksUnsent) } else { Ok(false) };
+            if is_above {
+                return Err(SackError::AcksUnsent);
+            }
+            // It was overtaken, as those of the slowest path are. What it says of copies nobody else says.
+            let settles = self.has_copies() && sack.duplicate_tsns().len() > 0;
+            if settles {
+                digest.reset(self);
+                digest.stale = true;
+                self.settle_copies(sack, rules, now, digest);
+            }
+            return Ok(settles);
         }
         digest.reset(self);
         digest.watches_earliest = rules.t3_watches == T3Watches::EarliestSent;
@@ -160,6 +188,7 @@ impl Outstanding {
         self.newest = digest.highest_newly_acked.or(self.newest);
         self.acknowledge_gaps(rules, now, digest);
         self.release_kept(digest);
+        self.settle_copies(sack, rules, now, digest);
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
@@ -251,7 +280,9 @@ impl Outstanding {
                 let before = digest.paths[path.index()].newly_acked_bytes;
                 self.newly_acked(tsn, rules, now, digest);
                 let p = &mut digest.paths[path.index()];
-                p.highest_gap = Some(tsn);
+                if p.newly_acked_bytes > before {
+                    p.highest_gap = Some(tsn);
+                }
                 if p.cwnd_update {
                     p.edge_acked_bytes += p.newly_acked_bytes - before;
                 }
@@ -308,6 +339,9 @@ impl Outstanding {
     /// Books a chunk acknowledged for the first time and takes it out of its queue.
     fn newly_acked(&mut self, tsn: Tsn, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
         let Some(sent) = self.get(tsn) else { return };
+        if let Some(second) = sent.copy {
+            return self.copied_acked(tsn, second, rules, digest);
+        }
         let path = sent.path;
         let is_first = self.first_in_queue(path) == Some(tsn);
         let p = &mut digest.paths[path.index()];
@@ -315,6 +349,7 @@ impl Outstanding {
         if rules.marked_fills_cwnd && sent.state == TsnState::Marked {
             p.flight_before += sent.size();
         }
+        p.chunks_sent_here += 1;
         p.newly_acked_bytes += sent.size();
         p.newly_acked_user_bytes += sent.payload.len();
         p.latest_sent = p.latest_sent.max(Some(sent.order));
@@ -338,8 +373,7 @@ impl Outstanding {
                 p.rtt = Some(now - sent_at);
             }
         }
-        digest.newly_acked += 1;
-        digest.highest_newly_acked = Some(tsn);
+        digest.note_acked(tsn);
         self.leave_flight(tsn);
         self.unmark(tsn);
         self.settle_lost(tsn);
@@ -472,6 +506,10 @@ impl Outstanding {
         if sent.missing_reports < rules.missing_reports {
             return false;
         }
+        if sent.copy.is_some() && self.promote_copy(tsn) {
+            return true;
+        }
+        let Some(sent) = self.get_mut(tsn) else { return false };
         sent.fast_retransmitted = true;
         sent.mfr_after = Some(highest_sent);
         if waits {
@@ -498,8 +536,8 @@ impl SackDigest {
     fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
         self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
-            flight_before: q.flight_size + q.lost_bytes,
-            used_before: q.flight_size + q.waiting_bytes,
+            flight_before: q.flight_size + q.copies.bytes() + q.lost_bytes,
+            used_before: q.flight_size + q.copies.bytes() + q.waiting_bytes,
             ..PathDigest::default()
         }));
         self.cum_advanced = false;
@@ -508,6 +546,12 @@ impl SackDigest {
         self.rtx_cum_acked = false;
         self.stale = false;
         self.highest_newly_acked = None;
+    }
+
+    /// A chunk was acknowledged for the first time.
+    pub(super) fn note_acked(&mut self, tsn: Tsn) {
+        self.newly_acked += 1;
+        self.highest_newly_acked = Some(tsn);
     }
 
     fn read_blocks(&mut self, sack: &Sack, highest_sent: Tsn) -> Result<(), SackError> {
@@ -565,6 +609,7 @@ mod tests {
         reports_gaps: true,
         in_fast_recovery: false,
         echo: None,
+        via: None,
         t3_watches: T3Watches::EarliestSent,
         marked_fills_cwnd: false,
         sfr_by_tsn: false,

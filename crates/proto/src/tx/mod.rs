@@ -1,5 +1,6 @@
 //! The sending side: what waits to be sent, what is outstanding, and what a SACK says about it.
 
+mod copies;
 mod digest;
 mod echo;
 mod outstanding;

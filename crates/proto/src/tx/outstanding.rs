@@ -6,6 +6,7 @@ use bytes::Bytes;
 use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
 
 use super::Fragment;
+use super::copies::CopyQueue;
 use super::ranges::TsnRanges;
 use crate::path::PathId;
 use crate::policy::rtx::LossCause;
@@ -45,6 +46,8 @@ pub(crate) struct Sent {
     /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies paper,
     /// section 4.3).
     pub(super) mfr_after: Option<Tsn>,
+    /// The path on which a copy of it is in flight.
+    pub(super) copy: Option<PathId>,
     /// How often it was sent.
     pub(crate) transmissions: u16,
     /// When it was last sent.
@@ -93,6 +96,8 @@ pub(crate) struct PathQueue {
     /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted ones; `None`
     /// if they are to be found.
     pub(super) pseudo_cumacks: [Option<Tsn>; 2],
+    /// Redundant transmissions on the path.
+    pub(super) copies: CopyQueue,
 }
 
 /// All outstanding TSNs of an association, and per path the queue of those sent there.
@@ -172,18 +177,19 @@ impl Outstanding {
     }
 
     pub(crate) fn flight_size(&self, path: PathId) -> usize {
-        self.queues[path.index()].flight_size
+        let queue = &self.queues[path.index()];
+        queue.flight_size + queue.copies.bytes()
     }
 
     /// What counts against the congestion window of a path, in bytes: what is in flight there, and with
     /// `pipe_accounting` what was lost there and is not acknowledged yet.
     pub(crate) fn pipe(&self, path: PathId) -> usize {
-        let queue = &self.queues[path.index()];
-        queue.flight_size + queue.lost_bytes
+        self.flight_size(path) + self.queues[path.index()].lost_bytes
     }
 
     pub(crate) fn chunks_in_flight(&self, path: PathId) -> usize {
-        self.queues[path.index()].chunks_in_flight
+        let queue = &self.queues[path.index()];
+        queue.chunks_in_flight + queue.copies.len()
     }
 
     /// What is in flight on all paths as the peer's receive buffer sees it, in bytes.
@@ -228,6 +234,7 @@ impl Outstanding {
             fast_retransmitted: false,
             lost_by: LossCause::Timeout,
             mfr_after: None,
+            copy: None,
             transmissions: 0,
             sent_at: now,
             order: NEVER_SENT,
@@ -263,8 +270,7 @@ impl Outstanding {
 
     /// Puts a chunk that is not in flight in flight on a path.
     fn transmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
-        let order = self.next_order;
-        self.next_order += 1;
+        let order = self.take_order();
         self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::InFlight;
@@ -277,21 +283,46 @@ impl Outstanding {
         }
     }
 
+    /// The number of the next transmission.
+    pub(super) fn take_order(&mut self) -> u64 {
+        self.next_order += 1;
+        self.next_order - 1
+    }
+
     /// Links a chunk at the end of its path's queue and counts it there.
     fn enter_flight(&mut self, tsn: Tsn) {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
-        let tail = self.queues[path.index()].tail;
+        self.enter_flight_after(tsn, self.queues[path.index()].tail);
+    }
+
+    /// The same, at its place in the order of transmission.
+    pub(super) fn enter_flight_in_order(&mut self, tsn: Tsn) {
+        let Some((path, order)) = self.get(tsn).map(|s| (s.path, s.order)) else { return };
+        let before = self.queue_from_tail(path).find(|(_, s)| s.order < order).map(|(t, _)| t);
+        self.enter_flight_after(tsn, before);
+    }
+
+    /// Links a chunk behind another of its path, or as the first.
+    fn enter_flight_after(&mut self, tsn: Tsn, before: Option<Tsn>) {
+        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
+        let after = match before {
+            Some(before) => self.get(before).and_then(|s| s.next),
+            None => self.queues[path.index()].head,
+        };
         self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::InFlight;
-        (sent.prev, sent.next) = (tail, None);
+        (sent.prev, sent.next) = (before, after);
         let (size, user) = (sent.size(), sent.payload.len());
-        if let Some(last) = tail.and_then(|t| self.get_mut(t)) {
-            last.next = Some(tsn);
+        match before.and_then(|t| self.get_mut(t)) {
+            Some(before) => before.next = Some(tsn),
+            None => self.queues[path.index()].head = Some(tsn),
+        }
+        match after.and_then(|t| self.get_mut(t)) {
+            Some(after) => after.prev = Some(tsn),
+            None => self.queues[path.index()].tail = Some(tsn),
         }
         let queue = &mut self.queues[path.index()];
-        queue.tail = Some(tsn);
-        queue.head.get_or_insert(tsn);
         queue.flight_size += size;
         queue.chunks_in_flight += 1;
         self.flight_user_bytes += user;
@@ -411,12 +442,15 @@ impl Outstanding {
             let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
             if !spared {
                 latest = sent.order;
-                self.mark(tsn, LossCause::Timeout);
+                if !self.promote_copy(tsn) {
+                    self.mark(tsn, LossCause::Timeout);
+                }
                 count += 1;
             }
         }
         self.queues[path.index()].rtt_probe = None;
-        (count, latest)
+        let (copies, latest_copy) = self.lose_copies(path, spare_after);
+        (count + copies, latest.max(latest_copy))
     }
 
     /// The path of the lowest TSN that waits for retransmission, of those above `after` if that is given.
@@ -476,7 +510,9 @@ impl Outstanding {
     /// room for it. What lies below, it would have taken.
     pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
         let highest = self.acked.last().unwrap_or(self.cum_tsn_ack_point());
-        self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
+        // A copy is never sent for want of room.
+        let has_copies = self.queues[path.index()].copies.len() > 0;
+        !has_copies && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
     }
 
     /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.
@@ -492,17 +528,33 @@ impl Outstanding {
 
     /// When the earliest transmission in flight on a path was sent.
     pub(crate) fn earliest_sent_at(&self, path: PathId) -> Option<Instant> {
-        self.queue_from_head(path).next().map(|(_, sent)| sent.sent_at)
+        let first = self.queue_from_head(path).next().map(|(_, sent)| sent.sent_at);
+        let copied = self.queues[path.index()].copies.earliest().map(|(_, at)| at);
+        first.into_iter().chain(copied).min()
     }
 
     /// The order of the earliest transmission in flight on a path.
     pub(crate) fn earliest_order(&self, path: PathId) -> Option<u64> {
-        self.queue_from_head(path).next().map(|(_, sent)| sent.order)
+        let first = self.queue_from_head(path).next().map(|(_, sent)| sent.order);
+        let copied = self.queues[path.index()].copies.earliest().map(|(order, _)| order);
+        first.into_iter().chain(copied).min()
+    }
+
+    /// The order of the latest transmission in flight on a path.
+    pub(crate) fn latest_order(&self, path: PathId) -> Option<u64> {
+        let last = self.queue_from_tail(path).next().map(|(_, sent)| sent.order);
+        last.max(self.queues[path.index()].copies.latest())
     }
 
     /// When the earliest chunk in flight on a path was sent, if it was sent once.
     pub(crate) fn earliest_sent_once(&self, path: PathId) -> Option<Instant> {
-        let (_, sent) = self.queue_from_head(path).next()?;
+        let copied = self.queues[path.index()].copies.earliest();
+        let Some((_, sent)) = self.queue_from_head(path).next() else {
+            return copied.map(|(_, at)| at);
+        };
+        if let Some((_, at)) = copied.filter(|(order, _)| *order < sent.order) {
+            return Some(at);
+        }
         (sent.transmissions == 1).then_some(sent.sent_at)
     }
 
@@ -521,6 +573,12 @@ impl Outstanding {
     /// The chunks in flight on a path, first sent first.
     pub(super) fn queue_from_head(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
         std::iter::successors(self.queues[path.index()].head, |&t| self.get(t)?.next)
+            .filter_map(|t| Some((t, self.get(t)?)))
+    }
+
+    /// The same, last sent first.
+    pub(super) fn queue_from_tail(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
+        std::iter::successors(self.queues[path.index()].tail, |&t| self.get(t)?.prev)
             .filter_map(|t| Some((t, self.get(t)?)))
     }
 
@@ -570,6 +628,7 @@ impl Outstanding {
             let lost: usize = self.ring.iter().filter(is_lost).map(Sent::size).sum();
             assert_eq!(queue.lost_bytes, lost, "what path {i} lost");
         }
+        (0..self.queues.len()).for_each(|i| self.check_copies(PathId(i as u8)));
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
         let waiting = self.ring.iter().filter(|s| s.state == TsnState::Marked);
         let (chunks, bytes) = waiting.fold((0, 0), |(n, b), s| (n + 1, b + s.payload.len()));

@@ -9,6 +9,7 @@ mod nat;
 mod ns2;
 mod ns2_one_path;
 mod pf_paper;
+mod redundancy;
 mod repeatable;
 mod transfer;
 

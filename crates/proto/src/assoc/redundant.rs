@@ -1,0 +1,98 @@
+//! Carrying out what a redundancy policy says: which chunks are sent twice, and how the flights of paths end.
+
+use manypath_wire::{PacketBuilder, Tsn};
+
+use super::Association;
+use super::output::push_data;
+use crate::path::PathId;
+use crate::policy::redundant::Cover;
+use crate::time::Instant;
+
+/// The paths' roles, and their flights.
+#[derive(Debug, Default)]
+pub(super) struct Redundancy {
+    cover: Option<Cover>,
+    /// Chunks of the covered path that were sent after this transmission are still to be copied.
+    copied_up_to: Option<u64>,
+    /// The last transmission of the flight under way, by path.
+    flights: Vec<Option<u64>>,
+}
+
+impl Association {
+    /// Asks the policy for the paths' roles, before anything is sent.
+    pub(super) fn renew_cover(&mut self, now: Instant) {
+        if !self.policies.redundant.is_on() {
+            return;
+        }
+        let cover = self.decide(now, |policies, cx| policies.redundant.cover(cx));
+        if cover != self.redundancy.cover {
+            // What is in flight already was sent before the roles were given.
+            self.redundancy.copied_up_to = Some(self.out.last_order());
+            self.redundancy.cover = cover;
+        }
+        self.note_flights();
+    }
+
+    /// The path that carries copies now, and so no new data.
+    pub(super) fn redundant_path(&self) -> Option<PathId> {
+        self.redundancy.cover.map(|cover| cover.redundant)
+    }
+
+    /// The chunk to be copied now, and the path for it.
+    pub(super) fn choose_copy(&self) -> Option<(PathId, Tsn)> {
+        let Cover { redundant, covered } = self.redundancy.cover?;
+        if !self.paths.get(redundant)?.usable || !self.has_room(redundant) {
+            return None;
+        }
+        let tsn = self.out.next_to_copy(covered, self.redundancy.copied_up_to)?;
+        Some((redundant, tsn))
+    }
+
+    /// Appends the copy of a chunk. It is no retransmission.
+    pub(super) fn push_copy(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tsn: Tsn,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let Some(sent) = self.out.get(tsn) else { return false };
+        if !push_data(packet, tsn, sent) {
+            return false;
+        }
+        self.redundancy.copied_up_to = self.redundancy.copied_up_to.max(Some(sent.order));
+        self.out.copy(tsn, path, now);
+        if let Some(p) = self.paths.get_mut(path) {
+            p.counters.data_chunks_sent += 1;
+            p.counters.redundant_chunks_sent += 1;
+        }
+        true
+    }
+
+    /// Tells the policy of the flights that have ended, and notes where the next ones end.
+    pub(super) fn note_flights(&mut self) {
+        if !self.policies.redundant.is_on() {
+            return;
+        }
+        for id in self.paths.ids() {
+            if self.redundancy.flights.len() <= id.index() {
+                self.redundancy.flights.resize(id.index() + 1, None);
+            }
+            let flight = &mut self.redundancy.flights[id.index()];
+            let earliest = self.out.earliest_order(id);
+            if flight.is_some_and(|last| earliest.is_none_or(|order| order > last)) {
+                self.policies.redundant.flight_succeeded(id);
+                *flight = None;
+            }
+            *flight = flight.or_else(|| self.out.latest_order(id));
+        }
+    }
+
+    /// T3-rtx expired on a path: its flight has failed.
+    pub(super) fn flight_failed(&mut self, id: PathId) {
+        if let Some(flight) = self.redundancy.flights.get_mut(id.index()) {
+            *flight = None;
+        }
+        self.policies.redundant.flight_failed(id);
+    }
+}

@@ -1,0 +1,51 @@
+//! Which path duplicates what another sends.
+
+mod msacmt_rt;
+mod msacmt_rtv2;
+mod off;
+mod rank;
+
+pub use msacmt_rt::MsacmtRt;
+pub use msacmt_rtv2::MsacmtRtv2;
+pub use off::Off;
+
+use super::{PolicyCx, registry};
+use crate::path::PathId;
+
+/// One path sends again what another sends, and no new data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// The path that carries the copies.
+    pub redundant: PathId,
+    /// The path whose DATA chunks are duplicated.
+    pub covered: PathId,
+}
+
+/// Says which path duplicates which.
+///
+/// The engine tells it of *flights*. A flight of a path is all that is in flight there at one moment; the next one
+/// begins when all of it is acknowledged, or found missing and sent again. It failed if T3-rtx expired meanwhile.
+pub trait RedundancyPolicy: std::fmt::Debug + Send {
+    /// False for a policy that never duplicates anything; it is not asked then.
+    fn is_on(&self) -> bool {
+        true
+    }
+
+    /// The paths' roles from now on. Asked before anything is sent, after what happened was told.
+    fn cover(&mut self, cx: &mut PolicyCx<'_>) -> Option<Cover>;
+
+    /// A flight of this path ended without a timeout.
+    fn flight_succeeded(&mut self, path: PathId);
+
+    /// T3-rtx expired on this path.
+    fn flight_failed(&mut self, path: PathId);
+}
+
+registry!(RedundancyPolicy {
+    "off" => |_| Box::new(Off),
+    "msacmt_rt" => |_| Box::new(MsacmtRt::default()),
+    "msacmt_rtv2" => |config| Box::new(MsacmtRtv2::new(config.redundancy_review)),
+});
+
+#[cfg(test)]
+mod tests;

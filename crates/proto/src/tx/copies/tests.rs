@@ -1,0 +1,273 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use manypath_wire::{
+    Checksum, Chunk, CommonHeader, DataFlags, Packet, PacketBuilder, Ssn, StreamId,
+};
+
+use super::*;
+use crate::config::{Cuc, T3Watches};
+use crate::tx::Fragment;
+
+/// The covered path, the redundant one, and one beside them.
+const FIRST: PathId = PathId(0);
+const SECOND: PathId = PathId(1);
+const THIRD: PathId = PathId(2);
+/// A DATA chunk of 84 bytes with its header.
+const SIZE: usize = 100;
+
+fn rules(via: PathId) -> AckRules {
+    AckRules {
+        sfr: true,
+        mfr: false,
+        cuc: Cuc::V2,
+        dac: false,
+        missing_reports: 3,
+        reports_gaps: true,
+        in_fast_recovery: false,
+        echo: None,
+        via: Some(via),
+        t3_watches: T3Watches::EarliestSent,
+        marked_fills_cwnd: false,
+        sfr_by_tsn: false,
+        fast_rtx_after_timeout: true,
+        reports_by_highest_so_far: false,
+        overtaken_revokes: false,
+    }
+}
+
+struct Sender {
+    out: Outstanding,
+    digest: SackDigest,
+    now: Instant,
+}
+
+impl Sender {
+    fn new() -> Sender {
+        let mut out = Outstanding::new(Tsn(1));
+        [FIRST, SECOND, THIRD].into_iter().for_each(|id| out.add_path(id));
+        Sender { out, digest: SackDigest::default(), now: Instant::from_millis(1000) }
+    }
+
+    /// Sends so many new chunks on a path, a millisecond apart.
+    fn send(&mut self, path: PathId, count: u32) {
+        for _ in 0..count {
+            let fragment = Fragment {
+                payload: Bytes::from_static(&[7; SIZE - 16]),
+                ppid: 0,
+                stream: StreamId(0),
+                ssn: Ssn(0),
+                flags: DataFlags::BEGIN | DataFlags::END,
+            };
+            self.out.push(fragment, path, self.now);
+            self.now += Duration::from_millis(1);
+        }
+    }
+
+    /// Copies everything on the covered path that has no copy; returns the TSNs.
+    fn copy_all(&mut self) -> Vec<u32> {
+        let (mut copied, mut after) = (Vec::new(), None);
+        while let Some(tsn) = self.out.next_to_copy(FIRST, after) {
+            after = after.max(self.out.get(tsn).map(|s| s.order));
+            self.out.copy(tsn, SECOND, self.now);
+            self.now += Duration::from_millis(1);
+            copied.push(tsn.0);
+        }
+        self.out.check_invariants();
+        copied
+    }
+
+    fn sack(&mut self, via: PathId, cum: u32, gaps: &[(u16, u16)], duplicates: &[u32]) {
+        let header = CommonHeader { source_port: 1, destination_port: 1, verification_tag: 1 };
+        let mut bytes = Vec::new();
+        let mut packet = PacketBuilder::new(&mut bytes, header, 1400);
+        let duplicates = duplicates.iter().copied().map(Tsn);
+        packet.push_sack(Tsn(cum), 1 << 20, 0, gaps.iter().copied(), duplicates);
+        packet.finish(false);
+        let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("well formed");
+        let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("a SACK") };
+        let result = self.out.acknowledge(&sack, &rules(via), self.now, &mut self.digest);
+        assert_eq!(result, Ok(true));
+        self.out.check_invariants();
+    }
+
+    /// Chunks in flight, in their sizes, on the first two paths.
+    fn flights(&self) -> [usize; 2] {
+        [FIRST, SECOND].map(|id| self.out.flight_size(id) / SIZE)
+    }
+
+    /// Of the last SACK, the chunks acknowledged on the first two paths.
+    fn acked(&self) -> [usize; 2] {
+        [0, 1].map(|i| self.digest.paths[i].newly_acked_bytes / SIZE)
+    }
+}
+
+#[test]
+fn a_copy_counts_in_the_flight_of_its_own_path_and_takes_no_receive_buffer() {
+    let mut s = Sender::new();
+    s.send(FIRST, 3);
+    s.send(THIRD, 1);
+    assert_eq!(s.copy_all(), [1, 2, 3], "in the order of transmission");
+    assert_eq!(s.flights(), [3, 3]);
+    assert_eq!(s.out.rwnd_in_use(false, false), 4 * (SIZE - 16), "the receiver gets it once");
+    assert_eq!(s.out.chunks_in_flight(SECOND), 3);
+    assert_eq!(s.out.get(Tsn(1)).map(|sent| sent.transmissions), Some(1), "no retransmission");
+}
+
+#[test]
+fn the_path_that_a_sack_came_in_on_is_the_one_that_delivered() {
+    let mut s = Sender::new();
+    s.send(FIRST, 3);
+    s.copy_all();
+    s.sack(FIRST, 1, &[], &[]);
+    assert_eq!((s.acked(), s.flights()), ([1, 0], [2, 3]), "its copy is still under way");
+    s.sack(SECOND, 2, &[], &[]);
+    assert_eq!(
+        (s.acked(), s.flights()),
+        ([0, 1], [2, 2]),
+        "the copy of TSN 1 has a missing report"
+    );
+}
+
+#[test]
+fn a_sack_from_a_third_path_leaves_both_transmissions_open() {
+    let mut s = Sender::new();
+    s.send(FIRST, 2);
+    s.copy_all();
+    s.sack(THIRD, 1, &[], &[]);
+    assert_eq!((s.acked(), s.flights()), ([0, 0], [2, 2]));
+    s.sack(FIRST, 2, &[], &[]);
+    assert_eq!((s.acked(), s.flights()), ([2, 0], [0, 2]), "what was sent later there arrived");
+}
+
+#[test]
+fn the_report_of_a_duplicate_tsn_settles_both() {
+    let mut s = Sender::new();
+    s.send(FIRST, 2);
+    s.copy_all();
+    s.sack(THIRD, 1, &[], &[]);
+    s.sack(SECOND, 1, &[], &[1]);
+    assert_eq!((s.acked(), s.flights()), ([1, 1], [1, 1]), "both arrived");
+}
+
+#[test]
+fn a_round_trip_is_measured_where_it_is_known_which_transmission_a_sack_answers() {
+    let mut s = Sender::new();
+    s.send(FIRST, 4); // at 1000 to 1003 ms
+    s.send(THIRD, 1);
+    s.copy_all(); // at 1005 to 1008 ms
+    let mut rtts = |via, cum, gaps: &[(u16, u16)], dups: &[u32], at_ms| {
+        s.now = Instant::from_millis(at_ms);
+        s.sack(via, cum, gaps, dups);
+        [0, 1].map(|i| s.digest.paths[i].rtt.map(|rtt| rtt.as_millis()))
+    };
+    // The packet came in on path 1, and only TSN 1 of what the SACK acknowledges was sent there.
+    assert_eq!(rtts(FIRST, 1, &[(4, 4)], &[], 1050), [Some(50), None]);
+    assert_eq!(rtts(FIRST, 3, &[(2, 2)], &[], 1052), [None, None], "2 or 3, which of them?");
+    // The second arrival of TSN 1, on path 2, draws a SACK at once.
+    assert_eq!(rtts(SECOND, 3, &[(2, 2)], &[1], 1080), [None, Some(75)]);
+    assert_eq!(rtts(SECOND, 3, &[(2, 2)], &[2], 1081), [None, None], "once per round trip");
+    assert_eq!(rtts(FIRST, 5, &[], &[3], 1082), [None, None], "a SACK with both says neither");
+}
+
+#[test]
+fn an_overtaken_sack_still_settles_copies() {
+    let mut s = Sender::new();
+    s.send(FIRST, 3);
+    s.copy_all();
+    s.sack(FIRST, 3, &[], &[]);
+    s.now = Instant::from_millis(1100);
+    s.sack(SECOND, 1, &[], &[1]); // the slow path's, of before
+    assert_eq!((s.acked(), s.flights()), ([0, 1], [0, 2]));
+    assert!(s.digest.stale && s.digest.paths[1].rtt.is_some());
+}
+
+#[test]
+fn early_arrivals_on_one_path_are_no_missing_reports_on_the_other() {
+    let mut s = Sender::new();
+    s.send(FIRST, 8);
+    s.copy_all();
+    for tsn in 4..=8 {
+        s.sack(SECOND, 0, &[(4, tsn)], &[]);
+        assert_eq!(s.digest.paths[0].lost, 0, "SFR: nothing sent later on path 1 arrived");
+    }
+    assert_eq!(s.out.get(Tsn(1)).map(|sent| sent.missing_reports), Some(0));
+    // On path 2 the copies of 1 to 3 were overtaken.
+    assert_eq!(s.digest.paths[1].lost_copies + s.flights()[1], 0);
+}
+
+#[test]
+fn a_lost_copy_is_a_loss_of_its_path_and_nothing_is_sent_again() {
+    let mut s = Sender::new();
+    s.send(FIRST, 5);
+    s.copy_all();
+    s.sack(FIRST, 5, &[], &[]);
+    let mut lost = Vec::new();
+    for tsn in 2..=4 {
+        s.sack(SECOND, 5, &[], &[tsn]); // the copy of TSN 1 does not arrive
+        lost.push(s.digest.paths[1].lost_copies);
+    }
+    assert_eq!(lost, [0, 0, 1]);
+    assert_eq!(s.digest.paths[1].lost, 0);
+    assert!(!s.out.has_marked());
+}
+
+#[test]
+fn the_copy_takes_the_place_of_a_lost_chunk() {
+    let mut s = Sender::new();
+    s.send(FIRST, 5);
+    assert_eq!(s.out.next_to_copy(FIRST, None), Some(Tsn(1)));
+    s.out.copy(Tsn(1), SECOND, s.now);
+    s.sack(FIRST, 0, &[(2, 2)], &[]);
+    s.sack(FIRST, 0, &[(2, 3)], &[]);
+    s.sack(FIRST, 0, &[(2, 4)], &[]);
+    assert_eq!(s.digest.paths[0].lost, 1, "its own path cuts its window");
+    assert!(!s.out.has_marked(), "but the copy is under way");
+    assert_eq!(s.flights(), [1, 1]);
+    assert_eq!(s.out.get(Tsn(1)).map(|sent| sent.path), Some(SECOND));
+    s.sack(SECOND, 4, &[], &[]);
+    assert_eq!(s.acked(), [0, 1]);
+}
+
+#[test]
+fn a_silent_path_times_out_though_all_of_its_data_arrives() {
+    let mut s = Sender::new();
+    s.send(FIRST, 3);
+    s.copy_all();
+    s.sack(SECOND, 3, &[], &[]);
+    assert_eq!(s.flights(), [3, 0]);
+    let (count, _) = s.out.mark_path(FIRST, None);
+    assert_eq!((count, s.flights()), (3, [0, 0]));
+    assert!(!s.out.has_marked(), "it arrived");
+}
+
+#[test]
+fn after_a_timeout_only_what_has_no_copy_is_sent_again() {
+    let mut s = Sender::new();
+    s.send(FIRST, 2);
+    s.copy_all();
+    s.send(FIRST, 1);
+    assert_eq!(s.out.mark_path(FIRST, None).0, 3);
+    assert_eq!(s.flights(), [0, 2]);
+    assert_eq!(s.out.next_marked(FIRST), Some(Tsn(3)));
+    s.out.check_invariants();
+    assert_eq!(s.out.mark_path(SECOND, None).0, 2, "copies that took the places of the chunks");
+    assert_eq!(s.out.next_marked(SECOND), Some(Tsn(1)));
+    s.out.check_invariants();
+}
+
+#[test]
+fn a_path_can_go_with_its_copies_and_with_what_they_cover() {
+    let mut s = Sender::new();
+    s.send(FIRST, 3);
+    s.copy_all();
+    s.out.abandon_path(SECOND, THIRD);
+    assert_eq!(s.flights(), [3, 0]);
+    s.out.check_invariants();
+    let mut s = Sender::new();
+    s.send(FIRST, 3);
+    s.copy_all();
+    s.out.abandon_path(FIRST, THIRD);
+    assert_eq!(s.flights(), [0, 3]);
+    s.out.check_invariants();
+}

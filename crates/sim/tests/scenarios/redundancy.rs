@@ -1,0 +1,98 @@
+//! A path that duplicates another (MSACMT-RT and RTv2).
+
+use std::time::Duration;
+
+use manypath_proto::{PathId, PathStats};
+use manypath_sim::{Pair, PathSpec, secs};
+
+use crate::MIB;
+
+/// Three paths of 5 Mbit/s with 25, 35 and 45 ms each way.
+fn three_paths(preset: &str) -> manypath_sim::PairBuilder {
+    let path = |ms: f64| PathSpec::new().rate_mbps(5.0).delay_ms(ms);
+    Pair::paths(preset, [25.0, 35.0, 45.0].into_iter().map(path).collect())
+        .profile("2006")
+        .set("receive_buffer", "64 KiB")
+        .check_invariants(true)
+}
+
+fn redundant(paths: &[PathStats]) -> Vec<u64> {
+    paths.iter().map(|p| p.redundant_chunks_sent).collect()
+}
+
+#[test]
+fn rt_sends_on_the_slowest_path_only_what_the_fastest_sends() {
+    let mut t = three_paths("msacmt-rt").connect();
+    t.a.send_file(4 * MIB);
+    t.run_to_end(secs(100));
+    assert_eq!(t.z.received_bytes(), 4 * MIB);
+    let paths = t.a.paths();
+    let [fast, _, slow] = &paths[..] else { panic!("three paths") };
+    let before = redundant(&paths)[..2].iter().sum::<u64>();
+    assert!(before < 10, "{before} copies before it was known which path is the slowest");
+    assert!(slow.redundant_chunks_sent > 500, "{paths:#?}");
+    assert!(slow.redundant_chunks_sent <= fast.data_chunks_sent);
+    // The path was not known to be the slowest before it was measured.
+    assert!(slow.data_chunks_sent < slow.redundant_chunks_sent + 20, "{paths:#?}");
+    assert_eq!(paths.iter().map(|p| p.retransmissions).sum::<u64>(), 0, "nothing was lost");
+    let duplicates = t.z.stats().expect("an association").duplicates_received;
+    assert!(duplicates.abs_diff(slow.redundant_chunks_sent) < 20, "{duplicates}: {paths:#?}");
+    let srtt = slow.srtt.expect("measured").as_millis();
+    assert!((90..140).contains(&srtt), "{srtt} ms: the RTT of the copies' path is known");
+}
+
+#[test]
+fn rtv2_alternates_between_redundancy_and_new_data_on_all_paths() {
+    let mut t = three_paths("msacmt-rtv2").set("redundancy_review", "3").connect();
+    t.a.send_file(16 * MIB);
+    t.run_to_end(secs(100));
+    assert_eq!(t.z.received_bytes(), 16 * MIB);
+    let paths = t.a.paths();
+    let slow = &paths[2];
+    let new = slow.data_chunks_sent - slow.redundant_chunks_sent;
+    assert!(new > 500 && slow.redundant_chunks_sent > 500, "{paths:#?}");
+    assert_eq!(paths.iter().map(|p| p.retransmissions).sum::<u64>(), 0, "nothing was lost");
+}
+
+/// How long nothing is delivered while path 1, which RT covers, is down for five seconds.
+fn longest_gap(preset: &str) -> f64 {
+    let mut t = three_paths(preset).connect();
+    t.a.send_file(8 * MIB);
+    t.run_for(Duration::from_secs(3));
+    t.net.path(0).cut_for(Duration::from_secs(5));
+    t.run_to_end(secs(100));
+    assert_eq!(t.z.received_bytes(), 8 * MIB, "{preset}");
+    t.result().max_delivery_gap_s
+}
+
+#[test]
+fn what_a_failing_path_carried_arrives_by_the_redundant_one() {
+    let (pf, rt) = (longest_gap("cmt-pf"), longest_gap("msacmt-rt"));
+    assert!(rt < pf / 2.0, "{rt} s with copies, {pf} s without");
+}
+
+#[test]
+fn a_covered_path_that_is_silent_is_found_out_though_its_data_arrives() {
+    let mut t = three_paths("msacmt-rt").connect();
+    t.a.send_file(8 * MIB);
+    t.run_for(Duration::from_secs(3));
+    t.net.path(0).cut();
+    let cut = t.net.now();
+    let potentially_failed = manypath_proto::PathState::PotentiallyFailed;
+    let failed = t.run_until_event(manypath_sim::path_state(PathId(0), potentially_failed));
+    assert!(failed - cut < Duration::from_millis(1500), "{:?}: one T3-rtx", failed - cut);
+    t.run_to_end(secs(100));
+    assert_eq!(t.z.received_bytes(), 8 * MIB);
+}
+
+#[test]
+fn with_losses_everything_arrives_once() {
+    for preset in ["msacmt-rt", "msacmt-rtv2"] {
+        for seed in 1..=5 {
+            let mut t = three_paths(preset).loss(0.03).seed(seed).connect();
+            t.a.send_file(2 * MIB);
+            t.run_to_end(secs(300));
+            assert_eq!(t.z.received_bytes(), 2 * MIB, "{preset}, seed {seed}");
+        }
+    }
+}
