@@ -52,6 +52,8 @@ fn presets_are_listed_for_people_and_programs() {
         "cmt",
         "cmt-pf",
         "mtcp",
+        "msacmt-rt",
+        "msacmt-rtv2",
     ] {
         assert!(text.contains(preset), "{preset}");
         assert!(named(&json["presets"], preset), "{preset}");
