@@ -298,6 +298,9 @@ impl Run {
             // A late packet of the end that still waited drew an ABORT (RFC 9260 §8.4, point 8).
             (Some(AssocClosed::Shutdown), Some(AssocClosed::PeerAborted { .. }))
             | (Some(AssocClosed::PeerAborted { .. }), Some(AssocClosed::Shutdown)) => has_all,
+            // The end that still waited was told to abort.
+            (Some(AssocClosed::Shutdown), Some(AssocClosed::Aborted))
+            | (Some(AssocClosed::Aborted), Some(AssocClosed::Shutdown)) => has_all,
             // An end moved behind its NAT after it had closed: nothing can reach it any more.
             (Some(AssocClosed::Shutdown), Some(AssocClosed::PathsFailed)) => has_all,
             (None, None) => a.is_established() && z.is_established() && has_all && !is_half_way,

@@ -32,6 +32,7 @@ fn rules(via: PathId) -> AckRules {
         sfr_by_tsn: false,
         fast_rtx_after_timeout: true,
         reports_by_highest_so_far: false,
+        waiting_counts_reports: false,
         overtaken_revokes: false,
     }
 }
