@@ -68,8 +68,6 @@ to = "u{i}"
 via = ["a{i}", "b{i}"]
 load = {{ forward = "20 %", reverse = "0 %" }}
 """
-    for kind, way in (("shared", '["a1", "b1", "v2"]'), ("independent", '["a2", "b2", "v2"]')):
-        text += f'\n[[sweep.kind]]\nname = "{kind}"\n"flow.mtcp.path.2.via" = {way}\n'
     for number in range(1, COUNT + 1):
         text += f'\n[[sweep.topology]]\nname = "{number}"\n'
         for i in (1, 2):
@@ -79,6 +77,8 @@ load = {{ forward = "20 %", reverse = "0 %" }}
             text += f'"link.tail{i}.delay" = "{draw.randint(1, 40)} ms"\n'
             text += f'"traffic.{2 * i - 1}.generators" = {draw.randint(1, 6)}\n'
             text += f'"traffic.{2 * i}.load.forward" = "{draw.randint(5, 40)} %"\n'
+    for kind, way in (("shared", '["a1", "b1", "v2"]'), ("independent", '["a2", "b2", "v2"]')):
+        text += f'\n[[sweep.kind]]\nname = "{kind}"\n"flow.mtcp.path.2.via" = {way}\n'
     text += '\n[sweep]\n"transport.shared_zeta" = ["0.05", "0.3"]\n'
     print(text, end="")
 
