@@ -155,7 +155,9 @@ impl Outstanding {
             Some(claim) if was_in_flight => {
                 self.queues[first.index()].copies.insert(Copy { claim, ..main });
             }
-            _ => {
+            // It was found missing, and waited to be sent again.
+            Some(_) => {}
+            None => {
                 digest.paths[first.index()].newly_acked_user_bytes += user_bytes;
                 digest.credit(first, &main, is_first);
                 digest.paths[first.index()].arrived_here = Some((main.order, main.sent_at));
