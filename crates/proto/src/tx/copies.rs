@@ -151,6 +151,7 @@ impl Outstanding {
         let is_first = self.earliest_order(first) == Some(main.order);
         self.leave_flight(tsn);
         self.unmark(tsn);
+        self.settle_lost(tsn);
         match first_claim {
             Some(claim) if was_in_flight => {
                 self.queues[first.index()].copies.insert(Copy { claim, ..main });
