@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p manypath-sim --example random_ops -- --runs 10000 --jobs 2
 //! cargo run --release -p manypath-sim --example random_ops -- --seed 4711 --runs 1
+//! cargo run --release -p manypath-sim --example random_ops -- --family combined --runs 10000 --jobs 2
 //! ```
 //!
 //! A failing run is shrunk and printed as a plan; the exit code is 1 then.
@@ -11,30 +12,43 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manypath_sim::testing::{Failure, Plan, catch_panics};
+use manypath_sim::testing::{Failure, Family, Plan, catch_panics};
 
 /// Failures after which no more runs begin.
 const ENOUGH_FAILURES: usize = 5;
 
 struct Options {
+    family: Family,
     seed: u64,
     runs: u64,
     jobs: u64,
 }
 
+impl Options {
+    fn plan(&self, seed: u64) -> Plan {
+        Plan::of_family(self.family, seed)
+    }
+}
+
 fn options() -> Result<Options, Box<dyn Error>> {
-    let mut options = Options { seed: 1, runs: 1000, jobs: 1 };
+    let mut options = Options { family: Family::Plain, seed: 1, runs: 1000, jobs: 1 };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
-        let value = args.next().ok_or_else(|| format!("{name} needs a number"))?;
+        let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
         let field = match name.as_str() {
+            "--family" => {
+                let known = Family::ALL.iter().find(|(name, _)| *name == value);
+                options.family = known.ok_or("--family: plain, nr-sack, redundant or combined")?.1;
+                continue;
+            }
             "--seed" => &mut options.seed,
             "--runs" => &mut options.runs,
             "--jobs" => &mut options.jobs,
             _ => {
-                return Err(
-                    format!("{name}: give --seed, --runs or --jobs, each with a number").into()
-                );
+                return Err(format!(
+                    "{name}: give --family with a name, or --seed, --runs or --jobs with a number"
+                )
+                .into());
             }
         };
         *field = value.parse().map_err(|error| format!("{name} {value}: {error}"))?;
@@ -55,7 +69,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
                 if run >= options.runs || failures.len() >= ENOUGH_FAILURES {
                     return failures;
                 }
-                match Plan::from_seed(options.seed.wrapping_add(run)).run() {
+                match options.plan(options.seed.wrapping_add(run)).run() {
                     Ok(outcome) => {
                         steps.fetch_add(outcome.steps, Ordering::Relaxed);
                     }
@@ -69,7 +83,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let steps = steps.into_inner();
     println!("{} runs, {steps} steps, {} failures", options.runs, failures.len());
     for failure in &failures {
-        let least = Plan::from_seed(failure.seed).shrink();
+        let least = options.plan(failure.seed).shrink();
         println!("\n{failure}\nshrunk to {least:#?}\nwhich gives: {:?}", least.run());
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

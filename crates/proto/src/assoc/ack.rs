@@ -266,13 +266,14 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §6.3.2, R2 and R3.
+    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it lost fills its
+    /// pipe: only a timeout empties that if nothing is in flight any more (mTCP paper, section 3.1.2).
     pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
         let at = now + p.rto.rto();
         let waits = self.config.t3_covers_waiting && self.out.waiting_bytes(id) > 0;
-        if self.out.chunks_in_flight(id) == 0 && !waits {
+        if !self.out.needs_t3(id) && !waits {
             self.timers.stop(t3);
             self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         } else if watched_acked {

@@ -390,6 +390,10 @@ impl Association {
             !active || self.paths.iter().all(|p| !p.usable || p.state != PathState::Inactive),
             "an inactive path is usable beside an active one"
         );
+        for id in self.paths.ids() {
+            let runs = self.timers.is_running(Timer::Path(id, PathTimer::T3Rtx));
+            assert!(runs || !self.out.needs_t3(id), "nothing watches what is outstanding on {id}");
+        }
         if let Some(r) = &self.receiver {
             // One chunk may exceed the buffer: the one that is next in order (RFC 9260 §6.2).
             let limit = self.config.receive_buffer + 65_535;

@@ -41,8 +41,11 @@ impl Association {
     /// T3-rtx expired (RFC 9260 §6.3.3).
     fn on_t3(&mut self, now: Instant, id: PathId) {
         let config = self.config_rc();
-        let covers_all = config.t3_covers_waiting;
+        let is_pipe_lost = self.out.is_pipe_lost(id);
+        let covers_all = config.t3_covers_waiting || is_pipe_lost;
         if self.out.chunks_in_flight(id) == 0 && !covers_all {
+            // What was lost here is in flight on other paths, whose timers watch it.
+            self.out.forget_lost(id);
             return;
         }
         let earliest = self.out.earliest_sent_once(id);
@@ -70,8 +73,9 @@ impl Association {
         };
         // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It speaks of
         // probes: what the peer has no room for. Chunks missing below what it has are lost on the way.
-        let is_closed =
-            (self.probing_window || self.a_rwnd == 0) && self.out.is_beyond_received(id);
+        let is_closed = (self.probing_window || self.a_rwnd == 0)
+            && self.out.is_beyond_received(id)
+            && !is_pipe_lost;
         let says_closed = is_closed && std::mem::take(&mut self.probe_answered);
         let since = self.out.earliest_sent_at(id);
         let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
@@ -107,7 +111,7 @@ impl Association {
                 false => self.count_timeout(now, id, TimeoutCause::Data),
             }
         }
-        if marked > 0 {
+        if marked > 0 || is_pipe_lost {
             self.out.forget_lost(id);
             self.share_window(id);
             self.tell_sack_path_failed(id);

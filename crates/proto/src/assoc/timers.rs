@@ -108,8 +108,12 @@ impl TimerTable {
         }
     }
 
-    pub(crate) fn is_running(&mut self, timer: Timer) -> bool {
-        *self.slot(timer) != NEVER
+    pub(crate) fn is_running(&self, timer: Timer) -> bool {
+        let at = match timer {
+            Timer::Assoc(t) => Some(&self.assoc[t as usize]),
+            Timer::Path(path, t) => self.paths.get(path.index()).map(|slots| &slots[t as usize]),
+        };
+        at.is_some_and(|&at| at != NEVER)
     }
 
     pub(crate) fn stop_path(&mut self, path: PathId) {

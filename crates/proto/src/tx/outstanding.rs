@@ -416,6 +416,19 @@ impl Outstanding {
         }
     }
 
+    /// Whether T3-rtx of a path has anything to watch: chunks in flight, or lost ones that fill its pipe.
+    pub(crate) fn needs_t3(&self, path: PathId) -> bool {
+        self.chunks_in_flight(path) > 0 || self.queues[path.index()].lost_bytes > 0
+    }
+
+    /// Whether nothing is in flight on a path, and something that it lost, and that still counts there, waits for
+    /// retransmission: no acknowledgement will make room for it.
+    pub(crate) fn is_pipe_lost(&self, path: PathId) -> bool {
+        let waits = |s: &Sent| s.state == TsnState::Marked && s.lost_on & bit_of(path) != 0;
+        let is_lost = self.queues[path.index()].lost_bytes > 0 && self.chunks_in_flight(path) == 0;
+        is_lost && self.ring.iter().any(waits)
+    }
+
     /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
     /// same state before its first transmission, but was never counted.
     pub(super) fn unmark(&mut self, tsn: Tsn) {

@@ -101,3 +101,60 @@ fn a_peer_that_reports_the_failure_of_our_path_gets_its_sack_on_another() {
     t.peer_on(2, [sack_path(0, true)]);
     t.expect_nothing(); // it was sent before the peer knew
 }
+
+#[test]
+fn a_pipe_full_of_lost_chunks_is_emptied_by_a_timeout() {
+    let setup = Setup::client().preset("mtcp").set("max_burst", "0");
+    let mut t = setup.set("initial_cwnd", "12 pmdcs").start();
+    t.connect_to(init_ack());
+    t.send_packets(12);
+    t.all_sent();
+    for last in 10..=12 {
+        t.peer(sack(0).gap(10, last));
+    }
+    t.expect("DATA 1"); // fast retransmit; nine lost chunks against a window of six packets
+    t.expect_nothing();
+    t.peer(sack(1).gap(10, 12));
+    t.expect_nothing(); // eight lost chunks fill it, and nothing is in flight that could be acknowledged
+    assert_eq!((t.path(1).flight_size, t.path(1).t3_expirations), (0, 0));
+    let rto = t.path(1).rto;
+    t.run(rto);
+    t.expect("DATA 2");
+    t.expect_nothing(); // cwnd is one packet
+    assert_eq!((t.path(1).t3_expirations, t.path(1).error_count), (1, 1));
+    t.peer(sack(2).gap(10, 12));
+    t.expect_all(&["DATA 3", "DATA 4"]); // slow start
+}
+
+#[test]
+fn a_chunk_that_is_lost_on_one_path_and_under_way_on_another_is_watched_there() {
+    let mut t = setup().start();
+    t.connect_to(init_ack());
+    t.send_packets(8);
+    let all = t.all_sent();
+    let on = |path: &str| -> Vec<u32> {
+        let of_path = format!("P{path} DATA ");
+        all.iter().filter_map(|w| w.strip_prefix(&of_path)?.parse().ok()).collect()
+    };
+    let (on_1, on_2) = (on("1"), on("2"));
+    assert_eq!((&on_1[..], &on_2[..]), (&[1, 4, 6, 7][..], &[2, 3, 5, 8][..]), "as the seed says");
+    t.run_ms(10);
+    t.peer_on(2, sack(0).gap(2, 3).gap(5, 5));
+    for last in [4, 6, 7] {
+        t.run_ms(10);
+        t.peer_on(1, sack(0).gap(2, last));
+    }
+    t.expect("P2 DATA 1");
+    let before = t.path(1);
+    assert_eq!(before.flight_size, 0);
+    t.run_to_timer(); // T3-rtx of path 1
+    t.expect_nothing();
+    let after = t.path(1);
+    assert_eq!(
+        (after.t3_expirations, after.cwnd),
+        (0, before.cwnd),
+        "nothing says that path 1 fails"
+    );
+    t.run_to_timer();
+    assert_eq!(t.path(2).t3_expirations, 1, "it was under way there");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use manypath_proto::Rng;
 use manypath_proto::config::{Config, RTX_POLICIES};
 
-use super::{Ending, Op, PathSetting, Plan, Setting, Side};
+use super::{Ending, Family, Op, PathSetting, Plan, Setting, Side};
 
 const PROFILES: &[&str] = &["rfc9260", "fast", "2006"];
 const PRESETS: &[&str] =
@@ -37,7 +37,61 @@ const PARAMETERS: &[(&str, &[&str])] = &[
     ("suppress_below", &["2"]),
 ];
 
+/// The presets and switches of several paths, in all combinations by the seed.
+const COMBINED_PRESETS: &[&str] = &["cmt", "cmt-pf", "mtcp", "msacmt-rt", "msacmt-rtv2"];
+const COMBINED: &[(&str, [&str; 2])] = &[
+    ("pipe_accounting", ["false", "true"]),
+    ("failure", ["pf", "mtcp"]),
+    ("shared_congestion", ["off", "mtcp"]),
+    ("nr_sack", ["false", "true"]),
+    ("ack_path", ["last_received", "primary"]),
+];
+
 impl Plan {
+    /// The plan of a seed in a family.
+    pub fn of_family(family: Family, seed: u64) -> Plan {
+        let plan = Plan::from_seed(seed);
+        let small = if seed % 2 == 0 { "8 KiB" } else { "64 KiB" };
+        match family {
+            Family::Plain => plan,
+            Family::NrSack => {
+                let preset = plan.setting.preset;
+                let overrides =
+                    [("nr_sack", "true"), ("receive_buffer", small), ("send_buffer", "128 KiB")];
+                plan.under(preset, &overrides)
+            }
+            Family::Redundant => {
+                let preset = if seed % 2 == 0 { "msacmt-rt" } else { "msacmt-rtv2" };
+                plan.under(preset, &[("redundancy_review", if seed % 3 == 0 { "1" } else { "10" })])
+            }
+            Family::Combined => {
+                let mut rest = seed as usize;
+                let mut next = |count: usize| {
+                    let drawn = rest % count;
+                    rest /= count;
+                    drawn
+                };
+                let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
+                let mut overrides: Vec<_> =
+                    COMBINED.iter().map(|&(name, values)| (name, values[next(2)])).collect();
+                // Bottlenecks are found soon.
+                overrides.extend([("shared_zeta", "0.9"), ("shared_interval", "50 ms")]);
+                plan.under(preset, &overrides)
+            }
+        }
+    }
+
+    /// The same operations with another preset and with these overrides; of the plan's own those stay that go
+    /// with them.
+    fn under(mut self, preset: &'static str, overrides: &[(&'static str, &'static str)]) -> Plan {
+        let setting = &mut self.setting;
+        let is_own = |one: &&(&str, &str)| overrides.iter().all(|(name, _)| *name != one.0);
+        let own = setting.overrides.iter().filter(is_own);
+        let all = overrides.iter().chain(own).copied().collect();
+        (setting.preset, setting.overrides) = (preset, valid(setting.profile, preset, all));
+        self
+    }
+
     /// The plan of a seed.
     pub fn from_seed(seed: u64) -> Plan {
         let mut rng = Rng::from_number(seed).fork("operations");

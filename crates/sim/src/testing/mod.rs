@@ -34,6 +34,30 @@ pub struct Plan {
     pub ending: Ending,
 }
 
+/// Plans that try the same operations under different settings.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// As drawn from the seed.
+    Plain,
+    /// With NR-SACK, and little memory on both sides: what a receiver discards to make room for a lower TSN must
+    /// still be with the sender.
+    NrSack,
+    /// With paths that duplicate others.
+    Redundant,
+    /// All combinations of the policies for several paths, by the seed: 160 of them in a row.
+    Combined,
+}
+
+impl Family {
+    /// All families, by name.
+    pub const ALL: [(&'static str, Family); 4] = [
+        ("plain", Family::Plain),
+        ("nr-sack", Family::NrSack),
+        ("redundant", Family::Redundant),
+        ("combined", Family::Combined),
+    ];
+}
+
 /// The engines and the network of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
