@@ -128,7 +128,7 @@ impl Outstanding {
     ) {
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.copy = None;
-        let (first, was_in_flight) = (sent.path, sent.state == TsnState::InFlight);
+        let first = sent.path;
         let claim = |own: PathId, other: PathId| match rules.via {
             Some(via) if via == own => None, // it is this one's answer
             Some(via) if via == other => Some(Claim::Lost),
@@ -150,14 +150,8 @@ impl Outstanding {
         }
         let is_first = self.earliest_order(first) == Some(main.order);
         self.leave_flight(tsn);
-        self.unmark(tsn);
-        self.settle_lost(tsn);
         match first_claim {
-            Some(claim) if was_in_flight => {
-                self.queues[first.index()].copies.insert(Copy { claim, ..main });
-            }
-            // It was found missing, and waited to be sent again.
-            Some(_) => {}
+            Some(claim) => self.queues[first.index()].copies.insert(Copy { claim, ..main }),
             None => {
                 digest.paths[first.index()].newly_acked_user_bytes += user_bytes;
                 digest.credit(first, &main, is_first);
@@ -305,6 +299,16 @@ impl Outstanding {
         true
     }
 
+    /// A chunk is to be sent again although its copy is under way: from now on only its last transmission counts,
+    /// as of any chunk that is sent again.
+    pub(super) fn give_up_copy(&mut self, tsn: Tsn) {
+        let Some(second) = self.get_mut(tsn).and_then(|sent| sent.copy.take()) else { return };
+        let copies = &mut self.queues[second.index()].copies;
+        if let Some(at) = copies.find(|c| c.tsn == tsn && c.claim == Claim::Live) {
+            copies.remove(at);
+        }
+    }
+
     /// T3-rtx of a path expired: its unsettled transmissions sent up to `spare_after` are lost. Returns their number
     /// and the order of the last.
     pub(super) fn lose_copies(
@@ -335,8 +339,9 @@ impl Outstanding {
         assert_eq!(queue.bytes, bytes, "bytes of copies on {path}");
         assert!(queue.copies.iter().is_sorted_by_key(|c| c.order), "copies in order on {path}");
         for copy in queue.copies.iter().filter(|c| c.claim == Claim::Live) {
-            let knows = self.get(copy.tsn).is_some_and(|s| s.copy == Some(path));
-            assert!(knows, "{:?} does not know of its copy on {path}", copy.tsn);
+            let chunk = self.get(copy.tsn).filter(|s| s.copy == Some(path));
+            let is_elsewhere = chunk.map(|s| s.state == TsnState::InFlight && s.path != path);
+            assert_eq!(is_elsewhere, Some(true), "{:?} and its copy on {path}", copy.tsn);
         }
     }
 }

@@ -536,6 +536,7 @@ impl Outstanding {
     /// Marks one chunk in flight so that the caller can send it again at once.
     pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
         self.count_lost(tsn);
+        self.give_up_copy(tsn);
         self.mark(tsn, LossCause::FastRetransmit);
     }
 

@@ -272,3 +272,18 @@ fn a_path_can_go_with_its_copies_and_with_what_they_cover() {
     assert_eq!(s.flights(), [0, 3]);
     s.out.check_invariants();
 }
+
+#[test]
+fn a_chunk_that_is_sent_again_leaves_its_copy_behind() {
+    let mut s = Sender::new();
+    s.send(FIRST, 2);
+    s.copy_all();
+    s.out.mark_for_probe(Tsn(2));
+    assert_eq!(s.flights(), [1, 1]);
+    s.out.retransmit(Tsn(2), SECOND, s.now);
+    assert_eq!(s.flights(), [1, 2], "where the copy was, it is in flight once");
+    s.out.check_invariants();
+    s.out.abandon_path(SECOND, THIRD);
+    assert_eq!((s.flights(), s.out.next_marked(THIRD)), ([1, 0], Some(Tsn(2))));
+    s.out.check_invariants();
+}
