@@ -50,6 +50,17 @@ fn random_operations_with_combined_policies_lose_nothing() {
     run_all(Family::Combined);
 }
 
+#[test]
+fn the_combined_family_has_all_combinations_in_a_row() {
+    let settings = (1000..1160).map(|seed| {
+        let setting = Plan::of_family(Family::Combined, seed).setting;
+        format!("{} {:?}", setting.preset, &setting.overrides[..5])
+    });
+    let all: std::collections::BTreeSet<_> = settings.collect();
+    assert_eq!(all.len(), 160, "5 presets and 5 switches");
+    assert!(all.iter().all(|text| text.contains("nr_sack") && text.contains("ack_path")));
+}
+
 /// With Max.Burst 1 by SACK, a path whose last chunk was retransmitted on another stayed without a burst.
 #[test]
 fn an_idle_path_gets_a_new_burst() {

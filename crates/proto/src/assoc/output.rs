@@ -391,8 +391,8 @@ impl Association {
         let cum = r.tracker.cum_tsn();
         let pushed = if self.nr_sack {
             let kept = r.inbound.keep(&r.tracker);
-            let (gaps, nr_gaps) = r.tracker.gap_ack_blocks_split_at(kept);
-            packet.push_nr_sack(cum, a_rwnd, flags, (&gaps, &nr_gaps), r.tracker.duplicates())
+            let [gaps, nr_gaps] = r.tracker.gap_ack_blocks_split_at(kept);
+            packet.push_nr_sack(cum, a_rwnd, flags, [&gaps, &nr_gaps], r.tracker.duplicates())
         } else {
             let duplicates = r.tracker.duplicates().iter().copied();
             packet.push_sack(cum, a_rwnd, flags, r.tracker.gap_ack_blocks(), duplicates)

@@ -161,7 +161,7 @@ impl TsnTracker {
     }
 
     /// The same, apart: the blocks above the TSN `kept`, and those up to it.
-    pub fn gap_ack_blocks_split_at(&self, kept: Tsn) -> (Vec<(u16, u16)>, Vec<(u16, u16)>) {
+    pub fn gap_ack_blocks_split_at(&self, kept: Tsn) -> [Vec<(u16, u16)>; 2] {
         let limit = u16::try_from(self.offset(kept).max(0)).unwrap_or(u16::MAX);
         let (mut above, mut below) = (Vec::new(), Vec::new());
         for (first, last) in self.gap_ack_blocks() {
@@ -172,7 +172,7 @@ impl TsnTracker {
                 above.push((first.max(limit.saturating_add(1)), last));
             }
         }
-        (above, below)
+        [above, below]
     }
 
     /// TSNs received again since [`clear_duplicates`](Self::clear_duplicates), in order of arrival,

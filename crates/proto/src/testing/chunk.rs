@@ -295,7 +295,7 @@ impl PeerChunk {
                 duplicates,
             }) => {
                 let duplicates: Vec<Tsn> = duplicates.iter().map(|&d| base.add(d)).collect();
-                packet.push_nr_sack(base.add(*cum), *a_rwnd, *flags, (gaps, nr_gaps), &duplicates)
+                packet.push_nr_sack(base.add(*cum), *a_rwnd, *flags, [gaps, nr_gaps], &duplicates)
             }
             PeerChunk::Sack(s) => packet.push_sack(
                 base.add(s.cum),

@@ -51,26 +51,27 @@ impl Plan {
     /// The plan of a seed in a family.
     pub fn of_family(family: Family, seed: u64) -> Plan {
         let plan = Plan::from_seed(seed);
-        let small = if seed % 2 == 0 { "8 KiB" } else { "64 KiB" };
+        let mut rest = seed as usize;
+        let mut next = |count: usize| {
+            let drawn = rest % count;
+            rest /= count;
+            drawn
+        };
         match family {
             Family::Plain => plan,
             Family::NrSack => {
+                let receive_buffer = ["8 KiB", "64 KiB"][next(2)];
+                let names = ["nr_sack", "receive_buffer", "send_buffer"];
+                let values = ["true", receive_buffer, "128 KiB"];
+                let overrides: Vec<_> = names.into_iter().zip(values).collect();
                 let preset = plan.setting.preset;
-                let overrides =
-                    [("nr_sack", "true"), ("receive_buffer", small), ("send_buffer", "128 KiB")];
                 plan.under(preset, &overrides)
             }
             Family::Redundant => {
-                let preset = if seed % 2 == 0 { "msacmt-rt" } else { "msacmt-rtv2" };
-                plan.under(preset, &[("redundancy_review", if seed % 3 == 0 { "1" } else { "10" })])
+                let preset = ["msacmt-rt", "msacmt-rtv2"][next(2)];
+                plan.under(preset, &[("redundancy_review", ["1", "10"][next(2)])])
             }
             Family::Combined => {
-                let mut rest = seed as usize;
-                let mut next = |count: usize| {
-                    let drawn = rest % count;
-                    rest /= count;
-                    drawn
-                };
                 let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
                 let mut overrides: Vec<_> =
                     COMBINED.iter().map(|&(name, values)| (name, values[next(2)])).collect();

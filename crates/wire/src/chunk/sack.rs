@@ -233,7 +233,7 @@ impl PacketBuilder<'_> {
         cum_tsn_ack: Tsn,
         a_rwnd: u32,
         flags: u8,
-        (gaps, nr_gaps): (&[(u16, u16)], &[(u16, u16)]),
+        [gaps, nr_gaps]: [&[(u16, u16)]; 2],
         dups: &[Tsn],
     ) -> bool {
         self.push_with(chunk_type::NR_SACK, flags, |out, max_len| {
