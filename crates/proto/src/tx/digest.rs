@@ -5,11 +5,10 @@ use std::time::Duration;
 use manypath_wire::{GapAckBlocks, Sack, Tsn};
 
 use super::Echo;
-use super::outstanding::{Outstanding, Sent, TsnState};
+use super::outstanding::{Outstanding, TsnState};
 use super::ranges::{TsnRange, TsnRanges};
 use crate::config::{Cuc, T3Watches};
 use crate::path::PathId;
-use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 
 /// Which of the CMT paper's algorithms read the SACK.
@@ -68,14 +67,14 @@ pub(crate) struct SackDigest {
     /// The SACK is older than one already processed (SACKs of different paths overtake each other):
     /// its a_rwnd is out of date.
     pub(crate) stale: bool,
-    highest_newly_acked: Option<Tsn>,
+    pub(super) highest_newly_acked: Option<Tsn>,
     watches_earliest: bool,
     // Scratch space, kept to allocate nothing per SACK.
-    reported: TsnRanges,
+    pub(super) reported: TsnRanges,
     /// Of these, what the receiver promises to keep.
-    kept: TsnRanges,
-    scratch: TsnRanges,
-    fresh: Vec<TsnRange>,
+    pub(super) kept: TsnRanges,
+    pub(super) scratch: TsnRanges,
+    pub(super) fresh: Vec<TsnRange>,
     revoked: Vec<TsnRange>,
 }
 
@@ -117,16 +116,16 @@ pub(crate) struct PathDigest {
     pub(super) chunks_sent_here: usize,
     /// Of these one with two transmissions, order and time of the one here, which the SACK is an answer to.
     pub(super) arrived_here: Option<(u64, Instant)>,
-    lowest: Option<Tsn>,
+    pub(super) lowest: Option<Tsn>,
     /// The highest TSN gap-acknowledged for the first time.
-    highest_gap: Option<Tsn>,
+    pub(super) highest_gap: Option<Tsn>,
     /// The lowest TSN of the path before the SACK, if T3-rtx watches that.
     watched: Option<Tsn>,
 }
 
 impl PathDigest {
     /// Takes note of a chunk that the SACK made lost.
-    fn note_lost(&mut self, tsn: Tsn, order: u64) {
+    pub(super) fn note_lost(&mut self, tsn: Tsn, order: u64) {
         self.lost += 1;
         self.latest_lost = self.latest_lost.max(Some(order));
         self.note_highest_lost(tsn);
@@ -231,25 +230,6 @@ impl Outstanding {
         }
         self.acked.remove_up_to(cum);
         self.kept.remove_up_to(cum);
-    }
-
-    /// Lets go of what an NR-SACK promises to keep.
-    fn release_kept(&mut self, digest: &mut SackDigest) {
-        digest.kept.remove_up_to(self.cum_tsn_ack_point());
-        if digest.kept.last().is_none() {
-            return;
-        }
-        let mut fresh = std::mem::take(&mut digest.fresh);
-        digest.kept.difference(&self.kept, &mut fresh);
-        for range in &fresh {
-            let mut tsn = range.first;
-            while tsn.le(range.last) {
-                digest.released += self.release(tsn);
-                tsn = tsn.next();
-            }
-        }
-        digest.fresh = fresh;
-        self.kept.union_with(&digest.kept, &mut digest.scratch);
     }
 
     fn acknowledge_gaps(&mut self, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
@@ -411,125 +391,6 @@ impl Outstanding {
         self.acked.union_with(&digest.reported, &mut digest.scratch);
         digest.revoked = revoked;
     }
-
-    /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that were
-    /// sent later on its own path.
-    ///
-    /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks sent
-    /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
-    /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
-    fn split_fast_retransmit(&mut self, rules: &AckRules, packets: u8, digest: &mut SackDigest) {
-        let counts = |p: &&PathDigest| match rules.sfr_by_tsn {
-            true => p.highest_gap.is_some(),
-            false => p.newly_acked_bytes > 0,
-        };
-        let one_path = digest.paths.iter().filter(counts).count() == 1;
-        for (i, p) in digest.paths.iter_mut().enumerate() {
-            // Mostly nothing was acknowledged that could say anything of the others.
-            let says_nothing = match rules.sfr_by_tsn {
-                true => p.highest_gap.is_none(),
-                false => p.latest.is_none(),
-            };
-            if says_nothing {
-                continue;
-            }
-            let mut at = self.queues[i].head;
-            while let Some(tsn) = at {
-                let Some(sent) = self.get(tsn) else { break };
-                at = sent.next;
-                let is_below = match rules.sfr_by_tsn {
-                    true => p.highest_gap.is_some_and(|h| tsn.lt(h)),
-                    false => p.latest.is_some_and(|latest| sent.order < latest),
-                };
-                if !is_below {
-                    // Only retransmitted and revoked chunks are not in the order of TSNs.
-                    let in_order = sent.transmissions == 1 && !rules.overtaken_revokes;
-                    if rules.sfr_by_tsn && !in_order {
-                        continue;
-                    }
-                    break;
-                }
-                let all_above = p.lowest.is_some_and(|l| l.gt(tsn));
-                let reports = if one_path && all_above { packets } else { 1 };
-                let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
-                    && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
-                let order = sent.order;
-                if may_be_lost && self.report_missing(tsn, reports, rules) {
-                    p.note_lost(tsn, order);
-                }
-            }
-        }
-    }
-
-    /// RFC 9260 §7.2.4: every chunk below the highest TSN newly acknowledged gets a missing report,
-    /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack moved.
-    ///
-    /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged that was
-    /// sent for the first time after that: what was under way before says nothing of the retransmission.
-    fn fast_retransmit(&mut self, rules: &AckRules, digest: &mut SackDigest) {
-        let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
-        let newest = match rules.reports_by_highest_so_far {
-            true => self.newest.filter(|_| digest.reported.last().is_some()),
-            false => digest.highest_newly_acked,
-        };
-        let highest = if in_recovery { digest.reported.last() } else { newest };
-        let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
-        let mut tsn = self.base;
-        let mut number = 0;
-        while tsn.lt(highest) {
-            let gap = self.acked.get(number).unwrap_or(TsnRange { first: highest, last: highest });
-            number += 1;
-            while tsn.lt(gap.first) && tsn.lt(highest) {
-                let last_sent = self.get(tsn).map(|s| (s.path, s.order));
-                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
-                    && self.report_missing(tsn, 1, rules)
-                    && let Some((path, order)) = last_sent
-                {
-                    let p = &mut digest.paths[path.index()];
-                    p.note_lost(tsn, order);
-                }
-                tsn = tsn.next();
-            }
-            tsn = gap.last.next();
-        }
-    }
-
-    /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
-    fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &AckRules) -> bool {
-        let highest_sent = self.highest_tsn();
-        let Some(sent) = self.get_mut(tsn) else { return false };
-        let waits = sent.state == TsnState::Marked;
-        if sent.state == TsnState::Acked || waits && !rules.waiting_counts_reports {
-            return false;
-        }
-        sent.missing_reports = sent.missing_reports.saturating_add(reports);
-        if sent.missing_reports < rules.missing_reports {
-            return false;
-        }
-        if sent.copy.is_some() && self.promote_copy(tsn) {
-            return true;
-        }
-        let Some(sent) = self.get_mut(tsn) else { return false };
-        sent.fast_retransmitted = true;
-        sent.mfr_after = Some(highest_sent);
-        if waits {
-            sent.lost_by = LossCause::FastRetransmit;
-            sent.missing_reports = 0;
-        } else {
-            self.count_lost(tsn);
-            self.mark(tsn, LossCause::FastRetransmit);
-        }
-        true
-    }
-}
-
-/// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
-/// above what was sent when they last made it lost.
-fn may_be_lost(sent: &Sent, rules: &AckRules, newest: Option<Tsn>) -> bool {
-    match sent.mfr_after {
-        Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),
-        None => rules.fast_rtx_after_timeout || sent.transmissions == 1,
-    }
 }
 
 impl SackDigest {
@@ -591,137 +452,4 @@ fn read_blocks(
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use manypath_wire::{
-        Checksum, Chunk, CommonHeader, DataFlags, Packet, PacketBuilder, Ssn, StreamId,
-    };
-
-    use super::super::Fragment;
-    use super::*;
-
-    const RULES: AckRules = AckRules {
-        sfr: true,
-        mfr: false,
-        cuc: Cuc::V2,
-        dac: false,
-        missing_reports: 3,
-        reports_gaps: true,
-        in_fast_recovery: false,
-        echo: None,
-        via: None,
-        t3_watches: T3Watches::EarliestSent,
-        marked_fills_cwnd: false,
-        sfr_by_tsn: false,
-        fast_rtx_after_timeout: true,
-        reports_by_highest_so_far: false,
-        waiting_counts_reports: false,
-        overtaken_revokes: false,
-    };
-
-    fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {
-        let header = CommonHeader { source_port: 1, destination_port: 1, verification_tag: 1 };
-        let mut bytes = Vec::new();
-        let mut packet = PacketBuilder::new(&mut bytes, header, 1400);
-        packet.push_sack(Tsn(cum), 1 << 20, 0, gaps.iter().copied(), std::iter::empty());
-        packet.finish(false);
-        let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("well formed");
-        match packet.chunks().next() {
-            Some(Ok(Chunk::Sack(sack))) => sack,
-            other => panic!("not a SACK: {other:?}"),
-        }
-    }
-
-    /// TSNs 1 to 20, alternately on two paths.
-    fn outstanding() -> Outstanding {
-        let mut out = Outstanding::new(Tsn(1));
-        for id in [PathId(0), PathId(1)] {
-            out.add_path(id);
-        }
-        for n in 0..20u8 {
-            let fragment = Fragment {
-                payload: Bytes::from_static(b"data"),
-                ppid: 0,
-                stream: StreamId(0),
-                ssn: Ssn(n.into()),
-                flags: DataFlags::BEGIN | DataFlags::END,
-            };
-            out.push(fragment, PathId(n % 2), Instant::ZERO);
-        }
-        out
-    }
-
-    fn acked(out: &Outstanding) -> Vec<u32> {
-        (1..=20).filter(|&t| out.get(Tsn(t)).is_some_and(|s| s.state == TsnState::Acked)).collect()
-    }
-
-    #[test]
-    fn an_older_sack_that_reports_beyond_a_cut_newer_one_revokes_nothing() {
-        let mut out = outstanding();
-        let mut digest = SackDigest::default();
-        // The newer SACK arrives first; its packet had room for two blocks.
-        let newer = sack(0, &[(2, 5), (7, 8)]);
-        assert_eq!(out.acknowledge(&newer, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        let older = sack(0, &[(2, 3), (7, 7), (12, 12)]);
-        assert_eq!(out.acknowledge(&older, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        assert!(digest.stale, "its a_rwnd is out of date");
-        assert_eq!(acked(&out), [2, 3, 4, 5, 7, 8, 12]);
-        out.check_invariants();
-    }
-
-    #[test]
-    fn a_sack_that_moves_the_cumulative_ack_shows_what_was_reneged() {
-        let mut out = outstanding();
-        let mut digest = SackDigest::default();
-        let first = sack(0, &[(3, 6), (9, 9)]);
-        assert_eq!(out.acknowledge(&first, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        // TSNs 1 and 2 arrived; 5 and 6 were dropped again.
-        let second = sack(4, &[(5, 5)]);
-        assert_eq!(out.acknowledge(&second, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        assert!(!digest.stale);
-        assert_eq!(acked(&out), [9], "RFC 9260 §6.2.1, D iii");
-        assert_eq!(out.get(Tsn(5)).map(|s| s.state), Some(TsnState::InFlight));
-        out.check_invariants();
-    }
-    #[test]
-    fn the_ack_of_a_retransmission_leaves_the_pipes_of_both_paths() {
-        let mut out = outstanding().counting_lost(true);
-        let mut digest = SackDigest::default();
-        let size = out.get(Tsn(1)).expect("sent").size();
-        let pipes = |out: &Outstanding| [0, 1].map(|id| out.pipe(PathId(id)) / size);
-        assert_eq!(pipes(&out), [10, 10]);
-        // TSNs 3, 5 and 7 arrive, all of path 0: 1 is lost there.
-        let gaps = sack(0, &[(3, 3), (5, 5), (7, 7)]);
-        assert_eq!(out.acknowledge(&gaps, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        assert_eq!(pipes(&out), [7, 10], "one report is not enough");
-        for more in [9, 11] {
-            let gaps = sack(0, &[(3, 3), (5, 5), (7, 7), (more, more)]);
-            assert_eq!(out.acknowledge(&gaps, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        }
-        assert_eq!(out.next_marked(PathId(0)), Some(Tsn(1)));
-        assert_eq!(pipes(&out), [5, 10], "what is lost stays (mTCP paper, section 3.1.2)");
-        out.check_invariants();
-        out.retransmit(Tsn(1), PathId(1), Instant::ZERO);
-        assert_eq!(pipes(&out), [5, 11]);
-        let filled = sack(1, &[(2, 2), (4, 4), (6, 6), (8, 8), (10, 10)]);
-        assert_eq!(out.acknowledge(&filled, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        assert_eq!(pipes(&out), [4, 10], "both are less by one");
-        out.check_invariants();
-    }
-
-    #[test]
-    fn a_timeout_empties_the_pipe_of_its_path() {
-        let mut out = outstanding().counting_lost(true);
-        let mut digest = SackDigest::default();
-        for high in [5, 7, 9] {
-            let gaps = sack(0, &[(3, 3), (high, high)]);
-            assert_eq!(out.acknowledge(&gaps, &RULES, Instant::ZERO, &mut digest), Ok(true));
-        }
-        out.retransmit(Tsn(1), PathId(1), Instant::ZERO);
-        assert!(out.pipe(PathId(0)) > 0);
-        out.mark_path(PathId(0), None);
-        out.forget_lost(PathId(0));
-        assert_eq!(out.pipe(PathId(0)), 0, "mTCP paper, section 3.1.2");
-        out.check_invariants();
-    }
-}
+mod tests;

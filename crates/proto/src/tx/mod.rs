@@ -3,7 +3,10 @@
 mod copies;
 mod digest;
 mod echo;
+mod kept;
+mod missing;
 mod outstanding;
+mod pipe;
 mod ranges;
 mod send_queue;
 

@@ -55,7 +55,7 @@ pub(crate) struct Sent {
     /// Numbers all transmissions of the association in their order.
     pub(crate) order: u64,
     /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts there.
-    lost_on: u32,
+    pub(super) lost_on: u32,
     prev: Option<Tsn>,
     /// The chunk sent next on the same path.
     pub(super) next: Option<Tsn>,
@@ -66,11 +66,6 @@ impl Sent {
     pub(crate) fn size(&self) -> usize {
         (DATA_HEADER_LEN + self.payload.len()).next_multiple_of(4)
     }
-}
-
-/// The bit of a path; `max_paths` is at most 32.
-fn bit_of(path: PathId) -> u32 {
-    1u32.checked_shl(path.0.into()).unwrap_or(0)
 }
 
 /// SFR's virtual queue (CMT paper, §III-A): the chunks in flight on one path, linked in the order of
@@ -118,7 +113,7 @@ pub(crate) struct Outstanding {
     marked_user_bytes: usize,
     next_order: u64,
     /// Lost transmissions count until their chunk is acknowledged (`pipe_accounting`).
-    counts_lost: bool,
+    pub(super) counts_lost: bool,
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
     pub(super) newest: Option<Tsn>,
 }
@@ -139,11 +134,6 @@ impl Outstanding {
             counts_lost: false,
             newest: None,
         }
-    }
-
-    /// Whether what missing reports made lost counts in the [`pipe`](Self::pipe) until it is acknowledged.
-    pub(crate) fn counting_lost(self, counts_lost: bool) -> Outstanding {
-        Outstanding { counts_lost, ..self }
     }
 
     /// Makes room for a path with this id.
@@ -179,12 +169,6 @@ impl Outstanding {
     pub(crate) fn flight_size(&self, path: PathId) -> usize {
         let queue = &self.queues[path.index()];
         queue.flight_size + queue.copies.bytes()
-    }
-
-    /// What counts against the congestion window of a path, in bytes: what is in flight there, and with
-    /// `pipe_accounting` what was lost there and is not acknowledged yet.
-    pub(crate) fn pipe(&self, path: PathId) -> usize {
-        self.flight_size(path) + self.queues[path.index()].lost_bytes
     }
 
     pub(crate) fn chunks_in_flight(&self, path: PathId) -> usize {
@@ -358,15 +342,6 @@ impl Outstanding {
         }
     }
 
-    /// Lets go of the payload of a gap-acknowledged chunk that the receiver will not discard; returns its
-    /// length.
-    pub(super) fn release(&mut self, tsn: Tsn) -> usize {
-        let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::Acked) else { return 0 };
-        let len = std::mem::take(&mut sent.payload).len();
-        self.user_bytes -= len;
-        len
-    }
-
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
     pub(super) fn mark(&mut self, tsn: Tsn, cause: LossCause) {
         self.leave_flight(tsn);
@@ -382,51 +357,6 @@ impl Outstanding {
         let marked = &mut self.queues[path.index()].marked;
         let at = marked.iter().rposition(|&t| t.lt(tsn)).map_or(0, |i| i + 1);
         marked.insert(at, tsn);
-    }
-
-    /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section 3.1.2).
-    pub(super) fn count_lost(&mut self, tsn: Tsn) {
-        if !self.counts_lost {
-            return;
-        }
-        let Some(sent) = self.get_mut(tsn) else { return };
-        let (bit, path, size) = (bit_of(sent.path), sent.path, sent.size());
-        // A path that loses a chunk twice without a timeout, which only MFR finds, counts it once.
-        if sent.lost_on & bit == 0 {
-            sent.lost_on |= bit;
-            self.queues[path.index()].lost_bytes += size;
-        }
-    }
-
-    /// A chunk is acknowledged: what was lost of it has left the network, too.
-    pub(super) fn settle_lost(&mut self, tsn: Tsn) {
-        let Some(sent) = self.get_mut(tsn) else { return };
-        let (paths, size) = (std::mem::take(&mut sent.lost_on), sent.size());
-        if paths != 0 {
-            for (i, queue) in self.queues.iter_mut().enumerate() {
-                queue.lost_bytes -= if paths & bit_of(PathId(i as u8)) != 0 { size } else { 0 };
-            }
-        }
-    }
-
-    /// A timeout empties the pipe of its path: what it lost counts no longer.
-    pub(crate) fn forget_lost(&mut self, path: PathId) {
-        if std::mem::take(&mut self.queues[path.index()].lost_bytes) > 0 {
-            self.ring.iter_mut().for_each(|sent| sent.lost_on &= !bit_of(path));
-        }
-    }
-
-    /// Whether T3-rtx of a path has anything to watch: chunks in flight, or lost ones that fill its pipe.
-    pub(crate) fn needs_t3(&self, path: PathId) -> bool {
-        self.chunks_in_flight(path) > 0 || self.queues[path.index()].lost_bytes > 0
-    }
-
-    /// Whether nothing is in flight on a path, and something that it lost, and that still counts there, waits for
-    /// retransmission: no acknowledgement will make room for it.
-    pub(crate) fn is_pipe_lost(&self, path: PathId) -> bool {
-        let waits = |s: &Sent| s.state == TsnState::Marked && s.lost_on & bit_of(path) != 0;
-        let is_lost = self.queues[path.index()].lost_bytes > 0 && self.chunks_in_flight(path) == 0;
-        is_lost && self.ring.iter().any(waits)
     }
 
     /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
@@ -638,11 +568,11 @@ impl Outstanding {
             let waits = |s: &&Sent| s.state == TsnState::Marked && s.path.index() == i;
             let waiting: usize = self.ring.iter().filter(waits).map(Sent::size).sum();
             assert_eq!(queue.waiting_bytes, waiting, "what waits on path {i}");
-            let is_lost = |s: &&Sent| s.lost_on & bit_of(PathId(i as u8)) != 0;
-            let lost: usize = self.ring.iter().filter(is_lost).map(Sent::size).sum();
-            assert_eq!(queue.lost_bytes, lost, "what path {i} lost");
         }
-        (0..self.queues.len()).for_each(|i| self.check_copies(PathId(i as u8)));
+        for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
+            self.check_copies(path);
+            self.check_pipe(path);
+        }
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");
         let waiting = self.ring.iter().filter(|s| s.state == TsnState::Marked);
         let (chunks, bytes) = waiting.fold((0, 0), |(n, b), s| (n + 1, b + s.payload.len()));
@@ -657,14 +587,6 @@ impl Outstanding {
         let acked = self.ring.iter().filter(|s| s.state == TsnState::Acked).count() as u32;
         let ranged: u32 = self.acked.iter().map(|r| r.last.distance_from(r.first) + 1).sum();
         assert_eq!(acked, ranged, "gap-acknowledged TSNs");
-        let mut kept = self
-            .kept
-            .iter()
-            .flat_map(|r| (0..=r.last.distance_from(r.first)).map(move |i| r.first.add(i)));
-        let is_released = |s: &Sent| s.state == TsnState::Acked && s.payload.is_empty();
-        assert!(
-            kept.all(|t| self.get(t).is_some_and(is_released)),
-            "non-renegable TSNs are released"
-        );
+        self.check_kept();
     }
 }

@@ -1,0 +1,49 @@
+//! What a receiver promises to keep (NR-SACK): its payload need not stay with the sender.
+
+use manypath_wire::Tsn;
+
+use super::digest::SackDigest;
+use super::outstanding::{Outstanding, Sent, TsnState};
+
+impl Outstanding {
+    /// Lets go of what an NR-SACK promises to keep.
+    pub(super) fn release_kept(&mut self, digest: &mut SackDigest) {
+        digest.kept.remove_up_to(self.cum_tsn_ack_point());
+        if digest.kept.last().is_none() {
+            return;
+        }
+        let mut fresh = std::mem::take(&mut digest.fresh);
+        digest.kept.difference(&self.kept, &mut fresh);
+        for range in &fresh {
+            let mut tsn = range.first;
+            while tsn.le(range.last) {
+                digest.released += self.release(tsn);
+                tsn = tsn.next();
+            }
+        }
+        digest.fresh = fresh;
+        self.kept.union_with(&digest.kept, &mut digest.scratch);
+    }
+
+    /// Lets go of the payload of a gap-acknowledged chunk that the receiver will not discard; returns its
+    /// length.
+    fn release(&mut self, tsn: Tsn) -> usize {
+        let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::Acked) else { return 0 };
+        let len = std::mem::take(&mut sent.payload).len();
+        self.user_bytes -= len;
+        len
+    }
+
+    /// Checks what must always hold of what the receiver keeps.
+    pub(super) fn check_kept(&self) {
+        let mut kept = self
+            .kept
+            .iter()
+            .flat_map(|r| (0..=r.last.distance_from(r.first)).map(move |i| r.first.add(i)));
+        let is_released = |s: &Sent| s.state == TsnState::Acked && s.payload.is_empty();
+        assert!(
+            kept.all(|t| self.get(t).is_some_and(is_released)),
+            "non-renegable TSNs are released"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Which chunks a SACK makes lost: missing reports, by path and over all paths.
+
+use manypath_wire::Tsn;
+
+use super::digest::{AckRules, PathDigest, SackDigest};
+use super::outstanding::{Outstanding, Sent, TsnState};
+use super::ranges::TsnRange;
+use crate::policy::rtx::LossCause;
+
+impl Outstanding {
+    /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that were
+    /// sent later on its own path.
+    ///
+    /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks sent
+    /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
+    /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
+    pub(super) fn split_fast_retransmit(
+        &mut self,
+        rules: &AckRules,
+        packets: u8,
+        digest: &mut SackDigest,
+    ) {
+        let counts = |p: &&PathDigest| match rules.sfr_by_tsn {
+            true => p.highest_gap.is_some(),
+            false => p.newly_acked_bytes > 0,
+        };
+        let one_path = digest.paths.iter().filter(counts).count() == 1;
+        for (i, p) in digest.paths.iter_mut().enumerate() {
+            // Mostly nothing was acknowledged that could say anything of the others.
+            let says_nothing = match rules.sfr_by_tsn {
+                true => p.highest_gap.is_none(),
+                false => p.latest.is_none(),
+            };
+            if says_nothing {
+                continue;
+            }
+            let mut at = self.queues[i].head;
+            while let Some(tsn) = at {
+                let Some(sent) = self.get(tsn) else { break };
+                at = sent.next;
+                let is_below = match rules.sfr_by_tsn {
+                    true => p.highest_gap.is_some_and(|h| tsn.lt(h)),
+                    false => p.latest.is_some_and(|latest| sent.order < latest),
+                };
+                if !is_below {
+                    // Only retransmitted and revoked chunks are not in the order of TSNs.
+                    let in_order = sent.transmissions == 1 && !rules.overtaken_revokes;
+                    if rules.sfr_by_tsn && !in_order {
+                        continue;
+                    }
+                    break;
+                }
+                let all_above = p.lowest.is_some_and(|l| l.gt(tsn));
+                let reports = if one_path && all_above { packets } else { 1 };
+                let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
+                    && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
+                let order = sent.order;
+                if may_be_lost && self.report_missing(tsn, reports, rules) {
+                    p.note_lost(tsn, order);
+                }
+            }
+        }
+    }
+
+    /// RFC 9260 §7.2.4: every chunk below the highest TSN newly acknowledged gets a missing report,
+    /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack moved.
+    ///
+    /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged that was
+    /// sent for the first time after that: what was under way before says nothing of the retransmission.
+    pub(super) fn fast_retransmit(&mut self, rules: &AckRules, digest: &mut SackDigest) {
+        let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
+        let newest = match rules.reports_by_highest_so_far {
+            true => self.newest.filter(|_| digest.reported.last().is_some()),
+            false => digest.highest_newly_acked,
+        };
+        let highest = if in_recovery { digest.reported.last() } else { newest };
+        let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
+        let mut tsn = self.base;
+        let mut number = 0;
+        while tsn.lt(highest) {
+            let gap = self.acked.get(number).unwrap_or(TsnRange { first: highest, last: highest });
+            number += 1;
+            while tsn.lt(gap.first) && tsn.lt(highest) {
+                let last_sent = self.get(tsn).map(|s| (s.path, s.order));
+                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
+                    && self.report_missing(tsn, 1, rules)
+                    && let Some((path, order)) = last_sent
+                {
+                    let p = &mut digest.paths[path.index()];
+                    p.note_lost(tsn, order);
+                }
+                tsn = tsn.next();
+            }
+            tsn = gap.last.next();
+        }
+    }
+
+    /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
+    fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &AckRules) -> bool {
+        let highest_sent = self.highest_tsn();
+        let Some(sent) = self.get_mut(tsn) else { return false };
+        let waits = sent.state == TsnState::Marked;
+        if sent.state == TsnState::Acked || waits && !rules.waiting_counts_reports {
+            return false;
+        }
+        sent.missing_reports = sent.missing_reports.saturating_add(reports);
+        if sent.missing_reports < rules.missing_reports {
+            return false;
+        }
+        if sent.copy.is_some() && self.promote_copy(tsn) {
+            return true;
+        }
+        let Some(sent) = self.get_mut(tsn) else { return false };
+        sent.fast_retransmitted = true;
+        sent.mfr_after = Some(highest_sent);
+        if waits {
+            sent.lost_by = LossCause::FastRetransmit;
+            sent.missing_reports = 0;
+        } else {
+            self.count_lost(tsn);
+            self.mark(tsn, LossCause::FastRetransmit);
+        }
+        true
+    }
+}
+
+/// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
+/// above what was sent when they last made it lost.
+fn may_be_lost(sent: &Sent, rules: &AckRules, newest: Option<Tsn>) -> bool {
+    match sent.mfr_after {
+        Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),
+        None => rules.fast_rtx_after_timeout || sent.transmissions == 1,
+    }
+}

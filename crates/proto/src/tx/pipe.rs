@@ -1,0 +1,81 @@
+//! The pipe of a path (mTCP paper, section 3.1.2): what is in flight there and, with `pipe_accounting`, what it lost
+//! and is not acknowledged yet.
+//!
+//! What counts as lost leaves the pipe when its chunk is acknowledged, on whatever path it was sent again, or when the
+//! path times out. So T3-rtx runs while anything is in the pipe: if nothing is in flight, only that makes room.
+
+use manypath_wire::Tsn;
+
+use super::outstanding::{Outstanding, Sent, TsnState};
+use crate::path::PathId;
+
+/// The bit of a path; `max_paths` is at most 32.
+fn bit_of(path: PathId) -> u32 {
+    1u32.checked_shl(path.0.into()).unwrap_or(0)
+}
+
+impl Outstanding {
+    /// Whether what missing reports made lost counts in the [`pipe`](Self::pipe) until it is acknowledged.
+    pub(crate) fn counting_lost(mut self, counts_lost: bool) -> Outstanding {
+        self.counts_lost = counts_lost;
+        self
+    }
+
+    /// What counts against the congestion window of a path, in bytes: what is in flight there, and with
+    /// `pipe_accounting` what was lost there and is not acknowledged yet.
+    pub(crate) fn pipe(&self, path: PathId) -> usize {
+        self.flight_size(path) + self.queues[path.index()].lost_bytes
+    }
+
+    /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section 3.1.2).
+    pub(super) fn count_lost(&mut self, tsn: Tsn) {
+        if !self.counts_lost {
+            return;
+        }
+        let Some(sent) = self.get_mut(tsn) else { return };
+        let (bit, path, size) = (bit_of(sent.path), sent.path, sent.size());
+        // A path that loses a chunk twice without a timeout, which only MFR finds, counts it once.
+        if sent.lost_on & bit == 0 {
+            sent.lost_on |= bit;
+            self.queues[path.index()].lost_bytes += size;
+        }
+    }
+
+    /// A chunk is acknowledged: what was lost of it has left the network, too.
+    pub(super) fn settle_lost(&mut self, tsn: Tsn) {
+        let Some(sent) = self.get_mut(tsn) else { return };
+        let (paths, size) = (std::mem::take(&mut sent.lost_on), sent.size());
+        if paths != 0 {
+            for (i, queue) in self.queues.iter_mut().enumerate() {
+                queue.lost_bytes -= if paths & bit_of(PathId(i as u8)) != 0 { size } else { 0 };
+            }
+        }
+    }
+
+    /// A timeout empties the pipe of its path: what it lost counts no longer.
+    pub(crate) fn forget_lost(&mut self, path: PathId) {
+        if std::mem::take(&mut self.queues[path.index()].lost_bytes) > 0 {
+            self.ring.iter_mut().for_each(|sent| sent.lost_on &= !bit_of(path));
+        }
+    }
+
+    /// Whether T3-rtx of a path has anything to watch: chunks in flight, or lost ones that fill its pipe.
+    pub(crate) fn needs_t3(&self, path: PathId) -> bool {
+        self.chunks_in_flight(path) > 0 || self.queues[path.index()].lost_bytes > 0
+    }
+
+    /// Whether nothing is in flight on a path, and something that it lost, and that still counts there, waits for
+    /// retransmission: no acknowledgement will make room for it.
+    pub(crate) fn is_pipe_lost(&self, path: PathId) -> bool {
+        let waits = |s: &Sent| s.state == TsnState::Marked && s.lost_on & bit_of(path) != 0;
+        let is_lost = self.queues[path.index()].lost_bytes > 0 && self.chunks_in_flight(path) == 0;
+        is_lost && self.ring.iter().any(waits)
+    }
+
+    /// Checks what must always hold of the pipe of a path.
+    pub(super) fn check_pipe(&self, path: PathId) {
+        let is_lost = |s: &&Sent| s.lost_on & bit_of(path) != 0;
+        let lost: usize = self.ring.iter().filter(is_lost).map(Sent::size).sum();
+        assert_eq!(self.queues[path.index()].lost_bytes, lost, "what {path} lost");
+    }
+}
