@@ -38,14 +38,13 @@ impl Association {
         if self.paths.len() < 2 || self.paths.get(id).is_none() {
             return;
         }
-        let carried_data = self.paths.remove(id).is_some_and(|p| p.counters.data_chunks_sent > 0);
+        self.paths.remove(id);
         self.timers.stop_path(id);
         let rest: Vec<_> =
             self.paths.iter().map(|p| (p.state != PathState::Active, p.id)).collect();
         let Some(&(_, heir)) = rest.iter().min() else { return };
-        if carried_data {
-            self.out.abandon_path(id, heir);
-        }
+        // Also if it carried no data: it may have what a path left that was removed before it.
+        self.out.abandon_path(id, heir);
         if self.primary == id {
             self.primary = heir;
         }

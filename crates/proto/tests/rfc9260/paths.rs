@@ -532,3 +532,16 @@ fn a_chunk_cut_for_a_larger_packet_still_fits_a_path_added_later() {
     t.expect("DATA 1"); // §6.9: IP fragments it rather than SCTP
     assert_eq!(t.last().remote, remote);
 }
+
+#[test]
+fn what_a_removed_path_left_outlives_its_heir() {
+    let mut t = Setup::client().paths(3).start();
+    t.connect_to(init_ack());
+    t.send_packets(1);
+    t.expect("P1 DATA 1");
+    t.with(|a, now| {
+        a.remove_path(now, PathId(0));
+        a.remove_path(now, PathId(1)); // which carried nothing yet
+    });
+    t.expect("P3 DATA 1");
+}
