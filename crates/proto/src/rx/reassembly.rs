@@ -227,8 +227,9 @@ impl Inbound {
     /// The next message, or part of one, in the order of delivery.
     pub fn pop(&mut self) -> Option<Message> {
         let payload = &self.ready.front()?.payload;
-        self.bytes -= payload.len();
-        self.ready_bytes -= payload.len();
+        let bytes = payload.len();
+        self.bytes -= bytes;
+        self.ready_bytes -= bytes;
         self.ready_chunks -= payload.chunks().len();
         self.ready.pop_front()
     }
@@ -516,6 +517,7 @@ impl Inbound {
     fn continue_partial(&mut self, heading: Heading, run: Run) {
         let end_of_message = self.held.get(run.last).is_some_and(|last| last.flags.end());
         let payload = self.held.take_run(run);
+        self.ready_bytes += run.bytes;
         self.make_ready(heading, payload, end_of_message);
         if !end_of_message {
             self.partial = Some(Partial { next: run.last.next(), heading });
@@ -534,6 +536,7 @@ impl Inbound {
 
     fn deliver_run(&mut self, heading: Heading, run: Run) {
         let payload = self.held.take_run(run);
+        self.ready_bytes += run.bytes;
         self.make_ready(heading, payload, true);
     }
 
@@ -542,6 +545,7 @@ impl Inbound {
         let heading = heading_of(&data);
         let mut payload = std::mem::take(&mut data.payload);
         self.bytes += payload.len();
+        self.ready_bytes += payload.len();
         if self.ready.len() >= READY_UNCOPIED {
             payload = unpinned(payload);
         }
@@ -551,7 +555,6 @@ impl Inbound {
     fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
         let Heading { stream, ssn, ppid, unordered } = heading;
         self.ready_chunks += payload.chunks().len();
-        self.ready_bytes += payload.len();
         self.ready.push_back(Message { stream, ssn, ppid, unordered, payload, end_of_message });
         if end_of_message && !unordered {
             self.streams[usize::from(stream.0)].next_ssn = ssn.next();
