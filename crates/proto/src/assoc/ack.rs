@@ -96,7 +96,9 @@ impl Association {
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.digest.paths = paths;
-        self.note_flights();
+        if self.policies.duplicates {
+            self.note_flights();
+        }
         if is_fast_retransmit && self.config.fast_rtx_cuts_waiting {
             match self.config.sfr {
                 true => self.cut_where_chunks_wait(),
@@ -124,7 +126,6 @@ impl Association {
         let others_recover = !config.sfr && (grows || lost > 0) && self.recovers_beside(id);
         let cuts_again = config.new_losses_cut_again && !config.sfr && self.loses_beyond(facts);
         let cum = self.out.cum_tsn_ack_point();
-        let flight_after = self.in_use(id).counted;
         let Some(p) = self.paths.get_mut(id) else { return };
         p.renew_burst(config, self.may_apply_max_burst);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
@@ -150,7 +151,7 @@ impl Association {
                 acked_bytes: facts.newly_acked_bytes,
                 counted_bytes: counted_bytes(config, facts, p.window.cwnd),
                 flight_before: facts.flight_before,
-                flight_after,
+                flight_after: self.out.counted(id),
                 in_fast_recovery: p.recovery.is_some() || others_recover,
             };
             let limits = p.limits(config);
@@ -174,13 +175,16 @@ impl Association {
                 enters_recovery = true;
             }
         }
-        self.share_window(id);
-        let Some(p) = self.paths.get_mut(id) else { return };
         if facts.newly_acked_bytes > 0 {
             p.one_packet = false;
             p.tail_probed = false;
+        }
+        self.share_window(id);
+        if facts.newly_acked_bytes > 0 {
             self.data_acked_on(now, id, facts);
-            self.renew_silence(now, id);
+            if self.policies.watches_silence {
+                self.renew_silence(now, id);
+            }
         }
         self.renew_t3(now, id, facts.watched_acked);
         if enters_recovery {

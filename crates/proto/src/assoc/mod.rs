@@ -32,7 +32,7 @@ pub use stats::AssocStats;
 
 use crate::config::{Config, RtxPastCwnd};
 use crate::event::{AssocClosed, Event};
-use crate::path::{InUse, PathId, PathState, PathStats, PathTable, PathView};
+use crate::path::{PathId, PathState, PathStats, PathTable, PathView};
 use crate::policy::shared::SharedEvidence;
 use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
@@ -163,7 +163,7 @@ impl Association {
             policy_rng: rng.fork("policy"),
             rng,
             queue: SendQueue::default(),
-            out: Outstanding::new(id.initial_tsn).counting_lost(config.pipe_accounting),
+            out: Outstanding::new(id.initial_tsn).counting(&config),
             digest: SackDigest::default(),
             a_rwnd: 0,
             streams_out: config.outbound_streams,
@@ -430,16 +430,6 @@ impl Association {
 
     // ---- Helpers of the phases ----
 
-    /// What a path has outstanding.
-    fn in_use(&self, id: PathId) -> InUse {
-        let (flight_size, pipe) = (self.out.flight_size(id), self.out.pipe(id));
-        let counted = match self.config.combined_window {
-            true => self.paths.iter().map(|p| self.out.pipe(p.id)).sum(),
-            false => pipe,
-        };
-        InUse { flight_size, pipe, counted }
-    }
-
     /// With `combined_window`: what happened to the window of one path happened to that of all.
     fn share_window(&mut self, id: PathId) {
         if !self.config.combined_window {
@@ -467,7 +457,7 @@ impl Association {
         views.clear();
         let is_any = self.config.rtx_past_cwnd == RtxPastCwnd::Any;
         for p in self.paths.iter() {
-            let mut view = p.view(self.in_use(p.id));
+            let mut view = p.view(self.out.in_use(p.id));
             if self.forced_rtx && (is_any || p.rtx_past_cwnd) {
                 view.cwnd_space = view.cwnd_space.max(1);
             }

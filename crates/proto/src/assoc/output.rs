@@ -43,8 +43,7 @@ impl Association {
         }
         self.prepare_windows(now);
         let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
-        self.renew_cover(now);
-        let may_copy = self.redundant_path().is_some() && !self.out.is_empty();
+        let may_copy = self.policies.duplicates && self.may_copy(now);
         let has_data = !self.queue.is_empty() || self.out.may_have_marked() || may_copy;
         if !has_data && self.state.may_send_data() {
             self.forced_rtx = false; // it ends with the retransmissions
@@ -99,12 +98,11 @@ impl Association {
         }
         let config = &*self.config;
         let is_limited = self.may_apply_max_burst;
-        let nothing_out = self.paths.iter().all(|p| self.out.chunks_in_flight(p.id) == 0);
+        let out = &self.out;
+        let is_idle = |p: &Path| out.chunks_in_flight(p.id) == 0;
+        let all_idle = config.combined_window.then(|| self.paths.iter().all(is_idle));
         for p in self.paths.iter_mut() {
-            let is_idle = match config.combined_window {
-                true => nothing_out,
-                false => self.out.chunks_in_flight(p.id) == 0,
-            };
+            let is_idle = all_idle.unwrap_or_else(|| is_idle(p));
             p.begin_opportunity(config, now, self.out.flight_size(p.id), is_limited);
             if config.cwnd_decays_in_flight {
                 p.decay_if_silent(config, now);
@@ -170,7 +168,7 @@ impl Association {
 
     /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
     fn may_schedule(&self) -> bool {
-        let has_room = |p: &Path| p.usable && p.cwnd_space(self.in_use(p.id).counted) > 0;
+        let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.counted(p.id)) > 0;
         self.forced_rtx || self.paths.iter().any(has_room)
     }
 
@@ -222,7 +220,7 @@ impl Association {
 
     pub(super) fn has_room(&self, path: PathId) -> bool {
         let waiting = if self.config.waiting_fills_cwnd { self.out.waiting_bytes(path) } else { 0 };
-        let counted = self.in_use(path).counted + waiting;
+        let counted = self.out.counted(path) + waiting;
         self.paths.get(path).is_some_and(|p| p.cwnd_space(counted) > 0)
     }
 
@@ -343,15 +341,16 @@ impl Association {
         buf: &mut Vec<u8>,
     ) -> Option<usize> {
         let header = self.header();
-        let sack_path = if with_sack { self.sack_path_chunk(path) } else { None };
         let mut packet = PacketBuilder::new(buf, header, limit);
         if let Some(timestamps) = self.timestamps.as_mut().filter(|_| with_sack || first.is_some())
         {
             packet.push_timestamp(timestamps.chunk(now, with_sack));
         }
         let nothing = packet.len();
-        sack_path.map(|chunk| packet.push_sack_path(chunk));
         if with_sack {
+            if let Some(chunk) = self.sack_path_chunk(path) {
+                packet.push_sack_path(chunk);
+            }
             self.push_sack(&mut packet);
         }
         let mut chunks = 0;
@@ -498,7 +497,9 @@ impl Association {
         p.decays_at = Some(now + rto);
         self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
         self.arm_tail_loss_probe(now, path);
-        self.start_silence(now, path);
+        if self.policies.watches_silence {
+            self.start_silence(now, path);
+        }
         self.start_review(now);
     }
 
@@ -511,7 +512,7 @@ impl Association {
         }
         let mut window_open = false;
         for p in self.paths.iter().filter(|p| wants && p.usable) {
-            let room = p.window.cwnd > self.in_use(p.id).counted;
+            let room = p.window.cwnd > self.out.counted(p.id);
             window_open |= room;
             if self.config.pacing
                 && room

@@ -19,11 +19,9 @@ pub(super) struct Redundancy {
 }
 
 impl Association {
-    /// Asks the policy for the paths' roles, before anything is sent.
-    pub(super) fn renew_cover(&mut self, now: Instant) {
-        if !self.policies.redundant.is_on() {
-            return;
-        }
+    /// Asks the policy, if it is on, for the paths' roles, before anything is sent. True if there may be something
+    /// to copy.
+    pub(super) fn may_copy(&mut self, now: Instant) -> bool {
         let cover = self.decide(now, |policies, cx| policies.redundant.cover(cx));
         if cover != self.redundancy.cover {
             // What is in flight already was sent before the roles were given.
@@ -31,6 +29,7 @@ impl Association {
             self.redundancy.cover = cover;
         }
         self.note_flights();
+        cover.is_some() && !self.out.is_empty()
     }
 
     /// The path that carries copies now, and so no new data.
@@ -69,11 +68,8 @@ impl Association {
         true
     }
 
-    /// Tells the policy of the flights that have ended, and notes where the next ones end.
+    /// Tells the policy, if it is on, of the flights that have ended, and notes where the next ones end.
     pub(super) fn note_flights(&mut self) {
-        if !self.policies.redundant.is_on() {
-            return;
-        }
         for id in self.paths.ids() {
             if self.redundancy.flights.len() <= id.index() {
                 self.redundancy.flights.resize(id.index() + 1, None);

@@ -100,24 +100,32 @@ pub(crate) struct Policies {
     pub(crate) ack_path: Box<dyn ack_path::AckPathPolicy>,
     pub(crate) shared: Box<dyn shared::SharedPolicy>,
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
+    /// The failure policy watches how long nothing is acknowledged. Known beforehand, as it is asked per SACK.
+    pub(crate) watches_silence: bool,
+    /// The redundancy policy is on.
+    pub(crate) duplicates: bool,
 }
 
 impl Policies {
     /// The policies that a configuration names. Names come from the registries, and configuration
     /// accepts no others, so the fallbacks are never used.
     pub(crate) fn new(config: &Config) -> Policies {
+        let fail = fail::build(&config.failure, config)
+            .unwrap_or_else(|| Box::new(fail::Pmr::new(config)));
+        let redundant = redundant::build(&config.redundancy, config)
+            .unwrap_or_else(|| Box::new(redundant::Off));
         Policies {
+            watches_silence: fail.silence_max(config.rto_initial).is_some(),
+            duplicates: redundant.is_on(),
             sched: sched::build(&config.scheduler, config)
                 .unwrap_or_else(|| Box::new(sched::Primary)),
             rtx: rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame)),
-            fail: fail::build(&config.failure, config)
-                .unwrap_or_else(|| Box::new(fail::Pmr::new(config))),
+            fail,
             ack_path: ack_path::build(&config.ack_path, config)
                 .unwrap_or_else(|| Box::new(ack_path::LastReceived)),
             shared: shared::build(&config.shared_congestion, config)
                 .unwrap_or_else(|| Box::new(shared::Off)),
-            redundant: redundant::build(&config.redundancy, config)
-                .unwrap_or_else(|| Box::new(redundant::Off)),
+            redundant,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, SackDigest};
-use super::outstanding::{Outstanding, TsnState};
+use super::outstanding::{Outstanding, PathQueue, TsnState};
 use crate::path::PathId;
 use crate::time::Instant;
 
@@ -50,7 +50,6 @@ struct Copy {
 #[derive(Debug, Default)]
 pub(super) struct CopyQueue {
     copies: VecDeque<Copy>,
-    bytes: usize,
     /// The last transmission of the association when a chunk with two transmissions last measured the path's RTT:
     /// one sent before does not measure it again (RFC 9260 §6.3.1, C4).
     timed_up_to: Option<u64>,
@@ -63,7 +62,7 @@ impl CopyQueue {
 
     /// Bytes that count in the path's flight size.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.copies.iter().map(|c| c.size).sum()
     }
 
     /// Order and time of the earliest.
@@ -76,20 +75,25 @@ impl CopyQueue {
         self.copies.back().map(|c| c.order)
     }
 
-    fn insert(&mut self, copy: Copy) {
-        let at = self.copies.iter().rposition(|c| c.order < copy.order).map_or(0, |i| i + 1);
-        self.copies.insert(at, copy);
-        self.bytes += copy.size;
-    }
-
-    fn remove(&mut self, at: usize) -> Option<Copy> {
-        let copy = self.copies.remove(at)?;
-        self.bytes -= copy.size;
-        Some(copy)
-    }
-
     fn find(&self, accepts: impl Fn(&Copy) -> bool) -> Option<usize> {
         self.copies.iter().position(accepts)
+    }
+}
+
+impl PathQueue {
+    fn insert_copy(&mut self, copy: Copy) {
+        let copies = &mut self.copies.copies;
+        let at = copies.iter().rposition(|c| c.order < copy.order).map_or(0, |i| i + 1);
+        copies.insert(at, copy);
+        self.flight_size += copy.size;
+        self.chunks_in_flight += 1;
+    }
+
+    fn remove_copy(&mut self, at: usize) -> Option<Copy> {
+        let copy = self.copies.copies.remove(at)?;
+        self.flight_size -= copy.size;
+        self.chunks_in_flight -= 1;
+        Some(copy)
     }
 }
 
@@ -108,17 +112,19 @@ impl Outstanding {
     /// Sends a chunk that is in flight on another path on `path`, too.
     pub(crate) fn copy(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let order = self.take_order();
+        self.has_copied = true;
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.copy = Some(path);
         let (first, size) = (sent.path, sent.size());
         let timed = &mut self.queues[first.index()].rtt_probe;
         *timed = timed.filter(|&t| t != tsn); // its acknowledgement may be that of the copy
-        let copies = &mut self.queues[path.index()].copies;
         let (claim, missing_reports) = (Claim::Live, 0);
-        copies.insert(Copy { tsn, order, sent_at: now, size, claim, missing_reports });
+        let queue = &mut self.queues[path.index()];
+        queue.insert_copy(Copy { tsn, order, sent_at: now, size, claim, missing_reports });
     }
 
     /// A chunk with a copy was acknowledged for the first time.
+    #[cold] // mostly never called: its caller must stay small
     pub(super) fn copied_acked(
         &mut self,
         tsn: Tsn,
@@ -151,7 +157,7 @@ impl Outstanding {
         let is_first = self.earliest_order(first) == Some(main.order);
         self.leave_flight(tsn);
         match first_claim {
-            Some(claim) => self.queues[first.index()].copies.insert(Copy { claim, ..main }),
+            Some(claim) => self.queues[first.index()].insert_copy(Copy { claim, ..main }),
             None => {
                 digest.paths[first.index()].newly_acked_user_bytes += user_bytes;
                 digest.credit(first, &main, is_first);
@@ -173,7 +179,7 @@ impl Outstanding {
     /// A transmission is taken for arrived.
     fn settle(&mut self, path: PathId, at: usize, digest: &mut SackDigest) {
         let earliest = self.earliest_order(path);
-        if let Some(copy) = self.queues[path.index()].copies.remove(at) {
+        if let Some(copy) = self.queues[path.index()].remove_copy(at) {
             digest.credit(path, &copy, earliest == Some(copy.order));
         }
     }
@@ -184,6 +190,7 @@ impl Outstanding {
     }
 
     /// Settles what the SACK's duplicate TSNs, and what arrived of each path, tell of copies.
+    #[cold] // mostly never called: its caller must stay small
     pub(super) fn settle_copies(
         &mut self,
         sack: &Sack,
@@ -265,7 +272,7 @@ impl Outstanding {
                 continue;
             }
             let (order, tsn, is_live) = (copy.order, copy.tsn, copy.claim == Claim::Live);
-            self.queues[path.index()].copies.remove(at);
+            self.queues[path.index()].remove_copy(at);
             digest.paths[path.index()].note_lost_copy(order);
             if let Some(sent) = self.get_mut(tsn).filter(|_| is_live) {
                 sent.copy = None;
@@ -275,11 +282,12 @@ impl Outstanding {
 
     /// A chunk was found missing on its own path: if its copy is under way, that takes its place, and nothing
     /// needs to be retransmitted. Returns false if there is none.
+    #[cold] // mostly never called: its caller must stay small
     pub(super) fn promote_copy(&mut self, tsn: Tsn) -> bool {
         let Some(second) = self.get(tsn).and_then(|s| s.copy) else { return false };
         let is_live = |c: &Copy| c.tsn == tsn && c.claim == Claim::Live;
-        let copies = &mut self.queues[second.index()].copies;
-        let Some(copy) = copies.find(is_live).and_then(|at| copies.remove(at)) else {
+        let queue = &mut self.queues[second.index()];
+        let Some(copy) = queue.copies.find(is_live).and_then(|at| queue.remove_copy(at)) else {
             return false;
         };
         self.leave_flight(tsn);
@@ -303,9 +311,9 @@ impl Outstanding {
     /// as of any chunk that is sent again.
     pub(super) fn give_up_copy(&mut self, tsn: Tsn) {
         let Some(second) = self.get_mut(tsn).and_then(|sent| sent.copy.take()) else { return };
-        let copies = &mut self.queues[second.index()].copies;
-        if let Some(at) = copies.find(|c| c.tsn == tsn && c.claim == Claim::Live) {
-            copies.remove(at);
+        let queue = &mut self.queues[second.index()];
+        if let Some(at) = queue.copies.find(|c| c.tsn == tsn && c.claim == Claim::Live) {
+            queue.remove_copy(at);
         }
     }
 
@@ -323,7 +331,7 @@ impl Outstanding {
                 at += 1;
                 continue;
             }
-            self.queues[path.index()].copies.remove(at);
+            self.queues[path.index()].remove_copy(at);
             if let Some(sent) = self.get_mut(copy.tsn).filter(|_| copy.claim == Claim::Live) {
                 sent.copy = None;
             }
@@ -335,8 +343,6 @@ impl Outstanding {
     /// Checks what must always hold of the copies of one path.
     pub(super) fn check_copies(&self, path: PathId) {
         let queue = &self.queues[path.index()].copies;
-        let bytes: usize = queue.copies.iter().map(|c| c.size).sum();
-        assert_eq!(queue.bytes, bytes, "bytes of copies on {path}");
         assert!(queue.copies.iter().is_sorted_by_key(|c| c.order), "copies in order on {path}");
         for copy in queue.copies.iter().filter(|c| c.claim == Claim::Live) {
             let chunk = self.get(copy.tsn).filter(|s| s.copy == Some(path));

@@ -186,8 +186,12 @@ impl Outstanding {
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.newest = digest.highest_newly_acked.or(self.newest);
         self.acknowledge_gaps(rules, now, digest);
-        self.release_kept(digest);
-        self.settle_copies(sack, rules, now, digest);
+        if !digest.kept.is_empty() {
+            self.release_kept(digest);
+        }
+        if self.has_copied {
+            self.settle_copies(sack, rules, now, digest);
+        }
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
@@ -282,7 +286,7 @@ impl Outstanding {
     }
 
     fn first_in_queue(&self, path: PathId) -> Option<Tsn> {
-        self.queue_from_head(path).next().map(|(t, _)| t)
+        self.queues[path.index()].head
     }
 
     /// Finds the pseudo-cumacks that are to be found: of each path the first chunk sent once, and the first
@@ -356,13 +360,22 @@ impl Outstanding {
         digest.note_acked(tsn);
         self.leave_flight(tsn);
         self.unmark(tsn);
-        self.settle_lost(tsn);
+        if self.counts_lost {
+            self.settle_lost(tsn);
+        }
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
     fn find_reneged(&mut self, rules: &AckRules, digest: &mut SackDigest) {
         let mut revoked = std::mem::take(&mut digest.revoked);
         self.acked.difference(&digest.reported, &mut revoked);
+        if revoked.is_empty() {
+            // Mostly the SACK reports all that earlier ones did.
+            self.acked.copy_from(&digest.reported);
+            digest.stale = false;
+            digest.revoked = revoked;
+            return;
+        }
         if let Some(highest) = digest.reported.last().filter(|_| !rules.overtaken_revokes) {
             // Beyond its highest block a SACK may have been cut to fit its packet.
             revoked.retain(|r| r.first.lt(highest));
@@ -372,7 +385,7 @@ impl Outstanding {
         // overtake each other, and may still report TSNs that a newer one was cut before.
         let is_newer = digest.cum_advanced || rules.overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
-        if is_newer && self.kept.last().is_some() {
+        if is_newer && !self.kept.is_empty() {
             // What was promised to be kept is kept, and was let go of here.
             digest.scratch.clear();
             revoked.iter().for_each(|&r| digest.scratch.push_back(r));
@@ -397,8 +410,8 @@ impl SackDigest {
     fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
         self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
-            flight_before: q.flight_size + q.copies.bytes() + q.lost_bytes,
-            used_before: q.flight_size + q.copies.bytes() + q.waiting_bytes,
+            flight_before: q.flight_size + q.lost_bytes,
+            used_before: q.flight_size + q.waiting_bytes,
             ..PathDigest::default()
         }));
         self.cum_advanced = false;
@@ -419,7 +432,7 @@ impl SackDigest {
         let cum = sack.cum_tsn_ack;
         read_blocks(&mut self.reported, sack.gap_ack_blocks(), cum, highest_sent)?;
         read_blocks(&mut self.kept, sack.nr_gap_ack_blocks(), cum, highest_sent)?;
-        if self.kept.last().is_some() {
+        if !self.kept.is_empty() {
             self.reported.union_with(&self.kept, &mut self.scratch);
         }
         Ok(())

@@ -23,9 +23,6 @@ pub(crate) enum TsnState {
     Acked,
 }
 
-/// The order of a chunk before its first transmission.
-const NEVER_SENT: u64 = u64::MAX;
-
 /// One outstanding DATA chunk.
 #[derive(Debug)]
 pub(crate) struct Sent {
@@ -114,6 +111,10 @@ pub(crate) struct Outstanding {
     next_order: u64,
     /// Lost transmissions count until their chunk is acknowledged (`pipe_accounting`).
     pub(super) counts_lost: bool,
+    /// What is in the pipes of all paths counts against the window of each (`combined_window`).
+    pub(super) combines: bool,
+    /// A chunk was once in flight on two paths. Until then nothing is asked of copies.
+    pub(super) has_copied: bool,
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
     pub(super) newest: Option<Tsn>,
 }
@@ -132,6 +133,8 @@ impl Outstanding {
             marked_user_bytes: 0,
             next_order: 0,
             counts_lost: false,
+            combines: false,
+            has_copied: false,
             newest: None,
         }
     }
@@ -167,13 +170,11 @@ impl Outstanding {
     }
 
     pub(crate) fn flight_size(&self, path: PathId) -> usize {
-        let queue = &self.queues[path.index()];
-        queue.flight_size + queue.copies.bytes()
+        self.queues[path.index()].flight_size
     }
 
     pub(crate) fn chunks_in_flight(&self, path: PathId) -> usize {
-        let queue = &self.queues[path.index()];
-        queue.chunks_in_flight + queue.copies.len()
+        self.queues[path.index()].chunks_in_flight
     }
 
     /// What is in flight on all paths as the peer's receive buffer sees it, in bytes.
@@ -181,6 +182,10 @@ impl Outstanding {
         let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
         if counts_headers {
             chunks = self.queues.iter().map(|q| q.chunks_in_flight).sum();
+        }
+        if counts_headers && self.has_copied {
+            // A chunk and its copy take the receiver's room once.
+            chunks -= self.queues.iter().map(|q| q.copies.len()).sum::<usize>();
         }
         if counts_marked {
             chunks += if counts_headers { self.marked_chunks } else { 0 };
@@ -205,28 +210,31 @@ impl Outstanding {
     /// Sends a new chunk on `path` and returns its TSN.
     pub(crate) fn push(&mut self, f: Fragment, path: PathId, now: Instant) -> Tsn {
         let tsn = self.next_tsn();
-        self.user_bytes += f.payload.len();
-        self.ring.push_back(Sent {
+        let last = self.queues[path.index()].tail;
+        let sent = Sent {
             payload: f.payload,
             ppid: f.ppid,
             stream: f.stream,
             ssn: f.ssn,
             flags: f.flags,
-            state: TsnState::Marked,
+            state: TsnState::InFlight,
             path,
             missing_reports: 0,
             fast_retransmitted: false,
             lost_by: LossCause::Timeout,
             mfr_after: None,
             copy: None,
-            transmissions: 0,
+            transmissions: 1,
             sent_at: now,
-            order: NEVER_SENT,
+            order: self.take_order(),
             lost_on: 0,
-            prev: None,
+            prev: last,
             next: None,
-        });
-        self.transmit(tsn, path, now);
+        };
+        let sizes = (sent.size(), sent.payload.len());
+        self.user_bytes += sent.payload.len();
+        self.ring.push_back(sent);
+        self.note_in_flight(tsn, path, (last, None), sizes);
         let queue = &mut self.queues[path.index()];
         if queue.rtt_probe.is_none() {
             queue.rtt_probe = Some(tsn);
@@ -257,14 +265,11 @@ impl Outstanding {
         let order = self.take_order();
         self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
-        sent.state = TsnState::InFlight;
         sent.path = path;
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.sent_at = now;
-        self.enter_flight(tsn);
-        if let Some(sent) = self.get_mut(tsn) {
-            sent.order = order;
-        }
+        sent.order = order;
+        self.link(tsn, path, (self.queues[path.index()].tail, None));
     }
 
     /// The number of the next transmission.
@@ -273,31 +278,36 @@ impl Outstanding {
         self.next_order - 1
     }
 
-    /// Links a chunk at the end of its path's queue and counts it there.
-    fn enter_flight(&mut self, tsn: Tsn) {
-        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
-        self.enter_flight_after(tsn, self.queues[path.index()].tail);
-    }
-
-    /// The same, at its place in the order of transmission.
+    /// Puts a chunk in flight again, at its place in the order of transmission.
     pub(super) fn enter_flight_in_order(&mut self, tsn: Tsn) {
         let Some((path, order)) = self.get(tsn).map(|s| (s.path, s.order)) else { return };
         let before = self.queue_from_tail(path).find(|(_, s)| s.order < order).map(|(t, _)| t);
-        self.enter_flight_after(tsn, before);
-    }
-
-    /// Links a chunk behind another of its path, or as the first.
-    fn enter_flight_after(&mut self, tsn: Tsn, before: Option<Tsn>) {
-        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
         let after = match before {
             Some(before) => self.get(before).and_then(|s| s.next),
             None => self.queues[path.index()].head,
         };
-        self.unmark(tsn);
+        self.link(tsn, path, (before, after));
+    }
+
+    /// Puts a chunk, which does not wait for retransmission, in flight between two neighbours of its path, if it
+    /// has them.
+    fn link(&mut self, tsn: Tsn, path: PathId, (before, after): (Option<Tsn>, Option<Tsn>)) {
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::InFlight;
         (sent.prev, sent.next) = (before, after);
-        let (size, user) = (sent.size(), sent.payload.len());
+        let sizes = (sent.size(), sent.payload.len());
+        self.note_in_flight(tsn, path, (before, after), sizes);
+    }
+
+    /// Tells the neighbours of a chunk that it is in flight, and counts it: its size, and its user bytes.
+    #[inline(always)] // half of it goes where a chunk has nobody behind it, as mostly
+    fn note_in_flight(
+        &mut self,
+        tsn: Tsn,
+        path: PathId,
+        (before, after): (Option<Tsn>, Option<Tsn>),
+        (size, user): (usize, usize),
+    ) {
         match before.and_then(|t| self.get_mut(t)) {
             Some(before) => before.next = Some(tsn),
             None => self.queues[path.index()].head = Some(tsn),
@@ -336,7 +346,8 @@ impl Outstanding {
     /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that T3-rtx
     /// or missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
-        self.enter_flight(tsn);
+        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
+        self.link(tsn, path, (self.queues[path.index()].tail, None));
         if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
             sent.missing_reports = 0;
         }
@@ -362,7 +373,7 @@ impl Outstanding {
     /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
     /// same state before its first transmission, but was never counted.
     pub(super) fn unmark(&mut self, tsn: Tsn) {
-        let is_waiting = |s: &&Sent| s.state == TsnState::Marked && s.order != NEVER_SENT;
+        let is_waiting = |s: &&Sent| s.state == TsnState::Marked;
         let waiting = self.get(tsn).filter(is_waiting);
         if let Some((path, user, size)) = waiting.map(|s| (s.path, s.payload.len(), s.size())) {
             self.queues[path.index()].waiting_bytes -= size;
@@ -563,6 +574,7 @@ impl Outstanding {
                 user += sent.payload.len();
             }
             assert_eq!(queue.tail, last, "the tail of path {i}");
+            let (size, chunks) = (size + queue.copies.bytes(), chunks + queue.copies.len());
             assert_eq!(queue.flight_size, size, "flight size of path {i}");
             assert_eq!(queue.chunks_in_flight, chunks, "chunks in flight on path {i}");
             let waits = |s: &&Sent| s.state == TsnState::Marked && s.path.index() == i;

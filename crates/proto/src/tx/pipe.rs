@@ -7,7 +7,8 @@
 use manypath_wire::Tsn;
 
 use super::outstanding::{Outstanding, Sent, TsnState};
-use crate::path::PathId;
+use crate::config::Config;
+use crate::path::{InUse, PathId};
 
 /// The bit of a path; `max_paths` is at most 32.
 fn bit_of(path: PathId) -> u32 {
@@ -15,16 +16,35 @@ fn bit_of(path: PathId) -> u32 {
 }
 
 impl Outstanding {
-    /// Whether what missing reports made lost counts in the [`pipe`](Self::pipe) until it is acknowledged.
-    pub(crate) fn counting_lost(mut self, counts_lost: bool) -> Outstanding {
-        self.counts_lost = counts_lost;
+    /// What counts against congestion windows, by `pipe_accounting` and `combined_window`.
+    pub(crate) fn counting(mut self, config: &Config) -> Outstanding {
+        self.counts_lost = config.pipe_accounting;
+        self.combines = config.combined_window;
         self
     }
 
-    /// What counts against the congestion window of a path, in bytes: what is in flight there, and with
-    /// `pipe_accounting` what was lost there and is not acknowledged yet.
-    pub(crate) fn pipe(&self, path: PathId) -> usize {
-        self.flight_size(path) + self.queues[path.index()].lost_bytes
+    /// What a path has outstanding.
+    pub(crate) fn in_use(&self, path: PathId) -> InUse {
+        let (flight_size, pipe) = (self.flight_size(path), self.pipe(path));
+        InUse { flight_size, pipe, counted: self.counted(path) }
+    }
+
+    /// What counts against the congestion window of a path, in bytes: its pipe, and with `combined_window` those
+    /// of the others.
+    pub(crate) fn counted(&self, path: PathId) -> usize {
+        if self.combines { self.pipe_of_all() } else { self.pipe(path) }
+    }
+
+    #[cold] // mostly never called: its callers must stay small
+    fn pipe_of_all(&self) -> usize {
+        (0..self.queues.len()).map(|i| self.pipe(PathId(i as u8))).sum()
+    }
+
+    /// What is in flight on a path, in bytes, and with `pipe_accounting` what was lost there and is not acknowledged
+    /// yet.
+    pub(super) fn pipe(&self, path: PathId) -> usize {
+        let queue = &self.queues[path.index()];
+        queue.flight_size + queue.lost_bytes
     }
 
     /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section 3.1.2).

@@ -33,6 +33,10 @@ impl TsnRanges {
         self.ranges.last().map(|r| r.last)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
     }
@@ -51,6 +55,10 @@ impl TsnRanges {
 
     /// Removes everything up to and including `tsn`.
     pub(crate) fn remove_up_to(&mut self, tsn: Tsn) {
+        // Mostly there is nothing.
+        if self.ranges.first().is_none_or(|r| r.first.gt(tsn)) {
+            return;
+        }
         let gone = self.ranges.iter().take_while(|r| r.last.le(tsn)).count();
         self.ranges.drain(..gone);
         if let Some(r) = self.ranges.first_mut()
@@ -87,6 +95,12 @@ impl TsnRanges {
                 }
             }
         }
+    }
+
+    /// Makes `self` the same set as `other`.
+    pub(crate) fn copy_from(&mut self, other: &TsnRanges) {
+        self.ranges.clear();
+        self.ranges.extend_from_slice(&other.ranges);
     }
 
     /// Removes what `gone` (ascending) covers, using `scratch` for the work.

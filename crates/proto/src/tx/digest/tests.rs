@@ -92,7 +92,8 @@ fn a_sack_that_moves_the_cumulative_ack_shows_what_was_reneged() {
 
 #[test]
 fn the_ack_of_a_retransmission_leaves_the_pipes_of_both_paths() {
-    let mut out = outstanding().counting_lost(true);
+    let mut out = outstanding();
+    out.counts_lost = true;
     let mut digest = SackDigest::default();
     let size = out.get(Tsn(1)).expect("sent").size();
     let pipes = |out: &Outstanding| [0, 1].map(|id| out.pipe(PathId(id)) / size);
@@ -118,7 +119,8 @@ fn the_ack_of_a_retransmission_leaves_the_pipes_of_both_paths() {
 
 #[test]
 fn a_timeout_empties_the_pipe_of_its_path() {
-    let mut out = outstanding().counting_lost(true);
+    let mut out = outstanding();
+    out.counts_lost = true;
     let mut digest = SackDigest::default();
     for high in [5, 7, 9] {
         let gaps = sack(0, &[(3, 3), (high, high)]);
