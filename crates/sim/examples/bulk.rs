@@ -31,8 +31,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ])
     });
     // With losses everything in the result is counted; without, no retransmission can be spurious.
-    let mut pair =
-        Pair::paths("cmt", paths.to_vec()).profile("2006").seed(options.seed).fix_links().lean();
+    let mut pair = Pair::paths("cmt", paths.to_vec())
+        .profile("2006")
+        .seed(options.seed)
+        .fix_links()
+        .max_segments(8)
+        .lean();
     if options.loss != [0.0; 2] {
         pair = pair.count_spurious(true);
     }
