@@ -32,14 +32,17 @@ pub(crate) fn open_via(config: Config, bind: &[String], relays: Vec<Relay>) -> R
     open_with(EndpointOptions { relays, ..EndpointOptions::client() }, config, bind)
 }
 
+/// What `--bind` names: an interface's name if no address.
+pub(crate) fn bind_to(bind: &[String]) -> Vec<BindTo> {
+    let parse = |text: &String| match text.parse() {
+        Ok(bind) => bind,
+        Err(never) => match never {},
+    };
+    bind.iter().map(parse).collect()
+}
+
 fn open_with(options: EndpointOptions, config: Config, bind: &[String]) -> Result<Endpoint> {
-    let bind: Vec<BindTo> = bind
-        .iter()
-        .map(|text| match text.parse() {
-            Ok(bind) => bind,
-            Err(never) => match never {},
-        })
-        .collect();
+    let bind = bind_to(bind);
     let options = EndpointOptions {
         config: Arc::new(config),
         bind,

@@ -10,11 +10,12 @@ use manypath::measure::{
 use manypath::overlay::{
     Aliases, Candidate, Choice, Route, RouterId, disjoint, select, shared_links,
 };
-use manypath::{BindTo, DEFAULT_PORT, Relay, preferred_source};
+use manypath::{DEFAULT_PORT, Relay, preferred_source};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use super::{HopLine, PathLine, Report, Share, SharedLine};
 use crate::failure::{Failure, Result};
+use crate::transport::bind_to;
 
 /// How long the answer to a probe is waited for.
 const WAIT: Duration = Duration::from_secs(1);
@@ -50,13 +51,7 @@ pub(super) async fn measure(
     relays: Vec<Relay>,
     remotes: &[SocketAddr],
 ) -> Result<Report> {
-    let bind: Vec<BindTo> = bind
-        .iter()
-        .map(|text| match text.parse() {
-            Ok(bind) => bind,
-            Err(never) => match never {},
-        })
-        .collect();
+    let bind = bind_to(bind);
     let mut prober = Prober::bind(&bind, &relays).map_err(|e| Failure::failed(e.to_string()))?;
     let options = ProbeOptions {
         count: plan.probes,

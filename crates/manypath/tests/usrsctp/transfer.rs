@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use manypath::StreamId;
+use manypath::{AssocClosed, StreamId};
 
 use crate::harness::{Case, Opens, Pattern, Running, Setting, Verifier, interop, say};
 
@@ -25,14 +25,7 @@ async fn manypath_sends(opens: Opens, setting: Setting) {
 /// usrsctp sends, and shuts down when all is queued.
 async fn usrsctp_sends(opens: Opens, setting: Setting) {
     let task = format!("{SIZE_LIST} --streams 7 send 6000000");
-    let Running { association, peer, endpoint: _endpoint, .. } =
-        Case::new(opens, setting, &task).start().await;
-    let mut verifier = Verifier::new(0);
-    verifier.receive_all(&association).await.expect("everything until the shutdown");
-    let report = peer.report().await;
-    report.assert_ok("local-shutdown");
-    assert_eq!(verifier.bytes, report.number("bytes_sent"));
-    assert_eq!(verifier.messages(), report.number("messages_sent"));
+    manypath_receives(Case::new(opens, setting, &task).start().await).await;
 }
 
 #[test]
@@ -73,6 +66,18 @@ fn usrsctp_connects_and_sends() {
 #[test]
 fn usrsctp_connects_and_sends_by_the_rfc() {
     interop(usrsctp_sends(Opens::Usrsctp, Setting::Plain));
+}
+
+/// usrsctp sends until it shuts the association down.
+pub async fn manypath_receives(running: Running) {
+    let Running { association, peer, endpoint: _endpoint, relays: _relays } = running;
+    let mut verifier = Verifier::new(0);
+    verifier.receive_all(&association).await.expect("everything until the shutdown");
+    let report = peer.report().await;
+    report.assert_ok("local-shutdown");
+    assert_eq!(verifier.bytes, report.number("bytes_sent"));
+    assert_eq!(verifier.messages(), report.number("messages_sent"));
+    assert_eq!(association.closed().await, AssocClosed::Shutdown);
 }
 
 /// manypath sends, usrsctp returns each message, manypath verifies.

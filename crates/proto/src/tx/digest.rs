@@ -465,4 +465,4 @@ fn read_blocks(
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::tx) mod tests;

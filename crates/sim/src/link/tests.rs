@@ -247,3 +247,22 @@ fn red_leaves_a_short_queue_alone_and_forgets_while_idle() {
     let later = us(16_000 + 10_000);
     assert_eq!(offer(&mut link, &mut inside, &[later; 3]), 3);
 }
+
+#[test]
+fn a_link_knows_with_which_losses_it_would_have_lost_the_same() {
+    let allowed = |link: &Link, own: Loss| {
+        let losses = [0.0, 0.2, 0.9].map(Loss::Bernoulli);
+        losses.map(|other| link.loss_range().allows(own, other))
+    };
+    let half = Loss::Bernoulli(0.5);
+    let (mut link, mut inside) = link(|spec| spec.loss = half);
+    assert_eq!(allowed(&link, half), [true; 3], "no packet came");
+    for id in 0..100 {
+        let _ = inside.enter(&mut link, Instant::ZERO, id, 100);
+    }
+    assert_eq!(allowed(&link, half), [false; 3], "a hundred draws leave little between them");
+    assert!(link.loss_range().allows(half, half));
+    // What was drawn for another loss says nothing of the first.
+    link.change(Instant::ZERO, &LinkChange::Loss(Loss::Bernoulli(0.9)));
+    assert_eq!(link.loss_range(), LossRange::OWN);
+}

@@ -6,8 +6,8 @@ use manypath_wire::{
 };
 
 use super::*;
-use crate::config::{Cuc, T3Watches};
 use crate::tx::Fragment;
+use crate::tx::digest::tests::RULES;
 
 /// The covered path, the redundant one, and one beside them.
 const FIRST: PathId = PathId(0);
@@ -17,24 +17,7 @@ const THIRD: PathId = PathId(2);
 const SIZE: usize = 100;
 
 fn rules(via: PathId) -> AckRules {
-    AckRules {
-        sfr: true,
-        mfr: false,
-        cuc: Cuc::V2,
-        dac: false,
-        missing_reports: 3,
-        reports_gaps: true,
-        in_fast_recovery: false,
-        echo: None,
-        via: Some(via),
-        t3_watches: T3Watches::EarliestSent,
-        marked_fills_cwnd: false,
-        sfr_by_tsn: false,
-        fast_rtx_after_timeout: true,
-        reports_by_highest_so_far: false,
-        waiting_counts_reports: false,
-        overtaken_revokes: false,
-    }
+    AckRules { via: Some(via), ..RULES }
 }
 
 struct Sender {

@@ -6,7 +6,8 @@ use manypath_wire::{
 use super::*;
 use crate::tx::Fragment;
 
-const RULES: AckRules = AckRules {
+/// What tests of acknowledgement go by.
+pub(in crate::tx) const RULES: AckRules = AckRules {
     sfr: true,
     mfr: false,
     cuc: Cuc::V2,
