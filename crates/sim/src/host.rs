@@ -391,7 +391,9 @@ impl Host {
     pub fn drive(&mut self, net: &mut Network) {
         let now = net.now();
         self.carry_out_plans(now);
-        self.start(now);
+        if std::mem::take(&mut self.connects) {
+            self.start(now);
+        }
         self.sender.note_call(now);
         net.show_association(self.node, || self.assoc());
         let mut rounds = 0;
@@ -451,9 +453,6 @@ impl Host {
     }
 
     fn start(&mut self, now: Instant) {
-        if !std::mem::take(&mut self.connects) {
-            return;
-        }
         if let Some(old) = self.assoc.take() {
             self.endpoint.forget(old);
         }
@@ -497,7 +496,6 @@ impl Host {
                     self.sender.clear();
                 } else if self.reconnects && !self.setup.connect.is_empty() {
                     self.new_epoch();
-                    self.connects = true;
                     self.start(now);
                 }
             }
@@ -545,21 +543,17 @@ impl Host {
         while let Some(to) = &endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
             batches += 1;
             assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
-            let (length, segment) = (out.len(), to.segment_size.max(1));
+            let segment = to.segment_size.max(1);
             let outlet = net.outlet(self.node, &to.local, &to.remote);
             if let (Some(ledger), Some(route)) = (&mut self.ledger, outlet.route) {
                 let path = net.route_path(route).unwrap_or(0);
                 out.chunks(segment).for_each(|packet| ledger.sent(packet, path));
             }
-            if length <= segment {
-                let packet = net.pool.seal(out);
-                net.send_from(&outlet, to.ecn, packet);
-                continue;
+            let mut rest = net.pool.seal(out);
+            while rest.len() > segment {
+                net.send_from(&outlet, to.ecn, rest.split_to(segment));
             }
-            let all = net.pool.seal(out);
-            for begin in (0..length).step_by(segment) {
-                net.send_from(&outlet, to.ecn, all.slice(begin..length.min(begin + segment)));
-            }
+            net.send_from(&outlet, to.ecn, rest);
         }
     }
 }

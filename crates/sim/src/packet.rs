@@ -35,7 +35,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    #[inline]
+    #[inline(always)] // else the packet is written to the stack first
     pub(crate) fn add(&mut self, packet: Packet) -> Handle {
         if let Some(handle) = self.free.pop() {
             self.packets[handle.0 as usize] = packet;

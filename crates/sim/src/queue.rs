@@ -2,9 +2,10 @@
 //!
 //! A simulated network has few sources of events (links, timers of nodes, the schedule of changes)
 //! and each needs only its own next event on record: packets leave a link in the order of their
-//! arrival times, so the link keeps them and its slot shows the first. A tournament tree over the
-//! slots then finds the earliest event in one look and takes an update in log2(slots) small steps,
-//! with nothing allocated, where a heap of all packets under way would be some hundred entries.
+//! arrival times, so the link keeps them and its slot shows the first. The slots stand in groups of
+//! eight, and the earliest event is looked for among the earliest of each group: a few steps without
+//! a branch, and nothing allocated, where a heap of all packets under way would be some hundred
+//! entries.
 
 use manypath_proto::Instant;
 
@@ -67,21 +68,16 @@ impl Slot {
 /// When a slot without an event is due.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
-/// A place in the tournament: the slot that has won it, and when that is due.
-#[derive(Copy, Clone, Debug)]
-struct Winner {
-    at: Instant,
-    slot: Slot,
-}
-
-const NOBODY: Winner = Winner { at: NEVER, slot: Slot(0) };
+/// Slots of a group.
+const GROUP: usize = 8;
 
 /// The earliest event of each slot, and the earliest of all.
 #[derive(Debug)]
 pub(crate) struct SlotQueue {
-    /// A binary tree in one array, with its root at 1 and the slots in its second half; in a node is the
-    /// earlier of the two below it.
-    tree: Vec<Winner>,
+    /// When each slot is due, in groups.
+    groups: Vec<[Instant; GROUP]>,
+    /// The earliest of each group.
+    earliest: Vec<Instant>,
     dues: Vec<Due>,
     turn: u64,
     /// The event of the present; what is due before it has happened.
@@ -96,7 +92,13 @@ impl Default for SlotQueue {
 
 impl SlotQueue {
     pub(crate) fn new() -> SlotQueue {
-        SlotQueue { tree: vec![NOBODY; 2], dues: Vec::new(), turn: 0, present: Due::START }
+        SlotQueue {
+            groups: Vec::new(),
+            earliest: Vec::new(),
+            dues: Vec::new(),
+            turn: 0,
+            present: Due::START,
+        }
     }
 
     /// Adds a slot without an event.
@@ -107,12 +109,9 @@ impl SlotQueue {
     pub(crate) fn add_slot(&mut self) -> Slot {
         let slot = Slot(u32::try_from(self.dues.len()).expect("at most 2^32 links and nodes"));
         self.dues.push(Due::NEVER);
-        if self.dues.len() > self.tree.len() / 2 {
-            self.tree = vec![NOBODY; 2 * self.tree.len()];
-            for index in 0..self.dues.len() {
-                let slot = Slot(index as u32);
-                self.put(slot, self.dues[index]);
-            }
+        if self.dues.len() > self.groups.len() * GROUP {
+            self.groups.push([NEVER; GROUP]);
+            self.earliest.push(NEVER);
         }
         slot
     }
@@ -170,32 +169,49 @@ impl SlotQueue {
     /// The earliest event of all.
     #[inline]
     pub(crate) fn next(&self) -> Option<(Instant, Slot)> {
-        let first = self.tree[1];
-        (first.at != NEVER).then_some((first.at, first.slot))
+        let (mut at, mut group, mut last_group) = (NEVER, 0, 0);
+        for (number, &first) in self.earliest.iter().enumerate() {
+            group = if first < at { number } else { group };
+            last_group = if first <= at { number } else { last_group };
+            at = at.min(first);
+        }
+        if at == NEVER {
+            return None;
+        }
+        let mut those = 0_u32;
+        for (slot, other) in self.groups[group].iter().enumerate() {
+            those |= u32::from(*other == at) << slot;
+        }
+        let is_tie = group != last_group || !those.is_power_of_two();
+        let slot = match is_tie {
+            false => Slot((group * GROUP) as u32 + those.trailing_zeros()),
+            true => self.first_of_tie(at),
+        };
+        Some((at, slot))
     }
 
-    fn put(&mut self, slot: Slot, due: Due) {
-        self.dues[slot.index()] = due;
-        let (tree, dues) = (&mut self.tree[..], &self.dues[..]);
-        let mut winner = Winner { at: due.at, slot };
-        let mut node = tree.len() / 2 + slot.index();
-        tree[node] = winner;
-        while node > 1 {
-            let other = tree[node ^ 1];
-            let is_tie = other.at == winner.at && other.at != NEVER;
-            let loses = match is_tie {
-                false => other.at < winner.at,
-                true => dues[other.slot.index()] < dues[winner.slot.index()],
-            };
-            winner = if loses { other } else { winner };
-            node /= 2;
-            let place = &mut tree[node];
-            if winner.slot != slot && place.slot == winner.slot && place.at == winner.at {
-                return; // another slot is as it was, and so is everything above
-            }
-            *place = winner;
-        }
+    /// Of the slots that are due at that instant, the one whose turn it is.
+    #[cold]
+    fn first_of_tie(&self, at: Instant) -> Slot {
+        let due = self.dues.iter().enumerate().filter(|(_, due)| due.at == at);
+        let first = due.min_by_key(|(_, due)| **due).map_or(0, |(slot, _)| slot);
+        Slot(first as u32)
     }
+
+    #[inline]
+    fn put(&mut self, slot: Slot, due: Due) {
+        let slot = slot.index();
+        self.dues[slot] = due;
+        let group = &mut self.groups[slot / GROUP];
+        group[slot % GROUP] = due.at;
+        self.earliest[slot / GROUP] = earliest(group);
+    }
+}
+
+/// The earliest of some instants; `NEVER` of none.
+#[inline]
+fn earliest(instants: &[Instant]) -> Instant {
+    instants.iter().fold(NEVER, |first, other| first.min(*other))
 }
 
 #[cfg(test)]

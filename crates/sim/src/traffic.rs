@@ -4,7 +4,7 @@
 //! payload protocol identifier. Content follows from stream, number and length, so the receiver checks every
 //! byte without being told, and neither end holds more than a message.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -62,7 +62,8 @@ pub(crate) struct Sender {
     sources: VecDeque<Source>,
     /// Waiting for Event::Writable.
     is_full: bool,
-    next: BTreeMap<(StreamId, bool), u32>,
+    /// The numbers of the next ordered and the next unordered message of each stream.
+    next: Vec<[u32; 2]>,
     /// What the association took.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
@@ -121,10 +122,14 @@ impl Sender {
             if self.is_full {
                 break;
             }
+            let index = usize::from(source.stream.0);
+            if index >= self.next.len() {
+                self.next.resize(index + 1, [0; 2]);
+            }
             let whole = source.message.unwrap_or_else(|| assoc.fragment_size()) as u64;
             let length = whole.min(source.left) as usize;
             let (stream, unordered) = (source.stream, source.unordered);
-            let number = self.next.entry((stream, unordered)).or_insert(0);
+            let number = &mut self.next[index][usize::from(unordered)];
             let ppid = number.wrapping_add(FIRST_PPID);
             let payload = Bytes::from_static(content(stream.0, unordered, *number, length));
             match assoc.send(now, SendOptions { stream, ppid, unordered }, payload) {
@@ -200,10 +205,9 @@ impl Receiver {
         self.messages += 1;
         let (number, unordered) = (message.ppid.wrapping_sub(FIRST_PPID), message.unordered);
         let parts = std::mem::take(&mut stream.parts);
-        let pieces = || parts.iter().chain(message.payload.chunks());
         let whole = parts.iter().map(Bytes::len).sum::<usize>() + length;
         let mut rest = content(message.stream.0, unordered, number, whole);
-        for piece in pieces() {
+        for piece in parts.iter().chain(message.payload.chunks()) {
             let (start, end) = rest.split_at(piece.len());
             let kind = if unordered { "unordered" } else { "ordered" };
             assert!(

@@ -308,6 +308,7 @@ pub(crate) fn advance<H: BorrowMut<Host>>(
 }
 
 /// Notes what every host has received by the network's new moments.
+#[inline]
 fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
     if let Some(moments) = net.new_moments() {
         hosts.iter_mut().for_each(|host| host.borrow_mut().note_received(moments));

@@ -86,10 +86,11 @@ impl<'a> PacketBuilder<'a> {
         }
         let Ok(length) = u16::try_from(length) else { return false };
         let [l0, l1] = length.to_be_bytes();
+        let length = usize::from(length);
+        self.out.reserve(padded(length));
         self.out.extend_from_slice(&[ty, flags, l0, l1]);
         self.out.extend_from_slice(&fixed);
         self.out.extend_from_slice(variable);
-        let length = usize::from(length);
         if padded(length) > length {
             self.out.extend_from_slice(&[0; 3][..padded(length) - length]);
         }

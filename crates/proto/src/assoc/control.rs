@@ -55,7 +55,7 @@ impl Association {
         } else if reflect {
             header.verification_tag = self.id.local_tag;
         }
-        let path = self.paths.find(to.0, to.1);
+        let path = self.paths.find(&to.0, &to.1);
         let max = match (&c, path.and_then(|id| self.paths.get(id))) {
             // A peer's cookie may be long; IP fragments it.
             (Control::CookieEcho, _) => usize::from(u16::MAX),
@@ -135,8 +135,11 @@ impl Association {
         self.paths.iter().find(|p| p.usable).map_or(self.primary, |p| p.id)
     }
 
+    #[cold]
     pub(super) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let id = self.paths.iter().find(|p| p.heartbeat_due)?.id;
+        let due = self.paths.iter().find(|p| p.heartbeat_due).map(|p| p.id);
+        self.may_owe_heartbeat = due.is_some();
+        let id = due?;
         let info = self.new_probe(now, id);
         let header = self.header();
         let checksum = self.config.checksum;

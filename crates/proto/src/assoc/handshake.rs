@@ -372,7 +372,7 @@ impl Association {
     /// The path on which the handshake is answered becomes the primary, if the application named it: an
     /// address that only the peer listed is to be verified first.
     fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
-        let id = self.paths.find(local, remote).filter(|_| self.config.handshake_moves_primary);
+        let id = self.paths.find(&local, &remote).filter(|_| self.config.handshake_moves_primary);
         if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.given) {
             self.primary = p.id;
         }

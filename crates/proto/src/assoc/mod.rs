@@ -133,6 +133,8 @@ pub struct Association {
     // Whole association.
     error_count: u32,
     control: VecDeque<Control>,
+    /// False if no path's heartbeat is due.
+    may_owe_heartbeat: bool,
     events: VecDeque<Event>,
     stats: AssocStats,
     /// Since when data waits for the peer's receive buffer alone.
@@ -181,6 +183,7 @@ impl Association {
             readable_told: false,
             error_count: 0,
             control: VecDeque::new(),
+            may_owe_heartbeat: false,
             events: VecDeque::new(),
             stats: AssocStats::default(),
             blocked_since: None,

@@ -38,7 +38,9 @@ impl Association {
         if !self.state.is_open() {
             return None;
         }
-        if let Some(transmit) = self.heartbeat_packet(now, buf) {
+        if self.may_owe_heartbeat
+            && let Some(transmit) = self.heartbeat_packet(now, buf)
+        {
             return Some(transmit);
         }
         self.prepare_windows(now);
@@ -80,7 +82,10 @@ impl Association {
 
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
         let last = self.receiver.as_ref()?.last_data;
-        let chosen = self.decide(now, |policies, cx| policies.ack_path.choose(cx, last));
+        let chosen = match self.policies.acks_last {
+            true => last,
+            false => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
+        };
         self.elect(chosen);
         // RFC 9260 §5.4: an address that is not verified gets none.
         let verified = |id: &PathId| {

@@ -66,7 +66,7 @@ impl Association {
     ) -> Option<PathId> {
         let (local, remote) = pair;
         let full = self.paths.len() >= self.config.max_paths as usize;
-        if full || self.paths.find(local, remote).is_some() {
+        if full || self.paths.find(&local, &remote).is_some() {
             return None;
         }
         let id = self.paths.free_id();
@@ -83,14 +83,24 @@ impl Association {
     /// The path on which a packet arrived. The packet carried our verification tag, so it is the peer's:
     /// an address pair that was not known becomes a path, to be verified. This is how a server learns of
     /// its client's uplinks, and how a path survives a NAT that gives it a new port.
+    #[inline]
     pub(super) fn path_of(
         &mut self,
         now: Instant,
         (local, remote): (SocketAddr, SocketAddr),
     ) -> Option<PathId> {
-        if let Some(id) = self.paths.find(local, remote) {
-            return Some(id);
+        match self.paths.find(&local, &remote) {
+            Some(id) => Some(id),
+            None => self.new_path_of(now, (local, remote)),
         }
+    }
+
+    #[cold]
+    fn new_path_of(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+    ) -> Option<PathId> {
         // The pairing of a listed address with one of ours was a guess: correct it.
         let guess = |p: &&mut Path| p.remote == remote && p.last_heard.is_none();
         if let Some(p) = self.paths.iter_mut().find(guess) {
@@ -297,6 +307,7 @@ impl Association {
         }
         if let Some(p) = self.paths.get_mut(id) {
             p.heartbeat_due = true;
+            self.may_owe_heartbeat = true;
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
         }

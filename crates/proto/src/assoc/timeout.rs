@@ -174,10 +174,14 @@ impl Association {
     }
 
     /// Starts the tail-loss probe of a path that has data in flight.
+    #[inline]
     pub(super) fn arm_tail_loss_probe(&mut self, now: Instant, id: PathId) {
-        if !self.config.tail_loss_probe {
-            return;
+        if self.config.tail_loss_probe {
+            self.set_tail_loss_probe(now, id);
         }
+    }
+
+    fn set_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get(id) else { return };
         let may_probe = p.state == PathState::Active && !p.tail_probed;
         let Some(srtt) = p.rto.srtt().filter(|_| may_probe) else { return };

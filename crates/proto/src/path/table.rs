@@ -71,7 +71,8 @@ impl PathTable {
     }
 
     /// The path with exactly these addresses.
-    pub(crate) fn find(&self, local: SocketAddr, remote: SocketAddr) -> Option<PathId> {
-        self.iter().find(|p| p.remote == remote && p.local == local).map(|p| p.id)
+    #[inline]
+    pub(crate) fn find(&self, local: &SocketAddr, remote: &SocketAddr) -> Option<PathId> {
+        self.iter().find(|p| p.remote == *remote && p.local == *local).map(|p| p.id)
     }
 }

@@ -102,6 +102,8 @@ pub(crate) struct Policies {
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
     /// The failure policy watches how long nothing is acknowledged. Known beforehand, as it is asked per SACK.
     pub(crate) watches_silence: bool,
+    /// SACKs take the path of the latest DATA. Known beforehand for the same reason.
+    pub(crate) acks_last: bool,
     /// The redundancy policy is on.
     pub(crate) duplicates: bool,
 }
@@ -114,15 +116,17 @@ impl Policies {
             .unwrap_or_else(|| Box::new(fail::Pmr::new(config)));
         let redundant = redundant::build(&config.redundancy, config)
             .unwrap_or_else(|| Box::new(redundant::Off));
+        let ack_path = ack_path::build(&config.ack_path, config)
+            .unwrap_or_else(|| Box::new(ack_path::LastReceived));
         Policies {
+            acks_last: ack_path.is_last(),
             watches_silence: fail.silence_max(config.rto_initial).is_some(),
             duplicates: redundant.is_on(),
             sched: sched::build(&config.scheduler, config)
                 .unwrap_or_else(|| Box::new(sched::Primary)),
             rtx: rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame)),
             fail,
-            ack_path: ack_path::build(&config.ack_path, config)
-                .unwrap_or_else(|| Box::new(ack_path::LastReceived)),
+            ack_path,
             shared: shared::build(&config.shared_congestion, config)
                 .unwrap_or_else(|| Box::new(shared::Off)),
             redundant,

@@ -20,7 +20,10 @@ impl Payload {
 
     /// Bytes of user data.
     pub fn len(&self) -> usize {
-        self.0.iter().map(Bytes::len).sum()
+        match self.chunks() {
+            [whole] => whole.len(),
+            chunks => chunks.iter().map(Bytes::len).sum(),
+        }
     }
 
     /// Whether there is no user data.

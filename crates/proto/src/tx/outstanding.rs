@@ -108,6 +108,8 @@ pub(crate) struct Outstanding {
     /// Chunks that wait for retransmission, and their user bytes.
     marked_chunks: usize,
     marked_user_bytes: usize,
+    /// Entries of all `marked` lists.
+    listed: usize,
     next_order: u64,
     /// Lost transmissions count until their chunk is acknowledged (`pipe_accounting`).
     pub(super) counts_lost: bool,
@@ -131,6 +133,7 @@ impl Outstanding {
             user_bytes: 0,
             marked_chunks: 0,
             marked_user_bytes: 0,
+            listed: 0,
             next_order: 0,
             counts_lost: false,
             combines: false,
@@ -255,6 +258,7 @@ impl Outstanding {
         }
         if queue.marked.front() == Some(&tsn) {
             queue.marked.pop_front();
+            self.listed -= 1;
         }
         self.leave_flight(tsn);
         self.transmit(tsn, path, now);
@@ -368,6 +372,7 @@ impl Outstanding {
         let marked = &mut self.queues[path.index()].marked;
         let at = marked.iter().rposition(|&t| t.lt(tsn)).map_or(0, |i| i + 1);
         marked.insert(at, tsn);
+        self.listed += 1;
     }
 
     /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
@@ -430,6 +435,7 @@ impl Outstanding {
                 return Some(tsn);
             }
             self.queues[path.index()].marked.pop_front();
+            self.listed -= 1;
         }
         None
     }
@@ -451,7 +457,7 @@ impl Outstanding {
 
     /// False if nothing waits for retransmission; cheaper than [`has_marked`](Self::has_marked).
     pub(crate) fn may_have_marked(&self) -> bool {
-        self.queues.iter().any(|q| !q.marked.is_empty())
+        self.listed > 0
     }
 
     /// True if something waits for retransmission.
@@ -542,6 +548,7 @@ impl Outstanding {
         self.mark_path(from, None);
         self.forget_lost(from);
         let marked = std::mem::take(&mut self.queues[from.index()].marked);
+        self.listed -= marked.len();
         let waiting_bytes = std::mem::take(&mut self.queues[from.index()].waiting_bytes);
         self.queues[to.index()].waiting_bytes += waiting_bytes;
         for sent in &mut self.ring {
@@ -589,6 +596,8 @@ impl Outstanding {
         let waiting = self.ring.iter().filter(|s| s.state == TsnState::Marked);
         let (chunks, bytes) = waiting.fold((0, 0), |(n, b), s| (n + 1, b + s.payload.len()));
         assert_eq!((self.marked_chunks, self.marked_user_bytes), (chunks, bytes), "what waits");
+        let listed: usize = self.queues.iter().map(|q| q.marked.len()).sum();
+        assert_eq!(self.listed, listed, "what is listed to be sent again");
         let held: usize = self.ring.iter().map(|s| s.payload.len()).sum();
         assert_eq!(self.user_bytes, held, "user bytes held");
         for (i, sent) in self.ring.iter().enumerate() {

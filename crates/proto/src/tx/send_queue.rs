@@ -117,7 +117,6 @@ impl SendQueue {
     pub(crate) fn pop(&mut self, limit: usize) -> Option<Fragment> {
         let message = self.messages.front_mut()?;
         let len = message.payload.len().min(limit);
-        let payload = message.payload.split_to(len);
         let mut flags = DataFlags::default();
         if !message.begun {
             flags = flags | DataFlags::BEGIN;
@@ -127,10 +126,12 @@ impl SendQueue {
         }
         message.begun = true;
         let (options, ssn) = (message.options, message.ssn);
-        if message.payload.is_empty() {
+        let payload = if len == message.payload.len() {
             flags = flags | DataFlags::END;
-            self.messages.pop_front();
-        }
+            self.messages.pop_front()?.payload
+        } else {
+            message.payload.split_to(len)
+        };
         self.bytes -= len;
         Some(Fragment { payload, ppid: options.ppid, stream: options.stream, ssn, flags })
     }

@@ -191,7 +191,7 @@ impl Link {
     }
 
     /// Drops a packet or puts it in the queue; returns when its last bit leaves.
-    #[inline]
+    #[inline(always)] // a packet asks every link of its way
     fn admit(&mut self, now: Instant, size: u32) -> Result<Instant, DropCause> {
         if self.is_down {
             self.stats.cut += 1;
@@ -230,6 +230,7 @@ impl Link {
         Ok(departure)
     }
 
+    #[inline(never)] // what most links do must stay small
     fn is_lost(&mut self) -> bool {
         match self.spec.loss {
             Loss::Bernoulli(loss) => {
@@ -247,6 +248,7 @@ impl Link {
         }
     }
 
+    #[inline(never)]
     fn is_dropped_early(&mut self, now: Instant) -> bool {
         let Some(red) = &mut self.red else { return false };
         if self.backlog.is_empty() {
@@ -323,6 +325,11 @@ impl Link {
 
     #[inline]
     fn forget_departed(&mut self, now: Instant) {
+        if self.busy_until <= now {
+            self.backlog.clear();
+            self.backlog_bytes = 0;
+            return;
+        }
         while let Some(&(departure, size)) = self.backlog.front() {
             if departure > now {
                 break;

@@ -18,6 +18,7 @@ impl Network {
     }
 
     /// How many such instants there are, if there are new ones since the last call.
+    #[inline]
     pub(crate) fn new_moments(&mut self) -> Option<usize> {
         let count = self.moments.len();
         (std::mem::replace(&mut self.noted, count) < count).then_some(count)

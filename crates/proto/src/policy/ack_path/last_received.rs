@@ -13,4 +13,8 @@ impl AckPathPolicy for LastReceived {
     fn choose(&mut self, _cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
         last_data
     }
+
+    fn is_last(&self) -> bool {
+        true
+    }
 }

@@ -15,6 +15,11 @@ pub trait AckPathPolicy: std::fmt::Debug + Send {
     /// to the primary path.
     fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId>;
 
+    /// True if it always chooses `last_data`, whatever the paths are like: then it is not asked.
+    fn is_last(&self) -> bool {
+        false
+    }
+
     /// The peer says that what takes the primary path does not arrive.
     fn primary_failed(&mut self) {}
 
