@@ -390,7 +390,9 @@ impl Host {
     /// outputs, then wait.
     pub fn drive(&mut self, net: &mut Network) {
         let now = net.now();
-        self.carry_out_plans(now);
+        if !self.planned.is_empty() {
+            self.carry_out_plans(now);
+        }
         if std::mem::take(&mut self.connects) {
             self.start(now);
         }
@@ -424,6 +426,7 @@ impl Host {
     }
 
     /// Tells RTX-LOSSRATE what the links of each path lose, if that or the paths have changed.
+    #[inline(never)]
     fn ask_oracle(&mut self, net: &Network) {
         let latest = Some(net.loss_changes());
         let Some(id) = self.assoc.filter(|_| self.oracle != latest) else { return };
@@ -436,6 +439,7 @@ impl Host {
         }
     }
 
+    #[inline(never)]
     fn carry_out_plans(&mut self, now: Instant) {
         while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= now) {
             self.has_commands = true;
@@ -452,6 +456,7 @@ impl Host {
         }
     }
 
+    #[cold]
     fn start(&mut self, now: Instant) {
         if let Some(old) = self.assoc.take() {
             self.endpoint.forget(old);

@@ -487,6 +487,7 @@ impl Network {
         self.log.as_ref()
     }
 
+    #[inline(never)]
     fn run_schedule(&mut self) {
         let change = self.schedule.pop();
         self.queue.set(self.schedule_slot, self.schedule.next());

@@ -232,6 +232,7 @@ impl Receiver {
 }
 
 impl StreamIn {
+    #[inline(never)]
     fn take_unordered(&mut self, number: u32, index: usize) {
         let is_new = number >= self.next_unordered && self.early.insert(number);
         assert!(is_new, "unordered message {number} on stream {index} came twice");

@@ -30,6 +30,7 @@ pub(super) enum Control {
 pub(super) const MAX_CONTROL: usize = 64;
 
 impl Association {
+    #[inline(never)]
     pub(super) fn control_packet(
         &mut self,
         now: Instant,

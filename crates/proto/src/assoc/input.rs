@@ -97,6 +97,7 @@ impl Association {
     }
 
     /// Returns false if the rest of the packet is to be ignored.
+    #[inline]
     fn handle_chunk(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
         match chunk {
             Chunk::Data(data) => self.on_data(data, p),
@@ -111,6 +112,15 @@ impl Association {
             }
             Chunk::Timestamp(timestamp) => p.timestamp = Some(timestamp),
             Chunk::SackPath(chunk) => self.on_sack_path(p.now, p.path, chunk),
+            other => return self.handle_control(other, p),
+        }
+        true
+    }
+
+    /// The same for a chunk that does not come with every packet.
+    #[inline(never)] // what every packet takes must stay small
+    fn handle_control(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
+        match chunk {
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
@@ -145,8 +155,10 @@ impl Association {
             Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, shutdown.cum_tsn_ack),
             Chunk::ShutdownAck => self.on_shutdown_ack(p.from),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
-            // The endpoint handles these; bundled behind other chunks they mean nothing.
+            // The endpoint handles these; bundled behind other chunks they mean nothing. The rest was handled before.
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
+            Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
+            Chunk::Timestamp(_) | Chunk::SackPath(_) => {}
             Chunk::Unknown(unknown) => {
                 let action = unknown.action();
                 if action.report && !std::mem::replace(&mut p.reported_unknown, true) {

@@ -179,6 +179,7 @@ impl Association {
 
     /// The path of new data where chunks that wait for retransmission fill the window, too, or where a path
     /// carries copies only.
+    #[inline(never)]
     fn schedule_on_the_rest(&mut self, now: Instant) -> Option<PathId> {
         let fills = self.config.waiting_fills_cwnd;
         let waiting: smallvec::SmallVec<[usize; 8]> =
@@ -196,11 +197,17 @@ impl Association {
     }
 
     /// The lowest of the lost chunks that may be sent again now, and its path.
+    #[inline]
     fn choose_retransmission(&mut self, now: Instant) -> Option<(PathId, Source)> {
         if !self.out.may_have_marked() {
             self.forced_rtx = false;
             return None;
         }
+        self.choose_marked(now)
+    }
+
+    #[inline(never)] // mostly nothing is lost
+    fn choose_marked(&mut self, now: Instant) -> Option<(PathId, Source)> {
         let mut heads: smallvec::SmallVec<[(Tsn, PathId); 8]> = smallvec::SmallVec::new();
         for id in self.paths.ids() {
             heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
@@ -413,6 +420,7 @@ impl Association {
     }
 
     /// Appends a chunk that is sent again.
+    #[inline(never)]
     fn push_again(
         &mut self,
         now: Instant,

@@ -21,6 +21,7 @@ pub(super) struct Redundancy {
 impl Association {
     /// Asks the policy, if it is on, for the paths' roles, before anything is sent. True if there may be something
     /// to copy.
+    #[inline(never)]
     pub(super) fn may_copy(&mut self, now: Instant) -> bool {
         let cover = self.decide(now, |policies, cx| policies.redundant.cover(cx));
         if cover != self.redundancy.cover {

@@ -25,6 +25,7 @@ const AMPLIFICATION: usize = 3;
 
 impl Endpoint {
     /// Handles a packet with verification tag 0, which must be an INIT alone (RFC 9260 §8.5.1, A).
+    #[cold]
     pub(super) fn on_init(
         &mut self,
         now: Instant,
@@ -100,6 +101,7 @@ impl Endpoint {
     }
 
     /// Handles a packet that begins with COOKIE ECHO (RFC 9260 §5.1.5, §5.2.4).
+    #[cold]
     pub(super) fn on_cookie_echo(
         &mut self,
         now: Instant,
@@ -218,6 +220,7 @@ impl Endpoint {
     }
 
     /// RFC 9260 §8.4.
+    #[cold]
     pub(super) fn out_of_the_blue(&mut self, from: (SocketAddr, SocketAddr), packet: &Packet) {
         let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {

@@ -161,6 +161,7 @@ impl Network {
     }
 
     /// A packet of cross-traffic has crossed its source's own link.
+    #[inline(never)]
     pub(super) fn run_source(&mut self, id: SourceId) {
         let SourceState { source, way } = &mut self.sources[id.0 as usize];
         let Way::Route { slot, first, route } = *way else { return };
