@@ -193,8 +193,9 @@ impl SlotQueue {
     /// Of the slots that are due at that instant, the one whose turn it is.
     #[cold]
     fn first_of_tie(&self, at: Instant) -> Slot {
-        let due = self.dues.iter().enumerate().filter(|(_, due)| due.at == at);
-        let first = due.min_by_key(|(_, due)| **due).map_or(0, |(slot, _)| slot);
+        let slots = self.groups.iter().flatten().enumerate();
+        let tied = slots.filter(|(_, due)| **due == at).map(|(slot, _)| slot);
+        let first = tied.min_by_key(|slot| self.dues[*slot]).unwrap_or(0);
         Slot(first as u32)
     }
 
