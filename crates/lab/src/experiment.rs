@@ -41,6 +41,8 @@ pub enum Kind {
     Simulated,
     /// With real endpoints over an emulated network, in real time.
     Realtime,
+    /// Nothing is sent: disjoint paths of random networks are counted.
+    Overlay,
 }
 
 /// Which time series of the runs are kept.
@@ -251,10 +253,15 @@ impl Experiment {
             claims.push(claim);
         }
         let kind = file.kind;
-        if file.runs.is_none() && kind == Kind::Simulated && !folder.join("scenario.toml").is_file()
-        {
+        let needed = match kind {
+            Kind::Simulated => Some("scenario.toml"),
+            Kind::Overlay => Some(crate::overlay::FILE),
+            Kind::Realtime => None,
+        };
+        let needed = needed.filter(|name| file.runs.is_none() && !folder.join(name).is_file());
+        if let Some(name) = needed {
             let remedy = "write one, or name the experiment whose runs it uses: `runs = \"ID\"`";
-            return Err(LabError::file(folder, "no scenario.toml", remedy));
+            return Err(LabError::file(folder, format!("no {name}"), remedy));
         }
         let reference = Reference::load(&folder.join("reference.csv"))?;
         for variant in further_variants(&reference) {

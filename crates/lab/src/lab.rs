@@ -82,7 +82,9 @@ pub fn run(
     let mut plans = Vec::new();
     for experiment in to_run {
         let plan = match (experiment.kind, options.realtime) {
-            (Kind::Simulated, _) => Plan::of_scenarios(experiment, &options.extent, &named)?,
+            (Kind::Simulated | Kind::Overlay, _) => {
+                Plan::of_scenarios(experiment, &options.extent, &named)?
+            }
             (Kind::Realtime, Some(plan)) => plan(experiment, &options.extent)?,
             (Kind::Realtime, None) => continue,
         };

@@ -13,6 +13,7 @@ pub mod group;
 pub mod lab;
 mod memo;
 pub mod output;
+pub mod overlay;
 pub mod plan;
 pub mod reference;
 pub mod report;

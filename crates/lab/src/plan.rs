@@ -9,7 +9,8 @@ use manypath_sim::{LossRange, Sample, Samples, Sampling};
 
 use crate::derive::Series;
 use crate::error::LabError;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Kind};
+use crate::overlay;
 use crate::table::{Fields, Params, fields_of_json};
 
 /// Seeds of a quick run.
@@ -72,7 +73,7 @@ pub struct Extent {
 }
 
 impl Plan {
-    /// Plans the runs of an experiment in the simulator. `named` gives the values of a parameter that
+    /// Plans the runs of an experiment that needs no real endpoints. `named` gives the values of a parameter that
     /// claims need, which are not thinned out.
     ///
     /// # Errors
@@ -83,6 +84,9 @@ impl Plan {
         extent: &Extent,
         named: &dyn Fn(&str) -> Vec<String>,
     ) -> Result<Plan, LabError> {
+        if experiment.kind == Kind::Overlay {
+            return overlay::plan(experiment, extent);
+        }
         let mut plan = Plan::default();
         for (variant, path) in experiment.variants() {
             let scenario = Scenario::load(&path)?;

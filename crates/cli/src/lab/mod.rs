@@ -78,7 +78,7 @@ fn size(experiment: &Experiment) -> Result<Size> {
     let plan =
         Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)?;
     let times = match experiment.kind {
-        Kind::Simulated => 1,
+        Kind::Simulated | Kind::Overlay => 1,
         Kind::Realtime => VARIANTS,
     };
     Ok(Size { points: plan.points.len() * times, runs: plan.runs() * times })
