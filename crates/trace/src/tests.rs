@@ -90,11 +90,12 @@ fn all_events() -> Vec<Event> {
             matched: 6,
             ratio: 6.0 / 7.0,
             threshold: 0.5,
+            needed: Some(5),
             lag_s: -0.02,
             suppressed: Some(path),
         },
         Event::PathSuppressed { path, reason: "shared_bottleneck".to_owned() },
-        Event::PathRestored { path },
+        Event::PathRestored { path, reason: "better".to_owned() },
         Event::PrimaryElected { path, by_peer: true },
         Event::PathRemoved { path },
         Event::PathMetrics(PathMetrics {

@@ -2,7 +2,9 @@
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
-use crate::path::{InUse, Path, PathId, PathState, PathView, SuppressReason, Suppression};
+use crate::path::{
+    InUse, Path, PathId, PathState, PathView, RestoreReason, SuppressReason, Suppression,
+};
 use crate::policy::shared::SharedEvidence;
 use crate::time::Instant;
 
@@ -88,12 +90,12 @@ impl Association {
         self.refresh_usable(now);
     }
 
-    fn restore(&mut self, now: Instant, id: PathId) {
+    fn restore(&mut self, now: Instant, id: PathId, reason: RestoreReason) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.suppressed = None;
         self.forget_pairs(id);
         self.begin_use(now, id);
-        self.events.push_back(Event::PathRestored { path: id });
+        self.events.push_back(Event::PathRestored { path: id, reason });
     }
 
     /// Brings suppressed paths back while fewer than `paths_min` carry data: the best first. If others do, a path is
@@ -106,7 +108,7 @@ impl Association {
                 return;
             }
             let Some((best, _)) = self.best_suppressed(now, count == 0) else { return };
-            self.restore(now, best);
+            self.restore(now, best, RestoreReason::TooFew);
         }
     }
 
@@ -139,7 +141,7 @@ impl Association {
         if let (Some((best, promised)), Some(worst)) = (self.best_suppressed(now, false), worst)
             && promised > gain * worst
         {
-            self.restore(now, best);
+            self.restore(now, best, RestoreReason::Better);
             self.refresh_usable(now);
         }
         for p in self.paths.iter_mut() {

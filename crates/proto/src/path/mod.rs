@@ -115,6 +115,26 @@ impl SuppressReason {
     }
 }
 
+/// Why a path that was suppressed carries data again (mTCP paper, section 3.4.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreReason {
+    /// Its score is `path_addition_gain` times that of the worst path in use, or more.
+    Better,
+    /// Fewer than `paths_min` others work.
+    TooFew,
+}
+
+impl RestoreReason {
+    /// The name used in JSON results: `better` or `too_few`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RestoreReason::Better => "better",
+            RestoreReason::TooFew => "too_few",
+        }
+    }
+}
+
 /// A suppression that lasts.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Suppression {

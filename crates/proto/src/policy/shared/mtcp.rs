@@ -242,7 +242,8 @@ mod tests {
         assert_eq!((enough.events, enough.matched, enough.needed), ((8, 8), 8, Some(6)));
         assert_eq!(
             enough.to_string(),
-            "path 1 and path 2 share a bottleneck: 8 of 8 losses came on both together (above 50 % is enough)"
+            "path 1 and path 2 share a bottleneck: 8 of 8 fast retransmits came on both together (100 %, and more than \
+             50 % of 6 are enough)"
         );
         let apart: Vec<u64> = s.iter().map(|at| at + 2000).collect();
         let independent = verdict(&mut policy(&[]), 100, &s, &apart).expect("events");
