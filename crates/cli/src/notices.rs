@@ -61,6 +61,8 @@ pub(crate) enum Notice {
         threshold: f64,
         /// So many of the path with fewer of them were waited for.
         needed: Option<u32>,
+        /// A bound of the probability with which so many come together by chance.
+        chance: f64,
         /// By how much those of the second path came later, in seconds.
         lag_s: f64,
         /// The number of the path that carries no more data because of it; null if both stay in use.
@@ -73,7 +75,7 @@ pub(crate) enum Notice {
         /// Which.
         #[serde(flatten)]
         name: PathName,
-        /// `shared_bottleneck` or `slow`.
+        /// `shared_bottleneck`, `slow` or `spare`.
         reason: &'static str,
     },
     /// A path that was suppressed carries data again.
@@ -105,6 +107,7 @@ impl Notice {
                 ratio: evidence.ratio(),
                 threshold: evidence.threshold,
                 needed: evidence.needed,
+                chance: evidence.chance,
                 lag_s: evidence.lag_s,
                 suppressed: suppressed.map(|id| u16::from(id.0) + 1),
                 grounds: evidence.grounds(),
@@ -137,9 +140,13 @@ impl Notice {
             {
                 return None;
             }
-            Notice::PathSuppressed { name, .. } => format!(
-                "{name} carries no more data: it is slower than the fastest by more than suppress_below"
-            ),
+            Notice::PathSuppressed { name, reason } => {
+                let why = match *reason == SuppressReason::Slow.name() {
+                    true => "it is slower than the fastest by more than suppress_below",
+                    false => "as many as paths_max have better scores",
+                };
+                format!("{name} carries no more data: {why}")
+            }
             Notice::PathRestored { name, reason } => {
                 let why = match *reason == RestoreReason::Better.name() {
                     true => "it promises more than the worst path in use",
@@ -177,6 +184,7 @@ mod tests {
             lag_s: 0.02,
             threshold: 0.5,
             needed: Some(5),
+            chance: 0.0071,
             is_shared: true,
         };
         Event::SharedBottleneck { evidence, suppressed }
@@ -188,8 +196,8 @@ mod tests {
         assert_eq!(
             notice.sentence().expect("a sentence"),
             "path 1 (192.0.2.1:5000 - 192.0.2.9:9899) and path 2 (192.0.2.2:5000 - 192.0.2.9:9899 via \
-             relay.example:3478) share a bottleneck: 6 of 7 fast retransmits came on both together (86 %, and \
-             more than 50 % of 5 are enough), on path 2 20 ms later; path 2, the slower one, carries no more data"
+             relay.example:3478) share a bottleneck: 6 of 7 fast retransmits came on both together (86 %; more \
+             than 50 % of 5 or more were needed; by chance with a probability below 0.8 %), on path 2 20 ms later; path 2, the slower one, carries no more data"
         );
         let json = serde_json::to_value(&notice).expect("JSON");
         assert_eq!(json["event"], "shared_bottleneck");
@@ -206,6 +214,7 @@ mod tests {
         assert_eq!(of(suppressed(SuppressReason::SharedBottleneck)), None);
         let slow = of(suppressed(SuppressReason::Slow)).expect("told");
         assert!(slow.contains("via relay.example:3478) carries no more data"), "{slow}");
+        assert!(of(suppressed(SuppressReason::Spare)).is_some_and(|s| s.contains("paths_max")));
         let restored = |reason| of(Event::PathRestored { path: PathId(1), reason }).expect("told");
         assert!(restored(RestoreReason::Better).contains("promises more"));
         assert!(restored(RestoreReason::TooFew).contains("too few"));

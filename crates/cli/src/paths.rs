@@ -27,7 +27,7 @@ pub(crate) struct PathReport {
     pub relay: Option<String>,
     /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
     pub state: &'static str,
-    /// Why it carries no data though it works: `shared_bottleneck` or `slow`; null if it may.
+    /// Why it carries no data though it works: `shared_bottleneck`, `slow` or `spare`; null if it may.
     pub suppressed: Option<&'static str>,
     /// SCTP packets sent.
     pub packets_sent: u64,

@@ -94,6 +94,8 @@ pub enum Event {
         /// Events that the path with fewer of them had to have before that was judged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed: Option<u32>,
+        /// A bound of the probability with which so many come together by chance.
+        chance: f64,
         /// How much later the second path shows a congestion, in seconds.
         lag_s: f64,
         /// The path that carries no more data because of it.
@@ -104,7 +106,7 @@ pub enum Event {
     PathSuppressed {
         /// The path.
         path: u16,
-        /// Why: `shared_bottleneck` or `slow`.
+        /// Why: `shared_bottleneck`, `slow` or `spare`.
         reason: String,
     },
     /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
@@ -298,6 +300,7 @@ impl Event {
                 ratio: evidence.ratio(),
                 threshold: evidence.threshold,
                 needed: evidence.needed,
+                chance: evidence.chance,
                 lag_s: evidence.lag_s,
                 suppressed: suppressed.map(path_number),
             },

@@ -91,6 +91,7 @@ fn all_events() -> Vec<Event> {
             ratio: 6.0 / 7.0,
             threshold: 0.5,
             needed: Some(5),
+            chance: 0.007,
             lag_s: -0.02,
             suppressed: Some(path),
         },
