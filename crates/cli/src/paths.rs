@@ -7,15 +7,18 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::notices::{Notice, PathName};
 use crate::progress::Screen;
-use crate::via;
 
-/// As many state changes as are kept for each association; a path that flaps must not fill memory.
+/// As many state changes as are kept for each association, and as many notices; a path that flaps must not fill
+/// memory.
 const CHANGES_MAX: usize = 1000;
 
 /// One path in a result. The keys are a public contract; what only a simulation knows is null.
 #[derive(Debug, Serialize)]
 pub(crate) struct PathReport {
+    /// Its number, from 1, as messages and notices call it.
+    pub path: u16,
     /// Our transport address.
     pub local: String,
     /// The peer's transport address.
@@ -24,6 +27,8 @@ pub(crate) struct PathReport {
     pub relay: Option<String>,
     /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
     pub state: &'static str,
+    /// Why it carries no data though it works: `shared_bottleneck`, `slow` or `spare`; null if it may.
+    pub suppressed: Option<&'static str>,
     /// SCTP packets sent.
     pub packets_sent: u64,
     /// SCTP packets received.
@@ -70,47 +75,73 @@ pub(crate) struct StateChange {
 /// Notes the state changes of an association as they happen, and tells the user.
 #[derive(Debug)]
 pub(crate) struct PathWatch {
-    changes: Arc<Mutex<Vec<StateChange>>>,
+    seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
+}
+
+/// What has happened so far.
+#[derive(Debug, Default)]
+struct Seen {
+    changes: Vec<StateChange>,
+    notices: Vec<TimedNotice>,
+}
+
+/// A notice and when it came.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TimedNotice {
+    /// Seconds since the association was established.
+    pub at_s: f64,
+    /// What was found or done.
+    #[serde(flatten)]
+    pub notice: Notice,
 }
 
 impl PathWatch {
     /// Begins to watch; call it when the association is established.
     pub(crate) fn start(association: &Association, screen: Screen) -> PathWatch {
-        let changes = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::new(Mutex::new(Seen::default()));
         let begin = Instant::now();
         let mut events = association.events();
         let association = association.clone();
-        let noted = changes.clone();
+        let noted = seen.clone();
         let task = tokio::spawn(async move {
             while let Some(event) = events.next().await {
-                let Event::PathState { path, from, to } = event else { continue };
                 let at_s = begin.elapsed().as_secs_f64();
-                let change = StateChange { at_s, from: from.name(), to: to.name(), path: path.0 };
-                let ends = association.paths().into_iter().find(|p| p.id == path);
-                let ends = ends.map_or(String::new(), |p| {
-                    let relay = via::text(association.relay(p.local).as_deref());
-                    format!(" ({} - {}{relay})", p.local, p.remote)
-                });
-                let to = to.name().replace('_', " ");
-                screen.line(&format!("{at_s:6.1} s  {path}{ends} is {to}"));
-                let mut changes = noted.lock().unwrap_or_else(PoisonError::into_inner);
-                if changes.len() < CHANGES_MAX {
-                    changes.push(change);
+                let said = |text: &str| screen.line(&format!("{at_s:6.1} s  {text}"));
+                let mut seen = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Event::PathState { path, from, to } = event {
+                    let name = PathName::of(&association, path);
+                    said(&format!("{name} is {}", to.name().replace('_', " ")));
+                    if seen.changes.len() < CHANGES_MAX {
+                        let (from, to) = (from.name(), to.name());
+                        seen.changes.push(StateChange { at_s, from, to, path: path.0 });
+                    }
+                } else if let Some(notice) = Notice::of(&event, |id| PathName::of(&association, id))
+                {
+                    notice.sentence().iter().for_each(|text| said(text));
+                    if seen.notices.len() < CHANGES_MAX {
+                        seen.notices.push(TimedNotice { at_s, notice });
+                    }
                 }
             }
         });
-        PathWatch { changes, task }
+        PathWatch { seen, task }
+    }
+
+    /// What was found and decided about paths so far, in order.
+    pub(crate) fn notices(&self) -> Vec<TimedNotice> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).notices.clone()
     }
 
     /// The paths as they are now, with what happened to them.
     pub(crate) fn report(&self, association: &Association) -> Vec<PathReport> {
-        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         association
             .paths()
             .into_iter()
             .map(|path| {
-                let changes = changes.iter().filter(|c| c.path == path.id.0).cloned().collect();
+                let changes =
+                    seen.changes.iter().filter(|c| c.path == path.id.0).cloned().collect();
                 path_report(&path, association.relay(path.local), changes)
             })
             .collect()
@@ -129,10 +160,12 @@ fn path_report(
     state_changes: Vec<StateChange>,
 ) -> PathReport {
     PathReport {
+        path: u16::from(path.id.0) + 1,
         local: path.local.to_string(),
         remote: path.remote.to_string(),
         relay,
         state: path.state.name(),
+        suppressed: path.suppressed.map(manypath::SuppressReason::name),
         packets_sent: path.packets_sent,
         packets_received: path.packets_received,
         data_chunks_sent: path.data_chunks_sent,

@@ -72,5 +72,6 @@ pub use manypath_net::{
 };
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,
-    PathStats, Payload, Rng, SendOptions, Ssn, StreamId, config, overlay,
+    PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence, Ssn, StreamId,
+    SuppressReason, config, overlay,
 };

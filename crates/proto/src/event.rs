@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::path::{PathId, PathState, SuppressReason};
+use crate::path::{PathId, PathState, RestoreReason, SuppressReason};
 use crate::policy::shared::SharedEvidence;
 
 /// Something that happened to an association.
@@ -54,6 +54,8 @@ pub enum Event {
     PathRestored {
         /// The path.
         path: PathId,
+        /// Why.
+        reason: RestoreReason,
     },
     /// All SACKs of one side take another path from now on: where they went before has failed (mTCP paper,
     /// section 3.5.2).

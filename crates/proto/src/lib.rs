@@ -77,7 +77,9 @@ pub use endpoint::{
 };
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
-pub use path::{PathId, PathState, PathStats, PathView, SuppressReason, T3_IN_A_ROW};
+pub use path::{
+    PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason, T3_IN_A_ROW,
+};
 pub use policy::shared::SharedEvidence;
 pub use rng::Rng;
 pub use rx::{Message, Payload};

@@ -91,6 +91,11 @@ pub enum Event {
         ratio: f64,
         /// The ratio above which a bottleneck counts as shared.
         threshold: f64,
+        /// Events that the path with fewer of them had to have before that was judged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        needed: Option<u32>,
+        /// A bound of the probability with which so many come together by chance.
+        chance: f64,
         /// How much later the second path shows a congestion, in seconds.
         lag_s: f64,
         /// The path that carries no more data because of it.
@@ -101,13 +106,15 @@ pub enum Event {
     PathSuppressed {
         /// The path.
         path: u16,
-        /// Why: `shared_bottleneck` or `slow`.
+        /// Why: `shared_bottleneck`, `slow` or `spare`.
         reason: String,
     },
     /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
     PathRestored {
         /// The path.
         path: u16,
+        /// Why: `better` (its score) or `too_few` (others work).
+        reason: String,
     },
     /// All SACKs of one side take another path (mTCP paper, section 3.5.2).
     PrimaryElected {
@@ -292,13 +299,17 @@ impl Event {
                 matched: evidence.matched,
                 ratio: evidence.ratio(),
                 threshold: evidence.threshold,
+                needed: evidence.needed,
+                chance: evidence.chance,
                 lag_s: evidence.lag_s,
                 suppressed: suppressed.map(path_number),
             },
             Told::PathSuppressed { path, reason } => {
                 Event::PathSuppressed { path: path_number(*path), reason: reason.name().to_owned() }
             }
-            Told::PathRestored { path } => Event::PathRestored { path: path_number(*path) },
+            Told::PathRestored { path, reason } => {
+                Event::PathRestored { path: path_number(*path), reason: reason.name().to_owned() }
+            }
             Told::PrimaryElected { path, by_peer } => {
                 Event::PrimaryElected { path: path_number(*path), by_peer: *by_peer }
             }

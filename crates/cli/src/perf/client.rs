@@ -93,6 +93,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         "down": (request.direction != Direction::Up).then_some(down),
         "intervals": intervals,
         "paths": paths,
+        "notices": watch.notices(),
     });
     show::print(&format!("{result}\n"))
 }

@@ -141,6 +141,7 @@ async fn session(
             "up": (request.direction != Direction::Down).then_some(up),
             "down": (request.direction != Direction::Up).then_some(down),
             "paths": watch.report(association),
+            "notices": watch.notices(),
         });
         show::print(&format!("{result}\n"))?;
     }

@@ -138,7 +138,7 @@ impl Receiver {
         let summary = meter.summary(Instant::now(), &files);
         let mut result = TransferResult::new(self.preset, files, error);
         result.measured(&summary, meter.transfer_time());
-        result.paths = watch.report(&association);
+        (result.paths, result.notices) = (watch.report(&association), watch.notices());
         (result, failure)
     }
 

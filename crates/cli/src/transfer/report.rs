@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::frame::{FileHeader, Outcome, Summary};
-use crate::paths::PathReport;
+use crate::paths::{PathReport, TimedNotice};
 use crate::progress::{Screen, bit_rate, size};
 
 /// As many files as are listed; of more, only the first are, and all are counted.
@@ -41,6 +41,8 @@ pub(crate) struct TransferResult {
     pub trace_hash: Option<String>,
     /// The association's paths as this side sees them.
     pub paths: Vec<PathReport>,
+    /// What was found about paths together, and what was done about it, in order.
+    pub notices: Vec<TimedNotice>,
     /// The first files and directories and what became of them.
     pub files: Vec<FileReport>,
     /// How many files and directories there were.
@@ -124,6 +126,7 @@ impl TransferResult {
             max_delivery_gap_s: None,
             trace_hash: None,
             paths: Vec::new(),
+            notices: Vec::new(),
             files_total: files.total,
             files_failed: files.failed,
             files: files.listed,
@@ -277,6 +280,7 @@ mod tests {
             "max_delivery_gap_s",
             "trace_hash",
             "paths",
+            "notices",
             "files",
             "sha256",
         ] {

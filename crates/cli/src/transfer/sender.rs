@@ -73,15 +73,15 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
             };
             progress.end().await;
             let blocked = association.stats().receive_buffer_blocked;
-            (done, Some((watch.report(&association), blocked)))
+            (done, Some((watch.report(&association), watch.notices(), blocked)))
         }
     };
 
     let failure = transfer.failure(&done);
     let error = failure.as_ref().map(|f| f.message.clone());
     let mut result = TransferResult::new(preset, transfer.files, error);
-    if let Some((paths, blocked)) = ended {
-        result.paths = paths;
+    if let Some((paths, notices, blocked)) = ended {
+        (result.paths, result.notices) = (paths, notices);
         result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
     }
     if let Ok(measured) = done {

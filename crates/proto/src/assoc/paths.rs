@@ -244,10 +244,11 @@ impl Association {
 
     /// Asks the failure policy which paths may carry data, and watches for "none works".
     pub(super) fn refresh_usable(&mut self, now: Instant) {
-        let any_suppressed = self.paths.iter().any(|p| p.suppressed.is_some());
-        if any_suppressed {
+        if self.paths.iter().any(|p| p.suppressed.is_some()) {
             self.restore_if_few(now);
         }
+        self.keep_best(now);
+        let any_suppressed = self.paths.iter().any(|p| p.suppressed.is_some());
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
         for (p, view) in self.paths.iter_mut().zip(&views) {

@@ -2,7 +2,7 @@
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
-use crate::path::{InUse, Path, PathId, PathState, PathView, SuppressReason, Suppression};
+use crate::path::{Path, PathId, PathState, RestoreReason, Review, SuppressReason, Suppression};
 use crate::policy::shared::SharedEvidence;
 use crate::time::Instant;
 
@@ -17,7 +17,7 @@ impl Association {
         self.policies.shared.begin(now, id);
         if let Some(p) = self.paths.get_mut(id) {
             p.in_use_since = now;
-            p.reviewed = [(now, p.counters.acked_bytes); 2];
+            p.reviewed = [p.review(now); 2];
         }
     }
 
@@ -76,24 +76,59 @@ impl Association {
     }
 
     fn suppress(&mut self, now: Instant, id: PathId, reason: SuppressReason) {
-        let Some(p) = self.paths.get_mut(id) else { return };
-        p.suppressed = Some(Suppression { reason, since: now });
-        self.end_use(id);
-        self.events.push_back(Event::PathSuppressed { path: id, reason });
+        self.set_aside(now, id, reason);
         if reason == SuppressReason::Slow {
             // It could hold the receiver's buffer for long. What is on its way over a shared bottleneck arrives.
             self.move_outstanding(id);
         }
-        self.timers.stop(Timer::Path(id, PathTimer::Silence));
         self.refresh_usable(now);
     }
 
-    fn restore(&mut self, now: Instant, id: PathId) {
+    /// A path may carry no more data; [`refresh_usable`](Self::refresh_usable) must follow.
+    fn set_aside(&mut self, now: Instant, id: PathId, reason: SuppressReason) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let loss_rate = p.known_loss_rate();
+        p.suppressed = Some(Suppression { reason, since: now, loss_rate });
+        self.end_use(id);
+        self.events.push_back(Event::PathSuppressed { path: id, reason });
+        self.timers.stop(Timer::Path(id, PathTimer::Silence));
+    }
+
+    /// Of the paths that work, at most `paths_max` may carry data: those with the best scores (mTCP paper, section
+    /// 3.3). When one of them fails, the best spare takes its place at once.
+    pub(super) fn keep_best(&mut self, now: Instant) {
+        let Some(most) = self.config.paths_max else { return };
+        self.leave_at_most(now, most as usize);
+        while self.may_carry_data().count() < most as usize {
+            let works = self.paths.iter().filter(|p| p.state == PathState::Active);
+            let spares =
+                works.filter(|p| p.suppressed.is_some_and(|s| s.reason == SuppressReason::Spare));
+            let best = spares.map(|p| (p.id, p.score())).max_by(|a, b| worse_first(*a, *b));
+            let Some((best, _)) = best else { return };
+            self.restore(now, best, RestoreReason::TooFew);
+        }
+    }
+
+    /// Sets paths aside as spares, the worst first, until at most so many are left.
+    fn leave_at_most(&mut self, now: Instant, most: usize) {
+        while self.may_carry_data().count() > most {
+            let scored = self.may_carry_data().map(|p| (p.id, p.score()));
+            let Some((worst, _)) = scored.min_by(|a, b| worse_first(*a, *b)) else { return };
+            self.set_aside(now, worst, SuppressReason::Spare);
+        }
+    }
+
+    /// The paths that work and are not set aside.
+    fn may_carry_data(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter().filter(|p| p.state == PathState::Active && p.suppressed.is_none())
+    }
+
+    fn restore(&mut self, now: Instant, id: PathId, reason: RestoreReason) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.suppressed = None;
         self.forget_pairs(id);
         self.begin_use(now, id);
-        self.events.push_back(Event::PathRestored { path: id });
+        self.events.push_back(Event::PathRestored { path: id, reason });
     }
 
     /// Brings suppressed paths back while fewer than `paths_min` carry data: the best first. If others do, a path is
@@ -106,7 +141,7 @@ impl Association {
                 return;
             }
             let Some((best, _)) = self.best_suppressed(now, count == 0) else { return };
-            self.restore(now, best);
+            self.restore(now, best, RestoreReason::TooFew);
         }
     }
 
@@ -116,8 +151,8 @@ impl Association {
         let may_return =
             |p: &&Path| p.suppressed.is_some_and(|s| is_urgent || now - s.since >= interval);
         let candidates = self.paths.iter().filter(|p| p.state == PathState::Active);
-        let scored = candidates.filter(may_return).map(|p| (p.id, score(p)));
-        scored.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+        let scored = candidates.filter(may_return).map(|p| (p.id, p.score()));
+        scored.max_by(|a, b| worse_first(*a, *b))
     }
 
     /// Data is sent: paths are to be reviewed after some time.
@@ -134,16 +169,23 @@ impl Association {
             return;
         };
         self.suppress_slow(now);
-        let worst = self.paths.iter().filter(|p| is_in_use(p)).map(score).reduce(f64::min);
+        let worst = self.paths.iter().filter(|p| is_in_use(p)).map(Path::score).reduce(f64::min);
         let gain = f64::from(self.config.path_addition_gain);
         if let (Some((best, promised)), Some(worst)) = (self.best_suppressed(now, false), worst)
             && promised > gain * worst
         {
-            self.restore(now, best);
+            if let Some(most) = self.config.paths_max {
+                // Its place: what it promises is not yet what it does.
+                self.leave_at_most(now, most as usize - 1);
+            }
+            self.restore(now, best, RestoreReason::Better);
             self.refresh_usable(now);
         }
         for p in self.paths.iter_mut() {
-            p.reviewed = [p.reviewed[1], (now, p.counters.acked_bytes)];
+            p.reviewed = [p.reviewed[1], p.review(now)];
+            if let Some(s) = p.suppressed.as_mut().filter(|s| s.reason == SuppressReason::Spare) {
+                s.loss_rate /= 2.0;
+            }
         }
         // What is known of an unused path is kept up to date by probes.
         let unused = self.paths.iter().filter(|p| p.suppressed.is_some() && p.probe.is_none());
@@ -159,7 +201,7 @@ impl Association {
     /// Suppresses paths that were in use since the last review and slower than the best by `suppress_below`.
     fn suppress_slow(&mut self, now: Instant) {
         let Some(omega) = self.config.suppress_below else { return };
-        let was_used = |p: &&Path| is_in_use(p) && p.in_use_since <= p.reviewed[1].0;
+        let was_used = |p: &&Path| is_in_use(p) && p.in_use_since <= p.reviewed[1].at;
         let rates: smallvec::SmallVec<[(PathId, f64); 8]> = self
             .paths
             .iter()
@@ -181,11 +223,12 @@ fn is_in_use(p: &Path) -> bool {
 }
 
 /// User bytes acknowledged per second since a mark.
-fn rate(now: Instant, (at, bytes): (Instant, u64), p: &Path) -> f64 {
-    let elapsed = (now - at).as_secs_f64();
-    if elapsed > 0.0 { (p.counters.acked_bytes - bytes) as f64 / elapsed } else { 0.0 }
+fn rate(now: Instant, since: Review, p: &Path) -> f64 {
+    let elapsed = (now - since.at).as_secs_f64();
+    if elapsed > 0.0 { (p.counters.acked_bytes - since.acked_bytes) as f64 / elapsed } else { 0.0 }
 }
 
-fn score(p: &Path) -> f64 {
-    PathView::score(&p.view(InUse::default()))
+/// By score; of equal ones the later path is worse.
+fn worse_first(a: (PathId, f64), b: (PathId, f64)) -> std::cmp::Ordering {
+    a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))
 }

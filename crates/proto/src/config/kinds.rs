@@ -153,6 +153,17 @@ named! {
 }
 
 named! {
+    /// When it is judged whether two paths share a bottleneck.
+    SharedVerdict {
+        /// Once the path with fewer fast retransmits has had as many as the Chernoff bound asks for.
+        Wait = "wait",
+        /// After each fast retransmit, with a test whose errors stay bounded all the same; repetitions within the
+        /// interval, and what slow start loses, do not count.
+        Sequential = "sequential",
+    }
+}
+
+named! {
     /// What makes SFR count a missing report.
     SfrCompares {
         /// A chunk that was sent later on the same path, and once only, is acknowledged.

@@ -26,7 +26,7 @@ use std::fmt;
 pub use explain::{Explained, Origin};
 pub use kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
-    T3Watches, Units,
+    SharedVerdict, T3Watches, Units,
 };
 pub use params::{
     ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, REDUNDANCY_POLICIES,
@@ -145,6 +145,9 @@ impl Config {
         self.check_order("rto_min", self.rto_min, "rto_initial", self.rto_initial)?;
         self.check_order("rto_initial", self.rto_initial, "rto_max", self.rto_max)?;
         self.check_order("sack_every", self.sack_every, "sack_every_max", self.sack_every_max)?;
+        if let Some(paths_max) = self.paths_max {
+            self.check_order("paths_min", self.paths_min, "paths_max", paths_max)?;
+        }
         let (pf, switchover) = (self.pf_max_retrans, self.primary_switchover_max_retrans);
         if self.failure == "pf" && switchover.is_some_and(|limit| limit < pf) {
             let allowed = format!("must not be below pf_max_retrans = {pf} (RFC 7829 §5)");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
-    T3Watches, Units,
+    SharedVerdict, T3Watches, Units,
 };
 use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
 use super::{ConfigError, Profile};
@@ -425,7 +425,10 @@ params! {
     /// How near in time the fast retransmits of two paths are that count as one congestion. Longer misses fewer
     /// bottlenecks that are shared, and finds more that are not.
     shared_interval: Duration, "time", ms(1)..=secs(10), "mTCP paper, sections 3.2.1 and 5.4",
-        default: ms(200);
+        default: ms(200), fast: ms(100);
+    /// How it is judged whether so many fast retransmits came together by chance.
+    shared_verdict: SharedVerdict, "choice", Any, "mTCP paper, section 3.2.2, waits",
+        default: SharedVerdict::Wait, fast: SharedVerdict::Sequential;
     /// Fraction of the fast retransmits that must come together for a bottleneck to count as shared (delta).
     shared_delta: f64, "ratio", 0.01..=1.0, "mTCP paper, sections 3.2.1 and 5.4",
         default: 0.5;
@@ -440,6 +443,9 @@ params! {
     /// less fair to other flows.
     paths_min: u32, "paths", 1..=32, "mTCP paper, section 3.4.1",
         default: 1;
+    /// Paths that carry data at most (k): those with the best scores, and the others are spares; off: all that work.
+    paths_max: Option<u32>, "paths", OrOff(1..=32), "mTCP paper, section 3.3",
+        default: None;
     /// A path that is slower than the fastest by this factor carries no more data (omega); off: however slow.
     suppress_below: Option<u32>, "factor", OrOff(2..=1_000_000), "mTCP paper, section 3.4.1",
         default: None;

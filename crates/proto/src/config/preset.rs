@@ -124,6 +124,7 @@ impl Preset {
                 ("ack_path", "primary"),
                 ("failure", "mtcp"),
                 ("shared_congestion", "mtcp"),
+                ("paths_max", "5"),
                 ("suppress_below", "10"),
                 ("path_review_interval", "10 s"),
             ],

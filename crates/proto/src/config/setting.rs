@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
-    T3Watches, Units,
+    SharedVerdict, T3Watches, Units,
 };
 use super::units;
 
@@ -285,4 +285,4 @@ macro_rules! choice {
         }
     )+};
 }
-choice!(Cuc, MaxBurstRule, RtxPastCwnd, SfrCompares, T3Watches);
+choice!(Cuc, MaxBurstRule, RtxPastCwnd, SfrCompares, SharedVerdict, T3Watches);

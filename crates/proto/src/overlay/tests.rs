@@ -4,7 +4,6 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::time::Instant;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -122,24 +121,6 @@ fn selection_is_greedy_by_score_and_says_why() {
     assert_eq!(choices[4], Choice::Selected { rank: 3 });
     assert_eq!(choices[5], Choice::Enough);
     assert_eq!(choices[3], Choice::Dead);
-}
-
-#[test]
-fn a_look_adds_what_is_much_better_or_missing() {
-    let rule = Rescoring::default();
-    let at = |s: u64| Instant::from_millis(1000 * s);
-    assert!(rule.is_due(at(0), None, 1));
-    assert!(!rule.is_due(at(29), Some(at(0)), 1));
-    assert!(rule.is_due(at(30), Some(at(0)), 1));
-    assert!(rule.is_due(at(1), Some(at(0)), 0), "too few are in use");
-
-    assert_eq!(rule.change(&[(10.0, true), (19.0, false)]), Change::None);
-    assert_eq!(rule.change(&[(10.0, true), (21.0, false), (22.0, false)]), Change::Add(2));
-    assert_eq!(rule.change(&[(50.0, true), (10.0, true), (21.0, false)]), Change::Add(2));
-    assert_eq!(rule.change(&[(5.0, false), (0.0, false)]), Change::Add(0));
-    assert_eq!(rule.change(&[(0.0, false)]), Change::None);
-    let two = Rescoring { min_paths: 2, ..rule };
-    assert_eq!(two.change(&[(10.0, true), (1.0, false)]), Change::Add(1));
 }
 
 fn any_route() -> impl Strategy<Value = Route> {

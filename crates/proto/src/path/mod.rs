@@ -103,14 +103,37 @@ pub enum SuppressReason {
     SharedBottleneck,
     /// It is slower than the fastest path by `suppress_below` or more.
     Slow,
+    /// `paths_max` others have better scores.
+    Spare,
 }
 
 impl SuppressReason {
-    /// The name used in JSON results: `shared_bottleneck` or `slow`.
+    /// The name used in JSON results: `shared_bottleneck`, `slow` or `spare`.
     pub const fn name(self) -> &'static str {
         match self {
             SuppressReason::SharedBottleneck => "shared_bottleneck",
             SuppressReason::Slow => "slow",
+            SuppressReason::Spare => "spare",
+        }
+    }
+}
+
+/// Why a path that was suppressed carries data again (mTCP paper, section 3.4.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreReason {
+    /// Its score is `path_addition_gain` times that of the worst path in use, or more.
+    Better,
+    /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
+    TooFew,
+}
+
+impl RestoreReason {
+    /// The name used in JSON results: `better` or `too_few`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RestoreReason::Better => "better",
+            RestoreReason::TooFew => "too_few",
         }
     }
 }
@@ -120,6 +143,25 @@ impl SuppressReason {
 pub(crate) struct Suppression {
     pub(crate) reason: SuppressReason,
     pub(crate) since: Instant,
+    /// Its loss rate as last known. That of a spare becomes less with time, so that it is tried again.
+    pub(crate) loss_rate: f64,
+}
+
+/// Counters of a path when the paths were compared.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Review {
+    pub(crate) at: Instant,
+    /// User bytes acknowledged.
+    pub(crate) acked_bytes: u64,
+    /// DATA chunks sent.
+    sent: u64,
+    /// Those found lost.
+    lost: u64,
+}
+
+impl Review {
+    /// Chunks that make a loss rate.
+    const SENT_MIN: u64 = 100;
 }
 
 /// Runs of T3-rtx expirations that are told apart, by their length.
@@ -311,7 +353,7 @@ pub(crate) struct Path {
     /// Since when it may carry data without a break by suppression.
     pub(crate) in_use_since: Instant,
     /// User bytes acknowledged, and when that was noted: at the last review and at the one before.
-    pub(crate) reviewed: [(Instant, u64); 2],
+    pub(crate) reviewed: [Review; 2],
     /// It lost data at the last fast retransmit, and may send one packet of retransmissions beyond cwnd.
     pub(crate) is_loser: bool,
     /// Has not done so yet since the last fast retransmit or timeout.
@@ -391,7 +433,7 @@ impl Path {
             silent_at: None,
             suppressed: None,
             in_use_since: now,
-            reviewed: [(now, 0); 2],
+            reviewed: [Review { at: now, acked_bytes: 0, sent: 0, lost: 0 }; 2],
             is_loser: false,
             rtx_past_cwnd: false,
             burst_left: burst_limit(config, false),
@@ -510,6 +552,34 @@ impl Path {
     /// The probe that an answer with this nonce answers.
     pub(crate) fn probe_with(&self, nonce: u64) -> Option<Probe> {
         self.probe.iter().chain(&self.late_probes).find(|p| p.nonce == nonce).copied()
+    }
+
+    /// Its counters now.
+    pub(crate) fn review(&self, now: Instant) -> Review {
+        let c = &self.counters;
+        Review {
+            at: now,
+            acked_bytes: c.acked_bytes,
+            sent: c.data_chunks_sent,
+            lost: c.chunks_lost,
+        }
+    }
+
+    /// The loss rate since the review before the last; if too few chunks were sent since, of all; if it carries no
+    /// data, as known when that began.
+    pub(crate) fn known_loss_rate(&self) -> f64 {
+        let (before, c) = (self.reviewed[0], &self.counters);
+        let sent = c.data_chunks_sent - before.sent;
+        match self.suppressed {
+            Some(suppressed) => suppressed.loss_rate,
+            None if sent < Review::SENT_MIN || self.loss_oracle.is_some() => self.loss_rate(),
+            None => (c.chunks_lost - before.lost) as f64 / sent as f64,
+        }
+    }
+
+    /// What it promises by that loss rate, see [`PathView::score`].
+    pub(crate) fn score(&self) -> f64 {
+        PathView { loss_rate: self.known_loss_rate(), ..self.view(InUse::default()) }.score()
     }
 
     /// Fraction of chunks lost.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use manypath_proto::PathState::{Active, PotentiallyFailed};
-use manypath_proto::{Event, Instant, PathId, SuppressReason};
+use manypath_proto::{Event, Instant, PathId, RestoreReason, SuppressReason};
 use manypath_sim::chunk_type::{DATA, SACK};
-use manypath_sim::{Pair, PairBuilder, QueueLimit, path_state, secs};
+use manypath_sim::scenario::{RunOptions, Scenario};
+use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, path_state, secs};
 
 use crate::MIB;
 
@@ -127,4 +128,69 @@ fn one_window_for_all_paths_gains_less_than_one_each() {
     };
     let ratio = bytes("true") / bytes("false");
     assert!((0.2..0.75).contains(&ratio), "mTCP paper, Fig. 3: {ratio}");
+}
+
+#[test]
+fn a_relay_behind_the_direct_path_is_given_up_within_fifteen_seconds() {
+    let text = include_str!("behind_the_direct_link.toml");
+    let found = |verdict: &str, interval: &str, seeds: std::ops::RangeInclusive<u64>| {
+        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
+        scenario.set("transport.shared_verdict", verdict).expect("known");
+        scenario.set("transport.shared_interval", interval).expect("known");
+        let point = &scenario.points().expect("one")[0];
+        let run = |seed| {
+            let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
+            let shared = result.transfer.shared.expect("looked for");
+            let at = shared.shared_bottleneck_detected_s?;
+            assert_eq!(shared.paths_used, 1, "seed {seed}");
+            Some(at)
+        };
+        seeds.filter_map(run).filter(|at| *at < 15.0).count()
+    };
+    let count = found("sequential", "100 ms", 1..=10);
+    assert!(count >= 9, "found in time in {count} of 10 runs");
+    assert_eq!(found("wait", "200 ms", 1..=3), 0, "the paper's rule waits for longer");
+}
+
+/// Three paths of different RTT, of which two may carry data; compared every two seconds.
+fn two_of_three() -> Pair {
+    let paths = [20.0, 30.0, 40.0].map(|ms| PathSpec::new().delay_ms(ms));
+    let t = Pair::paths("mtcp", paths.into()).rate_mbps(10.0).queue(QueueLimit::Packets(60));
+    let mut t = t.seed(3).set("paths_max", "2").set("path_review_interval", "2 s").connect();
+    t.a.send_file(64 * MIB);
+    t
+}
+
+#[test]
+fn a_path_that_gets_worse_makes_room_for_a_spare() {
+    let mut t = two_of_three();
+    t.run_until(secs(15));
+    t.net.path(0).set_delay(Duration::from_millis(300));
+    let spare =
+        |e: &Event| matches!(e, Event::PathSuppressed { path: P0, reason: SuppressReason::Spare });
+    t.run_until(secs(30));
+    let latest = t.a.events().iter().rev().find(|(_, event)| spare(event)).map(|(at, _)| *at);
+    let latest = latest.expect("set aside at some review");
+    assert!(latest < secs(23), "within three reviews, and for good: {latest:?}");
+    let by = |path| t.sent(DATA).on(PathId(path)).since(latest + Duration::from_secs(1)).count();
+    assert_eq!(by(0), 0);
+    assert!(by(1) > 1000 && by(2) > 1000, "{} {}", by(1), by(2));
+    assert_eq!(t.a.paths().iter().filter(|p| p.suppressed.is_none()).count(), 2);
+}
+
+#[test]
+fn a_spare_takes_the_place_of_a_path_that_fails_at_once() {
+    let mut t = two_of_three();
+    t.run_until(secs(5));
+    let used: Vec<_> =
+        t.a.paths().iter().filter(|p| p.suppressed.is_none()).map(|p| p.id).collect();
+    assert_eq!(used.len(), 2);
+    t.net.path(used[0].0.into()).cut();
+    let failed = t.run_until_event(path_state(used[0], PotentiallyFailed));
+    let restored =
+        |e: &Event| matches!(e, Event::PathRestored { reason: RestoreReason::TooFew, .. });
+    let (at, _) = t.a.events().iter().rev().find(|(_, e)| restored(e)).expect("a spare comes");
+    assert_eq!(*at, failed);
+    let result = t.run_to_end(secs(200)).result();
+    assert!(result.completed && result.max_delivery_gap_s < 3.2, "{result:#?}");
 }

@@ -2,9 +2,12 @@
 
 mod mtcp;
 mod off;
+mod sequential;
+mod together;
 
 pub use mtcp::MtcpMatch;
 pub use off::Off;
+pub use sequential::Sequential;
 
 use std::fmt;
 
@@ -25,36 +28,58 @@ pub struct SharedEvidence {
     pub lag_s: f64,
     /// Above which ratio the bottleneck counts as shared (delta).
     pub threshold: f64,
-    /// Events that the path with fewer of them must have before that is judged; `None` if there are too many to
-    /// tell coincidence from cause.
+    /// Events that the path with fewer of them must have for a verdict: with `shared_verdict = wait` in any case, with
+    /// `sequential` if all of them came together. `None` if there are too many to tell coincidence from cause.
     pub needed: Option<u32>,
+    /// A bound of the probability with which so many come together by chance, 0 to 1.
+    pub chance: f64,
     /// The verdict.
     pub is_shared: bool,
 }
 
-/// Ratio, lag and threshold are finite numbers.
+/// Ratio, lag, threshold and chance are finite numbers.
 impl Eq for SharedEvidence {}
 
 impl SharedEvidence {
     /// The fraction of the events that came together, of the path with fewer of them: 0 to 1.
     pub fn ratio(&self) -> f64 {
-        let (a, b) = self.events;
-        f64::from(self.matched) / f64::from(a.min(b).max(1))
+        f64::from(self.matched) / f64::from(self.fewer().max(1))
+    }
+
+    /// The events of the path that has fewer of them.
+    fn fewer(&self) -> u32 {
+        self.events.0.min(self.events.1)
+    }
+
+    /// What the verdict stands on, in words: the sentence behind the colon of [`SharedEvidence`]'s own.
+    pub fn grounds(&self) -> String {
+        let (percent, enough) = (self.ratio() * 100.0, self.threshold * 100.0);
+        let wait = match self.needed {
+            Some(needed) => format!("more than {enough:.0} % of {needed} or more were needed"),
+            None => "too many to tell that from chance".to_owned(),
+        };
+        // Rounded up, so that "below" is true.
+        let chance = ((self.chance * 1e3).floor() + 1.0).min(1e3) / 10.0;
+        let lag = match (self.lag_s * 1e3).round() {
+            0.0 => String::new(),
+            ms if ms > 0.0 => format!(", on {} {ms} ms later", self.paths.1),
+            ms => format!(", on {} {} ms later", self.paths.0, -ms),
+        };
+        let (matched, fewer) = (self.matched, self.fewer());
+        format!(
+            "{matched} of {fewer} fast retransmits came on both together ({percent:.0} %; {wait}; by chance with a \
+             probability below {chance} %){lag}"
+        )
     }
 }
 
-/// A sentence such as "path 1 and path 2 share a bottleneck: 6 of 7 losses came on both together (above 50 % is enough)".
+/// A sentence such as "path 1 and path 2 share a bottleneck: 6 of 7 fast retransmits came on both together (86 %; more
+/// than 50 % of 5 or more were needed; by chance with a probability below 0.8 %), on path 2 20 ms later".
 impl fmt::Display for SharedEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b) = self.paths;
-        let (verb, least) =
-            (if self.is_shared { "share" } else { "may share" }, self.events.0.min(self.events.1));
-        let percent = self.threshold * 100.0;
-        write!(
-            f,
-            "{a} and {b} {verb} a bottleneck: {} of {least} losses came on both together (above {percent:.0} % is enough)",
-            self.matched
-        )
+        let verb = if self.is_shared { "share" } else { "may share" };
+        write!(f, "{a} and {b} {verb} a bottleneck: {}", self.grounds())
     }
 }
 

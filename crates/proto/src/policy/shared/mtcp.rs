@@ -1,137 +1,81 @@
 //! Shared congestion from the times of fast retransmits (mTCP paper, section 3.2).
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
+use super::sequential::Sequential;
+use super::together::{FastRetransmits, Together};
 use super::{SharedEvidence, SharedPolicy};
-use crate::config::Config;
+use crate::config::{Config, SharedVerdict};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 
-/// Fast retransmits that are remembered of a path. The paper sets no bound; its longest run has some hundred.
-const MOST_EVENTS: usize = 1024;
-
-/// Steps of the search for the lag, to each side, at most; a longer RTT makes longer steps.
-const MOST_STEPS: u32 = 200;
-
 /// Two paths share congestion if more than the share `delta` of the fast retransmits of one are at most
 /// `interval` from one of the other: ratio = match / min(m, n).
 ///
-/// - The matching is one to one and as large as can be.
-/// - It is judged only after m = -ln(zeta) / D(delta || p) events, where D is the Kullback-Leibler divergence and
-///   p = 2 interval / min(mean time between events): then chance alone makes paths that are independent look
-///   correlated with probability zeta at most (Chernoff).
-/// - Paths of different latency: of all shifts of one sequence within one RTT, in steps of `shared_lag_step`,
-///   the one with the most matches counts. That makes chance matches likelier than the bound says.
+/// It is judged by the rule `shared_verdict` says: after a wait, as here, or [one by one](Sequential).
+///
+/// The wait is for m = -ln(zeta) / D(delta || p) events, where D is the Kullback-Leibler divergence and
+/// p = 2 interval / min(mean time between events): then chance alone makes paths that are independent look
+/// correlated with probability zeta at most (Chernoff). The search for the lag makes chance matches likelier than the
+/// bound says.
 #[derive(Debug)]
 pub struct MtcpMatch {
-    interval: Duration,
+    events: FastRetransmits,
+    rule: Rule,
+}
+
+/// How the matches are judged.
+#[derive(Copy, Clone, Debug)]
+enum Rule {
+    Wait(Wait),
+    Sequential(Sequential),
+}
+
+/// The rule of the paper.
+#[derive(Copy, Clone, Debug)]
+struct Wait {
+    interval_s: f64,
     delta: f64,
     zeta: f64,
-    lag_step: Duration,
-    /// By path; `None` for those that carry no data.
-    seen: Vec<Option<Seen>>,
-}
-
-/// The fast retransmits of a path.
-#[derive(Debug)]
-struct Seen {
-    /// From when on they are all here.
-    since: Instant,
-    times: VecDeque<Instant>,
-}
-
-impl Seen {
-    /// Those from `since` on, in nanoseconds.
-    fn from(&self, since: Instant) -> Vec<i128> {
-        let times = self.times.iter().filter(|&&at| at >= since);
-        times.map(|at| i128::from(at.as_nanos())).collect()
-    }
 }
 
 impl MtcpMatch {
     /// With the parameters of a configuration.
     pub fn new(config: &Config) -> MtcpMatch {
+        let interval_s = config.shared_interval.as_secs_f64();
+        let (delta, zeta) = (config.shared_delta, config.shared_zeta);
         MtcpMatch {
-            interval: config.shared_interval,
-            delta: config.shared_delta,
-            zeta: config.shared_zeta,
-            lag_step: config.shared_lag_step,
-            seen: Vec::new(),
+            events: FastRetransmits::new(config.shared_interval, config.shared_lag_step),
+            rule: match config.shared_verdict {
+                SharedVerdict::Wait => Rule::Wait(Wait { interval_s, delta, zeta }),
+                SharedVerdict::Sequential => Rule::Sequential(Sequential::new(config)),
+            },
         }
-    }
-
-    /// What the fast retransmits of two paths say at `now`; `None` while one of them has none.
-    fn compare(
-        &self,
-        now: Instant,
-        pair: (PathId, PathId),
-        rtt: Duration,
-    ) -> Option<SharedEvidence> {
-        let seen = |id: PathId| self.seen.get(id.index())?.as_ref();
-        let (a, b) = (seen(pair.0)?, seen(pair.1)?);
-        let since = a.since.max(b.since);
-        let (s, t) = (a.from(since), b.from(since));
-        if s.is_empty() || t.is_empty() {
-            return None;
-        }
-        let (matched, lag) = self.best_match(&s, &t, rtt);
-        let most = s.len().max(t.len()) as f64;
-        let elapsed = (now - since).as_secs_f64().max(self.interval.as_secs_f64());
-        let p = 2.0 * self.interval.as_secs_f64() * most / elapsed;
-        let needed = events_needed(self.zeta, self.delta, p);
-        let count = |times: &[i128]| u32::try_from(times.len()).unwrap_or(u32::MAX);
-        let mut evidence = SharedEvidence {
-            paths: pair,
-            events: (count(&s), count(&t)),
-            matched,
-            lag_s: lag as f64 / 1e9,
-            threshold: self.delta,
-            needed,
-            is_shared: false,
-        };
-        let least = evidence.events.0.min(evidence.events.1);
-        let may_judge = needed.is_some_and(|needed| least >= needed);
-        evidence.is_shared = may_judge && evidence.ratio() > self.delta;
-        Some(evidence)
-    }
-
-    /// The most matches at any lag of `t` behind `s` within one RTT, and that lag in nanoseconds; of several the
-    /// one nearest to zero.
-    fn best_match(&self, s: &[i128], t: &[i128], rtt: Duration) -> (u32, i128) {
-        let step = self.lag_step.max(rtt / MOST_STEPS).as_nanos() as i128;
-        let (rtt, interval) = (rtt.as_nanos() as i128, self.interval.as_nanos() as i128);
-        let mut best = (matches(s, t, 0, interval), 0);
-        let mut lag = step;
-        while lag < rtt && best.0 < s.len().min(t.len()) {
-            for lag in [lag, -lag] {
-                let found = matches(s, t, lag, interval);
-                if found > best.0 {
-                    best = (found, lag);
-                }
-            }
-            lag += step;
-        }
-        (best.0 as u32, best.1)
     }
 }
 
-/// The largest number of disjoint pairs (s, t) with |s - (t - lag)| < interval. For times in order, the earliest
-/// that fit each other can always be paired.
-fn matches(s: &[i128], t: &[i128], lag: i128, interval: i128) -> usize {
-    let (mut i, mut j, mut found) = (0, 0, 0);
-    while i < s.len() && j < t.len() {
-        let apart = s[i] - (t[j] - lag);
-        if apart.abs() < interval {
-            (i, j, found) = (i + 1, j + 1, found + 1);
-        } else if apart < 0 {
-            i += 1;
-        } else {
-            j += 1;
+impl Wait {
+    /// What the fast retransmits of two paths say.
+    fn judge(&self, pair: &Together) -> SharedEvidence {
+        let p = 2.0 * self.interval_s * pair.rate();
+        let needed = events_needed(self.zeta, self.delta, p);
+        let mut evidence = SharedEvidence {
+            paths: pair.paths,
+            events: pair.events,
+            matched: pair.matched,
+            lag_s: pair.lag_s,
+            threshold: self.delta,
+            needed,
+            chance: 1.0,
+            is_shared: false,
+        };
+        let ratio = evidence.ratio();
+        if ratio > p {
+            evidence.chance = (-f64::from(pair.fewer()) * divergence(ratio, p)).exp();
         }
+        let may_judge = needed.is_some_and(|needed| pair.fewer() >= needed);
+        evidence.is_shared = may_judge && ratio > self.delta;
+        evidence
     }
-    found
 }
 
 /// m = -ln(zeta) / D(delta || p), rounded up, at least one; `None` if p is not below delta, where the ratio says
@@ -140,43 +84,46 @@ fn events_needed(zeta: f64, delta: f64, p: f64) -> Option<u32> {
     if p >= delta {
         return None;
     }
-    let rest = if delta < 1.0 { (1.0 - delta) * ((1.0 - delta) / (1.0 - p)).ln() } else { 0.0 };
-    let divergence = delta * (delta / p).ln() + rest;
-    let needed = (-zeta.ln() / divergence).ceil();
+    let needed = (-zeta.ln() / divergence(delta, p)).ceil();
     (needed < f64::from(u32::MAX)).then_some((needed as u32).max(1))
+}
+
+/// The Kullback-Leibler divergence D(a || p) of two probabilities, 0 < a, 0 < p < 1.
+fn divergence(a: f64, p: f64) -> f64 {
+    let rest = if a < 1.0 { (1.0 - a) * ((1.0 - a) / (1.0 - p)).ln() } else { 0.0 };
+    a * (a / p).ln() + rest
 }
 
 impl SharedPolicy for MtcpMatch {
     fn begin(&mut self, now: Instant, path: PathId) {
-        if self.seen.len() <= path.index() {
-            self.seen.resize_with(path.index() + 1, || None);
-        }
-        self.seen[path.index()] = Some(Seen { since: now, times: VecDeque::new() });
+        self.events.begin(now, path);
     }
 
     fn end(&mut self, path: PathId) {
-        if let Some(seen) = self.seen.get_mut(path.index()) {
-            *seen = None;
-        }
+        self.events.end(path);
     }
 
     fn on_fast_retransmit(&mut self, cx: &PolicyCx<'_>, path: PathId) -> Vec<SharedEvidence> {
-        let Some(Some(seen)) = self.seen.get_mut(path.index()) else { return Vec::new() };
-        if seen.times.len() == MOST_EVENTS
-            && let Some(oldest) = seen.times.pop_front()
+        if let Rule::Sequential(rule) = &self.rule
+            && !rule.counts(&mut self.events, cx, path)
         {
-            seen.since = oldest + Duration::from_nanos(1);
+            return Vec::new();
         }
-        seen.times.push_back(cx.now);
-        let srtt = |id| cx.path(id).and_then(|p| p.srtt).unwrap_or_default();
-        let others = cx.paths.iter().map(|p| p.id).filter(|&id| id != path);
-        let pairs = others.map(|id| (id.min(path), id.max(path)));
-        pairs.filter_map(|(a, b)| self.compare(cx.now, (a, b), srtt(a).max(srtt(b)))).collect()
+        if !self.events.note(cx.now, path) {
+            return Vec::new();
+        }
+        let pairs = self.events.pairs(cx, path).into_iter();
+        match &self.rule {
+            Rule::Wait(rule) => pairs.map(|pair| rule.judge(&pair)).collect(),
+            Rule::Sequential(rule) => pairs.map(|pair| rule.judge(&pair)).collect(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::path::PathView;
     use crate::policy::tests::{cx, view};
@@ -213,15 +160,6 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_matched_once_and_as_many_as_can_be() {
-        // Greedy from the left: 100 with 250, 300 with 350; 900 has nobody within 200 ms.
-        assert_eq!(matches(&[100, 300, 900], &[250, 350], 0, 200), 2);
-        assert_eq!(matches(&[100, 101, 102], &[100], 0, 200), 1, "one to one");
-        assert_eq!(matches(&[0], &[200], 0, 200), 0, "less than the interval apart");
-        assert_eq!(matches(&[0, 1000], &[300, 1300], 300, 10), 2, "shifted by the lag");
-    }
-
-    #[test]
     fn the_wait_is_that_of_the_chernoff_bound() {
         // Mean distance 4 s: p = 2 · 0.2 / 4 = 0.1, D(0.5 || 0.1) = 0.5108, 2.996 / 0.5108 = 5.86.
         assert_eq!(events_needed(0.05, 0.5, 0.1), Some(6));
@@ -242,7 +180,8 @@ mod tests {
         assert_eq!((enough.events, enough.matched, enough.needed), ((8, 8), 8, Some(6)));
         assert_eq!(
             enough.to_string(),
-            "path 1 and path 2 share a bottleneck: 8 of 8 losses came on both together (above 50 % is enough)"
+            "path 1 and path 2 share a bottleneck: 8 of 8 fast retransmits came on both together (100 %; more than 50 % of \
+             6 or more were needed; by chance with a probability below 0.1 %)"
         );
         let apart: Vec<u64> = s.iter().map(|at| at + 2000).collect();
         let independent = verdict(&mut policy(&[]), 100, &s, &apart).expect("events");
@@ -274,13 +213,5 @@ mod tests {
         p.begin(Instant::from_millis(41_000), PathId(1));
         at.now = Instant::from_millis(42_000);
         assert_eq!(p.on_fast_retransmit(&at, PathId(1)), [], "path 0 had none since");
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let mut p = policy(&[]);
-        let s: Vec<u64> = (1..=3000).map(|n| n * 1000).collect();
-        let found = verdict(&mut p, 100, &s, &s[..1]).or_else(|| verdict(&mut p, 100, &s, &s));
-        assert!(found.is_some_and(|f| f.events.0 as usize <= MOST_EVENTS), "{found:?}");
     }
 }

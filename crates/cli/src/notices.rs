@@ -1,0 +1,231 @@
+//! What the engine finds out about paths together, and what it does about it: as sentences and in results.
+
+use manypath::{Association, Event, PathId, RestoreReason, SuppressReason};
+use serde::Serialize;
+
+use crate::via;
+
+/// A path as it was when something happened to it. The keys are a public contract.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct PathName {
+    /// Its number, from 1.
+    pub path: u16,
+    /// Our transport address; null if the path was gone by the time it was looked at.
+    pub local: Option<String>,
+    /// The peer's transport address, or null as well.
+    pub remote: Option<String>,
+    /// The relay that our address is on; null for a direct path.
+    pub relay: Option<String>,
+}
+
+impl PathName {
+    /// The name of path `id` as it is now.
+    pub(crate) fn of(association: &Association, id: PathId) -> PathName {
+        let stats = association.paths().into_iter().find(|p| p.id == id);
+        PathName {
+            path: u16::from(id.0) + 1,
+            relay: stats.as_ref().and_then(|p| association.relay(p.local)),
+            local: stats.as_ref().map(|p| p.local.to_string()),
+            remote: stats.map(|p| p.remote.to_string()),
+        }
+    }
+}
+
+/// "path 2 (192.0.2.1:5000 - 192.0.2.9:9899 via relay.example:3478)".
+impl std::fmt::Display for PathName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "path {}", self.path)?;
+        if let (Some(local), Some(remote)) = (&self.local, &self.remote) {
+            write!(f, " ({local} - {remote}{})", via::text(self.relay.as_deref()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Something that was found or decided about paths, as [traces](../../../docs/trace.md) call it. The keys are a
+/// public contract.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Notice {
+    /// Two paths share a bottleneck.
+    SharedBottleneck {
+        /// The two.
+        paths: [PathName; 2],
+        /// Fast retransmits of each.
+        events: [u32; 2],
+        /// How many of them came on both together.
+        matched: u32,
+        /// That number over the smaller of theirs.
+        ratio: f64,
+        /// The ratio above which a bottleneck counts as shared.
+        threshold: f64,
+        /// So many of the path with fewer of them were waited for.
+        needed: Option<u32>,
+        /// A bound of the probability with which so many come together by chance.
+        chance: f64,
+        /// By how much those of the second path came later, in seconds.
+        lag_s: f64,
+        /// The number of the path that carries no more data because of it; null if both stay in use.
+        suppressed: Option<u16>,
+        #[serde(skip)]
+        grounds: String,
+    },
+    /// A path that works carries no data from now on.
+    PathSuppressed {
+        /// Which.
+        #[serde(flatten)]
+        name: PathName,
+        /// `shared_bottleneck`, `slow` or `spare`.
+        reason: &'static str,
+    },
+    /// A path that was suppressed carries data again.
+    PathRestored {
+        /// Which.
+        #[serde(flatten)]
+        name: PathName,
+        /// `better` or `too_few`.
+        reason: &'static str,
+    },
+    /// All SACKs of one side take another path, since the one before failed.
+    PrimaryElected {
+        /// Which.
+        #[serde(flatten)]
+        name: PathName,
+        /// True if they are the peer's, false if ours.
+        by_peer: bool,
+    },
+}
+
+impl Notice {
+    /// What is to be said of an event; `name` says what a path is called. `None` for all other events.
+    pub(crate) fn of(event: &Event, name: impl Fn(PathId) -> PathName) -> Option<Notice> {
+        Some(match event {
+            Event::SharedBottleneck { evidence, suppressed } => Notice::SharedBottleneck {
+                paths: [name(evidence.paths.0), name(evidence.paths.1)],
+                events: [evidence.events.0, evidence.events.1],
+                matched: evidence.matched,
+                ratio: evidence.ratio(),
+                threshold: evidence.threshold,
+                needed: evidence.needed,
+                chance: evidence.chance,
+                lag_s: evidence.lag_s,
+                suppressed: suppressed.map(|id| u16::from(id.0) + 1),
+                grounds: evidence.grounds(),
+            },
+            Event::PathSuppressed { path, reason } => {
+                Notice::PathSuppressed { name: name(*path), reason: reason.name() }
+            }
+            Event::PathRestored { path, reason } => {
+                Notice::PathRestored { name: name(*path), reason: reason.name() }
+            }
+            Event::PrimaryElected { path, by_peer } => {
+                Notice::PrimaryElected { name: name(*path), by_peer: *by_peer }
+            }
+            _ => return None,
+        })
+    }
+
+    /// A sentence for the user; `None` if another notice says it already.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        Some(match self {
+            Notice::SharedBottleneck { paths: [a, b], suppressed, grounds, .. } => {
+                let done = match suppressed {
+                    Some(path) => format!("path {path}, the slower one, carries no more data"),
+                    None => "both stay in use".to_owned(),
+                };
+                format!("{a} and {b} share a bottleneck: {grounds}; {done}")
+            }
+            Notice::PathSuppressed { reason, .. }
+                if *reason == SuppressReason::SharedBottleneck.name() =>
+            {
+                return None;
+            }
+            Notice::PathSuppressed { name, reason } => {
+                let why = match *reason == SuppressReason::Slow.name() {
+                    true => "it is slower than the fastest by more than suppress_below",
+                    false => "as many as paths_max have better scores",
+                };
+                format!("{name} carries no more data: {why}")
+            }
+            Notice::PathRestored { name, reason } => {
+                let why = match *reason == RestoreReason::Better.name() {
+                    true => "it promises more than the worst path in use",
+                    false => "too few others work",
+                };
+                format!("{name} carries data again: {why}")
+            }
+            Notice::PrimaryElected { name, by_peer } => {
+                let whose = if *by_peer { "the peer's" } else { "our" };
+                format!("{whose} SACKs take {name} from now on: where they went has failed")
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manypath::SharedEvidence;
+
+    fn name(id: PathId) -> PathName {
+        PathName {
+            path: u16::from(id.0) + 1,
+            local: Some(format!("192.0.2.{}:5000", id.0 + 1)),
+            remote: Some("192.0.2.9:9899".to_owned()),
+            relay: (id.0 == 1).then(|| "relay.example:3478".to_owned()),
+        }
+    }
+
+    fn shared(suppressed: Option<PathId>) -> Event {
+        let evidence = SharedEvidence {
+            paths: (PathId(0), PathId(1)),
+            events: (7, 9),
+            matched: 6,
+            lag_s: 0.02,
+            threshold: 0.5,
+            needed: Some(5),
+            chance: 0.0071,
+            is_shared: true,
+        };
+        Event::SharedBottleneck { evidence, suppressed }
+    }
+
+    #[test]
+    fn a_shared_bottleneck_is_told_with_both_paths_the_evidence_and_what_was_done() {
+        let notice = Notice::of(&shared(Some(PathId(1))), name).expect("told");
+        assert_eq!(
+            notice.sentence().expect("a sentence"),
+            "path 1 (192.0.2.1:5000 - 192.0.2.9:9899) and path 2 (192.0.2.2:5000 - 192.0.2.9:9899 via \
+             relay.example:3478) share a bottleneck: 6 of 7 fast retransmits came on both together (86 %; more \
+             than 50 % of 5 or more were needed; by chance with a probability below 0.8 %), on path 2 20 ms later; path 2, the slower one, carries no more data"
+        );
+        let json = serde_json::to_value(&notice).expect("JSON");
+        assert_eq!(json["event"], "shared_bottleneck");
+        assert_eq!(json["paths"][1]["relay"], "relay.example:3478");
+        assert_eq!((&json["matched"], &json["needed"]), (&6.into(), &5.into()));
+        assert_eq!((&json["suppressed"], &json["events"][1]), (&2.into(), &9.into()));
+        assert!(json.get("grounds").is_none(), "{json}");
+    }
+
+    #[test]
+    fn a_suppression_that_a_verdict_announced_is_not_told_again() {
+        let of = |event| Notice::of(&event, name).expect("a notice").sentence();
+        let suppressed = |reason| Event::PathSuppressed { path: PathId(1), reason };
+        assert_eq!(of(suppressed(SuppressReason::SharedBottleneck)), None);
+        let slow = of(suppressed(SuppressReason::Slow)).expect("told");
+        assert!(slow.contains("via relay.example:3478) carries no more data"), "{slow}");
+        assert!(of(suppressed(SuppressReason::Spare)).is_some_and(|s| s.contains("paths_max")));
+        let restored = |reason| of(Event::PathRestored { path: PathId(1), reason }).expect("told");
+        assert!(restored(RestoreReason::Better).contains("promises more"));
+        assert!(restored(RestoreReason::TooFew).contains("too few"));
+        let kept = of(shared(None)).expect("told");
+        assert!(kept.ends_with("both stay in use"), "{kept}");
+    }
+
+    #[test]
+    fn a_path_that_is_gone_has_its_number_only() {
+        let gone = PathName { path: 3, local: None, remote: None, relay: None };
+        assert_eq!(gone.to_string(), "path 3");
+        assert_eq!(Notice::of(&Event::SendBufferEmpty, name), None);
+    }
+}

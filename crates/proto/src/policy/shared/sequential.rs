@@ -1,0 +1,193 @@
+//! A verdict as soon as the evidence suffices, instead of after a wait.
+
+use super::SharedEvidence;
+use super::together::{FastRetransmits, Together};
+use crate::config::Config;
+use crate::path::PathId;
+use crate::policy::PolicyCx;
+
+/// RTTs after its first DATA during which the fast retransmits of a path do not count.
+const START_RTTS: u32 = 10;
+
+/// The matches of mTCP's section 3.2.1, tested after each fast retransmit.
+///
+/// The wait of the paper is for so many events that a ratio just above delta could not be chance; most bottlenecks
+/// that are shared show a ratio far above it, which takes fewer. With k of n matched, and p the probability
+/// that an event has another within the interval by chance, the statistic
+///
+/// 1 / ((n + 1) · C(n, k) · p^k · (1 - p)^(n - k))
+///
+/// is the likelihood of k matches if every probability of a match is as likely as any other, over that with p. For
+/// independent paths it reaches 1 / zeta *ever* with probability zeta at most (Ville's inequality), so it may be looked
+/// at after each event. The paths share a bottleneck if it does, and k / n is above delta and p.
+///
+/// - Of events of one path less than `interval` apart the first counts: they are of one congestion.
+/// - p = 1 - exp(-2 · interval · events per second) of the path that has more.
+/// - zeta is divided by 1 + RTT / interval, since so many lags that do not overlap are tried.
+/// - Slow start ends with losses, and paths that start together have them together, shared or not: what comes within
+///   10 RTTs does not count.
+///
+/// Paths of the same rate, RTT and queue without other flows lose at the same times for ever if they began at the same
+/// time; no rule that knows only these times can tell them from paths with one bottleneck.
+#[derive(Copy, Clone, Debug)]
+pub struct Sequential {
+    interval_s: f64,
+    delta: f64,
+    zeta: f64,
+}
+
+impl Sequential {
+    /// With the parameters of a configuration.
+    pub fn new(config: &Config) -> Sequential {
+        Sequential {
+            interval_s: config.shared_interval.as_secs_f64(),
+            delta: config.shared_delta,
+            zeta: config.shared_zeta,
+        }
+    }
+
+    /// Whether a fast retransmit of a path is one more congestion.
+    pub(super) fn counts(
+        &self,
+        events: &mut FastRetransmits,
+        cx: &PolicyCx<'_>,
+        path: PathId,
+    ) -> bool {
+        let Some((begun, latest)) = events.latest(path) else { return false };
+        let srtt = cx.path(path).and_then(|p| p.srtt).unwrap_or_default();
+        match latest {
+            Some(latest) => (cx.now - latest).as_secs_f64() >= self.interval_s,
+            None if cx.now - begun < srtt * START_RTTS => {
+                events.count_from(cx.now, path);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// What the fast retransmits of two paths say.
+    pub(super) fn judge(&self, pair: &Together) -> SharedEvidence {
+        let p = 1.0 - (-2.0 * self.interval_s * pair.rate()).exp();
+        let lags = 1.0 + pair.rtt_s / self.interval_s;
+        let chance = |log_inverse: f64| (log_inverse.exp() * lags).min(1.0);
+        let mut evidence = SharedEvidence {
+            paths: pair.paths,
+            events: pair.events,
+            matched: pair.matched,
+            lag_s: pair.lag_s,
+            threshold: self.delta,
+            needed: (1..=NEEDED_MAX).find(|&n| chance(all_matched(n, p)) <= self.zeta),
+            chance: 1.0,
+            is_shared: false,
+        };
+        let ratio = evidence.ratio();
+        if ratio > p {
+            evidence.chance = chance(log_inverse(pair.fewer(), pair.matched, p));
+        }
+        evidence.is_shared = ratio > self.delta && evidence.chance <= self.zeta;
+        evidence
+    }
+}
+
+/// Events up to which it is reckoned how many would do.
+const NEEDED_MAX: u32 = 200;
+
+/// ln((n + 1) · p^n): the same with k = n.
+fn all_matched(n: u32, p: f64) -> f64 {
+    f64::from(n + 1).ln() + f64::from(n) * p.ln()
+}
+
+/// ln((n + 1) · C(n, k) · p^k · (1 - p)^(n - k)).
+fn log_inverse(n: u32, k: u32, p: f64) -> f64 {
+    let (n_all, k_all) = (f64::from(n), f64::from(k));
+    let choose: f64 = (1..=k).map(|i| (f64::from(n - k + i) / f64::from(i)).ln()).sum();
+    let rest = if k < n { (n_all - k_all) * (1.0 - p).ln() } else { 0.0 };
+    (n_all + 1.0).ln() + choose + k_all * p.ln() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::path::PathView;
+    use crate::policy::shared::{MtcpMatch, SharedPolicy};
+    use crate::policy::tests::{cx, view};
+    use crate::{Instant, Rng};
+
+    /// The first verdict on two paths with an RTT of 50 ms that enter fast retransmit at these milliseconds.
+    fn first_verdict(s: &[u64], t: &[u64]) -> Option<(u64, SharedEvidence)> {
+        let config = Config::build("fast", "mtcp", &[]).expect("valid");
+        let mut policy = MtcpMatch::new(&config);
+        let srtt = Some(Duration::from_millis(50));
+        let paths = [0, 1].map(|id| PathView { srtt, ..view(id) });
+        let mut rng = Rng::from_number(1);
+        for id in [PathId(0), PathId(1)] {
+            policy.begin(Instant::ZERO, id);
+        }
+        let of = |times: &[u64], id| times.iter().map(|&ms| (ms, PathId(id))).collect::<Vec<_>>();
+        let mut events = [of(s, 0), of(t, 1)].concat();
+        events.sort_unstable();
+        events.into_iter().find_map(|(ms, path)| {
+            let mut at = cx(&paths, 0, &mut rng);
+            at.now = Instant::from_millis(ms);
+            let found = policy.on_fast_retransmit(&at, path).into_iter().find(|e| e.is_shared);
+            found.map(|evidence| (ms, evidence))
+        })
+    }
+
+    #[test]
+    fn the_statistic_is_the_one_of_the_formula() {
+        // 5 · C(4, 3) · 0.2^3 · 0.8 = 0.128; 4 · 0.2^3 = 0.032.
+        assert!((log_inverse(4, 3, 0.2).exp() - 0.128).abs() < 1e-12);
+        assert!((log_inverse(3, 3, 0.2).exp() - 0.032).abs() < 1e-12);
+        assert!((all_matched(3, 0.2).exp() - 0.032).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_clear_case_does_not_wait_for_what_a_close_one_needs() {
+        // Every 1.5 s on both: p = 0.125; 1.5 · (n + 1) · 0.125^n is below 0.05 from n = 3 on. The paper's rule with an
+        // interval of 200 ms would wait for 31 events, 46 s.
+        let s: Vec<u64> = (1..=40).map(|n| n * 1500).collect();
+        let t: Vec<u64> = s.iter().map(|at| at + 30).collect();
+        let (at, evidence) = first_verdict(&s, &t).expect("found");
+        assert_eq!((at, evidence.events, evidence.matched), (4530, (3, 3), 3));
+        assert_eq!(evidence.needed, Some(3));
+        assert!(evidence.chance < 0.05, "{evidence:?}");
+        // Half of those of one path have nobody near: later, and on more evidence.
+        let u: Vec<u64> = s.iter().map(|at| at + if at % 4500 == 0 { 700 } else { 30 }).collect();
+        let (later, evidence) = first_verdict(&s, &u).expect("found");
+        assert!(later > at && evidence.ratio() < 1.0 && evidence.ratio() > 0.5, "{evidence:?}");
+        let apart: Vec<u64> = s.iter().map(|at| at + 700).collect();
+        assert_eq!(first_verdict(&s, &apart), None);
+    }
+
+    #[test]
+    fn one_congestion_counts_once_and_slow_start_not_at_all() {
+        // Five in a row on each path, 20 ms apart, are one congestion; and the first 500 ms are slow start.
+        let burst: Vec<u64> = (0..5).map(|n| 9000 + 20 * n).collect();
+        assert_eq!(first_verdict(&burst, &burst), None, "one congestion");
+        let early = [100, 210, 320, 430, 9000];
+        assert_eq!(first_verdict(&early, &early), None, "the start, and one");
+        let late: Vec<u64> = early.iter().map(|at| at + 5000).collect();
+        let (at, evidence) = first_verdict(&late, &late).expect("found");
+        assert!(at <= 5430 && evidence.matched >= 2, "{at} {evidence:?}");
+    }
+
+    #[test]
+    fn independent_paths_are_told_apart_as_often_as_promised() {
+        // Poisson processes with a mean of 1.5 s between events, a minute each; what is found at any time counts.
+        let mut rng = Rng::from_number(7);
+        let mut minute = || {
+            let (mut at, mut times) = (1000.0, Vec::new());
+            while at < 60_000.0 {
+                at += -1500.0 * (1.0 - rng.unit()).ln();
+                times.push(at as u64);
+            }
+            times
+        };
+        let runs = 400;
+        let wrong = (0..runs).filter(|_| first_verdict(&minute(), &minute()).is_some()).count();
+        assert!(wrong <= runs / 20, "{wrong} of {runs} with zeta = 0.05");
+    }
+}

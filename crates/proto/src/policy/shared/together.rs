@@ -1,0 +1,244 @@
+//! Fast retransmits of two paths that come together (mTCP paper, section 3.2.1).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::path::PathId;
+use crate::policy::PolicyCx;
+use crate::time::Instant;
+
+/// Fast retransmits that are remembered of a path; of more the latest count. The paper sets no bound; its longest run
+/// has about 300.
+const EVENTS_MAX: usize = 512;
+
+/// Steps of the search for the lag, to each side, at most; a longer RTT makes longer steps.
+const STEPS_MAX: u32 = 24;
+
+/// When paths entered fast retransmit, and how many of two paths' times fit each other.
+///
+/// - The matching is one to one and as large as can be.
+/// - Paths of different latency: of all shifts of one sequence within one RTT, in steps of `shared_lag_step`,
+///   the one with the most matches counts.
+/// - The work for a pair of paths is at most 2 · 512 · (2 · 24 + 1) comparisons.
+#[derive(Debug)]
+pub(super) struct FastRetransmits {
+    /// Less than this apart is together.
+    interval: Duration,
+    lag_step: Duration,
+    /// By path; `None` for those that carry no data.
+    seen: Vec<Option<Seen>>,
+}
+
+/// The fast retransmits of a path.
+#[derive(Debug)]
+struct Seen {
+    /// The path carries data from then on.
+    begun: Instant,
+    /// From when on they are all here.
+    since: Instant,
+    times: VecDeque<Instant>,
+}
+
+impl Seen {
+    /// Those from `since` on, in nanoseconds.
+    fn from(&self, since: Instant) -> Vec<i128> {
+        let times = self.times.iter().filter(|&&at| at >= since);
+        times.map(|at| i128::from(at.as_nanos())).collect()
+    }
+}
+
+/// What the fast retransmits of two paths have in common.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Together {
+    /// The two paths, the lower id first.
+    pub(super) paths: (PathId, PathId),
+    /// How many each of them has, in that order, since both carry data.
+    pub events: (u32, u32),
+    /// How many pairs of them are together, each in one pair at most.
+    pub matched: u32,
+    /// By how many seconds those of the second path come later, as that many match.
+    pub lag_s: f64,
+    /// The time over which they were counted, in seconds; one interval at least.
+    pub elapsed_s: f64,
+    /// The longer of their smoothed RTTs, in seconds.
+    pub rtt_s: f64,
+}
+
+impl Together {
+    /// The events of the path that has fewer of them.
+    pub(super) fn fewer(&self) -> u32 {
+        self.events.0.min(self.events.1)
+    }
+
+    /// Those of the path that has more, per second.
+    pub(super) fn rate(&self) -> f64 {
+        f64::from(self.events.0.max(self.events.1)) / self.elapsed_s
+    }
+}
+
+impl FastRetransmits {
+    /// Nothing seen yet.
+    pub(super) fn new(interval: Duration, lag_step: Duration) -> FastRetransmits {
+        FastRetransmits { interval, lag_step, seen: Vec::new() }
+    }
+
+    /// A path carries data from now on: what was seen of it before counts no longer.
+    pub(super) fn begin(&mut self, now: Instant, path: PathId) {
+        if self.seen.len() <= path.index() {
+            self.seen.resize_with(path.index() + 1, || None);
+        }
+        self.seen[path.index()] = Some(Seen { begun: now, since: now, times: VecDeque::new() });
+    }
+
+    /// A path carries no data any more.
+    pub(super) fn end(&mut self, path: PathId) {
+        if let Some(seen) = self.seen.get_mut(path.index()) {
+            *seen = None;
+        }
+    }
+
+    /// Since when a path carries data, and its latest event.
+    pub(super) fn latest(&self, path: PathId) -> Option<(Instant, Option<Instant>)> {
+        let seen = self.seen.get(path.index())?.as_ref()?;
+        Some((seen.begun, seen.times.back().copied()))
+    }
+
+    /// The events of a path count from now on only.
+    pub(super) fn count_from(&mut self, now: Instant, path: PathId) {
+        if let Some(Some(seen)) = self.seen.get_mut(path.index()) {
+            seen.since = now;
+            seen.times.clear();
+        }
+    }
+
+    /// A path enters fast retransmit. False if it carries no data.
+    pub(super) fn note(&mut self, now: Instant, path: PathId) -> bool {
+        let Some(Some(seen)) = self.seen.get_mut(path.index()) else { return false };
+        if seen.times.len() == EVENTS_MAX
+            && let Some(oldest) = seen.times.pop_front()
+        {
+            seen.since = oldest + Duration::from_nanos(1);
+        }
+        seen.times.push_back(now);
+        true
+    }
+
+    /// What a path has in common with each other one of which there is something to compare.
+    pub(super) fn pairs(&self, cx: &PolicyCx<'_>, path: PathId) -> Vec<Together> {
+        let srtt = |id| cx.path(id).and_then(|p| p.srtt).unwrap_or_default();
+        let others = cx.paths.iter().map(|p| p.id).filter(|&id| id != path);
+        let pairs = others.map(|id| (id.min(path), id.max(path)));
+        pairs.filter_map(|(a, b)| self.compare(cx.now, (a, b), srtt(a).max(srtt(b)))).collect()
+    }
+
+    fn compare(&self, now: Instant, pair: (PathId, PathId), rtt: Duration) -> Option<Together> {
+        let seen = |id: PathId| self.seen.get(id.index())?.as_ref();
+        let (a, b) = (seen(pair.0)?, seen(pair.1)?);
+        let since = a.since.max(b.since);
+        let (s, t) = (a.from(since), b.from(since));
+        if s.is_empty() || t.is_empty() {
+            return None;
+        }
+        let best = self.best_match(&s, &t, rtt);
+        let count = |times: &[i128]| u32::try_from(times.len()).unwrap_or(u32::MAX);
+        Some(Together {
+            paths: pair,
+            events: (count(&s), count(&t)),
+            matched: best.matched,
+            lag_s: best.lag as f64 / 1e9,
+            elapsed_s: (now - since).max(self.interval).as_secs_f64(),
+            rtt_s: rtt.as_secs_f64(),
+        })
+    }
+
+    /// The most matches at any lag of `t` behind `s` within one RTT, and that lag; of several the one nearest to
+    /// zero.
+    fn best_match(&self, s: &[i128], t: &[i128], rtt: Duration) -> Best {
+        let step = self.lag_step.max(rtt / STEPS_MAX).as_nanos() as i128;
+        let (rtt, interval) = (rtt.as_nanos() as i128, self.interval.as_nanos() as i128);
+        let (matched, mut steps) = matches(s, t, 0, interval);
+        let (mut most, mut at, mut lag) = (matched, 0, step);
+        while lag < rtt && most < s.len().min(t.len()) {
+            for lag in [lag, -lag] {
+                let (matched, more) = matches(s, t, lag, interval);
+                steps += more;
+                if matched > most {
+                    (most, at) = (matched, lag);
+                }
+            }
+            lag += step;
+        }
+        Best { matched: most as u32, lag: at, steps }
+    }
+}
+
+/// The best matching of two sequences.
+struct Best {
+    matched: u32,
+    /// In nanoseconds.
+    lag: i128,
+    /// Comparisons that it took; the test of the bound reads it.
+    #[cfg_attr(not(test), expect(dead_code))]
+    steps: usize,
+}
+
+/// The largest number of disjoint pairs (s, t) with |s - (t - lag)| < interval, and the comparisons that it took: at
+/// most as many as there are times. For times in order, the earliest that fit each other can always be paired.
+fn matches(s: &[i128], t: &[i128], lag: i128, interval: i128) -> (usize, usize) {
+    let (mut i, mut j, mut found, mut steps) = (0, 0, 0, 0);
+    while i < s.len() && j < t.len() {
+        steps += 1;
+        let apart = s[i] - (t[j] - lag);
+        if apart.abs() < interval {
+            (i, j, found) = (i + 1, j + 1, found + 1);
+        } else if apart < 0 {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    (found, steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_is_matched_once_and_as_many_as_can_be() {
+        let found = |s: &[i128], t: &[i128], lag, interval| matches(s, t, lag, interval).0;
+        // Greedy from the left: 100 with 250, 300 with 350; 900 has nobody within 200 ms.
+        assert_eq!(found(&[100, 300, 900], &[250, 350], 0, 200), 2);
+        assert_eq!(found(&[100, 101, 102], &[100], 0, 200), 1, "one to one");
+        assert_eq!(found(&[0], &[200], 0, 200), 0, "less than the interval apart");
+        assert_eq!(found(&[0, 1000], &[300, 1300], 300, 10), 2, "shifted by the lag");
+    }
+
+    #[test]
+    fn the_work_for_a_pair_is_bounded_whatever_happens() {
+        let ms = Duration::from_millis;
+        let mut all = FastRetransmits::new(ms(1), ms(1));
+        let paths = (PathId(0), PathId(1));
+        for path in [paths.0, paths.1] {
+            all.begin(Instant::ZERO, path);
+        }
+        // Nothing matches, so that every lag is tried to its end; far more events than are kept; the finest step;
+        // an RTT of a minute.
+        for n in 0..3000 {
+            all.note(Instant::from_millis(n * 500_000), paths.0);
+            all.note(Instant::from_millis(n * 500_000 + 250_000), paths.1);
+        }
+        let times =
+            |path: PathId| all.seen[path.index()].as_ref().expect("in use").from(Instant::ZERO);
+        let (s, t) = (times(paths.0), times(paths.1));
+        assert_eq!((s.len(), t.len()), (EVENTS_MAX, EVENTS_MAX));
+        let best = all.best_match(&s, &t, Duration::from_secs(60));
+        assert_eq!(best.matched, 0);
+        let bound = 2 * EVENTS_MAX * (2 * STEPS_MAX as usize + 1);
+        assert!(best.steps <= bound, "{} comparisons, more than {bound}", best.steps);
+        assert!(best.steps > bound / 2, "{} comparisons: not the worst case", best.steps);
+        let since =
+            all.compare(Instant::from_millis(1_500_000_000), paths, ms(100)).expect("events");
+        assert!(since.elapsed_s < 257_000.0, "counted from the oldest event kept: {since:?}");
+    }
+}
