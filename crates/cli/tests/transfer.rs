@@ -68,6 +68,7 @@ fn files_directories_and_empty_files_arrive_as_they_were() {
         "state",
         "packets_sent",
         "data_chunks_sent",
+        "redundant_chunks_sent",
         "bytes_sent",
         "retransmissions",
         "spurious_retransmissions",
