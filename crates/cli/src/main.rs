@@ -5,6 +5,7 @@ mod demo;
 mod dest;
 mod failure;
 mod lab;
+mod latency;
 mod overlay;
 mod paths;
 mod perf;
