@@ -5,6 +5,7 @@ mod demo;
 mod dest;
 mod failure;
 mod lab;
+mod latency;
 mod notices;
 mod overlay;
 mod paths;

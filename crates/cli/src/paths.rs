@@ -33,8 +33,10 @@ pub(crate) struct PathReport {
     pub packets_sent: u64,
     /// SCTP packets received.
     pub packets_received: u64,
-    /// DATA chunks sent, retransmissions included.
+    /// DATA chunks sent, retransmissions and redundant ones included.
     pub data_chunks_sent: u64,
+    /// DATA chunks sent that were in flight on another path: copies, not retransmissions.
+    pub redundant_chunks_sent: u64,
     /// Bytes sent, SCTP headers included.
     pub bytes_sent: u64,
     /// User bytes that the peer acknowledged from this path.
@@ -169,6 +171,7 @@ fn path_report(
         packets_sent: path.packets_sent,
         packets_received: path.packets_received,
         data_chunks_sent: path.data_chunks_sent,
+        redundant_chunks_sent: path.redundant_chunks_sent,
         bytes_sent: path.bytes_sent,
         bytes_acked: path.acked_bytes,
         retransmissions: path.retransmissions,

@@ -47,6 +47,9 @@ fn a_number_of_bytes_goes_up_down_and_both_ways() {
             assert!(result["goodput_bps"].as_u64().unwrap() > 0);
             assert!(result["seconds"].as_f64().unwrap() > 0.0);
             assert!(result["cpu_seconds"].as_f64().unwrap() > 0.0);
+            let sends = up && result["role"] == "client" || down && result["role"] == "server";
+            let latency = result["message_latency_p99_s"].as_f64();
+            assert_eq!(latency.is_some_and(|s| s > 0.0 && s < 10.0), sends, "{result}");
             assert!(result["paths"].as_array().is_some_and(|paths| !paths.is_empty()));
         }
     }

@@ -61,6 +61,9 @@ fn files_directories_and_empty_files_arrive_as_they_were() {
     }
     assert_eq!(sent["max_delivery_gap_s"], received["max_delivery_gap_s"]);
     assert!(sent["receive_buffer_blocked_s"].is_number());
+    assert!(sent["message_latency_p99_s"].as_f64().is_some_and(|s| s > 0.0 && s < 60.0), "{sent}");
+    assert!(sent["overhead"].as_f64().is_some_and(|o| (1.0..1.5).contains(&o)), "{sent}");
+    assert!(received["message_latency_p99_s"].is_null() && received["overhead"].is_null());
     let path = &sent["paths"][0];
     for key in [
         "local",
@@ -68,6 +71,7 @@ fn files_directories_and_empty_files_arrive_as_they_were() {
         "state",
         "packets_sent",
         "data_chunks_sent",
+        "redundant_chunks_sent",
         "bytes_sent",
         "retransmissions",
         "spurious_retransmissions",

@@ -14,7 +14,7 @@ use manypath_proto::{
 use crate::ledger::Ledger;
 use crate::network::{Network, NodeId};
 use crate::packet::Delivery;
-use crate::traffic::{Receiver, Sender};
+use crate::traffic::{Pace, Receiver, Sender};
 
 /// How a host is set up.
 #[derive(Clone, Debug)]
@@ -45,6 +45,11 @@ enum Planned {
     Associate,
     Send(u64),
     SendUntil(Instant),
+    /// So many bytes, a message each time.
+    SendPaced {
+        bytes: u64,
+        pace: Pace,
+    },
     StopSending,
     Shutdown,
 }
@@ -159,6 +164,11 @@ impl Host {
     /// [`send_file`](Self::send_file) at that time.
     pub fn send_file_at(&mut self, at: Instant, bytes: u64) {
         self.plan(at, Planned::Send(bytes));
+    }
+
+    /// Sends `bytes` from `at` on, one message after the other at that pace.
+    pub fn send_paced_at(&mut self, at: Instant, bytes: u64, pace: Pace) {
+        self.plan(at, Planned::SendPaced { bytes, pace });
     }
 
     /// Sends a file without end from `at` to `until`: what the association has not taken by then is
@@ -315,7 +325,9 @@ impl Host {
 
     /// True if the application sends more at a time set beforehand.
     fn will_send(&self) -> bool {
-        self.planned.values().any(|what| matches!(what, Planned::Send(_) | Planned::SendUntil(_)))
+        use Planned::{Send, SendPaced, SendUntil};
+        let is_sending = |what: &Planned| matches!(what, Send(_) | SendUntil(_) | SendPaced { .. });
+        self.planned.values().any(is_sending)
     }
 
     /// Its preset.
@@ -443,12 +455,21 @@ impl Host {
     fn carry_out_plans(&mut self, now: Instant) {
         while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= now) {
             self.has_commands = true;
+            let at = next.key().0;
             match next.remove() {
                 Planned::Associate => self.connects = true,
                 Planned::Send(bytes) => self.send_file(bytes),
                 Planned::SendUntil(until) => {
                     self.sender.add(0, false, u64::MAX, None);
                     self.plan(until, Planned::StopSending);
+                }
+                Planned::SendPaced { bytes, pace } => {
+                    let length = bytes.min(pace.message as u64);
+                    self.sender.add(0, false, length, Some(pace.message));
+                    if bytes > length {
+                        let rest = Planned::SendPaced { bytes: bytes - length, pace };
+                        self.plan(at + pace.every, rest);
+                    }
                 }
                 Planned::StopSending => self.sender.clear(),
                 Planned::Shutdown => self.shutdown(),

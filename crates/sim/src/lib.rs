@@ -57,6 +57,7 @@
 
 mod cross;
 mod host;
+mod latency;
 mod ledger;
 mod link;
 mod network;
@@ -79,6 +80,7 @@ mod world;
 
 pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, SourceStats};
 pub use host::{Host, HostConfig};
+pub use latency::DurationHistogram;
 pub use link::LinkStats;
 pub use link::loss_range::LossRange;
 pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
@@ -94,7 +96,7 @@ pub use spec::{
 };
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};
-pub use traffic::LONGEST_MESSAGE;
+pub use traffic::{LONGEST_MESSAGE, Pace};
 pub use world::{Flow, FlowSpec, HostId, World};
 
 pub use manypath_wire::chunk_type;

@@ -40,6 +40,10 @@ pub struct TransferResult {
     pub receive_buffer_blocked_s: f64,
     /// The longest time between two deliveries, in seconds.
     pub max_delivery_gap_s: f64,
+    /// The time that 99 of 100 messages took at most, from the application's handing over to the delivery of all of it,
+    /// in seconds; only where latencies are measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_latency_p99_s: Option<f64>,
     /// T3-rtx expirations on all paths.
     pub timeouts: u64,
     /// Fast retransmits, however many chunks each was of.
@@ -145,8 +149,10 @@ pub struct PathResult {
     pub state: &'static str,
     /// Packets sent on it.
     pub packets_sent: u64,
-    /// DATA chunks sent on it, retransmissions included.
+    /// DATA chunks sent on it, retransmissions and redundant ones included.
     pub data_chunks_sent: u64,
+    /// DATA chunks sent on it that were in flight on another path: copies, not retransmissions.
+    pub redundant_chunks_sent: u64,
     /// Bytes sent on it.
     pub bytes_sent: u64,
     /// DATA chunks sent on it that had been sent before, on whatever path.
@@ -225,6 +231,7 @@ impl TransferResult {
             first_byte_s: to.receiver.first.and_then(since),
             receive_buffer_blocked_s: blocked.unwrap_or(0.0),
             max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
+            message_latency_p99_s: None,
             timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
             fast_retransmit_events: from.stats().map_or(0, |stats| stats.fast_retransmit_events),
             duplicates_received: to.stats().map_or(0, |stats| stats.duplicates_received),
@@ -354,6 +361,7 @@ impl PathResult {
             state: path.state.name(),
             packets_sent: path.packets_sent,
             data_chunks_sent: path.data_chunks_sent,
+            redundant_chunks_sent: path.redundant_chunks_sent,
             bytes_sent: path.bytes_sent,
             retransmissions: path.retransmissions,
             spurious_retransmissions: ledger.and_then(|l| number.map(|n| l.spurious_on(n))),

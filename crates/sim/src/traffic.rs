@@ -45,6 +45,15 @@ fn content(stream: u16, unordered: bool, number: u32, length: usize) -> &'static
     &PATTERN[start..start + length]
 }
 
+/// How an application paces itself: a message at equal distances.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes of each message.
+    pub message: usize,
+    /// The time from one to the next.
+    pub every: Duration,
+}
+
 /// Messages still to be sent.
 #[derive(Clone, Debug)]
 struct Source {

@@ -8,6 +8,7 @@ use manypath_proto::config::Config;
 use manypath_proto::{Instant, Rng};
 
 use crate::host::{Host, HostConfig};
+use crate::latency::LatencyMeter;
 use crate::network::{Happening, Network, NodeId};
 use crate::paths::{PathEnds, PathLinks};
 use crate::result::TransferResult;
@@ -93,6 +94,7 @@ pub struct World {
     rng: Rng,
     checks_invariants: bool,
     watched: Vec<Watched>,
+    timed: Vec<Timed>,
 }
 
 /// A transfer of which samples are taken.
@@ -101,6 +103,14 @@ struct Watched {
     from: HostId,
     to: HostId,
     samples: Samples,
+}
+
+/// A transfer whose messages' latencies are measured.
+#[derive(Debug)]
+struct Timed {
+    from: HostId,
+    to: HostId,
+    meter: LatencyMeter,
 }
 
 impl World {
@@ -117,6 +127,7 @@ impl World {
             rng,
             checks_invariants: false,
             watched: Vec::new(),
+            timed: Vec::new(),
         }
     }
 
@@ -194,10 +205,29 @@ impl World {
         if std::mem::take(&mut self.is_waiting) {
             drive_waiting(&mut self.hosts, &mut self.net);
         }
-        if self.watched.is_empty() {
-            return advance(&mut self.hosts, &mut self.net, limit, self.checks_invariants);
+        let has_acted = if self.watched.is_empty() {
+            advance(&mut self.hosts, &mut self.net, limit, self.checks_invariants)
+        } else {
+            self.watched_step(limit)
+        };
+        if !self.timed.is_empty() {
+            self.note_latencies();
         }
-        self.watched_step(limit)
+        has_acted
+    }
+
+    fn note_latencies(&mut self) {
+        let now = self.net.now();
+        for Timed { from, to, meter } in &mut self.timed {
+            let (from, to) = (&self.hosts[from.0 as usize], &self.hosts[to.0 as usize]);
+            meter.note(from.sent_messages(), to.received_messages(), now);
+        }
+    }
+
+    /// Measures the latencies of the messages from one host to another from now on; for messages of one stream, in
+    /// order. It changes nothing in the run.
+    pub fn measure_latency(&mut self, from: HostId, to: HostId) {
+        self.timed.push(Timed { from, to, meter: LatencyMeter::default() });
     }
 
     /// The same, with samples: first those of now, then what happens, but not beyond the next of them.
@@ -260,7 +290,10 @@ impl World {
 
     /// What the transfer from one host to another did so far.
     pub fn result(&self, from: HostId, to: HostId) -> TransferResult {
-        TransferResult::of(self.host(from), self.host(to), &self.net, self.seed)
+        let mut result = TransferResult::of(self.host(from), self.host(to), &self.net, self.seed);
+        let timed = self.timed.iter().find(|timed| (timed.from, timed.to) == (from, to));
+        result.message_latency_p99_s = timed.and_then(|timed| timed.meter.p99_s());
+        result
     }
 }
 

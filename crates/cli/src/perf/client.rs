@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
 use super::run::{Broken, Carried, Run, next_frame, send};
-use crate::args::PerfClientArgs;
+use crate::args::{PerfClientArgs, ReportArgs};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::paths::{PathReport, PathWatch};
@@ -58,13 +58,13 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let watch = PathWatch::start(&association, screen.clone());
     let mut intervals = Vec::new();
     let played = tokio::select! {
-        played = measure(&association, &request, &screen, &mut intervals) => played,
+        played = measure(&association, &request, &screen, &args.report, &mut intervals) => played,
         () = transport::interrupted() => {
             transport::abort(&association, "interrupted").await;
             return Err(Failure::failed("interrupted"));
         }
     };
-    let (ours, theirs) = match played {
+    let (ours, theirs, latency_p99_s) = match played {
         Ok(played) => played,
         Err(broken) => {
             transport::abort(&association, "protocol error").await;
@@ -89,6 +89,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         "cpu_seconds": ours.cpu.as_secs_f64(),
         "peer_cpu_seconds": theirs.cpu.as_secs_f64(),
         "message_size": request.message_size,
+        "message_latency_p99_s": latency_p99_s,
         "up": (request.direction != Direction::Down).then_some(up),
         "down": (request.direction != Direction::Up).then_some(down),
         "intervals": intervals,
@@ -128,14 +129,15 @@ async fn measure(
     association: &Association,
     request: &Request,
     screen: &Screen,
+    report: &ReportArgs,
     intervals: &mut Vec<Interval>,
-) -> std::result::Result<(Report, Report), Broken> {
+) -> std::result::Result<(Report, Report, Option<f64>), Broken> {
     send(association, Frame::Request(*request)).await?;
     match next_frame(association).await? {
         Frame::Accept => {}
         _ => return Err(Broken::Protocol),
     }
-    let run = Run::new(association);
+    let run = Run::new(association, report.json);
     let watching = async {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -167,7 +169,9 @@ async fn measure(
         }
     };
     tokio::select! {
-        played = run.play(request, request.direction != Direction::Down) => played,
+        played = run.play(request, request.direction != Direction::Down) => {
+            played.map(|(ours, theirs)| (ours, theirs, run.latency_p99_s()))
+        }
         () = watching => Err(Broken::Protocol),
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::frame::{FRAME_MAX, Frame, PPID_CONTENT, PPID_CONTROL, Report, Request, STREAM};
+use crate::latency::AckLatency;
 
 /// Why a measurement broke off.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Run<'a> {
     begin: Instant,
     cpu_begin: ProcessTime,
     received: AtomicU64,
+    latency: Option<AckLatency>,
 }
 
 /// What one direction carried.
@@ -58,9 +60,16 @@ enum Incoming {
 
 impl<'a> Run<'a> {
     /// Begins now.
-    pub(crate) fn new(association: &'a Association) -> Run<'a> {
+    pub(crate) fn new(association: &'a Association, measures_latency: bool) -> Run<'a> {
+        let latency = measures_latency.then(|| AckLatency::start(association));
         let (begin, cpu_begin) = (Instant::now(), ProcessTime::now());
-        Run { association, begin, cpu_begin, received: AtomicU64::new(0) }
+        Run { association, begin, cpu_begin, received: AtomicU64::new(0), latency }
+    }
+
+    /// The time that 99 of 100 messages sent from here took at most, from their handing over to their acknowledgement,
+    /// in seconds; `None` if that was not measured or nothing was sent.
+    pub(crate) fn latency_p99_s(&self) -> Option<f64> {
+        self.latency.as_ref().and_then(AckLatency::p99_s)
     }
 
     /// Content bytes received so far.
@@ -95,6 +104,9 @@ impl<'a> Run<'a> {
                 let len = left.min(message.len() as u64);
                 let content = message.slice(..len as usize);
                 self.association.send(options, content).await.map_err(Broken::Send)?;
+                if let Some(latency) = &self.latency {
+                    latency.handed_over(len as usize);
+                }
                 left -= len;
             }
         }

@@ -99,13 +99,13 @@ async fn session(
             return Err(Broken::Protocol);
         };
         send(association, Frame::Accept).await?;
-        let run = Run::new(association);
+        let run = Run::new(association, report.json);
         let sends = request.direction != Direction::Up;
         let (ours, theirs) = run.play(&request, sends).await?;
-        Ok((request, ours, theirs))
+        Ok((request, ours, theirs, run.latency_p99_s()))
     };
     let played = tokio::time::timeout(TIME_MAX + PATIENCE, playing).await;
-    let (request, ours, theirs) = match played {
+    let (request, ours, theirs, latency_p99_s) = match played {
         Ok(Ok(played)) => played,
         Ok(Err(Broken::Protocol)) => {
             transport::abort(association, "protocol error: `manypath perf` is spoken here").await;
@@ -138,6 +138,7 @@ async fn session(
             "seconds": up.seconds.max(down.seconds),
             "goodput_bps": up.goodput_bps + down.goodput_bps,
             "cpu_seconds": cpu,
+            "message_latency_p99_s": latency_p99_s,
             "up": (request.direction != Direction::Down).then_some(up),
             "down": (request.direction != Direction::Up).then_some(down),
             "paths": watch.report(association),

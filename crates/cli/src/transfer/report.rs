@@ -37,6 +37,11 @@ pub(crate) struct TransferResult {
     pub receive_buffer_blocked_s: Option<f64>,
     /// Longest pause between two deliveries of content to the receiving application.
     pub max_delivery_gap_s: Option<f64>,
+    /// The time that 99 of 100 messages of content took at most, from their handing over to their acknowledgement; null
+    /// at the receiver.
+    pub message_latency_p99_s: Option<f64>,
+    /// Bytes sent on all paths, SCTP headers included, for each content byte delivered; null at the receiver.
+    pub overhead: Option<f64>,
     /// Only simulations have one.
     pub trace_hash: Option<String>,
     /// The association's paths as this side sees them.
@@ -124,6 +129,8 @@ impl TransferResult {
             first_byte_s: None,
             receive_buffer_blocked_s: None,
             max_delivery_gap_s: None,
+            message_latency_p99_s: None,
+            overhead: None,
             trace_hash: None,
             paths: Vec::new(),
             notices: Vec::new(),
@@ -278,6 +285,8 @@ mod tests {
             "first_byte_s",
             "receive_buffer_blocked_s",
             "max_delivery_gap_s",
+            "message_latency_p99_s",
+            "overhead",
             "trace_hash",
             "paths",
             "notices",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use super::source::{Entry, Piece, Plan, Unwanted, read_all};
 use crate::args::SendArgs;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
+use crate::latency::AckLatency;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress, Screen};
 use crate::transport::{self, closed_failure, send_failure};
@@ -57,7 +59,9 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     };
     let entries = Arc::from(plan.entries);
     let bytes = plan.bytes;
-    let mut transfer = Transfer { peer, entries, bytes, message_size, files: FileLog::default() };
+    let files = FileLog::default();
+    let measures_latency = args.report.json;
+    let mut transfer = Transfer { peer, entries, bytes, message_size, files, measures_latency };
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
@@ -86,6 +90,9 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     }
     if let Ok(measured) = done {
         result.measured(&measured.summary, measured.time);
+        result.message_latency_p99_s = measured.latency_p99_s;
+        let sent: u64 = result.paths.iter().map(|path| path.bytes_sent).sum();
+        result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
         result.tell(&screen);
     }
     if args.report.json {
@@ -98,6 +105,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
 struct Measured {
     summary: Summary,
     time: Duration,
+    latency_p99_s: Option<f64>,
 }
 
 fn token(args: &SendArgs, dest: &Destination) -> Result<Vec<u8>> {
@@ -120,6 +128,7 @@ struct Transfer {
     bytes: u64,
     message_size: usize,
     files: FileLog,
+    measures_latency: bool,
 }
 
 /// What both halves of a transfer, feeding and listening, know of its files.
@@ -163,16 +172,19 @@ impl Transfer {
             peer: &self.peer,
         };
         let mut pieces = self.read(&shared.unwanted);
-        let feeding = feed(association, &shared, &mut pieces);
+        let latency = self.measures_latency.then(|| AckLatency::start(association));
+        let to = Outlet { association, latency: latency.as_ref() };
+        let feeding = feed(to, &shared, &mut pieces);
         let ((begin, given_up), summary) =
             tokio::try_join!(feeding, answers.until_summary(&shared, &mut self.files))?;
         let settle = Duration::from_nanos(summary.settle_ns);
         let time = begin.map_or(Duration::ZERO, |begin| begin.elapsed().saturating_sub(settle));
+        let latency_p99_s = latency.as_ref().and_then(AckLatency::p99_s);
         transport::finish(association).await;
         if let Some(why) = given_up {
             self.files.first_failure = Some((Outcome::Abandoned, why));
         }
-        Ok(Measured { summary, time })
+        Ok(Measured { summary, time, latency_p99_s })
     }
 
     /// Starts the thread that reads the files. It ends when what it returns is dropped.
@@ -202,10 +214,40 @@ impl Transfer {
     }
 }
 
+/// Where everything goes, and what times it.
+#[derive(Copy, Clone)]
+struct Outlet<'a> {
+    association: &'a Association,
+    latency: Option<&'a AckLatency>,
+}
+
+impl Outlet<'_> {
+    async fn frame(&self, frame: ClientFrame) -> std::result::Result<(), SendError> {
+        let bytes = frame.encode();
+        let length = bytes.len();
+        send_frame(self.association, bytes).await?;
+        self.note(length);
+        Ok(())
+    }
+
+    async fn content(&self, content: Bytes) -> std::result::Result<(), SendError> {
+        let length = content.len();
+        send_content(self.association, content).await?;
+        self.note(length);
+        Ok(())
+    }
+
+    fn note(&self, bytes: usize) {
+        if let Some(latency) = self.latency {
+            latency.handed_over(bytes);
+        }
+    }
+}
+
 /// Hands everything to the association. Returns when the first content was handed over, and why the
 /// first file was given up, if one was.
 async fn feed(
-    association: &Association,
+    to: Outlet<'_>,
     shared: &Shared<'_>,
     pieces: &mut mpsc::Receiver<Piece>,
 ) -> Result<(Option<Instant>, Option<String>)> {
@@ -219,11 +261,11 @@ async fn feed(
         let sent = match piece {
             Piece::Begin(index) => {
                 let header = entry(index).header.clone();
-                send_frame(association, ClientFrame::File(header).encode()).await
+                to.frame(ClientFrame::File(header)).await
             }
             Piece::Content(content) => {
                 begin.get_or_insert_with(Instant::now);
-                send_content(association, content).await
+                to.content(content).await
             }
             Piece::End { index, result } => {
                 let sha256 = result.unwrap_or_else(|why| {
@@ -234,13 +276,13 @@ async fn feed(
                 if let Some(sha256) = sha256 {
                     shared.digests.borrow_mut().insert(index, sha256);
                 }
-                send_frame(association, ClientFrame::End { index, sha256 }.encode()).await
+                to.frame(ClientFrame::End { index, sha256 }).await
             }
         };
         sent.map_err(failed)?;
     }
     let finish = ClientFrame::Finish { entries: shared.entries.len() as u32 };
-    send_frame(association, finish.encode()).await.map_err(failed)?;
+    to.frame(finish).await.map_err(failed)?;
     Ok((begin, given_up))
 }
 

@@ -1,5 +1,7 @@
 //! Carrying out what a redundancy policy says: which chunks are sent twice, and how the flights of paths end.
 
+use std::collections::VecDeque;
+
 use manypath_wire::{PacketBuilder, Tsn};
 
 use super::Association;
@@ -14,8 +16,20 @@ pub(super) struct Redundancy {
     cover: Option<Cover>,
     /// Chunks of the covered path that were sent after this transmission are still to be copied.
     copied_up_to: Option<u64>,
+    /// Those sent after this one are still to be looked at.
+    seen_up_to: Option<u64>,
+    /// Of what was looked at, what may still be copied, in the order of transmission. Each chunk enters once.
+    to_copy: VecDeque<Tsn>,
     /// The last transmission of the flight under way, by path.
     flights: Vec<Option<u64>>,
+}
+
+impl Redundancy {
+    /// Forgets what was looked at and not copied.
+    fn look_again(&mut self) {
+        self.seen_up_to = self.copied_up_to;
+        self.to_copy.clear();
+    }
 }
 
 impl Association {
@@ -27,6 +41,7 @@ impl Association {
         if cover != self.redundancy.cover {
             // What is in flight already was sent before the roles were given.
             self.redundancy.copied_up_to = Some(self.out.last_order());
+            self.redundancy.look_again();
             self.redundancy.cover = cover;
         }
         self.note_flights();
@@ -39,13 +54,39 @@ impl Association {
     }
 
     /// The chunk to be copied now, and the path for it.
-    pub(super) fn choose_copy(&self) -> Option<(PathId, Tsn)> {
+    pub(super) fn choose_copy(&mut self) -> Option<(PathId, Tsn)> {
         let Cover { redundant, covered } = self.redundancy.cover?;
         if !self.paths.get(redundant)?.usable || !self.has_room(redundant) {
             return None;
         }
-        let tsn = self.out.next_to_copy(covered, self.redundancy.copied_up_to)?;
-        Some((redundant, tsn))
+        Some((redundant, self.next_to_copy(covered)?))
+    }
+
+    /// The earliest chunk on the covered path that is to be copied.
+    fn next_to_copy(&mut self, covered: PathId) -> Option<Tsn> {
+        if !self.out.is_in_order(covered) {
+            // Rare: a chunk that the receiver dropped is behind those sent later, and ends the search.
+            self.redundancy.look_again();
+            let sent = self.out.sent_after(covered, self.redundancy.copied_up_to);
+            return sent.map(|(tsn, _)| tsn).filter(|&tsn| self.out.may_copy(tsn, covered)).last();
+        }
+        let Redundancy { seen_up_to, to_copy, .. } = &mut self.redundancy;
+        let may_copy = |tsn: &Tsn| self.out.may_copy(*tsn, covered);
+        loop {
+            // What was acknowledged or sent again meanwhile is left out.
+            while let Some(tsn) = to_copy.front() {
+                if may_copy(tsn) {
+                    return Some(*tsn);
+                }
+                to_copy.pop_front();
+            }
+            let mut latest = None;
+            for (tsn, sent) in self.out.sent_after(covered, *seen_up_to) {
+                latest = latest.or(Some(sent.order));
+                to_copy.push_front(tsn);
+            }
+            *seen_up_to = Some(latest?);
+        }
     }
 
     /// Appends the copy of a chunk. It is no retransmission.
@@ -61,6 +102,9 @@ impl Association {
             return false;
         }
         self.redundancy.copied_up_to = self.redundancy.copied_up_to.max(Some(sent.order));
+        if self.redundancy.to_copy.front() == Some(&tsn) {
+            self.redundancy.to_copy.pop_front();
+        }
         self.out.copy(tsn, path, now);
         if let Some(p) = self.paths.get_mut(path) {
             p.counters.data_chunks_sent += 1;

@@ -13,12 +13,12 @@
 //!
 //! So a path that is silent runs into its timeout, though all of its data arrives by the other one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, SackDigest};
-use super::outstanding::{Outstanding, PathQueue, TsnState};
+use super::outstanding::{Outstanding, PathQueue, Sent, TsnState};
 use crate::path::PathId;
 use crate::time::Instant;
 
@@ -46,10 +46,14 @@ struct Copy {
     missing_reports: u8,
 }
 
-/// The unsettled transmissions of a path, in their order.
+/// The unsettled transmissions of a path. Each is found, added and removed in logarithmic time: a SACK may report
+/// thousands of duplicates, whatever was sent.
 #[derive(Debug, Default)]
 pub(super) struct CopyQueue {
-    copies: VecDeque<Copy>,
+    /// By their order.
+    copies: BTreeMap<u64, Copy>,
+    /// TSN and order of each.
+    by_tsn: BTreeSet<(u32, u64)>,
     /// The last transmission of the association when a chunk with two transmissions last measured the path's RTT:
     /// one sent before does not measure it again (RFC 9260 §6.3.1, C4).
     timed_up_to: Option<u64>,
@@ -62,35 +66,42 @@ impl CopyQueue {
 
     /// Bytes that count in the path's flight size.
     pub(super) fn bytes(&self) -> usize {
-        self.copies.iter().map(|c| c.size).sum()
+        self.copies.values().map(|c| c.size).sum()
     }
 
     /// Order and time of the earliest.
     pub(super) fn earliest(&self) -> Option<(u64, Instant)> {
-        self.copies.front().map(|c| (c.order, c.sent_at))
+        self.copies.first_key_value().map(|(order, c)| (*order, c.sent_at))
     }
 
     /// Order of the latest.
     pub(super) fn latest(&self) -> Option<u64> {
-        self.copies.back().map(|c| c.order)
+        self.copies.last_key_value().map(|(order, _)| *order)
     }
 
-    fn find(&self, accepts: impl Fn(&Copy) -> bool) -> Option<usize> {
-        self.copies.iter().position(accepts)
+    /// The order of the earliest transmission of a chunk that is accepted.
+    fn find(&self, tsn: Tsn, accepts: impl Fn(&Copy) -> bool) -> Option<u64> {
+        let mut orders = self.by_tsn.range((tsn.0, 0)..=(tsn.0, u64::MAX)).map(|(_, order)| *order);
+        orders.find(|order| self.copies.get(order).is_some_and(&accepts))
+    }
+
+    /// The order of the copy of a chunk that is not acknowledged.
+    fn find_live(&self, tsn: Tsn) -> Option<u64> {
+        self.find(tsn, |c| c.claim == Claim::Live)
     }
 }
 
 impl PathQueue {
     fn insert_copy(&mut self, copy: Copy) {
-        let copies = &mut self.copies.copies;
-        let at = copies.iter().rposition(|c| c.order < copy.order).map_or(0, |i| i + 1);
-        copies.insert(at, copy);
+        self.copies.by_tsn.insert((copy.tsn.0, copy.order));
+        self.copies.copies.insert(copy.order, copy);
         self.flight_size += copy.size;
         self.chunks_in_flight += 1;
     }
 
-    fn remove_copy(&mut self, at: usize) -> Option<Copy> {
-        let copy = self.copies.copies.remove(at)?;
+    fn remove_copy(&mut self, order: u64) -> Option<Copy> {
+        let copy = self.copies.copies.remove(&order)?;
+        self.copies.by_tsn.remove(&(copy.tsn.0, order));
         self.flight_size -= copy.size;
         self.chunks_in_flight -= 1;
         Some(copy)
@@ -98,15 +109,21 @@ impl PathQueue {
 }
 
 impl Outstanding {
-    /// The chunk in flight on `covered` to be sent on another path, too: the earliest of those sent once, and after
-    /// the transmission `after`.
-    pub(crate) fn next_to_copy(&self, covered: PathId, after: Option<u64>) -> Option<Tsn> {
-        let is_new = |order: u64| after.is_none_or(|after| order > after);
-        self.queue_from_tail(covered)
-            .take_while(|(_, sent)| is_new(sent.order))
-            .filter(|(_, sent)| sent.transmissions == 1 && sent.copy.is_none())
-            .last()
-            .map(|(tsn, _)| tsn)
+    /// The chunks in flight on `covered` that were sent after the transmission `after`, the last first.
+    pub(crate) fn sent_after(
+        &self,
+        covered: PathId,
+        after: Option<u64>,
+    ) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
+        let is_new = move |order: u64| after.is_none_or(|after| order > after);
+        self.queue_from_tail(covered).take_while(move |(_, sent)| is_new(sent.order))
+    }
+
+    /// Whether a chunk may be sent on another path than `covered`, too: it is in flight there, sent once only.
+    pub(crate) fn may_copy(&self, tsn: Tsn, covered: PathId) -> bool {
+        let is_alone = |s: &Sent| s.transmissions == 1 && s.copy.is_none();
+        let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;
+        self.get(tsn).is_some_and(|sent| is_here(sent) && is_alone(sent))
     }
 
     /// Sends a chunk that is in flight on another path on `path`, too.
@@ -164,23 +181,23 @@ impl Outstanding {
                 digest.paths[first.index()].arrived_here = Some((main.order, main.sent_at));
             }
         }
-        let is_live = |c: &Copy| c.tsn == tsn && c.claim == Claim::Live;
-        let Some(at) = self.queues[second.index()].copies.find(is_live) else { return };
+        let copies = &mut self.queues[second.index()].copies;
+        let Some(order) = copies.find_live(tsn) else { return };
+        let Some(copy) = copies.copies.get_mut(&order) else { return };
         match second_claim {
-            Some(claim) => self.queues[second.index()].copies.copies[at].claim = claim,
+            Some(claim) => copy.claim = claim,
             None => {
-                let copy = self.queues[second.index()].copies.copies[at];
-                digest.paths[second.index()].arrived_here = Some((copy.order, copy.sent_at));
-                self.settle(second, at, digest);
+                digest.paths[second.index()].arrived_here = Some((order, copy.sent_at));
+                self.settle(second, order, digest);
             }
         }
     }
 
     /// A transmission is taken for arrived.
-    fn settle(&mut self, path: PathId, at: usize, digest: &mut SackDigest) {
+    fn settle(&mut self, path: PathId, order: u64, digest: &mut SackDigest) {
         let earliest = self.earliest_order(path);
-        if let Some(copy) = self.queues[path.index()].remove_copy(at) {
-            digest.credit(path, &copy, earliest == Some(copy.order));
+        if let Some(copy) = self.queues[path.index()].remove_copy(order) {
+            digest.credit(path, &copy, earliest == Some(order));
         }
     }
 
@@ -204,15 +221,14 @@ impl Outstanding {
         }
         for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
             for tsn in sack.duplicate_tsns() {
-                let is_it = |c: &Copy| c.tsn == tsn && c.claim != Claim::Live;
-                let Some(at) = self.queues[path.index()].copies.find(is_it) else { continue };
-                let copy = self.queues[path.index()].copies.copies[at];
+                let queue = &self.queues[path.index()].copies;
+                let Some(order) = queue.find(tsn, |c| c.claim != Claim::Live) else { continue };
                 // A packet with nothing but a duplicate draws a SACK at once, to where it came from (RFC 9260 §6.2,
                 // §6.4): this one answers the transmission that arrived second.
-                if sack.duplicate_tsns().len() == 1 {
-                    self.measure(path, (copy.order, copy.sent_at), rules, now, digest);
+                if let (1, Some(copy)) = (sack.duplicate_tsns().len(), queue.copies.get(&order)) {
+                    self.measure(path, (order, copy.sent_at), rules, now, digest);
                 }
-                self.settle(path, at, digest);
+                self.settle(path, order, digest);
             }
             self.settle_overtaken(path, rules.missing_reports, digest);
         }
@@ -257,22 +273,22 @@ impl Outstanding {
     /// Something arrived that was sent on this path: what was sent before it arrived, too, or is late.
     fn settle_overtaken(&mut self, path: PathId, threshold: u8, digest: &mut SackDigest) {
         let Some(latest) = digest.paths[path.index()].latest else { return };
-        let mut at = 0;
-        while let Some(copy) = self.queues[path.index()].copies.copies.get_mut(at) {
-            if copy.order >= latest {
-                return;
-            }
+        let mut from = 0;
+        // None is looked at more often than it takes reports to make it lost.
+        while let Some((&order, copy)) =
+            self.queues[path.index()].copies.copies.range_mut(from..latest).next()
+        {
+            from = order + 1;
             if copy.claim == Claim::Either {
-                self.settle(path, at, digest);
+                self.settle(path, order, digest);
                 continue;
             }
             copy.missing_reports = copy.missing_reports.saturating_add(1);
             if copy.missing_reports < threshold {
-                at += 1;
                 continue;
             }
-            let (order, tsn, is_live) = (copy.order, copy.tsn, copy.claim == Claim::Live);
-            self.queues[path.index()].remove_copy(at);
+            let (tsn, is_live) = (copy.tsn, copy.claim == Claim::Live);
+            self.queues[path.index()].remove_copy(order);
             digest.paths[path.index()].note_lost_copy(order);
             if let Some(sent) = self.get_mut(tsn).filter(|_| is_live) {
                 sent.copy = None;
@@ -285,11 +301,9 @@ impl Outstanding {
     #[cold] // mostly never called: its caller must stay small
     pub(super) fn promote_copy(&mut self, tsn: Tsn) -> bool {
         let Some(second) = self.get(tsn).and_then(|s| s.copy) else { return false };
-        let is_live = |c: &Copy| c.tsn == tsn && c.claim == Claim::Live;
         let queue = &mut self.queues[second.index()];
-        let Some(copy) = queue.copies.find(is_live).and_then(|at| queue.remove_copy(at)) else {
-            return false;
-        };
+        let live = queue.copies.find_live(tsn);
+        let Some(copy) = live.and_then(|order| queue.remove_copy(order)) else { return false };
         self.leave_flight(tsn);
         let Some(sent) = self.get_mut(tsn) else { return false };
         let first = sent.path;
@@ -312,8 +326,8 @@ impl Outstanding {
     pub(super) fn give_up_copy(&mut self, tsn: Tsn) {
         let Some(second) = self.get_mut(tsn).and_then(|sent| sent.copy.take()) else { return };
         let queue = &mut self.queues[second.index()];
-        if let Some(at) = queue.copies.find(|c| c.tsn == tsn && c.claim == Claim::Live) {
-            queue.remove_copy(at);
+        if let Some(order) = queue.copies.find_live(tsn) {
+            queue.remove_copy(order);
         }
     }
 
@@ -325,13 +339,13 @@ impl Outstanding {
         spare_after: Option<Instant>,
     ) -> (usize, u64) {
         let (mut count, mut latest) = (0, 0);
-        let mut at = 0;
-        while let Some(copy) = self.queues[path.index()].copies.copies.get(at).copied() {
+        let mut from = 0;
+        while let Some((_, &copy)) = self.queues[path.index()].copies.copies.range(from..).next() {
+            from = copy.order + 1;
             if spare_after.is_some_and(|limit| copy.sent_at > limit) {
-                at += 1;
                 continue;
             }
-            self.queues[path.index()].remove_copy(at);
+            self.queues[path.index()].remove_copy(copy.order);
             if let Some(sent) = self.get_mut(copy.tsn).filter(|_| copy.claim == Claim::Live) {
                 sent.copy = None;
             }
@@ -343,8 +357,12 @@ impl Outstanding {
     /// Checks what must always hold of the copies of one path.
     pub(super) fn check_copies(&self, path: PathId) {
         let queue = &self.queues[path.index()].copies;
-        assert!(queue.copies.iter().is_sorted_by_key(|c| c.order), "copies in order on {path}");
-        for copy in queue.copies.iter().filter(|c| c.claim == Claim::Live) {
+        let index: BTreeSet<_> = queue.copies.iter().map(|(&order, c)| (c.tsn.0, order)).collect();
+        assert_eq!(queue.by_tsn, index, "the index of copies on {path}");
+        for (order, copy) in &queue.copies {
+            assert_eq!(*order, copy.order, "copies in order on {path}");
+        }
+        for copy in queue.copies.values().filter(|c| c.claim == Claim::Live) {
             let chunk = self.get(copy.tsn).filter(|s| s.copy == Some(path));
             let is_elsewhere = chunk.map(|s| s.state == TsnState::InFlight && s.path != path);
             assert_eq!(is_elsewhere, Some(true), "{:?} and its copy on {path}", copy.tsn);

@@ -90,6 +90,10 @@ pub(crate) struct PathQueue {
     pub(super) pseudo_cumacks: [Option<Tsn>; 2],
     /// Redundant transmissions on the path.
     pub(super) copies: CopyQueue,
+    /// The chunk that was last put back at its place in the order of transmission.
+    placed: Option<Tsn>,
+    /// Since it was last empty the queue got a chunk back that the receiver dropped, behind those sent later.
+    has_revoked: bool,
 }
 
 /// All outstanding TSNs of an association, and per path the queue of those sent there.
@@ -285,12 +289,45 @@ impl Outstanding {
     /// Puts a chunk in flight again, at its place in the order of transmission.
     pub(super) fn enter_flight_in_order(&mut self, tsn: Tsn) {
         let Some((path, order)) = self.get(tsn).map(|s| (s.path, s.order)) else { return };
-        let before = self.queue_from_tail(path).find(|(_, s)| s.order < order).map(|(t, _)| t);
+        let before = self.last_before(path, order);
         let after = match before {
             Some(before) => self.get(before).and_then(|s| s.next),
             None => self.queues[path.index()].head,
         };
+        self.queues[path.index()].placed = Some(tsn);
         self.link(tsn, path, (before, after));
+    }
+
+    /// Whether the chunks in flight on a path are in the order of their transmission.
+    pub(crate) fn is_in_order(&mut self, path: PathId) -> bool {
+        let queue = &mut self.queues[path.index()];
+        queue.has_revoked &= queue.head.is_some();
+        !queue.has_revoked
+    }
+
+    /// The last chunk in flight on a path that was sent before the transmission `order`. It is looked for from the tail
+    /// backwards and, since one often comes after the other, forwards from where the last one was placed.
+    fn last_before(&self, path: PathId, order: u64) -> Option<Tsn> {
+        let queue = &self.queues[path.index()];
+        let here = |s: &&Sent| s.state == TsnState::InFlight && s.path == path && s.order < order;
+        let before = |tsn: &Tsn| self.get(*tsn).filter(here).is_some();
+        let (mut back, mut forth) = (queue.tail, queue.placed.filter(before));
+        if queue.has_revoked {
+            forth = None;
+        }
+        loop {
+            if back.is_none_or(|tsn| before(&tsn)) {
+                return back;
+            }
+            back = back.and_then(|tsn| self.get(tsn)?.prev);
+            if let Some(tsn) = forth {
+                let next = self.get(tsn)?.next;
+                if !next.as_ref().is_some_and(before) {
+                    return Some(tsn);
+                }
+                forth = next;
+            }
+        }
     }
 
     /// Puts a chunk, which does not wait for retransmission, in flight between two neighbours of its path, if it
@@ -351,6 +388,7 @@ impl Outstanding {
     /// or missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
+        self.queues[path.index()].has_revoked = true;
         self.link(tsn, path, (self.queues[path.index()].tail, None));
         if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
             sent.missing_reports = 0;

@@ -18,6 +18,7 @@ use super::read::{Named, Reader};
 use super::transport::{self, Transport};
 use super::tree::Table;
 use crate::spec::{HopSpec, LinkChange, LinkSpec, PathSpec};
+use crate::traffic::Pace;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -263,6 +264,8 @@ pub(super) fn transfers(elements: &[Named<'_>], limit: Duration) -> Result<Vec<T
 /// The longest file: what a run could count without overflow, by far.
 const LARGEST: u64 = 1 << 60;
 
+const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
+
 /// Reads a transfer of a run that ends at `limit`.
 pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> {
     let size = table.need("size", "\"8 MB\"")?;
@@ -297,7 +300,25 @@ pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> 
         start,
         until,
         is_reverse: table.get("direction").map_or(Ok(false), |named| named.word(&directions))?,
+        pace: pace(table, bytes)?,
+        latency: table.get("latency").map_or(Ok(false), |named| named.word(&SWITCH))?,
     })
+}
+
+/// Bytes of a message that an application hands over at a pace.
+const PACED_MESSAGE: usize = 1000;
+
+/// Reads the pace of the application that sends `bytes`, if it has one.
+fn pace(table: &Reader<'_>, bytes: Option<u64>) -> Result<Option<Pace>> {
+    let Some(named) = table.get("rate") else { return Ok(None) };
+    if bytes.is_none() {
+        return Err(named.error("a transfer without end has no pace", "write a size"));
+    }
+    let bits = named.rate()?.bits_per_second().filter(|bits| *bits <= 1_000_000_000_000);
+    let remedy = "write up to 1 Tbit/s, or leave it out to send everything at once";
+    let bits = bits.ok_or_else(|| named.error("too fast for an application", remedy))?;
+    let nanos = PACED_MESSAGE as u64 * 8 * 1_000_000_000 / bits;
+    Ok(Some(Pace { message: PACED_MESSAGE, every: Duration::from_nanos(nanos) }))
 }
 
 /// Plans a change of a path.

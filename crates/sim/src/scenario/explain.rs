@@ -189,6 +189,10 @@ fn explain_transfers(transfers: &[Transfer]) -> String {
             Some(bytes) => print_size(bytes),
             None => "data without end".to_owned(),
         };
+        if let Some(pace) = transfer.pace {
+            let every = print_duration(pace.every);
+            let _ = write!(text, " in messages of {} bytes every {every}", pace.message);
+        }
         if let Some(until) = transfer.until {
             let _ = write!(text, " until {}", print_duration(until));
         }

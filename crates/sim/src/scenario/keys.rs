@@ -72,6 +72,8 @@ pub(super) static TRANSFER: Section = Section {
         "until", "time", "the end of the run", "\"60 s\"": "When an endless transfer ends: it counts as completed then, whatever is still on its way.";
         "direction", "forward or reverse", "forward", "\"reverse\"": "Forward is from the associating host to the other.";
         "count", "number", "1", "3": "So many of this size, one after the other on the same stream.";
+        "rate", "rate", "all at once", "\"1 Mbit/s\"": "The application hands over messages of 1000 bytes, so many bits of user data per second; else everything at once, a message for each DATA chunk, as the send buffer has room.";
+        "latency", "true or false", "false", "true": "Whether the latencies of the messages are measured, each from its handing over to the delivery of its last byte, waiting in the send buffer included: `message_latency_p99_s` in the result.";
     },
 };
 

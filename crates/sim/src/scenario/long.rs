@@ -274,7 +274,14 @@ fn add_traffic(
                     config_z: transport.z.clone(),
                     preset: transport.preset.clone(),
                     paths: vec![path],
-                    transfers: vec![Transfer { bytes: None, start, until, is_reverse: false }],
+                    transfers: vec![Transfer {
+                        bytes: None,
+                        start,
+                        until,
+                        is_reverse: false,
+                        pace: None,
+                        latency: false,
+                    }],
                 });
             }
         }

@@ -7,6 +7,7 @@ use manypath_proto::config::Config;
 
 use crate::cross::CrossTraffic;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
+use crate::traffic::Pace;
 
 /// One point of a scenario, checked and ready to run with any seed.
 #[derive(Clone, Debug)]
@@ -84,6 +85,10 @@ pub(super) struct Transfer {
     pub(super) until: Option<Duration>,
     /// From the waiting host to the associating one.
     pub(super) is_reverse: bool,
+    /// How the application paces itself, if it does.
+    pub(super) pace: Option<Pace>,
+    /// Whether the latencies of its messages are measured.
+    pub(super) latency: bool,
 }
 
 impl Transfer {

@@ -62,7 +62,7 @@ impl CompiledScenario {
             return Err("it has cross-traffic".to_owned());
         }
         let bytes = match flow.transfers.as_slice() {
-            [only] if only.start.is_zero() && !only.is_reverse => only.bytes,
+            [only] if only.start.is_zero() && !only.is_reverse && only.pace.is_none() => only.bytes,
             _ => None,
         };
         let bytes = bytes.ok_or("its transfer is not one file, sent forward from the start")?;

@@ -208,18 +208,27 @@ impl<'s> Run<'s> {
             let at = Instant::ZERO + transfer.start;
             let host = self.world.host_mut(if transfer.is_reverse { ends.to } else { ends.from });
             match transfer.bytes {
-                Some(bytes) => host.send_file_at(at, bytes),
+                Some(bytes) => match transfer.pace {
+                    Some(pace) => host.send_paced_at(at, bytes, pace),
+                    None => host.send_file_at(at, bytes),
+                },
                 None => {
                     host.send_between(at, transfer.until.map_or(self.limit, |t| Instant::ZERO + t))
                 }
             }
         }
-        self.flows.push(Running {
+        let running = Running {
             flow: ends,
             is_endless: flow.transfers.iter().any(|transfer| transfer.is_endless()),
             until: flow.transfers.iter().filter_map(|t| t.until).max().map(|t| Instant::ZERO + t),
             is_reverse: flow.transfers.iter().all(|transfer| transfer.is_reverse),
-        });
+        };
+        // A message of a split file is none of the application's.
+        if self.scenario.stripe.is_none() && flow.transfers.iter().any(|t| t.latency) {
+            let (from, to) = running.ends();
+            self.world.measure_latency(from, to);
+        }
+        self.flows.push(running);
     }
 
     /// Traces the hosts: `a` and `z`, or `FLOW-a` and `FLOW-z` of several flows.

@@ -257,3 +257,40 @@ fn samples_of_a_run_end_with_its_result() {
     assert_eq!(samples.last().map(|sample| sample.acked_bytes), Some(1_000_000));
     assert!(samples.len() > 300 && alone.samples.is_none());
 }
+
+/// One path of 8 Mbit/s of IP packets and 50 ms each way that nothing disturbs.
+const QUIET: &str = r#"
+    transport = { preset = "sctp", profile = "2006" }
+    path = [{ rate = "8 Mbit/s", delay = "50 ms" }]
+"#;
+
+#[test]
+fn latencies_are_measured_where_they_are_asked_for_and_change_nothing() {
+    let of =
+        |keys: &str| run(&format!("transfer = {{ size = \"1 MB\", {keys} }}\n{QUIET}"), 1).transfer;
+    let (without, with) = (of(""), of("latency = true"));
+    assert_eq!(without.message_latency_p99_s, None);
+    let json = serde_json::to_string(&without).unwrap();
+    assert!(!json.contains("latency"), "{json}");
+    assert_eq!(without.trace_hash, with.trace_hash);
+    // All of it was handed over at the beginning: 99 % of the file takes nearly as long as all.
+    let latency = with.message_latency_p99_s.unwrap();
+    assert!((0.97..1.0).contains(&(latency / with.transfer_time_s)), "{latency} {with:#?}");
+}
+
+#[test]
+fn an_application_keeps_its_pace() {
+    let of = |size| {
+        let keys =
+            format!("size = \"{size}\", rate = \"400 kbit/s\", start = \"2 s\", latency = true");
+        run(&format!("transfer = {{ {keys} }}\n{QUIET}"), 1).transfer
+    };
+    // 50 messages a second: the last of five thousand leaves after 99.98 s.
+    let result = of("5 MB");
+    assert!(result.completed && result.bytes == 5_000_000);
+    assert!((100.02..100.04).contains(&result.transfer_time_s), "{result:#?}");
+    // A packet of 1048 bytes takes 1.05 ms and 50 ms; handshake and slow start hold up fewer than 1 %.
+    let latency = result.message_latency_p99_s.unwrap();
+    assert!((0.0505..0.06).contains(&latency), "{latency}");
+    assert_eq!(of("2500 B").bytes, 2500, "two messages and a half");
+}

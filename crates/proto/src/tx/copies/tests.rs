@@ -50,9 +50,11 @@ impl Sender {
 
     /// Copies everything on the covered path that has no copy; returns the TSNs.
     fn copy_all(&mut self) -> Vec<u32> {
-        let (mut copied, mut after) = (Vec::new(), None);
-        while let Some(tsn) = self.out.next_to_copy(FIRST, after) {
-            after = after.max(self.out.get(tsn).map(|s| s.order));
+        let mut copied = Vec::new();
+        let sent: Vec<Tsn> = self.out.sent_after(FIRST, None).map(|(tsn, _)| tsn).collect();
+        for tsn in
+            sent.into_iter().rev().filter(|tsn| self.out.may_copy(*tsn, FIRST)).collect::<Vec<_>>()
+        {
             self.out.copy(tsn, SECOND, self.now);
             self.now += Duration::from_millis(1);
             copied.push(tsn.0);
@@ -64,7 +66,7 @@ impl Sender {
     fn sack(&mut self, via: PathId, cum: u32, gaps: &[(u16, u16)], duplicates: &[u32]) {
         let header = CommonHeader { source_port: 1, destination_port: 1, verification_tag: 1 };
         let mut bytes = Vec::new();
-        let mut packet = PacketBuilder::new(&mut bytes, header, 1400);
+        let mut packet = PacketBuilder::new(&mut bytes, header, 1 << 16);
         let duplicates = duplicates.iter().copied().map(Tsn);
         packet.push_sack(Tsn(cum), 1 << 20, 0, gaps.iter().copied(), duplicates);
         packet.finish(false);
@@ -200,8 +202,9 @@ fn a_lost_copy_is_a_loss_of_its_path_and_nothing_is_sent_again() {
 fn the_copy_takes_the_place_of_a_lost_chunk() {
     let mut s = Sender::new();
     s.send(FIRST, 5);
-    assert_eq!(s.out.next_to_copy(FIRST, None), Some(Tsn(1)));
+    assert!(s.out.may_copy(Tsn(1), FIRST) && !s.out.may_copy(Tsn(1), SECOND));
     s.out.copy(Tsn(1), SECOND, s.now);
+    assert!(!s.out.may_copy(Tsn(1), FIRST), "it has a copy");
     s.sack(FIRST, 0, &[(2, 2)], &[]);
     s.sack(FIRST, 0, &[(2, 3)], &[]);
     s.sack(FIRST, 0, &[(2, 4)], &[]);
@@ -269,4 +272,69 @@ fn a_chunk_that_is_sent_again_leaves_its_copy_behind() {
     s.out.abandon_path(SECOND, THIRD);
     assert_eq!((s.flights(), s.out.next_marked(THIRD)), ([1, 0], Some(Tsn(2))));
     s.out.check_invariants();
+}
+
+#[test]
+fn a_copy_is_found_without_a_look_at_the_others() {
+    let mut s = Sender::new();
+    s.send(FIRST, 2000);
+    s.copy_all();
+    let copies = &s.out.queues[SECOND.index()].copies;
+    let looks = std::cell::Cell::new(0);
+    for tsn in (1..=2000).map(Tsn) {
+        let is_live = |c: &Copy| {
+            looks.set(looks.get() + 1);
+            c.claim == Claim::Live
+        };
+        assert!(copies.find(tsn, is_live).is_some());
+        assert!(copies.find(Tsn(5000), is_live).is_none());
+    }
+    assert_eq!(looks.get(), 2000, "one each");
+}
+
+#[test]
+fn a_sack_of_64_kib_of_duplicates_settles_what_it_names_and_no_more() {
+    let mut s = Sender::new();
+    s.send(FIRST, 16_000);
+    s.copy_all();
+    // From a third path: all transmissions stay open.
+    s.sack(THIRD, 15_000, &[], &[]);
+    assert_eq!(s.flights(), [16_000, 16_000]);
+    let (unknown, known) = ((100_000..115_000).collect::<Vec<_>>(), (1..=16_000).rev());
+    s.sack(THIRD, 15_000, &[], &unknown);
+    assert_eq!(s.flights(), [16_000, 16_000]);
+    s.sack(THIRD, 15_000, &[], &known.collect::<Vec<_>>());
+    assert_eq!(s.flights(), [1000, 1000], "what is not acknowledged is no duplicate");
+}
+
+#[test]
+fn lost_chunks_take_their_copies_places_among_what_was_sent_later() {
+    let mut s = Sender::new();
+    s.send(FIRST, 400);
+    // New data between the copies, and after all of them: their places are in the middle of the queue.
+    for tsn in (1..=400).map(Tsn) {
+        s.out.copy(tsn, SECOND, s.now);
+        s.send(SECOND, 1);
+    }
+    s.send(SECOND, 400);
+    assert_eq!(s.flights(), [400, 1200]);
+    assert_eq!(s.out.mark_path(FIRST, None).0, 400);
+    assert_eq!(s.flights(), [0, 1200]);
+    s.out.check_invariants();
+    let orders: Vec<u64> = s.out.sent_after(SECOND, None).map(|(_, sent)| sent.order).collect();
+    assert!(orders.len() == 1200 && orders.is_sorted_by(|a, b| a > b), "last first");
+}
+
+#[test]
+fn a_path_is_out_of_order_from_a_revoked_chunk_until_it_is_empty() {
+    let mut s = Sender::new();
+    s.send(FIRST, 4);
+    assert!(s.out.is_in_order(FIRST));
+    s.sack(FIRST, 0, &[(2, 2)], &[]);
+    s.sack(FIRST, 1, &[(2, 2)], &[]);
+    let order: Vec<Tsn> = s.out.sent_after(FIRST, None).map(|(tsn, _)| tsn).collect();
+    assert_eq!(order, [Tsn(2), Tsn(4)], "2 was dropped by the receiver, and is behind 4");
+    assert!(!s.out.is_in_order(FIRST) && s.out.is_in_order(SECOND));
+    s.sack(FIRST, 4, &[], &[]);
+    assert!(s.out.is_in_order(FIRST));
 }

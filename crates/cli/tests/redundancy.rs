@@ -1,0 +1,129 @@
+//! `send` over three emulated paths of which one fails five times: MSACMT-RTv2 beside CMT-PF.
+#![cfg(target_os = "linux")] // all of 127/8 is there
+
+mod common;
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use common::{MANYPATH, Receiver, noise, send};
+use manypath::Rng;
+use manypath_realtime::emulator::link::{Link, LinkConfig};
+use manypath_realtime::emulator::relay::{Epoch, Relay};
+use serde_json::Value;
+use tempfile::tempdir;
+
+/// The paths: Mbit/s, and milliseconds each way.
+const PATHS: [(u64, u64); 3] = [(10, 10), (10, 20), (10, 30)];
+/// When the second path is down: five times 400 ms.
+const OUTAGES: [u64; 5] = [500, 1300, 2100, 2900, 3700];
+const OUTAGE: Duration = Duration::from_millis(400);
+const BYTES: usize = 20_000_000;
+const TOKEN: &str = "three-paths";
+
+fn loopback(block: u8, path: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, block, path as u8 + 1))
+}
+
+fn list(block: u8) -> String {
+    (0..PATHS.len()).map(|path| loopback(block, path).to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// The relays between a sender and the receiver at `block` and that port.
+async fn relays(block: u8, port: u16, epoch: &Epoch) -> Vec<Relay> {
+    let mut relays = Vec::new();
+    for (path, (mbps, delay)) in PATHS.into_iter().enumerate() {
+        let outage = |at: u64| {
+            let at = Duration::from_millis(at);
+            at..at + OUTAGE
+        };
+        let config = LinkConfig {
+            rate_bps: mbps * 1_000_000,
+            delay: Duration::from_millis(delay),
+            queue_bytes: 150_000,
+            loss: 0.0,
+            down: if path == 1 { OUTAGES.map(outage).to_vec() } else { Vec::new() },
+        };
+        let links = [0, 1].map(|way| Link::new(config.clone(), Rng::from_number(way)));
+        let server = SocketAddr::new(loopback(block, path), port);
+        let relay = Relay::start(loopback(block + 1, path), server, links, epoch.clone());
+        relays.push(relay.await.expect("a relay"));
+    }
+    relays
+}
+
+/// Sends the file with that preset; the sender's result.
+fn transfer(preset: &str, block: u8, file: &Path) -> Value {
+    let to = tempdir().unwrap();
+    let transport = ["--preset", preset, "--set", "advertise_addresses=false"];
+    let mut command = Command::new(MANYPATH);
+    command.args(["recv", "--once", "--port", "0", "--token", TOKEN, "--listen", &list(block)]);
+    command.args(transport).arg("--dir").arg(to.path());
+    let mut receiver = Receiver::spawn(command);
+
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    let epoch = Epoch::default();
+    let relays = runtime.block_on(relays(block, receiver.port as u16, &epoch));
+    let dest: Vec<_> = relays.iter().map(|relay| relay.address().to_string()).collect();
+    let bind = list(block + 2);
+    let more = [&["--token", TOKEN, "--bind", &bind][..], &transport].concat();
+    let (code, sent, err) = send(&[file], &dest.join(","), &more);
+    assert_eq!(code, 0, "{preset}: {err}");
+    let last_outage = Duration::from_millis(OUTAGES[4]) + OUTAGE;
+    assert!(epoch.elapsed() > last_outage, "{preset} met all outages: {:?}", epoch.elapsed());
+    assert_eq!(receiver.result()["completed"], true);
+    let copy = to.path().join(file.file_name().unwrap());
+    assert!(fs::read(copy).unwrap() == fs::read(file).unwrap(), "{preset}: the file is the same");
+    sent
+}
+
+#[test]
+fn a_path_that_fails_five_times_with_and_without_redundancy() {
+    let from = tempdir().unwrap();
+    let file = from.path().join("file");
+    fs::write(&file, noise(BYTES)).unwrap();
+    let (pf, rt) = thread::scope(|scope| {
+        let pf = scope.spawn(|| transfer("cmt-pf", 71, &file));
+        let rt = scope.spawn(|| transfer("msacmt-rtv2", 81, &file));
+        (pf.join().unwrap(), rt.join().unwrap())
+    });
+    let paths = |result: &Value, key: &str| -> u64 {
+        result["paths"].as_array().unwrap().iter().map(|path| path[key].as_u64().unwrap()).sum()
+    };
+    for result in [&pf, &rt] {
+        let number = |key: &str| result[key].as_f64().unwrap_or_else(|| panic!("{key}: {result}"));
+        let preset = &result["preset"];
+        println!(
+            "{preset}: {:.2} s, overhead {:.3}, longest gap {:.3} s, latency of 99 of 100 messages {:.3} s",
+            number("transfer_time_s"),
+            number("overhead"),
+            number("max_delivery_gap_s"),
+            number("message_latency_p99_s"),
+        );
+        assert_eq!((&result["completed"], &result["bytes"]), (&true.into(), &BYTES.into()));
+        assert_eq!(result["paths"].as_array().unwrap().len(), 3, "no way around: {result}");
+        let changes = result["paths"][1]["state_changes"].as_array().unwrap();
+        let failures = changes.iter().filter(|c| c["to"] == "potentially_failed").count();
+        assert!(failures >= 3, "{preset} noticed the failures: {result}");
+        let sent = paths(result, "bytes_sent") as f64;
+        assert!((number("overhead") - sent / BYTES as f64).abs() < 0.02, "{result}");
+        assert!(number("max_delivery_gap_s") < 3.0, "{result}");
+        // A message waits for an acknowledgement, so for one round trip at least.
+        assert!(number("message_latency_p99_s") > 0.02, "{result}");
+    }
+    assert_eq!(paths(&pf, "redundant_chunks_sent"), 0);
+    let copies = paths(&rt, "redundant_chunks_sent");
+    assert!(copies > 500, "{copies} copies: {rt}");
+    let overhead = |result: &Value| result["overhead"].as_f64().unwrap();
+    assert!(
+        overhead(&rt) > overhead(&pf) + 0.02,
+        "copies cost: {} {}",
+        overhead(&rt),
+        overhead(&pf)
+    );
+}
