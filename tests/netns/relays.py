@@ -2,14 +2,20 @@
 
 import json
 import signal
+import sys
+import time
 
 from cases import prepare, settings
-from transfer import Transfer, check_complete, mbit
+from lab import HERE, sh, tbf
+from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, mbit
 
 RATE = 20e6  # bit/s of each path, as tbf counts them
 RELAYS = 3
 SUM_MIN = 0.85  # of the paths' rates together
 PAUSE_MAX = 3.0  # seconds without a delivery when a relay dies
+FOUND_MAX = 15.0  # seconds until a shared bottleneck is found
+TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
+SETTLES = 2.0  # seconds that the flows have to share the link anew
 CLIENT, SERVER = "10.90.0.1", "10.90.1.1"
 
 
@@ -17,7 +23,7 @@ class Overlay:
     """A client and a server behind a router each; between the routers a direct link, and hosts with a relay.
     Every way between the routers is shaped to `RATE`."""
 
-    def __init__(self, case, lab, delay_ms=None):
+    def __init__(self, case, lab, delay_ms=None, relays=RELAYS):
         self.case, self.lab = case, lab
         self.client, self.server = lab.host("client"), lab.host("server")
         self.near, self.far = lab.host("near"), lab.host("far")
@@ -35,7 +41,7 @@ class Overlay:
         for router in (self.near, self.far):
             lab.forward(router)
         self.hosts, self.relays = [], []
-        for number in range(1, RELAYS + 1):
+        for number in range(1, relays + 1):
             self._between(number)
 
     def _between(self, number):
@@ -68,10 +74,10 @@ class Overlay:
         """The words that name all relays."""
         return ["--via", ",".join(f"turn:ann:secret@{address}" for _, address in self.relays)]
 
-    def start(self, mb):
+    def start(self, mb, *more):
         """A transfer over all paths."""
         source, size, digest = prepare(self.case, self.lab, mb)
-        words = settings(self.case.options)
+        words = [*settings(self.case.options), *more]
         transfer = Transfer(self.lab, self.case.options.binary, source, self.server, words)
         transfer.start(self.client, *words, *self.via())
         return transfer, size, digest
@@ -130,6 +136,83 @@ def relays_only(case, lab):
     case.check("the paths that carried data", carried, carried == wanted)
 
 
+def shared_bottleneck(case, lab):
+    """A relay's way begins with the direct link, which a TCP flow of the kernel uses, too: with the preset `mtcp` that is
+    found, one of the two paths is given up, and the TCP flow gets its share."""
+    overlay = Overlay(case, lab, delay_ms=10, relays=0)
+    overlay.behind_the_direct_link()
+    # A router's queue holds packets, not the kernel's batches of up to 32 KiB, which tbf keeps or drops whole.
+    for host, dev in ((overlay.client, "c0"), (overlay.hosts[0], "near0"), (overlay.server, "s0")):
+        sh("ip", "-n", host, "link", "set", dev, "gso_max_segs", "1")
+    program = [sys.executable, str(HERE / "tcp.py")]
+    rival = lab.spawn(overlay.server, [*program, "receive", SERVER, "5001"])
+    rival.wait_line("listening", 10)
+    lab.spawn(overlay.client, [*program, "send", SERVER, "5001"])
+    rival.wait_line('"bytes"', 10)
+    transfer, _, digest = overlay.start(40, "--preset", "mtcp")
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    case.note("messages", transfer.send.said())
+    verdicts = [n for n in sent.get("notices", []) if n["event"] == "shared_bottleneck" and n["suppressed"]]
+    case.check("found, and a path given up", len(verdicts), verdicts)
+    if not verdicts:
+        return
+    found = verdicts[0]["at_s"]
+    case.check("after", f"{found:.1f} s", found < FOUND_MAX)
+    names = [name["relay"] or "direct" for name in verdicts[0]["paths"]]
+    case.check("the paths that share it", names, sorted(names) == ["10.94.0.1:3478", "direct"])
+    said = [line for line in transfer.send.said().splitlines() if "share a bottleneck" in line]
+    case.check("it is said, with the relay", said, len(said) == len(verdicts) and "via 10.94.0.1:3478" in "".join(said))
+    counts = [json.loads(line) for _, line in list(rival.stdout)[1:]]
+    counts = [(count["at"], count["bytes"]) for count in counts]
+    # The clock of a result starts when the association is established, a few RTTs after the process.
+    begin, end = transfer.send.begin + found + SETTLES, transfer.send.ended - 1
+    share = (delivered_at(counts, end) - delivered_at(counts, begin)) * 8 / (end - begin) / (RATE * CONTENT_SHARE)
+    case.check("the TCP flow's part of the link from then on", f"{share:.1%} in {end - begin:.0f} s", share >= TCP_MIN)
+    first = transfer.send.begin
+    before = (delivered_at(counts, first + found) - delivered_at(counts, first)) * 8 / found / (RATE * CONTENT_SHARE)
+    case.note("its part before", f"{before:.1%}")
+
+
+def spares(case, lab):
+    """Of four paths two carry data. One of them becomes twenty times slower: it makes room for a spare."""
+    overlay = Overlay(case, lab)
+    # Equal paths alone may look as if they shared a bottleneck; that is another case's subject.
+    chosen = ["paths_max=2", "path_review_interval=2s", "shared_congestion=off"]
+    transfer, size, digest = overlay.start(100, "--preset", "mtcp", *(word for text in chosen for word in ("--set", text)))
+    transfer.wait_bytes(size // 3, 60)
+    devices = {"n1": "direct", **{f"nr{n}": f"10.91.{n}.1:3478" for n in range(1, RELAYS + 1)}}
+    busiest = max(rates(lab, overlay.near, devices), key=lambda pair: pair[1])[0]
+    sh("tc", "-n", overlay.near, "qdisc", "replace", "dev", busiest, *tbf("1mbit"))
+    changed = time.monotonic() - transfer.send.begin
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    notices = [(n["at_s"], n["event"], n["relay"] or "direct", n.get("reason")) for n in sent.get("notices", [])]
+    for at, *what in notices:
+        case.note(f"{at:.1f} s", " ".join(map(str, what)))
+    slow = devices[busiest]
+    left = [at - changed for at, event, name, reason in notices
+            if at > changed and (event, name) == ("path_suppressed", slow) and reason in ("spare", "slow")]
+    case.check(f"the path that is slow now ({slow}) left after", left, left and left[0] < 3 * 2 + 1)
+    came = [name for at, event, name, _ in notices if at > changed and event == "path_restored"]
+    case.check("who came", came, bool(came) and came[0] != slow)
+    in_use = [path["relay"] or "direct" for path in sent.get("paths", []) if not path["suppressed"]]
+    case.check("paths in use at the end", in_use, len(in_use) == 2)
+    progress, end = transfer.progress(), transfer.send.ended - 0.5
+    begin = transfer.send.begin + changed + 7
+    if end - begin > 2:
+        rate = (delivered_at(progress, end) - delivered_at(progress, begin)) * 8 / (end - begin)
+        share = rate / (2 * RATE * CONTENT_SHARE)
+        case.check("the rate from then on", f"{mbit(rate)}, {share:.0%} of two paths", share > 0.75)
+
+
+def rates(lab, host, devices):
+    """Pairs (device, bytes that left through it within a second)."""
+    before = {device: lab.sent_bytes(host, device) for device in devices}
+    time.sleep(1)
+    return [(device, lab.sent_bytes(host, device) - before[device]) for device in devices]
+
+
 def list_paths(case, lab):
     """`manypath paths` finds the routers, uses the disjoint relays and leaves out the one behind the direct link."""
     overlay = Overlay(case, lab, delay_ms=10)
@@ -167,5 +250,9 @@ CASES = {
     "relays-only": relays_only,
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
+    "spares": spares,
     "paths": list_paths,
 }
+
+# What is true of most runs, not of all: these run only if they are named.
+MEASURED = {"shared-bottleneck": shared_bottleneck}
