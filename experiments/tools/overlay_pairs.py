@@ -112,6 +112,15 @@ def main():
             text += f'"traffic.{2 * n + 1}.generators" = {draw.randint(1, 3)}\n'
             text += f'"traffic.{2 * n + 2}.load.forward" = "{draw.randint(5, 20)} %"\n'
         text += f'"flow.ron.path.1.via" = {way(best[1])}\n'
+    text += """
+[[sweep.verdict]]
+name = "wait"
+"transport.shared_verdict" = "wait"
+[[sweep.verdict]]
+name = "sequential"
+"transport.shared_verdict" = "sequential"
+"transport.shared_interval" = "100 ms"
+"""
     print(text, end="")
 
 
