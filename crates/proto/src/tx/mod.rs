@@ -4,6 +4,7 @@ mod copies;
 mod digest;
 mod echo;
 mod kept;
+mod marked;
 mod missing;
 mod outstanding;
 mod pipe;

@@ -82,7 +82,7 @@ pub(crate) struct PathQueue {
     pub(super) lost_bytes: usize,
     /// TSNs to retransmit that were last sent on this path, ascending. May hold some that were
     /// acknowledged meanwhile.
-    marked: VecDeque<Tsn>,
+    pub(super) marked: VecDeque<Tsn>,
     /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
     pub(super) rtt_probe: Option<Tsn>,
     /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted ones; `None`
@@ -110,10 +110,10 @@ pub(crate) struct Outstanding {
     pub(super) flight_user_bytes: usize,
     pub(super) user_bytes: usize,
     /// Chunks that wait for retransmission, and their user bytes.
-    marked_chunks: usize,
-    marked_user_bytes: usize,
+    pub(super) marked_chunks: usize,
+    pub(super) marked_user_bytes: usize,
     /// Entries of all `marked` lists.
-    listed: usize,
+    pub(super) listed: usize,
     next_order: u64,
     /// Lost transmissions count until their chunk is acknowledged (`pipe_accounting`).
     pub(super) counts_lost: bool,
@@ -393,115 +393,6 @@ impl Outstanding {
         if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
             sent.missing_reports = 0;
         }
-    }
-
-    /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
-    pub(super) fn mark(&mut self, tsn: Tsn, cause: LossCause) {
-        self.leave_flight(tsn);
-        self.unmark(tsn);
-        let Some(sent) = self.get_mut(tsn) else { return };
-        sent.state = TsnState::Marked;
-        sent.lost_by = cause;
-        sent.missing_reports = 0;
-        let (path, user, size) = (sent.path, sent.payload.len(), sent.size());
-        self.queues[path.index()].waiting_bytes += size;
-        self.marked_chunks += 1;
-        self.marked_user_bytes += user;
-        let marked = &mut self.queues[path.index()].marked;
-        let at = marked.iter().rposition(|&t| t.lt(tsn)).map_or(0, |i| i + 1);
-        marked.insert(at, tsn);
-        self.listed += 1;
-    }
-
-    /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
-    /// same state before its first transmission, but was never counted.
-    pub(super) fn unmark(&mut self, tsn: Tsn) {
-        let is_waiting = |s: &&Sent| s.state == TsnState::Marked;
-        let waiting = self.get(tsn).filter(is_waiting);
-        if let Some((path, user, size)) = waiting.map(|s| (s.path, s.payload.len(), s.size())) {
-            self.queues[path.index()].waiting_bytes -= size;
-            self.marked_chunks -= 1;
-            self.marked_user_bytes -= user;
-        }
-    }
-
-    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3). Returns the
-    /// number of chunks marked and the order of the last transmission among them.
-    ///
-    /// Chunks sent after `spare_after` stay: nothing younger than one SRTT can have timed out (CMT
-    /// paper, §IV-C2).
-    pub(crate) fn mark_path(&mut self, path: PathId, spare_after: Option<Instant>) -> (usize, u64) {
-        let mut at = self.queues[path.index()].head;
-        let (mut count, mut latest) = (0, 0);
-        while let Some(tsn) = at {
-            let Some(sent) = self.get(tsn) else { break };
-            at = sent.next;
-            let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
-            if !spared {
-                latest = sent.order;
-                if !self.promote_copy(tsn) {
-                    self.mark(tsn, LossCause::Timeout);
-                }
-                count += 1;
-            }
-        }
-        self.queues[path.index()].rtt_probe = None;
-        let (copies, latest_copy) = self.lose_copies(path, spare_after);
-        (count + copies, latest.max(latest_copy))
-    }
-
-    /// The path of the lowest TSN that waits for retransmission, of those above `after` if that is given.
-    pub(crate) fn lowest_waiting_beyond(&self, after: Option<Tsn>) -> Option<PathId> {
-        let skip = after.map_or(0, |tsn| tsn.next().distance_from(self.base) as usize);
-        let waits = |s: &&Sent| s.state == TsnState::Marked;
-        self.ring.iter().skip(skip).find(waits).map(|s| s.path)
-    }
-
-    /// T3-rtx of a path expired with chunks that wait already: they are lost by it, too.
-    pub(crate) fn time_out_waiting(&mut self, path: PathId) {
-        let waiting = |s: &&mut Sent| s.path == path && s.state == TsnState::Marked;
-        for sent in self.ring.iter_mut().filter(waiting) {
-            sent.lost_by = LossCause::Timeout;
-            sent.missing_reports = 0;
-        }
-    }
-
-    /// The lowest TSN waiting for retransmission that was last sent on `path`.
-    pub(crate) fn next_marked(&mut self, path: PathId) -> Option<Tsn> {
-        while let Some(&tsn) = self.queues[path.index()].marked.front() {
-            if self.get(tsn).is_some_and(|s| s.state == TsnState::Marked && s.path == path) {
-                return Some(tsn);
-            }
-            self.queues[path.index()].marked.pop_front();
-            self.listed -= 1;
-        }
-        None
-    }
-
-    /// Bytes of DATA chunks that were last sent on `path` and wait for retransmission.
-    pub(crate) fn waiting_bytes(&self, path: PathId) -> usize {
-        self.queues[path.index()].waiting_bytes
-    }
-
-    /// The highest TSN last sent on `path` of those that wait for retransmission, and of those that do not,
-    /// acknowledged ones included.
-    pub(crate) fn highest_sent_on(&self, path: PathId) -> (Option<Tsn>, Option<Tsn>) {
-        let highest = |waits: bool| {
-            let is_it = |s: &Sent| s.path == path && (s.state == TsnState::Marked) == waits;
-            self.ring.iter().rposition(is_it).map(|at| self.base.add(at as u32))
-        };
-        (highest(true), highest(false))
-    }
-
-    /// False if nothing waits for retransmission; cheaper than [`has_marked`](Self::has_marked).
-    pub(crate) fn may_have_marked(&self) -> bool {
-        self.listed > 0
-    }
-
-    /// True if something waits for retransmission.
-    pub(crate) fn has_marked(&mut self) -> bool {
-        self.may_have_marked()
-            && (0..self.queues.len()).any(|i| self.next_marked(PathId(i as u8)).is_some())
     }
 
     /// True if all that is in flight on a path lies above everything that the peer has: it may have had no
