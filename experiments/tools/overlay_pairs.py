@@ -9,6 +9,8 @@ import math
 import random
 import sys
 
+from network import link, node
+
 PATHS = 5
 PAIRS = {13: 6, 14: 9}
 WHERE = {13: "each path has a bottleneck of its own", 14: "all paths have theirs in common, where they begin"}
@@ -26,15 +28,6 @@ preset = "mtcp"
 receive_buffer = "1 MiB"
 
 """
-
-
-def node(name):
-    return f'[[node]]\nname = "{name}"\n'
-
-
-def link(a, b, rate, delay, name="", more=""):
-    named = f'name = "{name}"\n' if name else ""
-    return f'[[link]]\n{named}from = "{a}"\nto = "{b}"\nrate = "{rate}"\ndelay = "{delay}"\n{more}'
 
 
 def way(i):

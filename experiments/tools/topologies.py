@@ -7,6 +7,8 @@ The numbers are drawn from a fixed seed, so that the file is the same each time.
 
 import random
 
+from network import link, node
+
 COUNT = 100
 HEAD = """\
 # Quality of the detection of shared bottlenecks: 100 random topologies, each with both paths over one congested link
@@ -21,15 +23,6 @@ preset = "mtcp"
 receive_buffer = "1 MiB"
 
 """
-
-
-def node(name):
-    return f'[[node]]\nname = "{name}"\n'
-
-
-def link(a, b, rate, delay, name="", more=""):
-    named = f'name = "{name}"\n' if name else ""
-    return f'[[link]]\n{named}from = "{a}"\nto = "{b}"\nrate = "{rate}"\ndelay = "{delay}"\n{more}'
 
 
 def main():

@@ -58,16 +58,7 @@ impl Wait {
     fn judge(&self, pair: &Together) -> SharedEvidence {
         let p = 2.0 * self.interval_s * pair.rate();
         let needed = events_needed(self.zeta, self.delta, p);
-        let mut evidence = SharedEvidence {
-            paths: pair.paths,
-            events: pair.events,
-            matched: pair.matched,
-            lag_s: pair.lag_s,
-            threshold: self.delta,
-            needed,
-            chance: 1.0,
-            is_shared: false,
-        };
+        let mut evidence = pair.evidence(self.delta, needed);
         let ratio = evidence.ratio();
         if ratio > p {
             evidence.chance = (-f64::from(pair.fewer()) * divergence(ratio, p)).exp();

@@ -70,16 +70,8 @@ impl Sequential {
         let p = 1.0 - (-2.0 * self.interval_s * pair.rate()).exp();
         let lags = 1.0 + pair.rtt_s / self.interval_s;
         let chance = |log_inverse: f64| (log_inverse.exp() * lags).min(1.0);
-        let mut evidence = SharedEvidence {
-            paths: pair.paths,
-            events: pair.events,
-            matched: pair.matched,
-            lag_s: pair.lag_s,
-            threshold: self.delta,
-            needed: (1..=NEEDED_MAX).find(|&n| chance(all_matched(n, p)) <= self.zeta),
-            chance: 1.0,
-            is_shared: false,
-        };
+        let needed = (1..=NEEDED_MAX).find(|&n| chance(all_matched(n, p)) <= self.zeta);
+        let mut evidence = pair.evidence(self.delta, needed);
         let ratio = evidence.ratio();
         if ratio > p {
             evidence.chance = chance(log_inverse(pair.fewer(), pair.matched, p));

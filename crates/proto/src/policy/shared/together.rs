@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::SharedEvidence;
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
@@ -73,6 +74,20 @@ impl Together {
     /// Those of the path that has more, per second.
     pub(super) fn rate(&self) -> f64 {
         f64::from(self.events.0.max(self.events.1)) / self.elapsed_s
+    }
+
+    /// What a rule finds of them before it has judged: above which ratio and from how many events on.
+    pub(super) fn evidence(&self, threshold: f64, needed: Option<u32>) -> SharedEvidence {
+        SharedEvidence {
+            paths: self.paths,
+            events: self.events,
+            matched: self.matched,
+            lag_s: self.lag_s,
+            threshold,
+            needed,
+            chance: 1.0,
+            is_shared: false,
+        }
     }
 }
 
