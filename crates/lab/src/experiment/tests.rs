@@ -82,6 +82,7 @@ fn errors_name_file_and_line() {
             "claims.toml:3: samples every 0 s",
         ),
         (header.to_owned(), false, "no scenario.toml"),
+        (format!("{header}kind = 'overlay'\n"), true, "no overlay.toml"),
         (format!("{header}runs = 'cmt-two'\n"), false, "names no experiment with runs"),
     ] {
         let (root, _) = folder(&text, has_scenario);
