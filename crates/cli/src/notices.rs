@@ -51,7 +51,9 @@ pub(crate) enum Notice {
     SharedBottleneck {
         /// The two.
         paths: [PathName; 2],
-        /// Fast retransmits of each.
+        /// What it was judged by: `fast_retransmits` or `delays`.
+        sign: &'static str,
+        /// How many of these signs each of them showed.
         events: [u32; 2],
         /// How many of them came on both together.
         matched: u32,
@@ -102,6 +104,7 @@ impl Notice {
         Some(match event {
             Event::SharedBottleneck { evidence, suppressed } => Notice::SharedBottleneck {
                 paths: [name(evidence.paths.0), name(evidence.paths.1)],
+                sign: evidence.sign.name(),
                 events: [evidence.events.0, evidence.events.1],
                 matched: evidence.matched,
                 ratio: evidence.ratio(),
@@ -165,7 +168,7 @@ impl Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manypath::SharedEvidence;
+    use manypath::{SharedEvidence, SharedSign};
 
     fn name(id: PathId) -> PathName {
         PathName {
@@ -179,6 +182,7 @@ mod tests {
     fn shared(suppressed: Option<PathId>) -> Event {
         let evidence = SharedEvidence {
             paths: (PathId(0), PathId(1)),
+            sign: SharedSign::FastRetransmits,
             events: (7, 9),
             matched: 6,
             lag_s: 0.02,
@@ -202,6 +206,7 @@ mod tests {
         let json = serde_json::to_value(&notice).expect("JSON");
         assert_eq!(json["event"], "shared_bottleneck");
         assert_eq!(json["paths"][1]["relay"], "relay.example:3478");
+        assert_eq!(json["sign"], "fast_retransmits");
         assert_eq!((&json["matched"], &json["needed"]), (&6.into(), &5.into()));
         assert_eq!((&json["suppressed"], &json["events"][1]), (&2.into(), &9.into()));
         assert!(json.get("grounds").is_none(), "{json}");

@@ -72,6 +72,6 @@ pub use manypath_net::{
 };
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,
-    PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence, Ssn, StreamId,
+    PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign, Ssn, StreamId,
     SuppressReason, config, overlay,
 };

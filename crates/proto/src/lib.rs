@@ -80,7 +80,7 @@ pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
     PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason, T3_IN_A_ROW,
 };
-pub use policy::shared::SharedEvidence;
+pub use policy::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;
 pub use rx::{Message, Payload};
 pub use time::Instant;

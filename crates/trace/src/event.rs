@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_proto::{Instant, PathId, PathStats};
+use manypath_proto::{Instant, PathId, PathStats, SharedSign};
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::ChunkSummary;
@@ -83,7 +83,10 @@ pub enum Event {
     SharedBottleneck {
         /// The paths.
         paths: (u16, u16),
-        /// Fast retransmits of each.
+        /// What it was judged by: `fast_retransmits` or `delays`.
+        #[serde(default = "fast_retransmits")]
+        sign: String,
+        /// How many of these signs each of them showed.
         events: (u32, u32),
         /// How many of them came on both together.
         matched: u32,
@@ -295,6 +298,7 @@ impl Event {
             },
             Told::SharedBottleneck { evidence, suppressed } => Event::SharedBottleneck {
                 paths: (path_number(evidence.paths.0), path_number(evidence.paths.1)),
+                sign: evidence.sign.name().to_owned(),
                 events: evidence.events,
                 matched: evidence.matched,
                 ratio: evidence.ratio(),
@@ -343,4 +347,9 @@ pub(crate) mod seconds {
         }
         Ok(Instant::from_nanos((seconds * 1e9).round() as u64))
     }
+}
+
+/// The sign of traces that name none.
+fn fast_retransmits() -> String {
+    SharedSign::FastRetransmits.name().to_owned()
 }

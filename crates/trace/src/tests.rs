@@ -86,6 +86,7 @@ fn all_events() -> Vec<Event> {
         Event::PathState { path, from: "active".to_owned(), to: "inactive".to_owned() },
         Event::SharedBottleneck {
             paths: (1, path),
+            sign: "delays".to_owned(),
             events: (7, 9),
             matched: 6,
             ratio: 6.0 / 7.0,

@@ -55,6 +55,7 @@ impl Association {
             reports_by_highest_so_far: self.config.reports_by_highest_so_far,
             waiting_counts_reports: self.config.waiting_counts_reports && !self.config.sfr,
             overtaken_revokes: self.config.overtaken_sack_revokes,
+            watches_delays: self.policies.watches_delays,
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, sack),
@@ -189,6 +190,9 @@ impl Association {
         self.renew_t3(now, id, facts.watched_acked);
         if enters_recovery {
             self.look_for_shared_bottleneck(now, id);
+        }
+        if let Some(sent_at) = facts.latest_sent_at {
+            self.note_delay(now, id, sent_at);
         }
     }
 

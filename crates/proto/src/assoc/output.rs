@@ -525,7 +525,7 @@ impl Association {
         }
         let mut window_open = false;
         for p in self.paths.iter().filter(|p| wants && p.usable) {
-            let room = p.window.cwnd > self.out.counted(p.id);
+            let room = p.usable_cwnd() > self.out.counted(p.id);
             window_open |= room;
             if self.config.pacing
                 && room

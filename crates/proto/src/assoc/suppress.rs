@@ -39,6 +39,22 @@ impl Association {
         }
     }
 
+    /// Data sent once on a path, at `sent_at`, is acknowledged: what does its delay say of paths with one bottleneck?
+    #[inline(never)] // of the presets, `mtcp` alone asks
+    pub(super) fn note_delay(&mut self, now: Instant, id: PathId, sent_at: Instant) {
+        if !self.policies.shared.on_delay(now, id, sent_at) {
+            return;
+        }
+        let found = self.decide(now, |policies, cx| policies.shared.review(cx));
+        for evidence in found {
+            self.note_pair(now, evidence);
+        }
+        let tried = self.policies.shared.tried();
+        for p in self.paths.iter_mut() {
+            p.is_tried = tried == Some(p.id);
+        }
+    }
+
     fn note_pair(&mut self, now: Instant, evidence: SharedEvidence) {
         let known = self.shared_pairs.iter_mut().find(|known| known.paths == evidence.paths);
         let was_shared = known.as_ref().is_some_and(|known| known.is_shared);

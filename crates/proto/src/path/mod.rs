@@ -262,6 +262,8 @@ pub(crate) struct Path {
     pub(crate) silent_at: Option<Instant>,
     /// Carries no data although it works, and why.
     pub(crate) suppressed: Option<Suppression>,
+    /// Half of its window is to be used, so that its effect on other paths is seen.
+    pub(crate) is_tried: bool,
     /// Since when it may carry data without a break by suppression.
     pub(crate) in_use_since: Instant,
     /// User bytes acknowledged, and when that was noted: at the last review and at the one before.
@@ -344,6 +346,7 @@ impl Path {
             silence_max: Duration::ZERO,
             silent_at: None,
             suppressed: None,
+            is_tried: false,
             in_use_since: now,
             reviewed: [Review { at: now, acked_bytes: 0, sent: 0, lost: 0 }; 2],
             is_loser: false,
@@ -414,7 +417,12 @@ impl Path {
         if full || self.burst_left == 0 || !self.pacer.may_send() {
             return 0;
         }
-        self.window.cwnd.saturating_sub(flight_size)
+        self.usable_cwnd().saturating_sub(flight_size)
+    }
+
+    /// The part of cwnd that may be used, in bytes.
+    pub(crate) fn usable_cwnd(&self) -> usize {
+        if self.is_tried { self.window.cwnd / 2 } else { self.window.cwnd }
     }
 
     /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send; another instant is another

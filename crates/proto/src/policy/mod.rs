@@ -102,6 +102,8 @@ pub(crate) struct Policies {
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
     /// The failure policy watches how long nothing is acknowledged. Known beforehand, as it is asked per SACK.
     pub(crate) watches_silence: bool,
+    /// The policy for shared bottlenecks wants to know delays. Known beforehand for the same reason.
+    pub(crate) watches_delays: bool,
     /// SACKs take the path of the latest DATA. Known beforehand for the same reason.
     pub(crate) acks_last: bool,
     /// The redundancy policy is on.
@@ -118,7 +120,10 @@ impl Policies {
             .unwrap_or_else(|| Box::new(redundant::Off));
         let ack_path = ack_path::build(&config.ack_path, config)
             .unwrap_or_else(|| Box::new(ack_path::LastReceived));
+        let shared = shared::build(&config.shared_congestion, config)
+            .unwrap_or_else(|| Box::new(shared::Off));
         Policies {
+            watches_delays: shared.watches_delays(),
             acks_last: ack_path.is_last(),
             watches_silence: fail.silence_max(config.rto_initial).is_some(),
             duplicates: redundant.is_on(),
@@ -127,8 +132,7 @@ impl Policies {
             rtx: rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame)),
             fail,
             ack_path,
-            shared: shared::build(&config.shared_congestion, config)
-                .unwrap_or_else(|| Box::new(shared::Off)),
+            shared,
             redundant,
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct AckRules {
     pub(crate) waiting_counts_reports: bool,
     /// A SACK that does not move the cumulative TSN ack takes back what it does not report.
     pub(crate) overtaken_revokes: bool,
+    /// The delay of all chunks is watched, not only of those that measure the RTT for RTO.
+    pub(crate) watches_delays: bool,
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -112,6 +114,8 @@ pub(crate) struct PathDigest {
     pub(crate) latest_sent: Option<u64>,
     /// The same, of chunks sent once only.
     pub(crate) latest: Option<u64>,
+    /// When that one was sent, if delays are watched.
+    pub(crate) latest_sent_at: Option<Instant>,
     /// Chunks acknowledged for the first time that were sent on the path, or on it as well.
     pub(super) chunks_sent_here: usize,
     /// Of these one with two transmissions, order and time of the one here, which the SACK is an answer to.
@@ -339,6 +343,9 @@ impl Outstanding {
         p.latest_sent = p.latest_sent.max(Some(sent.order));
         if sent.transmissions == 1 {
             // The ack of a retransmitted chunk does not say which transmission arrived.
+            if rules.watches_delays && p.latest < Some(sent.order) {
+                p.latest_sent_at = Some(sent.sent_at);
+            }
             p.latest = p.latest.max(Some(sent.order));
         }
         if sent.transmissions == 1 || rules.sfr_by_tsn {

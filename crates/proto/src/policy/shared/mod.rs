@@ -1,13 +1,16 @@
 //! Paths that share a bottleneck: beside other flows, an association would take several shares of it.
 
+mod delays;
 mod mtcp;
 mod off;
 mod sequential;
 mod together;
+mod trial;
 
 pub use mtcp::MtcpMatch;
 pub use off::Off;
 pub use sequential::Sequential;
+pub use trial::Trial;
 
 use std::fmt;
 
@@ -15,12 +18,33 @@ use super::{PolicyCx, registry};
 use crate::path::PathId;
 use crate::time::Instant;
 
+/// What a policy for shared bottlenecks goes by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SharedSign {
+    /// Fast retransmits of two paths that come together.
+    FastRetransmits,
+    /// Delays of two paths that change together.
+    Delays,
+}
+
+impl SharedSign {
+    /// Its name in traces and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            SharedSign::FastRetransmits => "fast_retransmits",
+            SharedSign::Delays => "delays",
+        }
+    }
+}
+
 /// What is known of two paths that may share a bottleneck.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct SharedEvidence {
     /// The two paths, the lower id first.
     pub paths: (PathId, PathId),
-    /// Signs of congestion seen on each of them, in that order: with `mtcp` fast retransmits.
+    /// What it was judged by.
+    pub sign: SharedSign,
+    /// How many of these signs were seen on each of them, in that order.
     pub events: (u32, u32),
     /// How many of them came on both paths together, each counted once.
     pub matched: u32,
@@ -66,9 +90,12 @@ impl SharedEvidence {
             ms => format!(", on {} {} ms later", self.paths.0, -ms),
         };
         let (matched, fewer) = (self.matched, self.fewer());
+        let what = match self.sign {
+            SharedSign::FastRetransmits => "fast retransmits came on both together",
+            SharedSign::Delays => "times the delays of both changed together",
+        };
         format!(
-            "{matched} of {fewer} fast retransmits came on both together ({percent:.0} %; {wait}; by chance with a \
-             probability below {chance} %){lag}"
+            "{matched} of {fewer} {what} ({percent:.0} %; {wait}; by chance with a probability below {chance} %){lag}"
         )
     }
 }
@@ -93,9 +120,30 @@ pub trait SharedPolicy: std::fmt::Debug + Send {
 
     /// A path enters fast retransmit. Returns what is now known of the pairs that it is in.
     fn on_fast_retransmit(&mut self, cx: &PolicyCx<'_>, path: PathId) -> Vec<SharedEvidence>;
+
+    /// True if delays are to be told by [`on_delay`](Self::on_delay). Asked once.
+    fn watches_delays(&self) -> bool {
+        false
+    }
+
+    /// A path's DATA, sent once, at `sent_at`, is acknowledged. True if [`review`](Self::review) shall follow.
+    fn on_delay(&mut self, _now: Instant, _path: PathId, _sent_at: Instant) -> bool {
+        false
+    }
+
+    /// What the delays say of pairs of paths of which they say something new.
+    fn review(&mut self, _cx: &mut PolicyCx<'_>) -> Vec<SharedEvidence> {
+        Vec::new()
+    }
+
+    /// The path that is to use only half of its cwnd now, so that it is seen what changes on others.
+    fn tried(&self) -> Option<PathId> {
+        None
+    }
 }
 
 registry!(SharedPolicy {
     "off" => |_| Box::new(Off),
     "mtcp" => |c| Box::new(MtcpMatch::new(c)),
+    "trial" => |c| Box::new(Trial::new(c)),
 });

@@ -7,7 +7,7 @@ use crate::path::PathId;
 use crate::policy::PolicyCx;
 
 /// RTTs after its first DATA during which the fast retransmits of a path do not count.
-const START_RTTS: u32 = 10;
+pub(super) const START_RTTS: u32 = 10;
 
 /// The matches of mTCP's section 3.2.1, tested after each fast retransmit.
 ///
@@ -82,19 +82,23 @@ impl Sequential {
 }
 
 /// Events up to which it is reckoned how many would do.
-const NEEDED_MAX: u32 = 200;
+pub(super) const NEEDED_MAX: u32 = 200;
 
 /// ln((n + 1) · p^n): the same with k = n.
-fn all_matched(n: u32, p: f64) -> f64 {
+pub(super) fn all_matched(n: u32, p: f64) -> f64 {
     f64::from(n + 1).ln() + f64::from(n) * p.ln()
+}
+
+/// ln(C(n, k)).
+pub(super) fn log_choose(n: u32, k: u32) -> f64 {
+    (1..=k).map(|i| (f64::from(n - k + i) / f64::from(i)).ln()).sum()
 }
 
 /// ln((n + 1) · C(n, k) · p^k · (1 - p)^(n - k)).
 fn log_inverse(n: u32, k: u32, p: f64) -> f64 {
     let (n_all, k_all) = (f64::from(n), f64::from(k));
-    let choose: f64 = (1..=k).map(|i| (f64::from(n - k + i) / f64::from(i)).ln()).sum();
     let rest = if k < n { (n_all - k_all) * (1.0 - p).ln() } else { 0.0 };
-    (n_all + 1.0).ln() + choose + k_all * p.ln() + rest
+    (n_all + 1.0).ln() + log_choose(n, k) + k_all * p.ln() + rest
 }
 
 #[cfg(test)]

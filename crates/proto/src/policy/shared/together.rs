@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::SharedEvidence;
+use super::{SharedEvidence, SharedSign};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
@@ -80,6 +80,7 @@ impl Together {
     pub(super) fn evidence(&self, threshold: f64, needed: Option<u32>) -> SharedEvidence {
         SharedEvidence {
             paths: self.paths,
+            sign: SharedSign::FastRetransmits,
             events: self.events,
             matched: self.matched,
             lag_s: self.lag_s,

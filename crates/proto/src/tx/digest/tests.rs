@@ -24,6 +24,7 @@ pub(in crate::tx) const RULES: AckRules = AckRules {
     reports_by_highest_so_far: false,
     waiting_counts_reports: false,
     overtaken_revokes: false,
+    watches_delays: false,
 };
 
 fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {
