@@ -53,14 +53,15 @@ impl Config {
     /// Every parameter with its value, unit, range, default, origin and source.
     pub fn explain(&self) -> Vec<Explained> {
         let constants = Self::from_profile(self.profile);
-        let overrides = Preset::from_name(self.preset).map_or(&[][..], |preset| preset.overrides);
+        let preset = Preset::from_name(self.preset).unwrap_or(Preset::DEFAULT);
+        let of_preset = Self::of(self.profile, preset);
         let explain = |param: &Param| {
             let (value, default) = (param.get(self), param.get(&constants));
-            let preset = overrides.iter().find(|(name, _)| *name == param.name);
-            let origin = match preset {
-                Some((_, of_preset)) if *of_preset == value => Origin::Preset,
-                None if value == default => Origin::Profile,
-                _ => Origin::Override,
+            let is_of_preset = preset.overrides.iter().any(|(name, _)| *name == param.name);
+            let origin = match value == param.get(&of_preset) {
+                true if is_of_preset || value != default => Origin::Preset,
+                true => Origin::Profile,
+                false => Origin::Override,
             };
             Explained {
                 name: param.name,

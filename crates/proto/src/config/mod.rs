@@ -21,6 +21,7 @@ mod setting;
 mod table;
 pub mod units;
 
+use std::borrow::Cow;
 use std::fmt;
 
 pub use explain::{Explained, Origin};
@@ -77,6 +78,9 @@ impl Config {
         for (name, value) in preset.overrides {
             let set = config.set(name, value);
             debug_assert_eq!(set, Ok(()), "preset {}", preset.name);
+        }
+        if profile == Profile::Fast && config.shared_congestion == "mtcp" {
+            config.shared_congestion = Cow::Borrowed("trial");
         }
         if profile == Profile::Ns2 {
             // Its agents differ in this, and none of them has the CMT paper's heuristic.

@@ -42,7 +42,7 @@ const COMBINED_PRESETS: &[&str] = &["cmt", "cmt-pf", "mtcp", "msacmt-rt", "msacm
 const COMBINED: &[(&str, [&str; 2])] = &[
     ("pipe_accounting", ["false", "true"]),
     ("failure", ["pf", "mtcp"]),
-    ("shared_congestion", ["off", "mtcp"]),
+    ("shared_congestion", ["trial", "mtcp"]),
     ("nr_sack", ["false", "true"]),
     ("ack_path", ["last_received", "primary"]),
 ];

@@ -3,13 +3,17 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::moments::Change;
 use crate::time::Instant;
 
-/// A moment, and what is looked at around it, in RTTs: the delay of what is sent in the time before it, and of what
-/// is sent in the time after. Between them lies what it takes for half of a window to leave the queue, and for packets
-/// of a path to be as far as those of another: half an RTT each.
-pub(super) const BEFORE: (f64, f64) = (1.25, 0.5);
+/// What is looked at around a moment, in RTTs: the delay of what is sent in the time before it, and of what is sent in
+/// the time after. Between them half of a window leaves the queue, and packets of one path come as far as those of
+/// another one: half an RTT each.
+const BEFORE: (f64, f64) = (1.25, 0.5);
 const AFTER: (f64, f64) = (1.0, 1.75);
+/// A moment takes so many RTTs before it, and so many after it until what was sent is acknowledged.
+pub(super) const BEGIN_RTTS: f64 = BEFORE.0;
+pub(super) const END_RTTS: f64 = AFTER.1 + 1.25;
 /// Means that are remembered, and how many there are to one RTT.
 const BINS_MAX: usize = 128;
 const BINS_PER_RTT: u32 = 8;
@@ -56,16 +60,16 @@ impl Delays {
         self.cuts.push_back(now);
     }
 
-    /// By how many seconds the delay fell around a moment, and whether the window was cut then; `None` if not known.
-    pub(super) fn change(&self, at: Instant, rtt: Duration) -> Option<(f64, bool)> {
+    /// What the delay did around a moment; `None` if not known.
+    pub(super) fn change(&self, at: Instant, rtt: Duration) -> Option<Change> {
         let begin = at.saturating_sub(rtt.mul_f64(BEFORE.0));
         let end = at + rtt.mul_f64(AFTER.1);
         let before = self.mean(begin, at.saturating_sub(rtt.mul_f64(BEFORE.1)))?;
         let after = self.mean(at + rtt.mul_f64(AFTER.0), end)?;
         // A cut takes an RTT to be seen whole.
         let from = begin.saturating_sub(rtt / 2);
-        let was_cut = self.cuts.iter().any(|&cut| cut >= from && cut <= end);
-        Some((before - after, was_cut))
+        let acted = self.cuts.iter().any(|&cut| cut >= from && cut <= end);
+        Some(Change { fell_s: before - after, acted })
     }
 
     /// The mean delay of what was sent in a time, in seconds.
@@ -74,5 +78,58 @@ impl Delays {
         let add = |(sum, count), bin: &Bin| (sum + bin.sum, count + bin.count);
         let (sum, count) = inside.fold((Duration::ZERO, 0), add);
         (count > 0).then(|| sum.as_secs_f64() / f64::from(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    /// 80 ms for what is sent before `at`, and 60 ms from then on; a packet in 5 ms, for two seconds.
+    fn falls_at(at: u64) -> Delays {
+        let mut delays = Delays::default();
+        for sent in (1000..3000).step_by(5) {
+            let delay = Duration::from_millis(if sent < at { 80 } else { 60 });
+            delays.note(ms(sent), delay, RTT);
+        }
+        delays
+    }
+
+    #[test]
+    fn a_change_is_that_of_what_is_sent_before_and_after() {
+        let mut delays = falls_at(2000);
+        let change = delays.change(ms(2000), RTT).expect("known");
+        assert!((change.fell_s - 0.02).abs() < 1e-9 && !change.acted, "{change:?}");
+        assert!(delays.change(ms(2400), RTT).expect("known").fell_s.abs() < 1e-9);
+        delays.note_cut(ms(2050));
+        assert!(delays.change(ms(2000), RTT).expect("known").acted);
+        assert!(!delays.change(ms(2400), RTT).expect("known").acted, "long before");
+        assert!(!delays.change(ms(1800), RTT).expect("known").acted, "after it");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_known() {
+        let delays = falls_at(2000);
+        assert_eq!(delays.change(ms(900), RTT), None);
+        assert_eq!(delays.change(ms(2950), RTT), None);
+        assert_eq!(Delays::default().change(ms(0), RTT), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut delays = Delays::default();
+        for n in 0..10_000 {
+            delays.note(ms(n * 50), RTT, RTT);
+            delays.note_cut(ms(n * 50));
+        }
+        assert_eq!((delays.bins.len(), delays.cuts.len()), (BINS_MAX, CUTS_MAX));
+        delays.note(ms(1), RTT, RTT);
+        assert_eq!(delays.bins.len(), BINS_MAX, "older than the latest: with that");
     }
 }

@@ -1,6 +1,8 @@
 //! Paths that share a bottleneck: beside other flows, an association would take several shares of it.
 
+mod chance;
 mod delays;
+mod moments;
 mod mtcp;
 mod off;
 mod sequential;

@@ -1,6 +1,7 @@
 //! A verdict as soon as the evidence suffices, instead of after a wait.
 
 use super::SharedEvidence;
+use super::chance::{inverse_ratio, log_likelihood, needed};
 use super::together::{FastRetransmits, Together};
 use crate::config::Config;
 use crate::path::PathId;
@@ -69,36 +70,17 @@ impl Sequential {
     pub(super) fn judge(&self, pair: &Together) -> SharedEvidence {
         let p = 1.0 - (-2.0 * self.interval_s * pair.rate()).exp();
         let lags = 1.0 + pair.rtt_s / self.interval_s;
-        let chance = |log_inverse: f64| (log_inverse.exp() * lags).min(1.0);
-        let needed = (1..=NEEDED_MAX).find(|&n| chance(all_matched(n, p)) <= self.zeta);
+        let needed = needed(p, self.zeta / lags);
         let mut evidence = pair.evidence(self.delta, needed);
         let ratio = evidence.ratio();
         if ratio > p {
-            evidence.chance = chance(log_inverse(pair.fewer(), pair.matched, p));
+            let (n, k) = (pair.fewer(), pair.matched);
+            let ratio = inverse_ratio(n, k, log_likelihood(n, k, p));
+            evidence.chance = (ratio * lags).min(1.0);
         }
         evidence.is_shared = ratio > self.delta && evidence.chance <= self.zeta;
         evidence
     }
-}
-
-/// Events up to which it is reckoned how many would do.
-pub(super) const NEEDED_MAX: u32 = 200;
-
-/// ln((n + 1) · p^n): the same with k = n.
-pub(super) fn all_matched(n: u32, p: f64) -> f64 {
-    f64::from(n + 1).ln() + f64::from(n) * p.ln()
-}
-
-/// ln(C(n, k)).
-pub(super) fn log_choose(n: u32, k: u32) -> f64 {
-    (1..=k).map(|i| (f64::from(n - k + i) / f64::from(i)).ln()).sum()
-}
-
-/// ln((n + 1) · C(n, k) · p^k · (1 - p)^(n - k)).
-fn log_inverse(n: u32, k: u32, p: f64) -> f64 {
-    let (n_all, k_all) = (f64::from(n), f64::from(k));
-    let rest = if k < n { (n_all - k_all) * (1.0 - p).ln() } else { 0.0 };
-    (n_all + 1.0).ln() + log_choose(n, k) + k_all * p.ln() + rest
 }
 
 #[cfg(test)]
@@ -130,14 +112,6 @@ mod tests {
             let found = policy.on_fast_retransmit(&at, path).into_iter().find(|e| e.is_shared);
             found.map(|evidence| (ms, evidence))
         })
-    }
-
-    #[test]
-    fn the_statistic_is_the_one_of_the_formula() {
-        // 5 · C(4, 3) · 0.2^3 · 0.8 = 0.128; 4 · 0.2^3 = 0.032.
-        assert!((log_inverse(4, 3, 0.2).exp() - 0.128).abs() < 1e-12);
-        assert!((log_inverse(3, 3, 0.2).exp() - 0.032).abs() < 1e-12);
-        assert!((all_matched(3, 0.2).exp() - 0.032).abs() < 1e-12);
     }
 
     #[test]

@@ -1,0 +1,42 @@
+//! How likely it is that so many signs of two paths come together by chance.
+
+/// Signs up to which it is reckoned how many would do.
+const NEEDED_MAX: u32 = 200;
+
+/// 1 over the likelihood ratio of k of n signs that came together: of "every probability of it is as likely as any
+/// other" over chance, whose likelihood is exp(`log_likelihood`).
+///
+/// (n + 1) · C(n, k) · exp(`log_likelihood`). If chance it is, this is *ever* as small as zeta with probability zeta
+/// at most (Ville's inequality), so that it may be looked at after each sign.
+pub(super) fn inverse_ratio(n: u32, k: u32, log_likelihood: f64) -> f64 {
+    let choose: f64 = (1..=k).map(|i| (f64::from(n - k + i) / f64::from(i)).ln()).sum();
+    (f64::from(n + 1).ln() + choose + log_likelihood).exp()
+}
+
+/// ln(p^k · (1 - p)^(n - k)): the likelihood of signs that come together with probability `p` each, above 0.
+pub(super) fn log_likelihood(n: u32, k: u32, p: f64) -> f64 {
+    let apart = if k < n { f64::from(n - k) * (1.0 - p).ln() } else { 0.0 };
+    f64::from(k) * p.ln() + apart
+}
+
+/// How many signs, all of them together, make it as small as `zeta`; `None` if not even many do.
+pub(super) fn needed(p: f64, zeta: f64) -> Option<u32> {
+    (1..=NEEDED_MAX).find(|&n| inverse_ratio(n, n, log_likelihood(n, n, p)) <= zeta)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statistic_is_the_one_of_the_formula() {
+        let of = |n, k, p| inverse_ratio(n, k, log_likelihood(n, k, p));
+        // 5 · C(4, 3) · 0.2^3 · 0.8 = 0.128; 4 · 0.2^3 = 0.032.
+        assert!((of(4, 3, 0.2) - 0.128).abs() < 1e-12);
+        assert!((of(3, 3, 0.2) - 0.032).abs() < 1e-12);
+        assert_eq!(
+            (needed(0.2, 0.05), needed(0.2, 0.02), needed(1.0, 0.05)),
+            (Some(3), Some(4), None)
+        );
+    }
+}
