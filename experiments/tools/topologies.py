@@ -10,6 +10,15 @@ import random
 from network import link, node
 
 COUNT = 100
+BY_LOSSES = {"shared_congestion": "mtcp", "shared_verdict": "sequential", "shared_interval": "100 ms", "shared_zeta": "0.05"}
+PAPER = {"shared_congestion": "mtcp", "shared_verdict": "wait", "shared_interval": "200 ms"}
+RULES = {
+    "wait-0.05": PAPER | {"shared_zeta": "0.05"},
+    "wait-0.3": PAPER | {"shared_zeta": "0.3"},
+    "sequential": BY_LOSSES,
+    "trial": BY_LOSSES | {"shared_congestion": "trial"},
+    "rfc8382": BY_LOSSES | {"shared_congestion": "rfc8382"},
+}
 HEAD = """\
 # Quality of the detection of shared bottlenecks: 100 random topologies, each with both paths over one congested link
 # (shared) and with each over a link of its own (independent). Made by experiments/tools/topologies.py; the ranges are ours.
@@ -26,7 +35,7 @@ receive_buffer = "1 MiB"
 
 
 def main():
-    draw = random.Random(2004)
+    draw = random.Random(2026)
     text = HEAD + "".join(map(node, ["h0", "h2", "a1", "a2", "b1", "b2", "v1", "v2", "t1", "t2", "u1", "u2"])) + "\n"
     for i in (1, 2):
         text += link("h0", f"a{i}", "100 Mbit/s", "1 ms")
@@ -72,7 +81,9 @@ load = {{ forward = "20 %", reverse = "0 %" }}
             text += f'"traffic.{2 * i}.load.forward" = "{draw.randint(5, 40)} %"\n'
     for kind, way in (("shared", '["a1", "b1", "v2"]'), ("independent", '["a2", "b2", "v2"]')):
         text += f'\n[[sweep.kind]]\nname = "{kind}"\n"flow.mtcp.path.2.via" = {way}\n'
-    text += '\n[sweep]\n"transport.shared_zeta" = ["0.05", "0.3"]\n'
+    for rule, settings in RULES.items():
+        text += f'\n[[sweep.rule]]\nname = "{rule}"\n'
+        text += "".join(f'"transport.{name}" = "{value}"\n' for name, value in settings.items())
     print(text, end="")
 
 

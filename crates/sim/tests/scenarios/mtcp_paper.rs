@@ -133,10 +133,11 @@ fn one_window_for_all_paths_gains_less_than_one_each() {
 #[test]
 fn a_relay_behind_the_direct_path_is_given_up_within_fifteen_seconds() {
     let text = include_str!("behind_the_direct_link.toml");
-    let found = |verdict: &str, interval: &str, seeds: std::ops::RangeInclusive<u64>| {
+    let found = |rule: [&str; 3], seeds: std::ops::RangeInclusive<u64>| {
         let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
-        scenario.set("transport.shared_verdict", verdict).expect("known");
-        scenario.set("transport.shared_interval", interval).expect("known");
+        for (name, value) in ["congestion", "verdict", "interval"].iter().zip(rule) {
+            scenario.set(&format!("transport.shared_{name}"), value).expect("known");
+        }
         let point = &scenario.points().expect("one")[0];
         let run = |seed| {
             let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
@@ -145,11 +146,36 @@ fn a_relay_behind_the_direct_path_is_given_up_within_fifteen_seconds() {
             assert_eq!(shared.paths_used, 1, "seed {seed}");
             Some(at)
         };
-        seeds.filter_map(run).filter(|at| *at < 15.0).count()
+        let mut times: Vec<_> = seeds.filter_map(run).filter(|at| *at < 15.0).collect();
+        times.sort_by(f64::total_cmp);
+        times
     };
-    let count = found("sequential", "100 ms", 1..=10);
-    assert!(count >= 9, "found in time in {count} of 10 runs");
-    assert_eq!(found("wait", "200 ms", 1..=3), 0, "the paper's rule waits for longer");
+    let by_trial = found(["trial", "sequential", "100 ms"], 1..=10);
+    assert!(by_trial.len() == 10 && by_trial[4] < 5.0, "by trial after {by_trial:?} s");
+    let by_losses = found(["mtcp", "sequential", "100 ms"], 1..=10);
+    assert!(by_losses.len() >= 9 && by_losses[4] > by_trial[4], "by losses after {by_losses:?} s");
+    let after_waiting = found(["mtcp", "wait", "200 ms"], 1..=3);
+    assert_eq!(after_waiting, [0.0; 0], "the paper's rule waits for longer");
+}
+
+#[test]
+fn equal_paths_that_lose_at_the_same_times_are_not_taken_for_one() {
+    let text = include_str!("equal_ways.toml");
+    let runs = |rule: &str| -> Vec<_> {
+        let mut scenario = Scenario::parse("equal_ways.toml", text).expect("valid");
+        scenario.set("transport.shared_congestion", rule).expect("known");
+        let point = &scenario.points().expect("one")[0];
+        let run = |seed| point.run.run(seed, &RunOptions::default()).expect("runs").result.transfer;
+        (1..=4).map(run).collect()
+    };
+    for (by_trial, without) in runs("trial").iter().zip(runs("off")) {
+        let shared = by_trial.shared.as_ref().expect("looked for");
+        assert_eq!((shared.shared_bottlenecks, shared.paths_used), (0, 2));
+        let (tried, off) = (by_trial.goodput_bps, without.goodput_bps);
+        assert!(tried > 0.95 * off, "trials cost little: {tried} of {off} bit/s");
+    }
+    let mut by_losses = runs("mtcp").into_iter().filter_map(|r| r.shared);
+    assert!(by_losses.any(|shared| shared.paths_used == 1), "by their losses they are");
 }
 
 /// Three paths of different RTT, of which two may carry data; compared every two seconds.
