@@ -5,82 +5,15 @@ import signal
 import sys
 import time
 
-from cases import prepare, settings
 from lab import HERE, sh, tbf
-from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, mbit
+from overlay import RATE, RELAYS, SERVER, Overlay
+from transfer import CONTENT_SHARE, check_complete, delivered_at, mbit
 
-RATE = 20e6  # bit/s of each path, as tbf counts them
-RELAYS = 3
 SUM_MIN = 0.85  # of the paths' rates together
 PAUSE_MAX = 3.0  # seconds without a delivery when a relay dies
 FOUND_MAX = 15.0  # seconds until a shared bottleneck is found
 TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
 SETTLES = 2.0  # seconds that the flows have to share the link anew
-CLIENT, SERVER = "10.90.0.1", "10.90.1.1"
-
-
-class Overlay:
-    """A client and a server behind a router each; between the routers a direct link, and hosts with a relay.
-    Every way between the routers is shaped to `RATE`."""
-
-    def __init__(self, case, lab, delay_ms=None, relays=RELAYS):
-        self.case, self.lab = case, lab
-        self.client, self.server = lab.host("client"), lab.host("server")
-        self.near, self.far = lab.host("near"), lab.host("far")
-        lab.veth(self.client, "c0", f"{CLIENT}/24", self.near, "n0", "10.90.0.254/24")
-        lab.veth(self.server, "s0", f"{SERVER}/24", self.far, "f0", "10.90.1.254/24")
-        ends = (self.near, "n1", "10.93.0.1/24", self.far, "f1", "10.93.0.2/24", "20mbit")
-        if delay_ms:
-            lab.wire(*ends, "--delay-ms", str(delay_ms))
-        else:
-            lab.veth(*ends)
-        lab.route(self.client, "default", "via", "10.90.0.254")
-        lab.route(self.server, "default", "via", "10.90.1.254")
-        lab.route(self.near, "10.90.1.0/24", "via", "10.93.0.2")
-        lab.route(self.far, "10.90.0.0/24", "via", "10.93.0.1")
-        for router in (self.near, self.far):
-            lab.forward(router)
-        self.hosts, self.relays = [], []
-        for number in range(1, relays + 1):
-            self._between(number)
-
-    def _between(self, number):
-        """A relay on a way of its own."""
-        host = self.lab.host(f"relay{number}")
-        mine, theirs = f"10.91.{number}", f"10.92.{number}"
-        self.lab.veth(self.near, f"nr{number}", f"{mine}.254/24", host, "near0", f"{mine}.1/24", "20mbit")
-        self.lab.veth(self.far, f"fr{number}", f"{theirs}.254/24", host, "far0", f"{theirs}.1/24")
-        self.lab.route(host, "10.90.0.0/24", "via", f"{mine}.254")
-        self.lab.route(host, "10.90.1.0/24", "via", f"{theirs}.254")
-        self.lab.route(self.far, f"{mine}.0/24", "via", f"{theirs}.1")
-        self._serve(host, f"{mine}.1")
-
-    def behind_the_direct_link(self):
-        """One more relay, whose way begins with the direct link, and 5 ms beyond it."""
-        host = self.lab.host("relay9")
-        self.lab.wire(self.far, "fr9", "10.94.0.254/24", host, "near0", "10.94.0.1/24", "100mbit", "--delay-ms", "5")
-        self.lab.route(host, "default", "via", "10.94.0.254")
-        self.lab.route(self.near, "10.94.0.0/24", "via", "10.93.0.2")
-        self._serve(host, "10.94.0.1")
-
-    def _serve(self, host, address):
-        relay = self.lab.spawn(host, [self.case.options.binary, "relay", "--json", "--user", "ann:secret", "--listen",
-                                      address, "--allow-peer", "10.0.0.0/8", "--rate-per-user", "0"])
-        relay.wait_line('"listening"', 20)
-        self.hosts.append(host)
-        self.relays.append((relay, address))
-
-    def via(self):
-        """The words that name all relays."""
-        return ["--via", ",".join(f"turn:ann:secret@{address}" for _, address in self.relays)]
-
-    def start(self, mb, *more):
-        """A transfer over all paths."""
-        source, size, digest = prepare(self.case, self.lab, mb)
-        words = [*settings(self.case.options), *more]
-        transfer = Transfer(self.lab, self.case.options.binary, source, self.server, words)
-        transfer.start(self.client, *words, *self.via())
-        return transfer, size, digest
 
 
 def sum_of_paths(case, lab):
@@ -141,9 +74,7 @@ def shared_bottleneck(case, lab):
     found, one of the two paths is given up, and the TCP flow gets its share."""
     overlay = Overlay(case, lab, delay_ms=10, relays=0)
     overlay.behind_the_direct_link()
-    # A router's queue holds packets, not the kernel's batches of up to 32 KiB, which tbf keeps or drops whole.
-    for host, dev in ((overlay.client, "c0"), (overlay.hosts[0], "near0"), (overlay.server, "s0")):
-        sh("ip", "-n", host, "link", "set", dev, "gso_max_segs", "1")
+    overlay.send_single_packets()
     program = [sys.executable, str(HERE / "tcp.py")]
     rival = lab.spawn(overlay.server, [*program, "receive", SERVER, "5001"])
     rival.wait_line("listening", 10)
@@ -158,6 +89,7 @@ def shared_bottleneck(case, lab):
     if not verdicts:
         return
     found = verdicts[0]["at_s"]
+    case.measure("found after", found, "s")
     case.check("after", f"{found:.1f} s", found < FOUND_MAX)
     names = [name["relay"] or "direct" for name in verdicts[0]["paths"]]
     case.check("the paths that share it", names, sorted(names) == ["10.94.0.1:3478", "direct"])
@@ -168,10 +100,11 @@ def shared_bottleneck(case, lab):
     # The clock of a result starts when the association is established, a few RTTs after the process.
     begin, end = transfer.send.begin + found + SETTLES, transfer.send.ended - 1
     share = (delivered_at(counts, end) - delivered_at(counts, begin)) * 8 / (end - begin) / (RATE * CONTENT_SHARE)
+    case.measure("the TCP flow's part from then on", share * 100, "%")
     case.check("the TCP flow's part of the link from then on", f"{share:.1%} in {end - begin:.0f} s", share >= TCP_MIN)
     first = transfer.send.begin
     before = (delivered_at(counts, first + found) - delivered_at(counts, first)) * 8 / found / (RATE * CONTENT_SHARE)
-    case.note("its part before", f"{before:.1%}")
+    case.measure("its part before", before * 100, "%")
 
 
 def spares(case, lab):

@@ -5,12 +5,14 @@ import argparse
 import concurrent.futures
 import json
 import signal
+import statistics
 import sys
 import time
 from pathlib import Path
 
 import cases
 import failures
+import overlay_paths
 import relays
 from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
 
@@ -23,7 +25,7 @@ class Case:
 
     def __init__(self, name, options):
         self.name, self.options = name, options
-        self.checks, self.notes = [], {}
+        self.checks, self.notes, self.values = [], {}, {}
         self.lab, self.seconds = None, 0
 
     def check(self, what, value, ok, detail=None):
@@ -35,6 +37,11 @@ class Case:
     def note(self, what, value):
         """Records a measurement that has no limit."""
         self.notes[what] = value
+
+    def measure(self, what, value, unit):
+        """Records a number, of which repeated runs show the distribution."""
+        self.values[what] = (value, unit)
+        self.note(what, f"{value:.2f} {unit}")
 
     def ok(self):
         """Whether everything checked was right, and something was checked."""
@@ -56,7 +63,8 @@ class Case:
         """Prints the outcome."""
         if self.options.json:
             print(json.dumps({"case": self.name, "ok": self.ok(), "seconds": self.seconds, "checks": self.checks,
-                              "measured": self.notes}), flush=True)
+                              "measured": self.notes,
+                              "values": {what: value for what, (value, _) in self.values.items()}}), flush=True)
             return
         print(f"{'ok    ' if self.ok() else 'FAILED'} {self.name} ({self.seconds} s)", flush=True)
         for check in self.checks:
@@ -74,6 +82,8 @@ def parse(cases_known):
     parser.add_argument("--binary", help="the program [default: target/release/manypath]",
                         default=str(REPOSITORY / "target/release/manypath"))
     parser.add_argument("--only", action="append", metavar="NAME", help="runs this case; repeatable")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N",
+                        help="runs each case N times and shows the distribution of what it measures")
     parser.add_argument("--full", action="store_true", help="a file of 1 GB, and the failures at their default times")
     parser.add_argument("--size", type=int, metavar="MB", help="size of the large file instead")
     parser.add_argument("--outage", type=float, metavar="SECONDS", help="how long the link of that case is down")
@@ -84,6 +94,8 @@ def parse(cases_known):
     parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
     options = parser.parse_args()
     unknown = set(options.only or ()) - set(cases_known)
+    if options.repeat < 1:
+        parser.error("--repeat: at least 1")
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}; there are: {', '.join(cases_known)}")
     options.binary = str(Path(options.binary).resolve())
@@ -91,7 +103,8 @@ def parse(cases_known):
 
 
 def main():
-    known = {**cases.CASES, **relays.CASES, **relays.MEASURED, **failures.CASES}
+    named = {**relays.MEASURED, **overlay_paths.MEASURED}
+    known = {**cases.CASES, **relays.CASES, **named, **failures.CASES}
     options = parse(known)
     try:
         check_machine()
@@ -105,19 +118,34 @@ def main():
         signal.signal(number, lambda *_: sys.exit(1))
     remove_leftovers()
     begin = time.monotonic()
-    wanted = options.only or [name for name in known if name not in relays.MEASURED]
-    done = run_all({name: body for name, body in known.items() if name in wanted}, options)
+    wanted = options.only or [name for name in known if name not in named]
+    chosen = [(name, body) for name, body in known.items() if name in wanted for _ in range(options.repeat)]
+    done = run_all(chosen, options)
     failed = [case.name for case in done if not case.ok()]
     if not options.json:
+        for line in distributions(done) if options.repeat > 1 else []:
+            print(line)
         print(f"{len(done) - len(failed)} of {len(done)} cases passed in {time.monotonic() - begin:.0f} s"
               + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 
 
+def distributions(done):
+    """Lines that show what repeated cases measured: every value in order, and the median."""
+    for name in dict.fromkeys(case.name for case in done):
+        runs = [case for case in done if case.name == name]
+        yield f"{name}: {sum(case.ok() for case in runs)} of {len(runs)} runs passed"
+        for what in dict.fromkeys(what for case in runs for what in case.values):
+            values = sorted(case.values[what][0] for case in runs if what in case.values)
+            unit = next(case.values[what][1] for case in runs if what in case.values)
+            shown = " ".join(f"{value:.2f}" for value in values)
+            yield f"    {what}, {len(values)} of {len(runs)}: {shown} {unit}; median {statistics.median(values):.2f} {unit}"
+
+
 def run_all(chosen, options):
     """Runs the cases that measure one by one, then those that fail, and mostly wait, together."""
     done, together = [], []
-    for name, body in chosen.items():
+    for name, body in chosen:
         if name in failures.CASES:
             together.append((Case(name, options), body))
             continue
