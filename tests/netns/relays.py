@@ -16,10 +16,10 @@ TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
 SETTLES = 2.0  # seconds that the flows have to share the link anew
 
 
-def sum_of_paths(case, lab):
+def sum_of_paths(case, lab, *more):
     """The direct path and three relays carry almost the sum of their rates."""
     overlay = Overlay(case, lab)
-    transfer, _, digest = overlay.start(100)
+    transfer, _, digest = overlay.start(100, *more)
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     share = sent.get("goodput_bps", 0) / (RATE * (RELAYS + 1))
@@ -27,6 +27,11 @@ def sum_of_paths(case, lab):
     names = sorted(path["relay"] or "direct" for path in sent.get("paths", []))
     wanted = sorted(["direct", *(f"{address}:3478" for _, address in overlay.relays)])
     case.check("the paths' relays", names, names == wanted)
+
+
+def none_is_given_up(case, lab):
+    """The same with the preset `mtcp`: equal paths are not taken for one."""
+    sum_of_paths(case, lab, "--preset", "mtcp")
 
 
 def lose_a_relay(case, lab, lose):
@@ -80,7 +85,7 @@ def shared_bottleneck(case, lab):
     rival.wait_line("listening", 10)
     lab.spawn(overlay.client, [*program, "send", SERVER, "5001"])
     rival.wait_line('"bytes"', 10)
-    transfer, _, digest = overlay.start(40, "--preset", "mtcp")
+    transfer, _, digest = overlay.start(16, "--preset", "mtcp")
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     case.note("messages", transfer.send.said())
@@ -110,8 +115,7 @@ def shared_bottleneck(case, lab):
 def spares(case, lab):
     """Of four paths two carry data. One of them becomes twenty times slower: it makes room for a spare."""
     overlay = Overlay(case, lab)
-    # Equal paths alone may look as if they shared a bottleneck; that is another case's subject.
-    chosen = ["paths_max=2", "path_review_interval=2s", "shared_congestion=off"]
+    chosen = ["paths_max=2", "path_review_interval=2s"]
     transfer, size, digest = overlay.start(100, "--preset", "mtcp", *(word for text in chosen for word in ("--set", text)))
     transfer.wait_bytes(size // 3, 60)
     devices = {"n1": "direct", **{f"nr{n}": f"10.91.{n}.1:3478" for n in range(1, RELAYS + 1)}}
@@ -180,12 +184,11 @@ def list_paths(case, lab):
 
 CASES = {
     "relays": sum_of_paths,
+    "relays-mtcp": none_is_given_up,
     "relays-only": relays_only,
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
+    "shared-bottleneck": shared_bottleneck,
     "spares": spares,
     "paths": list_paths,
 }
-
-# What is true of most runs, not of all: these run only if they are named.
-MEASURED = {"shared-bottleneck": shared_bottleneck}

@@ -103,7 +103,7 @@ def parse(cases_known):
 
 
 def main():
-    named = {**relays.MEASURED, **overlay_paths.MEASURED}
+    named = overlay_paths.MEASURED
     known = {**cases.CASES, **relays.CASES, **named, **failures.CASES}
     options = parse(known)
     try:
