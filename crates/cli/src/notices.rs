@@ -51,7 +51,7 @@ pub(crate) enum Notice {
     SharedBottleneck {
         /// The two.
         paths: [PathName; 2],
-        /// What it was judged by: `fast_retransmits` or `delays`.
+        /// What it was judged by: `fast_retransmits`, `delays` or `delay_statistics`.
         sign: &'static str,
         /// How many of these signs each of them showed.
         events: [u32; 2],

@@ -83,7 +83,7 @@ pub enum Event {
     SharedBottleneck {
         /// The paths.
         paths: (u16, u16),
-        /// What it was judged by: `fast_retransmits` or `delays`.
+        /// What it was judged by: `fast_retransmits`, `delays` or `delay_statistics`.
         #[serde(default = "fast_retransmits")]
         sign: String,
         /// How many of these signs each of them showed.

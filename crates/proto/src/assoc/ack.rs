@@ -191,6 +191,9 @@ impl Association {
         if enters_recovery {
             self.look_for_shared_bottleneck(now, id);
         }
+        if self.policies.watches_delays {
+            self.policies.shared.on_fates(id, facts.chunks_sent_here, lost);
+        }
         if let Some(sent_at) = facts.latest_sent_at {
             self.note_delay(now, id, sent_at);
         }

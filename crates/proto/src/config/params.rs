@@ -420,7 +420,8 @@ params! {
          sections 2 and 3; pipe_cwnd: mTCP paper, section 3.1.4",
         default: Cow::Borrowed("same");
     /// Policy that finds paths which share a bottleneck.
-    shared_congestion: PolicyName, "policy", OneOf(SHARED_CONGESTION), "mtcp: mTCP paper, section 3.2; trial: docs/mtcp.md",
+    shared_congestion: PolicyName, "policy", OneOf(SHARED_CONGESTION),
+        "mtcp: mTCP paper, section 3.2; rfc8382: RFC 8382, section 3; trial: docs/mtcp.md",
         default: Cow::Borrowed("off");
     /// How near in time the fast retransmits of two paths are that count as one congestion. Longer misses fewer
     /// bottlenecks that are shared, and finds more that are not.

@@ -117,7 +117,7 @@ pub(crate) struct PathDigest {
     /// When that one was sent, if delays are watched.
     pub(crate) latest_sent_at: Option<Instant>,
     /// Chunks acknowledged for the first time that were sent on the path, or on it as well.
-    pub(super) chunks_sent_here: usize,
+    pub(crate) chunks_sent_here: usize,
     /// Of these one with two transmissions, order and time of the one here, which the SACK is an answer to.
     pub(super) arrived_here: Option<(u64, Instant)>,
     pub(super) lowest: Option<Tsn>,

@@ -178,6 +178,32 @@ fn equal_paths_that_lose_at_the_same_times_are_not_taken_for_one() {
     assert!(by_losses.any(|shared| shared.paths_used == 1), "by their losses they are");
 }
 
+#[test]
+fn statistics_of_delays_tell_one_bottleneck_from_two() {
+    let text = include_str!("behind_the_direct_link.toml");
+    for seed in 1..=3 {
+        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
+        for (key, value) in [
+            ("transport.shared_congestion", "rfc8382"),
+            ("flow.mtcp.until", "48 s"),
+            ("time_limit", "50 s"),
+        ] {
+            scenario.set(key, value).expect("known");
+        }
+        let point = &scenario.points().expect("one")[0];
+        let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
+        let shared = result.transfer.shared.expect("looked for");
+        let at = shared.shared_bottleneck_detected_s.expect("found");
+        assert!(at > 24.0, "seed {seed}: 60 intervals, and ten comparisons: {at}");
+        assert_eq!(shared.paths_used, 1, "seed {seed}");
+    }
+    let mut two = pair().set("shared_congestion", "rfc8382").connect();
+    two.a.send_file(128 * MIB);
+    two.run_until(secs(45));
+    assert_eq!(time_of(&two, |e| matches!(e, Event::SharedBottleneck { .. })), None);
+    assert!(two.a.shared_pairs()[0].events.0 == 10, "compared: {:?}", two.a.shared_pairs());
+}
+
 /// Three paths of different RTT, of which two may carry data; compared every two seconds.
 fn two_of_three() -> Pair {
     let paths = [20.0, 30.0, 40.0].map(|ms| PathSpec::new().delay_ms(ms));

@@ -1,16 +1,19 @@
 //! Paths that share a bottleneck: beside other flows, an association would take several shares of it.
 
 mod chance;
+mod delay_stats;
 mod delays;
 mod moments;
 mod mtcp;
 mod off;
+mod rfc8382;
 mod sequential;
 mod together;
 mod trial;
 
 pub use mtcp::MtcpMatch;
 pub use off::Off;
+pub use rfc8382::Rfc8382;
 pub use sequential::Sequential;
 pub use trial::Trial;
 
@@ -27,6 +30,8 @@ pub enum SharedSign {
     FastRetransmits,
     /// Delays of two paths that change together.
     Delays,
+    /// Statistics of delays and losses that are alike on two paths.
+    DelayStatistics,
 }
 
 impl SharedSign {
@@ -35,6 +40,7 @@ impl SharedSign {
         match self {
             SharedSign::FastRetransmits => "fast_retransmits",
             SharedSign::Delays => "delays",
+            SharedSign::DelayStatistics => "delay_statistics",
         }
     }
 }
@@ -52,7 +58,7 @@ pub struct SharedEvidence {
     pub matched: u32,
     /// By how many seconds those of the second path come later, as that many match.
     pub lag_s: f64,
-    /// Above which ratio the bottleneck counts as shared (delta).
+    /// Above which ratio the bottleneck counts as shared (delta); of delay statistics, from which on.
     pub threshold: f64,
     /// Events that the path with fewer of them must have for a verdict: with `shared_verdict = wait` in any case, with
     /// `sequential` if all of them came together. `None` if there are too many to tell coincidence from cause.
@@ -95,6 +101,13 @@ impl SharedEvidence {
         let what = match self.sign {
             SharedSign::FastRetransmits => "fast retransmits came on both together",
             SharedSign::Delays => "times the delays of both changed together",
+            SharedSign::DelayStatistics => {
+                return format!(
+                    "in {matched} of the latest {fewer} intervals the delays of both had the same statistics \
+                     ({percent:.0} %; at least {enough:.0} % of {} were needed)",
+                    self.needed.unwrap_or_default()
+                );
+            }
         };
         format!(
             "{matched} of {fewer} {what} ({percent:.0} %; {wait}; by chance with a probability below {chance} %){lag}"
@@ -133,6 +146,9 @@ pub trait SharedPolicy: std::fmt::Debug + Send {
         false
     }
 
+    /// Of the packets of a path a SACK shows so many to have arrived, and so many to be lost. Only if it watches delays.
+    fn on_fates(&mut self, _path: PathId, _arrived: usize, _lost: usize) {}
+
     /// What the delays say of pairs of paths of which they say something new.
     fn review(&mut self, _cx: &mut PolicyCx<'_>) -> Vec<SharedEvidence> {
         Vec::new()
@@ -147,5 +163,6 @@ pub trait SharedPolicy: std::fmt::Debug + Send {
 registry!(SharedPolicy {
     "off" => |_| Box::new(Off),
     "mtcp" => |c| Box::new(MtcpMatch::new(c)),
+    "rfc8382" => |_| Box::new(Rfc8382::new()),
     "trial" => |c| Box::new(Trial::new(c)),
 });
