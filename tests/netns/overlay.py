@@ -73,10 +73,11 @@ class Overlay:
         for host, dev in ends:
             sh("ip", "-n", host, "link", "set", dev, "gso_max_segs", "1")
 
-    def start(self, mb, *more, relays=None):
-        """A transfer over the direct path, and those through all relays or the first `relays`."""
+    def start(self, mb, *more, relays=None, sender=()):
+        """A transfer over the direct path, and those through all relays or the first `relays`. `more` are options of both
+        ends, `sender` those of one."""
         source, size, digest = prepare(self.case, self.lab, mb)
         words = [*settings(self.case.options), *more]
         transfer = Transfer(self.lab, self.case.options.binary, source, self.server, words)
-        transfer.start(self.client, *words, *self.via(relays))
+        transfer.start(self.client, *words, *sender, *self.via(relays))
         return transfer, size, digest

@@ -112,6 +112,46 @@ def shared_bottleneck(case, lab):
     case.measure("its part before", before * 100, "%")
 
 
+def shared_hops(case, lab):
+    """A relay's way begins with the direct link: that is found by its hops, before any loss tells. One of the two paths is set
+    aside; when the other one fails it comes back."""
+    overlay = Overlay(case, lab, delay_ms=10, relays=1)
+    overlay.behind_the_direct_link()
+    behind = "10.94.0.1:3478"
+    words = ["--preset", "mtcp", "--set", "shared_congestion=off"]
+    transfer, _, digest = overlay.start(60, *words, sender=["--trace-interval", "2s"])
+    told = lambda: next((line for _, line in transfer.send.stderr if "goes the way of" in line), None)
+    line = transfer.send.wait_for(told, 10, "said nothing of shared hops")
+    found = time.monotonic() - transfer.send.begin
+    case.check("found within seconds", f"{found:.1f} s", found < 5)
+    # Which of the two is slower depends on their first losses.
+    aside, used = (behind, "direct") if f"via {behind}) goes" in line else ("direct", behind)
+    time.sleep(3)
+    device = {"direct": (overlay.near, "n1"), behind: (overlay.far, "fr9")}[aside]
+    transfer.wait_bytes(10_000_000, 30)
+    case.note("set aside", aside)
+    case.note("bytes that leave through its link in a second", rates(lab, device[0], [device[1]])[0][1])
+    cut = time.monotonic() - transfer.send.begin
+    if used == "direct":
+        sh("ip", "-n", overlay.near, "route", "replace", "blackhole", "10.90.1.0/24")
+    else:
+        lab.link(overlay.far, "fr9", up=False)
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    notices = [(n["at_s"], n["event"], n.get("relay") or "direct", n.get("reason")) for n in sent.get("notices", [])]
+    case.note("notices", [f"{at:.1f} s " + " ".join(map(str, what)) for at, *what in notices])
+    first = next((n for n in sent.get("notices", []) if n["event"] == "shared_hops"), {"paths": []})
+    names = sorted(path["relay"] or "direct" for path in first["paths"])
+    case.check("the paths that share hops", names, names == [behind, "direct"])
+    before = [name for at, event, name, reason in notices if at < cut and event == "path_suppressed"]
+    case.check("set aside before that one failed", before, before == [aside])
+    # A result's clock starts when the association is established, a little after the process.
+    came = [at - cut for at, event, name, reason in notices if (event, name, reason) == ("path_restored", aside, "disjoint")]
+    case.check("came back after", came, bool(came) and -1 < came[0] < 4)
+    gap = sent.get("max_delivery_gap_s") or 99
+    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)
+
+
 def spares(case, lab):
     """Of four paths two carry data. One of them becomes twenty times slower: it makes room for a spare."""
     overlay = Overlay(case, lab)
@@ -189,6 +229,7 @@ CASES = {
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
     "shared-bottleneck": shared_bottleneck,
+    "shared-hops": shared_hops,
     "spares": spares,
     "paths": list_paths,
 }

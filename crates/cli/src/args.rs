@@ -188,6 +188,18 @@ pub(crate) struct ViaArgs {
     pub via: Vec<String>,
 }
 
+/// Looking for the hops of paths.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// How often the hops of paths through relays are looked for again; off: never
+    ///
+    /// With --via and a configuration that sets paths aside (shared_congestion, paths_max; the preset mtcp), the
+    /// routers on the way are looked for as `manypath paths` does: when paths come, and after each of these times.
+    /// A path that is not disjoint from a better one carries no data as long as that one works. On Linux.
+    #[arg(long, value_name = "TIME", default_value = "60 s")]
+    pub trace_interval: String,
+}
+
 /// How results are reported.
 #[derive(Copy, Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -253,6 +265,9 @@ pub(crate) struct SendArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// Looking for the hops of paths.
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -348,6 +363,9 @@ pub(crate) struct PerfClientArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// Looking for the hops of paths.
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,

@@ -1,5 +1,6 @@
 //! What the engine finds out about paths together, and what it does about it: as sentences and in results.
 
+use manypath::overlay::BETA;
 use manypath::{Association, Event, PathId, RestoreReason, SuppressReason};
 use serde::Serialize;
 
@@ -72,12 +73,21 @@ pub(crate) enum Notice {
         #[serde(skip)]
         grounds: String,
     },
+    /// Two paths have too many of their hops in common.
+    SharedHops {
+        /// The two.
+        paths: [PathName; 2],
+        /// Their disjointness: 1 - latency of the shared links / latency of the shorter path.
+        disjoint: f64,
+        /// The number of the path that carries no more data because of it.
+        suppressed: u16,
+    },
     /// A path that works carries no data from now on.
     PathSuppressed {
         /// Which.
         #[serde(flatten)]
         name: PathName,
-        /// `shared_bottleneck`, `slow` or `spare`.
+        /// `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
         reason: &'static str,
     },
     /// A path that was suppressed carries data again.
@@ -85,7 +95,7 @@ pub(crate) enum Notice {
         /// Which.
         #[serde(flatten)]
         name: PathName,
-        /// `better` or `too_few`.
+        /// `better`, `too_few` or `disjoint`.
         reason: &'static str,
     },
     /// All SACKs of one side take another path, since the one before failed.
@@ -115,6 +125,11 @@ impl Notice {
                 suppressed: suppressed.map(|id| u16::from(id.0) + 1),
                 grounds: evidence.grounds(),
             },
+            Event::SharedHops { path, with, disjoint } => Notice::SharedHops {
+                paths: [name(*path), name(*with)],
+                disjoint: *disjoint,
+                suppressed: u16::from(path.0) + 1,
+            },
             Event::PathSuppressed { path, reason } => {
                 Notice::PathSuppressed { name: name(*path), reason: reason.name() }
             }
@@ -138,8 +153,13 @@ impl Notice {
                 };
                 format!("{a} and {b} share a bottleneck: {grounds}; {done}")
             }
+            Notice::SharedHops { paths: [path, with], disjoint, suppressed } => format!(
+                "{path} goes the way of {with}: by their hops their disjointness is {disjoint:.2}, not above \
+                 {BETA}; path {suppressed} carries no more data"
+            ),
             Notice::PathSuppressed { reason, .. }
-                if *reason == SuppressReason::SharedBottleneck.name() =>
+                if *reason == SuppressReason::SharedBottleneck.name()
+                    || *reason == SuppressReason::SharesHops.name() =>
             {
                 return None;
             }
@@ -151,9 +171,14 @@ impl Notice {
                 format!("{name} carries no more data: {why}")
             }
             Notice::PathRestored { name, reason } => {
-                let why = match *reason == RestoreReason::Better.name() {
-                    true => "it promises more than the worst path in use",
-                    false => "too few others work",
+                let why = match *reason {
+                    r if r == RestoreReason::Better.name() => {
+                        "it promises more than the worst path in use"
+                    }
+                    r if r == RestoreReason::Disjoint.name() => {
+                        "it shares its way with no other that works"
+                    }
+                    _ => "too few others work",
                 };
                 format!("{name} carries data again: {why}")
             }
@@ -223,8 +248,23 @@ mod tests {
         let restored = |reason| of(Event::PathRestored { path: PathId(1), reason }).expect("told");
         assert!(restored(RestoreReason::Better).contains("promises more"));
         assert!(restored(RestoreReason::TooFew).contains("too few"));
+        assert!(restored(RestoreReason::Disjoint).contains("no other that works"));
         let kept = of(shared(None)).expect("told");
         assert!(kept.ends_with("both stay in use"), "{kept}");
+    }
+
+    #[test]
+    fn shared_hops_are_told_once_with_both_paths() {
+        let event = Event::SharedHops { path: PathId(1), with: PathId(0), disjoint: 0.125 };
+        let notice = Notice::of(&event, name).expect("told");
+        let said = notice.sentence().expect("a sentence");
+        let wanted = "via relay.example:3478) goes the way of path 1 (192.0.2.1:5000 - 192.0.2.9:9899): by \
+                      their hops their disjointness is 0.12, not above 0.5; path 2 carries no more data";
+        assert!(said.ends_with(wanted), "{said}");
+        let json = serde_json::to_value(&notice).expect("JSON");
+        assert_eq!((&json["event"], &json["suppressed"]), (&"shared_hops".into(), &2.into()));
+        let follows = Event::PathSuppressed { path: PathId(1), reason: SuppressReason::SharesHops };
+        assert_eq!(Notice::of(&follows, name).expect("a notice").sentence(), None);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! `--via`: relays on the command line.
 
 use std::path::Path;
+use std::time::Duration;
 
-use manypath::{Endpoint, Relay};
+use manypath::{Association, Config, Endpoint, Relay, RouteWatch};
 use tokio::task::JoinHandle;
 
-use crate::args::ViaArgs;
+use crate::args::{TraceArgs, ViaArgs};
 use crate::failure::{Failure, Result};
 use crate::progress::Screen;
+use crate::settings;
 
 /// Where the password comes from if RELAY has none.
 pub(crate) const PASSWORD_VARIABLE: &str = "MANYPATH_RELAY_PASSWORD";
@@ -70,6 +72,33 @@ fn words(via: &[String]) -> Result<Vec<String>> {
         }
     }
     Ok(words)
+}
+
+/// How often the hops of paths are to be looked for; `None` if never: without relays, without a configuration that sets
+/// paths aside, or if the user says so.
+pub(crate) fn trace_interval(
+    args: &TraceArgs,
+    config: &Config,
+    relays: &[Relay],
+) -> Result<Option<Duration>> {
+    let interval = match args.trace_interval.as_str() {
+        "off" => Duration::ZERO,
+        text => settings::duration("--trace-interval", text)?,
+    };
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
+    if !interval.is_zero() && !allowed.contains(&interval) {
+        return Err(Failure::usage("--trace-interval: not off or from 1 s to a day"));
+    }
+    let sets_aside = config.shared_congestion != "off" || config.paths_max.is_some();
+    Ok(Some(interval).filter(|i| !i.is_zero() && sets_aside && !relays.is_empty()))
+}
+
+/// Begins to look for the hops of an association's paths, if that is wanted.
+pub(crate) fn watch_routes(
+    association: &Association,
+    interval: Option<Duration>,
+) -> Option<RouteWatch> {
+    interval.map(|interval| association.watch_routes(interval))
 }
 
 /// The lines of a file but empty ones and comments.

@@ -52,7 +52,7 @@ impl Association {
         Association { handle: Arc::new(Handle { shared, id }) }
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
     }
 

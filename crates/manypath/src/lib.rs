@@ -41,6 +41,7 @@ mod error;
 mod events;
 mod inbox;
 mod options;
+mod routes;
 mod shared;
 mod stream;
 
@@ -49,12 +50,14 @@ pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, OpenStreamError, SendError};
 pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
+pub use routes::RouteWatch;
 pub use stream::{RecvStream, SendStream};
 
 /// Measuring paths without an association: probes, and the routers on the way.
 pub mod measure {
     pub use manypath_net::{
-        ProbeOptions, ProbedPath, Prober, Trace, TraceHop, TraceOptions, answers_from, traceroute,
+        Leg, ProbeOptions, ProbedPath, Prober, Routes, Seen, Trace, TraceHop, TraceOptions,
+        answers_from, route, traceroute,
     };
 }
 

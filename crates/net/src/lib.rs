@@ -8,7 +8,7 @@
 //!
 //! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the engine
 //! further local addresses. [`RelayServer`] is such a server. [`Prober`] measures paths without
-//! an association, and [`traceroute`] finds the routers on the way.
+//! an association, and [`traceroute`] finds the routers on the way, of several paths [`Routes`].
 //!
 //! Beside them: the interfaces of this host ([`interfaces`]), the source address that the kernel
 //! prefers for a remote ([`preferred_source`]), how local and remote addresses are matched into
@@ -22,6 +22,7 @@ mod prober;
 mod recv;
 mod relay_server;
 mod relays;
+mod routes;
 mod send;
 mod sockets;
 mod traceroute;
@@ -35,6 +36,7 @@ pub use prober::{ProbeOptions, ProbedPath, Prober};
 pub use recv::UdpReceiver;
 pub use relay_server::{RelayServer, RelayServerOptions};
 pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
+pub use routes::{Leg, Routes, Seen, route};
 pub use send::{Outgoing, SendFailures, Sent};
 pub use sockets::{BoundAddresses, UdpSockets};
 pub use traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};

@@ -6,7 +6,7 @@ use crate::path::{PathId, PathState, RestoreReason, SuppressReason};
 use crate::policy::shared::SharedEvidence;
 
 /// Something that happened to an association.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The association is established: data may flow.
     Connected {
@@ -42,6 +42,16 @@ pub enum Event {
         evidence: SharedEvidence,
         /// The path that carries no more data because of it; [`Event::PathSuppressed`] follows.
         suppressed: Option<PathId>,
+    },
+    /// Two paths have too many of their hops in common (mTCP paper, section 3.3), so that the one with the lower score
+    /// carries no more data; [`Event::PathSuppressed`] follows.
+    SharedHops {
+        /// The path that carries no more data.
+        path: PathId,
+        /// The path that it shares its hops with.
+        with: PathId,
+        /// Their [disjointness](crate::overlay::disjoint), 0 to 1.
+        disjoint: f64,
     },
     /// A path that works carries no data from now on (mTCP paper, section 3.4.1).
     PathSuppressed {
@@ -84,6 +94,9 @@ pub enum Event {
     /// The association is over; no event follows.
     Closed(AssocClosed),
 }
+
+/// Disjointness is a finite number.
+impl Eq for Event {}
 
 /// Why an association ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

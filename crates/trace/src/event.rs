@@ -105,18 +105,27 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         suppressed: Option<u16>,
     },
+    /// Two paths have too many of their hops in common (mTCP paper, section 3.3).
+    SharedHops {
+        /// The path that carries no more data because of it.
+        path: u16,
+        /// The path that it shares its hops with.
+        with: u16,
+        /// Their disjointness: 1 - latency of the shared links / latency of the shorter path.
+        disjoint: f64,
+    },
     /// A path that works carries no data from now on (mTCP paper, section 3.4.1).
     PathSuppressed {
         /// The path.
         path: u16,
-        /// Why: `shared_bottleneck`, `slow` or `spare`.
+        /// Why: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
         reason: String,
     },
     /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
     PathRestored {
         /// The path.
         path: u16,
-        /// Why: `better` (its score) or `too_few` (others work).
+        /// Why: `better` (its score), `too_few` (others work) or `disjoint` (it shares its hops with none that works).
         reason: String,
     },
     /// All SACKs of one side take another path (mTCP paper, section 3.5.2).
@@ -307,6 +316,11 @@ impl Event {
                 chance: evidence.chance,
                 lag_s: evidence.lag_s,
                 suppressed: suppressed.map(path_number),
+            },
+            Told::SharedHops { path, with, disjoint } => Event::SharedHops {
+                path: path_number(*path),
+                with: path_number(*with),
+                disjoint: *disjoint,
             },
             Told::PathSuppressed { path, reason } => {
                 Event::PathSuppressed { path: path_number(*path), reason: reason.name().to_owned() }

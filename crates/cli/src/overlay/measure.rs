@@ -1,17 +1,14 @@
 //! Measuring, and what follows from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use manypath::measure::{
-    ProbeOptions, ProbedPath, Prober, Trace, TraceOptions, answers_from, traceroute,
-};
+use manypath::measure::{Leg, ProbeOptions, ProbedPath, Prober, Routes, Seen, TraceOptions, route};
 use manypath::overlay::{
     Aliases, Candidate, Choice, Route, RouterId, disjoint, select, shared_links,
 };
 use manypath::{DEFAULT_PORT, Relay, preferred_source};
-use tokio::task::{JoinSet, spawn_blocking};
 
 use super::{HopLine, PathLine, Report, Share, SharedLine};
 use crate::failure::{Failure, Result};
@@ -21,10 +18,6 @@ use crate::transport::bind_to;
 const WAIT: Duration = Duration::from_secs(1);
 /// How long relays may take to be ready.
 const RELAY_WAIT: Duration = Duration::from_secs(5);
-/// How long a router may take to answer when it is asked for an alias.
-const ALIAS_WAIT: Duration = Duration::from_millis(300);
-/// As many addresses are asked for aliases.
-const ALIASES_MAX: usize = 64;
 
 /// What to measure and how to choose.
 #[derive(Clone, Debug)]
@@ -40,9 +33,6 @@ pub(super) struct Plan {
     /// Paths at most.
     pub(super) max_paths: usize,
 }
-
-/// A hop as it was seen: who answered, and after which time.
-type Seen = Option<(IpAddr, Duration)>;
 
 /// Measures and chooses.
 pub(super) async fn measure(
@@ -67,75 +57,29 @@ pub(super) async fn measure(
         notes.extend(relay.error.map(|error| format!("relay {}: {error}", relay.name)));
     }
 
-    let mut traces = Traces::default();
+    let mut routes = Routes::new();
     if plan.routes {
         for path in &paths {
-            let (from, to) = first_leg(path, &relays);
-            traces.find(from, to, &mut notes).await;
+            let leg = first_leg(path, &relays);
+            if !routes.knows(leg)
+                && let Err(error) = routes.find(leg, TraceOptions::default()).await
+            {
+                notes.push(format!("no route to {} was found: {error}", leg.1));
+            }
         }
-        traces.find_aliases().await;
+        routes.find_aliases().await;
     }
-    Ok(report(plan, remotes, &relays, &paths, traces, notes))
+    Ok(report(plan, remotes, &relays, &paths, &routes, notes))
 }
 
 /// What can be traced of a path from here: to the destination, or to the relay.
-fn first_leg(path: &ProbedPath, relays: &[Relay]) -> (IpAddr, IpAddr) {
+fn first_leg(path: &ProbedPath, relays: &[Relay]) -> Leg {
     match path.relay.and_then(|index| relays.get(index)) {
         Some(relay) => {
             let from = preferred_source(relay.address).unwrap_or(path.local.ip());
             (from, relay.address.ip())
         }
         None => (path.local.ip(), path.remote.ip()),
-    }
-}
-
-/// Routes by where they begin and end.
-#[derive(Default)]
-struct Traces {
-    routes: BTreeMap<(IpAddr, IpAddr), Trace>,
-    /// Pairs of addresses of one router.
-    aliases: Vec<(IpAddr, IpAddr)>,
-}
-
-impl Traces {
-    /// One route after the other: routers limit how often they answer.
-    async fn find(&mut self, from: IpAddr, to: IpAddr, notes: &mut Vec<String>) {
-        if self.routes.contains_key(&(from, to)) {
-            return;
-        }
-        let tracing = spawn_blocking(move || traceroute(from, to, TraceOptions::default()));
-        let trace = match tracing.await {
-            Ok(Ok(trace)) => trace,
-            Ok(Err(error)) => {
-                notes.push(format!("no route to {to} was found: {error}"));
-                Trace::default()
-            }
-            Err(_) => Trace::default(),
-        };
-        self.routes.insert((from, to), trace);
-    }
-
-    /// Asks every router that was seen at the address it was seen with: another one in its answer is an
-    /// alias.
-    async fn find_aliases(&mut self) {
-        let mut asked = JoinSet::new();
-        let mut known = BTreeSet::new();
-        for (&(from, _), trace) in &self.routes {
-            for (address, _) in trace.hops.iter().filter_map(|hop| hop.answer) {
-                if known.len() < ALIASES_MAX && known.insert(address) {
-                    let options =
-                        TraceOptions { wait: ALIAS_WAIT, rounds: 1, ..TraceOptions::default() };
-                    asked.spawn_blocking(move || (address, answers_from(from, address, options)));
-                }
-            }
-        }
-        while let Some(answer) = asked.join_next().await {
-            if let Ok((address, Ok(Some(other)))) = answer
-                && other != address
-            {
-                self.aliases.push((address, other));
-            }
-        }
     }
 }
 
@@ -150,31 +94,20 @@ fn report(
     remotes: &[SocketAddr],
     relays: &[Relay],
     paths: &[ProbedPath],
-    traces: Traces,
+    routes: &Routes,
     mut notes: Vec<String>,
 ) -> Report {
-    let mut aliases = Aliases::new();
-    for (a, b) in traces.aliases {
-        aliases.join(a, b);
-    }
     // All of the destination's addresses are one host.
-    for pair in remotes.windows(2) {
-        aliases.join(pair[0].ip(), pair[1].ip());
-    }
+    let host: Vec<IpAddr> = remotes.iter().map(SocketAddr::ip).collect();
+    let mut aliases = routes.aliases(&host);
     let measured: Vec<Measured> = paths
         .iter()
         .map(|path| {
             let leg = first_leg(path, relays);
-            let seen = hops(path, leg, traces.routes.get(&leg));
-            let routers = seen.iter().map(|seen| match *seen {
-                Some((ip, rtt)) => (Some(aliases.router(ip)), rtt),
-                None => (None, Duration::ZERO),
-            });
-            let routers: Vec<(Option<RouterId>, Duration)> = routers.collect();
-            // The source is one host whatever address it sends from; no router has this number.
-            let source = (Some(RouterId(u32::MAX)), Duration::ZERO);
+            let rtt = path.probes.rtt_min.unwrap_or_default();
+            let seen = routes.hops(leg, path.relay.is_some(), path.remote.ip(), rtt);
             let route = match plan.routes {
-                true => Route::from_rtts(std::iter::once(source).chain(routers)),
+                true => route(&seen, &mut aliases),
                 false => Route::default(),
             };
             Measured { seen, candidate: Candidate { score: path.probes.score(), route } }
@@ -201,28 +134,6 @@ fn report(
         paths: lines,
         notes,
     }
-}
-
-/// The hops of a path: the routers that were seen, the relay, the destination.
-fn hops(path: &ProbedPath, (_, end): (IpAddr, IpAddr), trace: Option<&Trace>) -> Vec<Seen> {
-    let rtt = path.probes.rtt_min.unwrap_or_default();
-    // A router on the way is no farther than the end of it: what took longer was the router's answer.
-    let near =
-        |(ip, time): (IpAddr, Duration)| (ip, if rtt.is_zero() { time } else { time.min(rtt) });
-    let mut hops: Vec<Seen> =
-        trace.map(|t| t.hops.iter().map(|hop| hop.answer.map(near)).collect()).unwrap_or_default();
-    let reached = trace.is_some_and(|t| t.reached);
-    if reached {
-        hops.pop();
-    }
-    if path.relay.is_some() {
-        // A relay that does not answer a traceroute is as far as the last router before it, at least.
-        let answered = trace.and_then(|t| t.hops.last()?.answer).filter(|_| reached);
-        let before = hops.iter().flatten().map(|(_, rtt)| *rtt).max().unwrap_or_default();
-        hops.push(Some((end, answered.map_or(before, |(_, rtt)| rtt).min(rtt))));
-    }
-    hops.push(Some((path.remote.ip(), rtt)));
-    hops
 }
 
 fn line(

@@ -47,6 +47,8 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let relays = via::relays(&args.via).await?;
     let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
     let request = request(&args, message_size)?;
+    let trace_interval = via::trace_interval(&args.trace, &config, &relays)?
+        .filter(|_| request.direction != Direction::Down);
     let screen = Screen::new(&args.report);
     let peer = transport::addresses(&remotes);
     let endpoint = transport::open_via(config, &args.bind.bind, relays)?;
@@ -56,6 +58,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     }
     let association = transport::connect(&endpoint, remotes, limit).await?;
     let watch = PathWatch::start(&association, screen.clone());
+    let _route_watch = via::watch_routes(&association, trace_interval);
     let mut intervals = Vec::new();
     let played = tokio::select! {
         played = measure(&association, &request, &screen, &args.report, &mut intervals) => played,

@@ -45,6 +45,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let remotes = dest.resolve().await?;
     let relays = via::relays(&args.via).await?;
     let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
+    let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
     let peer = transport::addresses(&remotes);
     screen.line(NOT_ENCRYPTED);
 
@@ -66,6 +67,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
             let watch = PathWatch::start(&association, screen.clone());
+            let _route_watch = via::watch_routes(&association, trace_interval);
             let progress =
                 Progress::start(&screen, &args.report, &association, bytes, Counted::Acked);
             let done = tokio::select! {

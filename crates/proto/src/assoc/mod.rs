@@ -6,6 +6,7 @@
 mod ack;
 mod control;
 pub(crate) mod cookie;
+mod disjoint;
 mod handshake;
 mod input;
 mod output;

@@ -244,6 +244,7 @@ impl Association {
 
     /// Asks the failure policy which paths may carry data, and watches for "none works".
     pub(super) fn refresh_usable(&mut self, now: Instant) {
+        self.keep_disjoint(now);
         if self.paths.iter().any(|p| p.suppressed.is_some()) {
             self.restore_if_few(now);
         }

@@ -101,7 +101,7 @@ impl Association {
     }
 
     /// A path may carry no more data; [`refresh_usable`](Self::refresh_usable) must follow.
-    fn set_aside(&mut self, now: Instant, id: PathId, reason: SuppressReason) {
+    pub(super) fn set_aside(&mut self, now: Instant, id: PathId, reason: SuppressReason) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let loss_rate = p.known_loss_rate();
         p.suppressed = Some(Suppression { reason, since: now, loss_rate });
@@ -119,6 +119,7 @@ impl Association {
             let works = self.paths.iter().filter(|p| p.state == PathState::Active);
             let spares =
                 works.filter(|p| p.suppressed.is_some_and(|s| s.reason == SuppressReason::Spare));
+            let spares = spares.filter(|p| self.is_disjoint_from_used(p));
             let best = spares.map(|p| (p.id, p.score())).max_by(|a, b| worse_first(*a, *b));
             let Some((best, _)) = best else { return };
             self.restore(now, best, RestoreReason::TooFew);
@@ -135,11 +136,11 @@ impl Association {
     }
 
     /// The paths that work and are not set aside.
-    fn may_carry_data(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn may_carry_data(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().filter(|p| p.state == PathState::Active && p.suppressed.is_none())
     }
 
-    fn restore(&mut self, now: Instant, id: PathId, reason: RestoreReason) {
+    pub(super) fn restore(&mut self, now: Instant, id: PathId, reason: RestoreReason) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.suppressed = None;
         self.forget_pairs(id);
@@ -161,13 +162,16 @@ impl Association {
         }
     }
 
-    /// Of the suppressed paths that work the one with the best score.
+    /// Of the suppressed paths that work the one with the best score. Unless it is urgent, one that shares its hops
+    /// with a path in use is none of them.
     fn best_suppressed(&self, now: Instant, is_urgent: bool) -> Option<(PathId, f64)> {
         let interval = self.config.path_review_interval.unwrap_or_default();
         let may_return =
             |p: &&Path| p.suppressed.is_some_and(|s| is_urgent || now - s.since >= interval);
         let candidates = self.paths.iter().filter(|p| p.state == PathState::Active);
-        let scored = candidates.filter(may_return).map(|p| (p.id, p.score()));
+        let candidates = candidates.filter(may_return);
+        let disjoint = candidates.filter(|p| is_urgent || self.is_disjoint_from_used(p));
+        let scored = disjoint.map(|p| (p.id, p.score()));
         scored.max_by(|a, b| worse_first(*a, *b))
     }
 

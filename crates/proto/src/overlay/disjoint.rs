@@ -130,6 +130,9 @@ impl Route {
 /// what hosts need to answer. The value is ours; hosts take some tenths of a millisecond.
 pub const RESOLUTION: Duration = Duration::from_millis(1);
 
+/// Two paths are disjoint if their [`disjoint`] is above this: the paper's value (section 3.3).
+pub const BETA: f64 = 0.5;
+
 /// The links that are in both routes, in the same direction.
 pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
     let others = y.links();

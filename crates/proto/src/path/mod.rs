@@ -20,6 +20,7 @@ use manypath_wire::Tsn;
 use serde::Serialize;
 
 use crate::config::{Config, MaxBurstRule, Units};
+use crate::overlay::Route;
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
 use crate::time::Instant;
 use pacer::Pacer;
@@ -108,15 +109,18 @@ pub enum SuppressReason {
     Slow,
     /// `paths_max` others have better scores.
     Spare,
+    /// It has too many of its hops in common with a path of a better score (mTCP paper, section 3.3).
+    SharesHops,
 }
 
 impl SuppressReason {
-    /// The name used in JSON results: `shared_bottleneck`, `slow` or `spare`.
+    /// The name used in JSON results: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
     pub const fn name(self) -> &'static str {
         match self {
             SuppressReason::SharedBottleneck => "shared_bottleneck",
             SuppressReason::Slow => "slow",
             SuppressReason::Spare => "spare",
+            SuppressReason::SharesHops => "shares_hops",
         }
     }
 }
@@ -129,14 +133,17 @@ pub enum RestoreReason {
     Better,
     /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
     TooFew,
+    /// The paths that it shares its hops with do not work, or a later look at the hops found others.
+    Disjoint,
 }
 
 impl RestoreReason {
-    /// The name used in JSON results: `better` or `too_few`.
+    /// The name used in JSON results: `better`, `too_few` or `disjoint`.
     pub const fn name(self) -> &'static str {
         match self {
             RestoreReason::Better => "better",
             RestoreReason::TooFew => "too_few",
+            RestoreReason::Disjoint => "disjoint",
         }
     }
 }
@@ -264,6 +271,8 @@ pub(crate) struct Path {
     pub(crate) suppressed: Option<Suppression>,
     /// Half of its window is to be used, so that its effect on other paths is seen.
     pub(crate) is_tried: bool,
+    /// Its hops, as far as the application knows them.
+    pub(crate) route: Route,
     /// Since when it may carry data without a break by suppression.
     pub(crate) in_use_since: Instant,
     /// User bytes acknowledged, and when that was noted: at the last review and at the one before.
@@ -347,6 +356,7 @@ impl Path {
             silent_at: None,
             suppressed: None,
             is_tried: false,
+            route: Route::default(),
             in_use_since: now,
             reviewed: [Review { at: now, acked_bytes: 0, sent: 0, lost: 0 }; 2],
             is_loser: false,
@@ -552,6 +562,7 @@ impl Path {
             heartbeats_sent: c.heartbeats_sent,
             acked_bytes: c.acked_bytes,
             srtt: self.rto.srtt(),
+            rtt_min: self.rto.rtt_min(),
             rttvar: self.rto.rttvar(),
             rto: self.rto.rto(),
             cwnd: self.window.cwnd,

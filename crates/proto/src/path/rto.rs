@@ -8,6 +8,7 @@ use crate::config::Config;
 #[derive(Clone, Debug)]
 pub(crate) struct Rto {
     srtt: Option<Duration>,
+    rtt_min: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
     min: Duration,
@@ -28,6 +29,7 @@ impl Rto {
     pub(crate) fn new(config: &Config) -> Rto {
         Rto {
             srtt: None,
+            rtt_min: None,
             rttvar: Duration::ZERO,
             rto: config.rto_initial,
             min: config.rto_min,
@@ -45,6 +47,7 @@ impl Rto {
 
     /// Takes one measurement (RFC 9260 §6.3.1, C2 and C3). It also ends any back-off.
     pub(crate) fn sample(&mut self, rtt: Duration) {
+        self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
         match self.srtt {
             None => {
                 self.srtt = Some(rtt);
@@ -75,6 +78,11 @@ impl Rto {
         self.srtt
     }
 
+    /// The shortest round-trip time so far.
+    pub(crate) fn rtt_min(&self) -> Option<Duration> {
+        self.rtt_min
+    }
+
     /// Round-trip time variation; zero until measured.
     pub(crate) fn rttvar(&self) -> Duration {
         self.rttvar
@@ -92,6 +100,7 @@ mod tests {
     fn rto(initial: u64, min: u64, max: u64) -> Rto {
         Rto {
             srtt: None,
+            rtt_min: None,
             rttvar: Duration::ZERO,
             rto: ms(initial),
             min: ms(min),

@@ -49,6 +49,8 @@ pub struct PathStats {
     pub acked_bytes: u64,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// The shortest round-trip time that was measured.
+    pub rtt_min: Option<Duration>,
     /// Round-trip time variation.
     pub rttvar: Duration,
     /// Retransmission timeout, with its back-off.

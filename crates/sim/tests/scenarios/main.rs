@@ -11,6 +11,7 @@ mod ns2_one_path;
 mod pf_paper;
 mod redundancy;
 mod repeatable;
+mod shared_hops;
 mod transfer;
 
 /// Bytes of a mebibyte.
