@@ -52,8 +52,18 @@ impl Routes {
         if let Some(before) = self.traces.get(&leg) {
             keep_shortest(&mut trace, before);
         }
-        self.traces.insert(leg, trace);
+        self.insert(leg, trace);
         result
+    }
+
+    /// Takes note of a leg that was traced in another way.
+    pub fn insert(&mut self, leg: Leg, trace: Trace) {
+        self.traces.insert(leg, trace);
+    }
+
+    /// Takes note of two addresses of one router.
+    pub fn join(&mut self, a: IpAddr, b: IpAddr) {
+        self.aliases.push((a, b));
     }
 
     /// Whether a leg was looked for.
@@ -87,7 +97,7 @@ impl Routes {
                 if let Ok((address, Ok(Some(other)))) = answer
                     && other != address
                 {
-                    self.aliases.push((address, other));
+                    self.join(address, other);
                 }
             }
         }
@@ -204,9 +214,9 @@ mod tests {
     fn routes(first_hop_ms: u64) -> Routes {
         let mut routes = Routes::new();
         let q = first_hop_ms;
-        routes.traces.insert((ip(0), ip(9)), trace(&[(1, q), (2, q + 20), (9, q + 20)], true));
-        routes.traces.insert((ip(0), ip(8)), trace(&[(1, q), (2, q + 20), (8, q + 30)], true));
-        routes.traces.insert((ip(0), ip(7)), trace(&[(1, q), (4, q + 20)], false));
+        routes.insert((ip(0), ip(9)), trace(&[(1, q), (2, q + 20), (9, q + 20)], true));
+        routes.insert((ip(0), ip(8)), trace(&[(1, q), (2, q + 20), (8, q + 30)], true));
+        routes.insert((ip(0), ip(7)), trace(&[(1, q), (4, q + 20)], false));
         routes
     }
 
@@ -242,15 +252,15 @@ mod tests {
     fn times_longer_than_the_path_say_nothing() {
         let mut routes = Routes::new();
         let late = [(1, 2), (2, 90), (3, 95), (4, 12), (5, 80)];
-        routes.traces.insert((ip(0), ip(9)), trace(&late, false));
+        routes.insert((ip(0), ip(9)), trace(&late, false));
         let hops = routes.hops((ip(0), ip(9)), false, ip(9), ms(20));
         let times: Vec<u128> = hops.iter().flatten().map(|(_, time)| time.as_micros()).collect();
         assert_eq!(times, [2_000, 5_333, 8_666, 12_000, 16_000, 20_000]);
         // All of three paths' first hops seem to be far, and are not.
         let mut aliases = Aliases::new();
         let mut slow = routes.clone();
-        slow.traces.insert((ip(0), ip(9)), trace(&[(1, 60), (2, 90), (9, 90)], true));
-        slow.traces.insert((ip(0), ip(7)), trace(&[(1, 60), (7, 70)], true));
+        slow.insert((ip(0), ip(9)), trace(&[(1, 60), (2, 90), (9, 90)], true));
+        slow.insert((ip(0), ip(7)), trace(&[(1, 60), (7, 70)], true));
         let mut of =
             |leg, relay| route(&slow.hops((ip(0), leg), relay, ip(9), ms(3)), &mut aliases);
         assert!(disjoint(&of(ip(9), false), &of(ip(7), true)) > 0.6);
@@ -266,7 +276,7 @@ mod tests {
     #[test]
     fn addresses_of_one_host_are_one() {
         let mut routes = routes(0);
-        routes.aliases.push((ip(2), ip(4)));
+        routes.join(ip(2), ip(4));
         let mut aliases = routes.aliases(&[ip(9), ip(19)]);
         assert_eq!(aliases.router(ip(2)), aliases.router(ip(4)));
         assert_eq!(aliases.router(ip(9)), aliases.router(ip(19)));

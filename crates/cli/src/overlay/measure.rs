@@ -200,7 +200,7 @@ fn why(choice: Choice, plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use manypath::measure::TraceHop;
+    use manypath::measure::{Trace, TraceHop};
     use manypath::overlay::Probes;
 
     use super::*;
@@ -246,18 +246,18 @@ mod tests {
             probed("192.0.2.1:50000", Some(0), 24),
             probed("192.0.2.2:50000", Some(1), 30),
         ];
-        let mut traces = Traces::default();
+        let mut routes = Routes::new();
         for (path, trace) in paths.iter().zip([
             trace(&[("10.0.0.254", 1), ("10.1.0.1", 16), ("192.0.2.9", 20)], true),
             trace(&[("10.0.0.254", 1), ("10.1.0.77", 16), ("", 0), ("192.0.2.1", 18)], true),
             trace(&[("10.0.0.254", 1), ("10.2.0.1", 12)], false),
         ]) {
-            traces.routes.insert(first_leg(path, &relays), trace);
+            routes.insert(first_leg(path, &relays), trace);
         }
         // The second router has another address on each way.
-        traces.aliases.push((ip("10.1.0.1"), ip("10.1.0.77")));
+        routes.join(ip("10.1.0.1"), ip("10.1.0.77"));
         let remotes = [paths[0].remote];
-        let report = report(&plan(), &remotes, &relays, &paths, traces, Vec::new());
+        let report = report(&plan(), &remotes, &relays, &paths, &routes, Vec::new());
         let chosen: Vec<_> = report.paths.iter().map(|p| p.selected).collect();
         assert_eq!(chosen, [true, false, true], "{report:#?}");
         assert!(report.paths[1].why.contains("path 1 is 0.20"), "{}", report.paths[1].why);
@@ -275,8 +275,12 @@ mod tests {
         let path = probed("10.0.0.1:5", None, 20);
         let slow = trace(&[("10.0.0.254", 400), ("10.1.0.1", 12), ("192.0.2.9", 21)], true);
         let leg = first_leg(&path, &[]);
-        let hops: Vec<_> = hops(&path, leg, Some(&slow)).iter().map(|h| h.unwrap().1).collect();
-        assert_eq!(hops, [ms(20), ms(12), ms(20)]);
+        let mut routes = Routes::new();
+        routes.insert(leg, slow);
+        let paths = [path];
+        let report = report(&plan(), &[paths[0].remote], &[], &paths, &routes, Vec::new());
+        let times: Vec<_> = report.paths[0].hops.iter().filter_map(|hop| hop.rtt_s).collect();
+        assert_eq!(times, [0.006, 0.012, 0.020]);
     }
 
     #[test]
@@ -285,7 +289,7 @@ mod tests {
         let paths = [probed("10.0.0.1:5", None, 20), probed("192.0.2.1:50000", Some(0), 24)];
         let plan = Plan { routes: false, ..plan() };
         let remotes = [paths[0].remote];
-        let report = report(&plan, &remotes, &relays, &paths, Traces::default(), Vec::new());
+        let report = report(&plan, &remotes, &relays, &paths, &Routes::new(), Vec::new());
         assert!(report.paths.iter().all(|p| p.selected && p.shares.is_empty()), "{report:?}");
     }
 }

@@ -43,15 +43,18 @@ impl Association {
         let kept = self.kept_all_the_same(&candidates, &choices);
         for (index, &id) in ids.iter().enumerate() {
             let is_aside = self.paths.get(id).is_some_and(shares_hops);
-            match choices[index] {
+            let overlap = match choices[index] {
                 Choice::Overlaps { with, disjoint } if !kept.contains(&index) => {
-                    if !is_aside {
-                        let with = ids[with];
-                        self.events.push_back(Event::SharedHops { path: id, with, disjoint });
-                        self.set_aside(now, id, SuppressReason::SharesHops);
-                    }
+                    Some((ids[with], disjoint))
                 }
-                _ if is_aside => self.restore(now, id, RestoreReason::Disjoint),
+                _ => None,
+            };
+            match (overlap, is_aside) {
+                (Some((with, disjoint)), false) => {
+                    self.events.push_back(Event::SharedHops { path: id, with, disjoint });
+                    self.set_aside(now, id, SuppressReason::SharesHops);
+                }
+                (None, true) => self.restore(now, id, RestoreReason::Disjoint),
                 _ => {}
             }
         }

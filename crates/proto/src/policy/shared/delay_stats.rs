@@ -222,7 +222,7 @@ mod tests {
     fn oscillating(half: usize) -> DelayStats {
         let mut s = DelayStats::default();
         for i in 0..2 * N {
-            interval(&mut s, &[if i / half % 2 == 0 { 10.0 } else { 20.0 }]);
+            interval(&mut s, &[if (i / half).is_multiple_of(2) { 10.0 } else { 20.0 }]);
         }
         s
     }
@@ -231,7 +231,6 @@ mod tests {
     fn oscillation_counts_crossings_that_go_far_enough() {
         let s = oscillating(5);
         assert!(near(s.summary.freq, 10.0 / 50.0), "one in five intervals: {s:?}");
-        assert!(near(s.summary.freq, oscillating(5).summary.freq));
         assert!(near(oscillating(10).summary.freq, 5.0 / 50.0));
         // A step in each interval: a mean deviation of 10 ms, of which 0.7 are more than the 5 ms to the mean.
         assert_eq!(oscillating(1).summary.freq, 0.0);
