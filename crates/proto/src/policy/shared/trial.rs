@@ -29,12 +29,13 @@ const PATIENCE_RTTS: u32 = 60;
 ///
 /// Packets that pass one queue at the same time wait for the same time, whatever fills it. So the changes of two
 /// paths' delays are compared around moments of some RTTs each, and it is reckoned how likely it is that so many are
-/// alike by chance. Paths with queues of their own may look alike as well: they are loaded alike, or what they have in common is
-/// the way back. So there is an experiment in every second moment: a path uses half of its window for two RTTs. In a
-/// common queue the other's delay falls with its own; in two queues it does not. Losses that cut one window alone are experiments, too.
+/// alike by chance. Paths with queues of their own may look alike as well: they are loaded alike, or what they have in
+/// common is the way back. So there is an experiment in every second moment: a path uses half of its window for two
+/// RTTs. In a common queue the other's delay falls with its own; in two queues it does not. Losses that cut one window
+/// alone are experiments, too.
 ///
-/// Where queues are so short that delays tell nothing, fast retransmits that come [together](MtcpMatch) decide; they do
-/// not against the delays.
+/// Where queues are so short that delays tell nothing, fast retransmits that come [together](MtcpMatch) decide; they
+/// do not against the delays.
 #[derive(Debug)]
 pub struct Trial {
     delta: f64,
