@@ -524,12 +524,12 @@ impl Association {
             return;
         }
         let mut window_open = false;
-        for p in self.paths.iter().filter(|p| wants && p.usable) {
+        for p in self.paths.iter_mut().filter(|p| wants && p.usable) {
             let room = p.usable_cwnd() > self.out.counted(p.id);
             window_open |= room;
             if self.config.pacing
                 && room
-                && let Some(at) = p.pacer.ready_at()
+                && let Some(at) = p.pacer.hold()
             {
                 self.timers.set(Timer::Path(p.id, PathTimer::Pacing), at);
                 window_open = false;

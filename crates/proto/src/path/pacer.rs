@@ -7,7 +7,8 @@ use crate::time::Instant;
 /// A token bucket per path, in bytes.
 ///
 /// Its rate is somewhat above cwnd per SRTT, so that pacing never limits throughput, only bursts. The
-/// bucket holds what the rate yields in [`BURST_TIME`], because a driver's timers are no finer.
+/// bucket holds what the rate yields in [`BURST_TIME`], because a driver's timers are no finer; but while data waits for
+/// it, all that is earned counts: a driver that comes late, on a busy host, shall find what it was late for.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     /// Bytes that may be sent; negative after a burst. `None` until a rate is known.
@@ -16,6 +17,8 @@ pub(crate) struct Pacer {
     /// Bytes per second.
     rate: f64,
     capacity: i64,
+    /// Data waits for the bucket, and for nothing else.
+    holds: bool,
 }
 
 /// How much time's worth of data may leave at once.
@@ -43,10 +46,17 @@ impl Pacer {
         self.rate = gain * cwnd as f64 / srtt.as_secs_f64().max(1e-6);
         let burst = (self.rate * BURST_TIME.as_secs_f64()) as i64;
         self.capacity = burst.max((MIN_BURST_PACKETS * packet) as i64);
-        let earned = (now - self.refilled_at).as_secs_f64() * self.rate;
+        let elapsed = now - self.refilled_at;
         let tokens = self.tokens.unwrap_or(self.capacity);
-        self.tokens = Some(tokens.saturating_add(earned as i64).min(self.capacity));
+        let filled = tokens.saturating_add((elapsed.as_secs_f64() * self.rate) as i64);
+        self.tokens = Some(match self.holds {
+            true => filled,
+            // What a late driver found is not sent in one call.
+            false if elapsed < BURST_TIME => filled.min(self.capacity.max(tokens)),
+            false => filled.min(self.capacity),
+        });
         self.refilled_at = now;
+        self.holds = false;
     }
 
     /// Takes the tokens for a packet.
@@ -56,9 +66,10 @@ impl Pacer {
         }
     }
 
-    /// When at least half a burst may be sent again, if the bucket is empty now.
-    pub(crate) fn ready_at(&self) -> Option<Instant> {
+    /// When at least half a burst may be sent again, if the bucket is empty now. Data waits until then.
+    pub(crate) fn hold(&mut self) -> Option<Instant> {
         let missing = self.tokens.filter(|&t| t <= 0).map(|t| self.capacity / 2 - t)?;
+        self.holds = true;
         Some(self.refilled_at + Duration::from_secs_f64(missing as f64 / self.rate.max(1.0)))
     }
 }
@@ -79,10 +90,35 @@ mod tests {
                 p.spend(1400);
                 sent += 1400;
             }
-            now = p.ready_at().expect("the bucket is empty");
+            now = p.hold().expect("the bucket is empty");
         }
         let ratio = sent as f64 / cwnd as f64;
         assert!((1.2..1.35).contains(&ratio), "1.25 windows in one SRTT, got {ratio}");
+    }
+
+    #[test]
+    fn a_late_driver_sends_what_it_was_late_for_and_an_idle_one_a_burst() {
+        let mut p = Pacer::default();
+        let (cwnd, srtt) = (56_000, Some(Duration::from_millis(50)));
+        let mut send = |ms: u64, most: usize| {
+            let mut packets = 0;
+            while packets < most {
+                p.update(Instant::from_millis(ms), cwnd, false, srtt, 1400);
+                if !p.may_send() {
+                    assert!(p.hold().is_some());
+                    break;
+                }
+                p.spend(1400);
+                packets += 1;
+            }
+            packets
+        };
+        assert_eq!(send(0, 1000), 10, "a burst");
+        // It comes 40 ms later instead of 5: one window in 50 ms, and a quarter more.
+        assert!((39..=41).contains(&send(40, 1000)), "what 40 ms yield");
+        assert!((39..=41).contains(&send(80, 1000)));
+        assert_eq!(send(100, 3), 3, "nothing waits any more");
+        assert_eq!(send(200, 1000), 10, "after a pause a burst");
     }
 
     #[test]
@@ -91,6 +127,6 @@ mod tests {
         p.update(Instant::ZERO, 10_000, true, None, 1400);
         p.spend(1_000_000);
         assert!(p.may_send());
-        assert_eq!(p.ready_at(), None);
+        assert_eq!(p.hold(), None);
     }
 }
