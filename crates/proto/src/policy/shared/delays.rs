@@ -1,4 +1,4 @@
-//! The delays of what was sent on a path, and how they change around a moment.
+//! The delays of what was sent on a path, and how they change around a moment, for [`trial`](super::trial).
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -26,11 +26,11 @@ use crate::time::Instant;
 /// What a policy for shared bottlenecks goes by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SharedSign {
-    /// Fast retransmits of two paths that come together.
+    /// Fast retransmits of two paths that come together (mTCP paper, section 3.2).
     FastRetransmits,
     /// Delays of two paths that change together.
     Delays,
-    /// Statistics of delays and losses that are alike on two paths.
+    /// Statistics of delays and losses that are alike on two paths (RFC 8382).
     DelayStatistics,
 }
 

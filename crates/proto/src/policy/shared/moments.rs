@@ -1,4 +1,4 @@
-//! What the delays of several paths did around the same moments.
+//! What the delays of several paths did around the same moments, for [`trial`](super::trial).
 
 use std::collections::VecDeque;
 
@@ -99,7 +99,7 @@ impl Compared {
             if self.size(*a, *b) < CHANGE_MIN_S {
                 continue;
             }
-            // The moment itself may be among them: it counts once anyway, so that no chance is 0.
+            // Of the other moments; and one more, so that no chance is 0.
             let alike_to_a =
                 self.both.iter().filter(|(_, other)| self.are_alike(*a, *other)).count();
             let is_alike = self.are_alike(*a, *b);

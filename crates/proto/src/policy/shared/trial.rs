@@ -1,4 +1,5 @@
 //! Shared bottlenecks by trial: now and then one path sends less for a moment, and the delays of all are watched.
+//! Not of a paper; `docs/mtcp.md` has the rule, and what it finds.
 
 use std::time::Duration;
 
