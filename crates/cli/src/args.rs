@@ -181,6 +181,9 @@ pub(crate) struct BindArgs {
 pub(crate) struct ViaArgs {
     /// Also uses a path through each of these TURN relays
     ///
+    /// Paths that turn out to share a bottleneck are used as one, so that other flows get their share, unless
+    /// --preset, --profile or shared_congestion says otherwise.
+    ///
     /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (port 3478 unless said), or @FILE with one a line. On
     /// systems with several users others can see a command line: use a file, or leave :PASSWORD out
     /// and set MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
@@ -191,13 +194,13 @@ pub(crate) struct ViaArgs {
 /// Looking for the hops of paths.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// How often the hops of paths through relays are looked for again; off: never
+    /// How often the hops of paths through relays are looked for; off: never [default: 60 s with paths_max]
     ///
-    /// With --via and a configuration that sets paths aside (shared_congestion, paths_max; the preset mtcp), the
-    /// routers on the way are looked for as `manypath paths` does: when paths come, and after each of these times.
-    /// A path that is not disjoint from a better one carries no data as long as that one works. On Linux.
-    #[arg(long, value_name = "TIME", default_value = "60 s")]
-    pub trace_interval: String,
+    /// With --via. The routers on the way are looked for as `manypath paths` does: when paths come, and after each
+    /// of these times. A path that is not disjoint from a better one carries no data as long as that one works. Done
+    /// unasked where a choice of paths is configured (paths_max; the preset mtcp). On Linux.
+    #[arg(long, value_name = "TIME")]
+    pub trace_interval: Option<String>,
 }
 
 /// How results are reported.

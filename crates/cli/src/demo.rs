@@ -46,7 +46,7 @@ struct Plan {
 /// `manypath demo`.
 pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let plan = plan(&args)?;
-    let config = settings::config(&args.transport, &[])?;
+    let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let chunk = (transport::bulk_message_size(&config, &[], false) / 32) as u64;
     let dir = tempfile::tempdir()

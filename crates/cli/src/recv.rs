@@ -34,7 +34,7 @@ const CLOSE_TIME: Duration = Duration::from_millis(100);
 
 /// `manypath recv`.
 pub(crate) async fn run(args: RecvArgs) -> Result<()> {
-    let config = settings::config(&args.transport, &[])?;
+    let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let token = token(args.token.as_deref())?;
     check_dir(&args.dir)?;

@@ -5,14 +5,38 @@ use std::time::Duration;
 
 use manypath::config::{Config, Preset, units};
 
-use crate::args::TransportArgs;
+use crate::args::{TransportArgs, ViaArgs};
 use crate::failure::{Failure, Result};
 
 /// The command line's default profile; the library's is `rfc9260`.
 const DEFAULT_PROFILE: &str = "fast";
+/// The parameter that says how paths with a common bottleneck are found.
+const SHARED_CONGESTION: &str = "shared_congestion";
 
 /// The configuration that `args` and its file describe; the command line wins over the file.
-pub(crate) fn config(args: &TransportArgs, extra: &[(&str, &str)]) -> Result<Config> {
+pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
+    build(&overrides(args)?)
+}
+
+/// The same for a command that may send through relays. Relays are where paths most likely turn out to be one, so such
+/// paths are found (docs/mtcp.md) unless the user chose a whole system, or whether that is to be.
+pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
+    let mut overrides = overrides(args)?;
+    let chosen = |key: &str| matches!(key, "preset" | "profile" | SHARED_CONGESTION);
+    if !via.via.is_empty() && !overrides.iter().any(|(key, _)| chosen(key)) {
+        overrides.push((SHARED_CONGESTION.to_owned(), "trial".to_owned()));
+    }
+    build(&overrides)
+}
+
+fn build(overrides: &[(String, String)]) -> Result<Config> {
+    Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, overrides).map_err(|e| {
+        Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")
+    })
+}
+
+/// Keys and values that the user wants, the later ones before the earlier ones.
+fn overrides(args: &TransportArgs) -> Result<Vec<(String, String)>> {
     let mut overrides = match &args.config {
         Some(path) => from_file(path)?,
         None => Vec::new(),
@@ -30,10 +54,7 @@ pub(crate) fn config(args: &TransportArgs, extra: &[(&str, &str)]) -> Result<Con
         let key = key.strip_prefix("transport.").unwrap_or(key);
         overrides.push((key.to_owned(), value.trim().to_owned()));
     }
-    overrides.extend(extra.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-    Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, &overrides).map_err(|e| {
-        Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")
-    })
+    Ok(overrides)
 }
 
 fn from_file(path: &Path) -> Result<Vec<(String, String)>> {
@@ -95,7 +116,7 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let set = vec!["transport.rto_min=200ms".to_owned()];
         let args = TransportArgs { preset: Some("sctp".into()), set, config: Some(file), ..args() };
-        let config = config(&args, &[]).unwrap();
+        let config = config(&args).unwrap();
         assert_eq!((config.preset, config.profile.name()), ("sctp", "rfc9260"));
         assert_eq!(config.rto_min, Duration::from_millis(200));
         assert_eq!(config.rto_max, Duration::from_secs(9));
@@ -103,8 +124,25 @@ mod tests {
 
     #[test]
     fn the_defaults_are_fast_and_cmt_pf() {
-        let config = config(&args(), &[]).unwrap();
+        let config = config(&args()).unwrap();
         assert_eq!((config.preset, config.profile.name()), ("cmt-pf", "fast"));
+    }
+
+    #[test]
+    fn relays_bring_the_search_for_shared_bottlenecks_unless_the_user_chose() {
+        let relays = ViaArgs { via: vec!["turn:ann:secret@192.0.2.1".to_owned()] };
+        let rule = |args: &TransportArgs, via: &ViaArgs| {
+            let config = config_via(args, via).unwrap();
+            (config.preset, config.shared_congestion.into_owned())
+        };
+        assert_eq!(rule(&args(), &relays), ("cmt-pf", "trial".to_owned()));
+        assert_eq!(rule(&args(), &ViaArgs { via: vec![] }), ("cmt-pf", "off".to_owned()));
+        let off = vec!["transport.shared_congestion=off".to_owned()];
+        assert_eq!(rule(&TransportArgs { set: off, ..args() }, &relays).1, "off");
+        let cmt = Some("cmt".to_owned());
+        assert_eq!(rule(&TransportArgs { preset: cmt, ..args() }, &relays), ("cmt", "off".to_owned()));
+        let other = vec!["rto_min=300ms".to_owned()];
+        assert_eq!(rule(&TransportArgs { set: other, ..args() }, &relays).1, "trial");
     }
 
     #[test]
@@ -113,7 +151,7 @@ mod tests {
             [("rto_min", "KEY=VALUE"), ("rto_mim=1s", "rto_min"), ("rto_min=x", "rto_min")]
         {
             let args = TransportArgs { set: vec![set.to_owned()], ..args() };
-            let failure = config(&args, &[]).unwrap_err();
+            let failure = config(&args).unwrap_err();
             assert_eq!(failure.exit, crate::failure::Exit::Usage);
             assert!(failure.message.contains(named), "{failure}");
         }

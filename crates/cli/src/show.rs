@@ -62,7 +62,7 @@ fn preset_json(preset: &Preset) -> serde_json::Value {
 
 /// `manypath config show`.
 pub(crate) fn config(args: &ShowArgs) -> Result<()> {
-    let config = settings::config(&args.transport, &[])?;
+    let config = settings::config(&args.transport)?;
     if args.report.json {
         let parameters = config.explain();
         let object = json!({

@@ -19,6 +19,8 @@ pub(crate) const TURN_PORT: u16 = 3478;
 const RELAYS_MAX: usize = 16;
 /// The longest user name and password, in bytes; the wire format has room for 508 of a name.
 const WORD_MAX: usize = 128;
+/// How often the hops of paths are looked for where a choice of paths is configured.
+const TRACE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A relay as the user writes it, its host not looked up yet.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,23 +76,23 @@ fn words(via: &[String]) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// How often the hops of paths are to be looked for; `None` if never: without relays, without a configuration that sets
-/// paths aside, or if the user says so.
+/// How often the hops of paths are to be looked for; `None` if never: without relays, if the user says so, and if he says
+/// nothing and the configuration uses all paths there are.
 pub(crate) fn trace_interval(
     args: &TraceArgs,
     config: &Config,
     relays: &[Relay],
 ) -> Result<Option<Duration>> {
-    let interval = match args.trace_interval.as_str() {
-        "off" => Duration::ZERO,
-        text => settings::duration("--trace-interval", text)?,
+    let interval = match args.trace_interval.as_deref() {
+        Some("off") => None,
+        Some(text) => Some(settings::duration("--trace-interval", text)?),
+        None => config.paths_max.map(|_| TRACE_INTERVAL),
     };
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
-    if !interval.is_zero() && !allowed.contains(&interval) {
+    if interval.is_some_and(|interval| !allowed.contains(&interval)) {
         return Err(Failure::usage("--trace-interval: not off or from 1 s to a day"));
     }
-    let sets_aside = config.shared_congestion != "off" || config.paths_max.is_some();
-    Ok(Some(interval).filter(|i| !i.is_zero() && sets_aside && !relays.is_empty()))
+    Ok(interval.filter(|_| !relays.is_empty()))
 }
 
 /// Begins to look for the hops of an association's paths, if that is wanted.

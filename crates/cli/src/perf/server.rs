@@ -26,7 +26,7 @@ const CLOSE_TIME: Duration = Duration::from_millis(100);
 
 /// `manypath perf server`.
 pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
-    let config = settings::config(&args.transport, &[])?;
+    let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let preset = config.preset;
     let endpoint = transport::open(config, &args.listen.listen, args.listen.port, true)?;

@@ -34,7 +34,7 @@ const WELCOME_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     let token = token(&args, &dest)?;
-    let config = settings::config(&args.transport, &[])?;
+    let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let plan = Plan::new(&args.files)?;
