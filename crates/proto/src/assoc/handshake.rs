@@ -8,7 +8,7 @@ use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parame
 
 use super::control::Control;
 use super::cookie::{Cookie, MAX_ADDRESSES};
-use super::silence::announces_sack_path;
+use super::silence::{announces_sack_path, answers_sack_path, as_asked};
 use super::state::State;
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
@@ -20,10 +20,10 @@ use crate::time::Instant;
 const MIN_A_RWND: u32 = 1500;
 
 /// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7).
-fn supported_extensions(config: &Config) -> Bytes {
+fn supported_extensions(config: &Config, sack_path: bool) -> Bytes {
     let announced = [
         (config.timestamp, chunk_type::TIMESTAMP),
-        (announces_sack_path(config), chunk_type::SACK_PATH),
+        (sack_path, chunk_type::SACK_PATH),
         (config.nr_sack, chunk_type::NR_SACK),
     ];
     announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk)).collect()
@@ -122,8 +122,13 @@ impl PeerInit {
     }
 }
 
-/// The parameters of our INIT or INIT ACK.
-fn parameters(config: &Config, local: &[SocketAddr], cookie: Option<Bytes>) -> Vec<Parameter> {
+/// The parameters of our INIT, or of our INIT ACK if there is a cookie; `sack_path` announces SACK PATH chunks.
+fn parameters(
+    config: &Config,
+    local: &[SocketAddr],
+    cookie: Option<Bytes>,
+    sack_path: bool,
+) -> Vec<Parameter> {
     let mut params = Vec::new();
     let is_init = cookie.is_none();
     params.extend(cookie.map(Parameter::StateCookie));
@@ -136,7 +141,7 @@ fn parameters(config: &Config, local: &[SocketAddr], cookie: Option<Bytes>) -> V
             parameter_type::IPV6_ADDRESS,
         ]));
     }
-    params.push(Parameter::SupportedExtensions(supported_extensions(config)));
+    params.push(Parameter::SupportedExtensions(supported_extensions(config, sack_path)));
     params
 }
 
@@ -152,7 +157,8 @@ pub(crate) fn init_ack(
     unrecognized: &[Bytes],
     budget: usize,
 ) -> Init {
-    let mut params = parameters(config, local, Some(sealed));
+    let sack_path = answers_sack_path(config, cookie.sack_path);
+    let mut params = parameters(config, local, Some(sealed), sack_path);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
         let init = Init {
@@ -223,6 +229,7 @@ impl Association {
             peer_port: cookie.peer_port,
             initial_tsn: cookie.local_tsn,
         };
+        let config = as_asked(config, cookie.sack_path);
         let mut a = Association::new(config, id, local_addresses, rng);
         a.a_rwnd = cookie.peer_rwnd as usize;
         a.streams_out = cookie.streams_out;
@@ -257,9 +264,14 @@ impl Association {
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
             initial_tsn: self.id.initial_tsn,
-            params: parameters(&self.config, &self.local_addresses, None)
-                .into_iter()
-                .collect::<Params>(),
+            params: parameters(
+                &self.config,
+                &self.local_addresses,
+                None,
+                announces_sack_path(&self.config),
+            )
+            .into_iter()
+            .collect::<Params>(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Paths that fail by silence, and the one path that all SACKs take (mTCP paper, sections 3.1.5 and 3.5).
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_wire::SackPath;
@@ -25,9 +27,22 @@ pub(super) struct SackPaths {
     waits: bool,
 }
 
-/// Whether an end understands SACK PATH chunks and says so when the association opens.
+/// Whether an end understands SACK PATH chunks and says so when it opens an association.
 pub(super) fn announces_sack_path(config: &Config) -> bool {
     config.ack_path == "primary" || config.failure == "mtcp"
+}
+
+/// Whether an end says so that answers a peer which does, or does not.
+pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
+    announces_sack_path(config) || (config.ack_path_as_asked && peer_knows)
+}
+
+/// The configuration of an association that such a peer opened.
+pub(super) fn as_asked(config: Arc<Config>, peer_knows: bool) -> Arc<Config> {
+    match config.ack_path_as_asked && peer_knows && config.ack_path != "primary" {
+        true => Arc::new(Config { ack_path: Cow::Borrowed("primary"), ..(*config).clone() }),
+        false => config,
+    }
 }
 
 impl Association {

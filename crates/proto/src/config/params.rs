@@ -340,6 +340,10 @@ params! {
     ack_path: PolicyName, "policy", OneOf(ACK_PATHS),
         "last_received: RFC 9260 §6.4; primary: mTCP paper, section 3.1.5",
         default: Cow::Borrowed("last_received");
+    /// Whether an end that is connected to takes ack_path = primary for a peer that announces the chunk for it, so
+    /// that only the end which sends has to be configured.
+    ack_path_as_asked: bool, "switch", Any, "implementation",
+        default: false, fast: true;
     /// Missing reports after which a TSN is marked for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
         default: 3, papers: 4;

@@ -47,6 +47,38 @@ fn a_server_learns_of_it_from_its_cookie() {
 }
 
 #[test]
+fn a_server_that_does_as_asked_does_so_for_those_who_ask() {
+    let answer = |preset: &str, init: fn() -> PeerChunk| {
+        let setup = || Setup::server().preset(preset).set("ack_path_as_asked", "true").paths(2);
+        let mut t = setup().start();
+        t.peer(init());
+        t.expect_init_ack();
+        let Some(Chunk::InitAck(answer)) = t.last_chunks().pop() else { unreachable!() };
+        let extensions = answer.params.iter().find_map(|p| match p {
+            Ok(Parameter::SupportedExtensions(types)) => Some(types.to_vec()),
+            _ => None,
+        });
+        let mut t = setup().start();
+        t.accept(init());
+        t.peer_on(2, data(1));
+        (extensions.expect("listed"), t.next_sent().expect("a SACK"))
+    };
+    let list = vec![chunk_type::SACK_PATH];
+    let asks = || init().param(announcement());
+    assert_eq!(answer("cmt-pf", asks), (list.clone(), "P1 SACK PATH, SACK 1".to_owned()));
+    assert_eq!(answer("cmt-pf", init), (vec![], "P2 SACK 1".to_owned()));
+    assert_eq!(answer("mtcp", init), (list, "P1 SACK 1".to_owned()));
+}
+
+#[test]
+fn a_client_asks_for_nothing_that_it_is_not_configured_for() {
+    let mut t = Setup::client().preset("cmt-pf").set("ack_path_as_asked", "true").paths(2).start();
+    t.connect_to(init_ack().param(announcement()));
+    t.peer_on(2, data(1));
+    t.expect("P2 SACK 1");
+}
+
+#[test]
 fn a_path_on_which_nothing_is_acknowledged_for_two_rto_has_failed() {
     let mut t = client();
     t.peer_on(1, [sack_path(0, false), sack(0)]);
