@@ -154,7 +154,7 @@ pub(crate) enum ConfigCommand {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportArgs {
-    /// Whole system to use: see `manypath presets` [default: cmt-pf]
+    /// Whole system to use: see `manypath presets` [default: cmt-pf; with --via: mtcp]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
     /// Set of constants to use: see `manypath presets` [default: fast]
@@ -181,8 +181,8 @@ pub(crate) struct BindArgs {
 pub(crate) struct ViaArgs {
     /// Also uses a path through each of these TURN relays
     ///
-    /// Paths that turn out to share a bottleneck are used as one, so that other flows get their share, unless
-    /// --preset, --profile or shared_congestion says otherwise.
+    /// The preset is then mtcp, unless --preset names another: at most five paths carry data at a time (paths_max), and
+    /// of those that turn out to share a bottleneck only one, so that other flows get their share.
     ///
     /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (port 3478 unless said), or @FILE with one a line. On
     /// systems with several users others can see a command line: use a file, or leave :PASSWORD out
@@ -198,7 +198,7 @@ pub(crate) struct TraceArgs {
     ///
     /// With --via. The routers on the way are looked for as `manypath paths` does: when paths come, and after each
     /// of these times. A path that is not disjoint from a better one carries no data as long as that one works. Done
-    /// unasked where a choice of paths is configured (paths_max; the preset mtcp). On Linux.
+    /// unasked where the number of paths is limited (paths_max), as the preset mtcp has it. On Linux.
     #[arg(long, value_name = "TIME")]
     pub trace_interval: Option<String>,
 }

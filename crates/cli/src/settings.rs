@@ -10,27 +10,23 @@ use crate::failure::{Failure, Result};
 
 /// The command line's default profile; the library's is `rfc9260`.
 const DEFAULT_PROFILE: &str = "fast";
-/// The parameter that says how paths with a common bottleneck are found.
-const SHARED_CONGESTION: &str = "shared_congestion";
+/// Its default preset where paths lead through relays.
+const PRESET_WITH_RELAYS: &str = "mtcp";
 
 /// The configuration that `args` and its file describe; the command line wins over the file.
 pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
-    build(&overrides(args)?)
+    build(args, Preset::DEFAULT.name)
 }
 
-/// The same for a command that may send through relays. Relays are where paths most likely turn out to be one, so such
-/// paths are found (docs/mtcp.md) unless the user chose a whole system, or whether that is to be.
+/// The same for a command that may send through relays. With relays the default preset is mTCP's, which was made for such
+/// paths: it finds out which of them are one.
 pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
-    let mut overrides = overrides(args)?;
-    let chosen = |key: &str| matches!(key, "preset" | "profile" | SHARED_CONGESTION);
-    if !via.via.is_empty() && !overrides.iter().any(|(key, _)| chosen(key)) {
-        overrides.push((SHARED_CONGESTION.to_owned(), "trial".to_owned()));
-    }
-    build(&overrides)
+    let preset = if via.via.is_empty() { Preset::DEFAULT.name } else { PRESET_WITH_RELAYS };
+    build(args, preset)
 }
 
-fn build(overrides: &[(String, String)]) -> Result<Config> {
-    Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, overrides).map_err(|e| {
+fn build(args: &TransportArgs, preset: &str) -> Result<Config> {
+    Config::build(DEFAULT_PROFILE, preset, &overrides(args)?).map_err(|e| {
         Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")
     })
 }
@@ -129,20 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn relays_bring_the_search_for_shared_bottlenecks_unless_the_user_chose() {
+    fn with_relays_the_default_is_mtcp() {
         let relays = ViaArgs { via: vec!["turn:ann:secret@192.0.2.1".to_owned()] };
-        let rule = |args: &TransportArgs, via: &ViaArgs| {
-            let config = config_via(args, via).unwrap();
-            (config.preset, config.shared_congestion.into_owned())
-        };
-        assert_eq!(rule(&args(), &relays), ("cmt-pf", "trial".to_owned()));
-        assert_eq!(rule(&args(), &ViaArgs { via: vec![] }), ("cmt-pf", "off".to_owned()));
-        let off = vec!["transport.shared_congestion=off".to_owned()];
-        assert_eq!(rule(&TransportArgs { set: off, ..args() }, &relays).1, "off");
-        let cmt = Some("cmt".to_owned());
-        assert_eq!(rule(&TransportArgs { preset: cmt, ..args() }, &relays), ("cmt", "off".to_owned()));
-        let other = vec!["rto_min=300ms".to_owned()];
-        assert_eq!(rule(&TransportArgs { set: other, ..args() }, &relays).1, "trial");
+        let preset = |args: &TransportArgs, via: &ViaArgs| config_via(args, via).unwrap().preset;
+        assert_eq!(preset(&args(), &relays), "mtcp");
+        assert_eq!(preset(&args(), &ViaArgs { via: vec![] }), "cmt-pf");
+        assert_eq!(preset(&TransportArgs { preset: Some("cmt".into()), ..args() }, &relays), "cmt");
     }
 
     #[test]

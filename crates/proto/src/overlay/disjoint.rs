@@ -147,7 +147,8 @@ pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
 /// in the other) to 1 (nothing in common); mTCP §3.3.
 ///
 /// By latency rather than by number the first links, short ones that all paths of a host share, hardly
-/// count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the paper's alternative.
+/// count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the paper's alternative,
+/// without the link by which both leave the source: that is no reason to prefer a path to another.
 pub fn disjoint(x: &Route, y: &Route) -> f64 {
     let shared = shared_links(x, y);
     let shorter = x.latency().min(y.latency());
@@ -156,7 +157,19 @@ pub fn disjoint(x: &Route, y: &Route) -> f64 {
         overlapping.as_secs_f64() / shorter.as_secs_f64()
     } else {
         let fewer = x.links().len().min(y.links().len());
-        shared.len() as f64 / fewer.max(1) as f64
+        match fewer > 1 && leave_alike(x, y) {
+            true => (shared.len() - 1) as f64 / (fewer - 1) as f64,
+            false => shared.len() as f64 / fewer.max(1) as f64,
+        }
     };
     1.0 - share.min(1.0)
+}
+
+/// Both routes begin with the same link.
+fn leave_alike(x: &Route, y: &Route) -> bool {
+    let first = |route: &Route| {
+        let mut routers = route.hops.iter().map_while(|hop| hop.router);
+        Some((routers.next()?, routers.next()?))
+    };
+    first(x).is_some_and(|(from, to)| from != to && first(y) == Some((from, to)))
 }

@@ -70,15 +70,25 @@ fn silent_routers_between_the_same_two_are_taken_for_the_same() {
 
 #[test]
 fn where_latencies_are_too_small_links_are_counted() {
-    let x = route(&[(0, 0), (1, 0), (2, 0)]);
-    let y = route(&[(0, 0), (1, 0), (3, 0)]);
-    assert_eq!(disjoint(&x, &y), 0.5);
+    let x = route(&[(0, 0), (1, 0), (2, 0), (3, 0)]);
+    let y = route(&[(0, 0), (1, 0), (2, 0), (4, 0)]);
+    assert_eq!(disjoint(&x, &y), 0.5, "the uplink, which is in all paths, is not counted");
     assert_eq!(disjoint(&route(&[]), &y), 1.0, "nothing is known of it");
-    // All of the measured latency is in the shared link, and it says nothing.
+    // All of the measured latency is in the shared links, and it says nothing.
     let mut short = x.clone();
-    short.hops[1].latency = RESOLUTION / 2;
-    let long = route(&[(0, 0), (1, 1), (3, 20)]);
+    short.hops[2].latency = RESOLUTION / 2;
+    let long = route(&[(0, 0), (1, 1), (2, 1), (4, 20)]);
     assert_eq!((disjoint(&short, &long), disjoint(&short, &short)), (0.5, 0.0));
+}
+
+#[test]
+fn paths_that_part_at_the_first_router_are_disjoint() {
+    let direct = route(&[(0, 0), (1, 0), (9, 0)]);
+    let relayed = |relay| route(&[(0, 0), (1, 0), (relay, 0), (9, 0)]);
+    assert_eq!((disjoint(&direct, &relayed(2)), disjoint(&relayed(2), &relayed(3))), (1.0, 1.0));
+    assert_eq!(disjoint(&direct, &direct), 0.0);
+    let uplink = route(&[(0, 0), (1, 0)]);
+    assert_eq!(disjoint(&uplink, &relayed(2)), 0.0, "nothing of it is outside of the other one");
 }
 
 #[test]
