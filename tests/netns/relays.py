@@ -17,7 +17,7 @@ SETTLES = 2.0  # seconds that the flows have to share the link anew
 
 
 def sum_of_paths(case, lab, *more):
-    """The direct path and three relays carry almost the sum of their rates."""
+    """The direct path and three relays carry almost the sum of their rates: none is taken for another's."""
     overlay = Overlay(case, lab)
     transfer, _, digest = overlay.start(100, *more)
     transfer.wait(120)
@@ -29,9 +29,9 @@ def sum_of_paths(case, lab, *more):
     case.check("the paths' relays", names, names == wanted)
 
 
-def none_is_given_up(case, lab):
-    """The same with the preset `mtcp`: equal paths are not taken for one."""
-    sum_of_paths(case, lab, "--preset", "mtcp")
+def sum_with_cmt_pf(case, lab):
+    """The same with the preset that is the default without relays, and uses all paths whatever they share."""
+    sum_of_paths(case, lab, "--preset", "cmt-pf")
 
 
 def lose_a_relay(case, lab, lose):
@@ -75,8 +75,8 @@ def relays_only(case, lab):
 
 
 def shared_bottleneck(case, lab):
-    """A relay's way begins with the direct link, which a TCP flow of the kernel uses, too: with the preset `mtcp` that is
-    found without a look at hops, one of the two paths is given up, and the TCP flow gets its share."""
+    """A relay's way begins with the direct link, which a TCP flow of the kernel uses, too: that is found without a look at
+    hops, one of the two paths is given up, and the TCP flow gets its share."""
     overlay = Overlay(case, lab, delay_ms=10, relays=0)
     overlay.behind_the_direct_link()
     overlay.send_single_packets()
@@ -85,7 +85,7 @@ def shared_bottleneck(case, lab):
     rival.wait_line("listening", 10)
     lab.spawn(overlay.client, [*program, "send", SERVER, "5001"])
     rival.wait_line('"bytes"', 10)
-    transfer, _, digest = overlay.start(16, "--preset", "mtcp", sender=["--trace-interval", "off"])
+    transfer, _, digest = overlay.start(16, sender=["--trace-interval", "off"])
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     case.note("messages", transfer.send.said())
@@ -118,7 +118,7 @@ def shared_hops(case, lab):
     overlay = Overlay(case, lab, delay_ms=10, relays=1)
     overlay.behind_the_direct_link()
     behind = "10.94.0.1:3478"
-    words = ["--preset", "mtcp", "--set", "shared_congestion=off"]
+    words = ["--set", "shared_congestion=off"]
     transfer, _, digest = overlay.start(60, *words, sender=["--trace-interval", "2s"])
     told = lambda: next((line for _, line in transfer.send.stderr if "goes the way of" in line), None)
     line = transfer.send.wait_for(told, 10, "said nothing of shared hops")
@@ -157,7 +157,7 @@ def spares(case, lab):
     overlay = Overlay(case, lab)
     # What the rule on losses or a trial says of equal paths is another case's subject.
     chosen = ["paths_max=2", "path_review_interval=2s", "shared_congestion=off"]
-    transfer, size, digest = overlay.start(100, "--preset", "mtcp", *(word for text in chosen for word in ("--set", text)))
+    transfer, size, digest = overlay.start(100, *(word for text in chosen for word in ("--set", text)))
     transfer.wait_bytes(size // 3, 60)
     devices = {"n1": "direct", **{f"nr{n}": f"10.91.{n}.1:3478" for n in range(1, RELAYS + 1)}}
     busiest = max(rates(lab, overlay.near, devices), key=lambda pair: pair[1])[0]
@@ -225,7 +225,7 @@ def list_paths(case, lab):
 
 CASES = {
     "relays": sum_of_paths,
-    "relays-mtcp": none_is_given_up,
+    "relays-cmt-pf": sum_with_cmt_pf,
     "relays-only": relays_only,
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
