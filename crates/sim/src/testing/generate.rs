@@ -45,6 +45,7 @@ const COMBINED: &[(&str, [&str; 2])] = &[
     ("shared_congestion", ["trial", "mtcp"]),
     ("nr_sack", ["false", "true"]),
     ("ack_path", ["last_received", "primary"]),
+    ("ack_path_as_asked", ["false", "true"]),
 ];
 
 impl Plan {
