@@ -34,24 +34,27 @@ def sum_with_cmt_pf(case, lab):
     sum_of_paths(case, lab, "--preset", "cmt-pf")
 
 
-def lose_a_relay(case, lab, lose):
-    """A transfer in which `lose(overlay)` takes a relay away after a third."""
+def lose_a_path(case, lab, lose):
+    """A transfer in which `lose(overlay)` takes a path away after a third, and returns its relay."""
     overlay = Overlay(case, lab)
     transfer, size, digest = overlay.start(60)
     transfer.wait_bytes(size // 3, 60)
-    lose(overlay)
+    lost = lose(overlay)
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     gap = sent.get("max_delivery_gap_s") or 99
     case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)
-    lost = f"{overlay.relays[0][1]}:3478"
     states = [path["state"] for path in sent.get("paths", []) if path["relay"] == lost]
-    case.check("state of the path through the relay that is gone", states, states and "active" not in states)
+    case.check("state of the path that is gone", states, states and "active" not in states)
 
 
 def relay_killed(case, lab):
     """The program of a relay is killed."""
-    lose_a_relay(case, lab, lambda overlay: overlay.relays[0][0].signal(signal.SIGKILL))
+    def kill(overlay):
+        program, address = overlay.relays[0]
+        program.signal(signal.SIGKILL)
+        return f"{address}:3478"
+    lose_a_path(case, lab, kill)
 
 
 def relay_blackholed(case, lab):
@@ -59,7 +62,17 @@ def relay_blackholed(case, lab):
     def cut(overlay):
         for dev in ("near0", "far0"):
             lab.link(overlay.hosts[0], dev, up=False)
-    lose_a_relay(case, lab, cut)
+        return f"{overlay.relays[0][1]}:3478"
+    lose_a_path(case, lab, cut)
+
+
+def direct_blackholed(case, lab):
+    """The direct way, which carries all SACKs, swallows everything."""
+    def cut(overlay):
+        for router, net in ((overlay.near, "10.90.1.0/24"), (overlay.far, "10.90.0.0/24")):
+            sh("ip", "-n", router, "route", "replace", "blackhole", net)
+        return None
+    lose_a_path(case, lab, cut)
 
 
 def relays_only(case, lab):
@@ -229,6 +242,7 @@ CASES = {
     "relays-only": relays_only,
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
+    "direct-blackholed": direct_blackholed,
     "shared-bottleneck": shared_bottleneck,
     "shared-hops": shared_hops,
     "spares": spares,
