@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use manypath_proto::PathState::{Active, PotentiallyFailed};
-use manypath_proto::{Event, Instant, PathId, RestoreReason, SuppressReason};
+use manypath_proto::{ElectReason, Event, Instant, PathId, RestoreReason, SuppressReason};
 use manypath_sim::chunk_type::{DATA, SACK};
 use manypath_sim::scenario::{RunOptions, Scenario};
 use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, path_state, secs};
@@ -116,6 +116,26 @@ fn a_path_a_thousand_times_slower_is_given_up_and_the_transfer_goes_on() {
     assert_eq!(time_of(&without, suppressed), None);
     let ratio = t.z.received_bytes() as f64 / without.z.received_bytes() as f64;
     assert!(ratio > 1.2, "mTCP paper, Fig. 12: {ratio}");
+}
+
+#[test]
+fn sacks_leave_a_path_that_is_set_aside_and_both_ends_say_why() {
+    let mut t = pair().path(0, |p| p.rate_mbps(0.2)).connect();
+    t.a.send_file(64 * MIB);
+    let set_aside = t.run_until_event(|e| {
+        matches!(e, Event::PathSuppressed { path: P0, reason: SuppressReason::Slow })
+    });
+    t.run_until(set_aside + Duration::from_secs(20));
+    let elections = |host: &manypath_sim::Host| -> Vec<_> {
+        host.events().iter().filter(|(_, e)| is_elected(e)).map(|(_, e)| e.clone()).collect()
+    };
+    let elected = |by_peer, reason| [Event::PrimaryElected { path: P1, by_peer, reason }];
+    assert_eq!(elections(&t.a), elected(true, ElectReason::SetAside), "it does not fail");
+    assert_eq!(
+        elections(&t.z),
+        elected(false, ElectReason::Silent),
+        "as far as the receiver knows"
+    );
 }
 
 #[test]
