@@ -224,6 +224,32 @@ fn statistics_of_delays_tell_one_bottleneck_from_two() {
     assert!(two.a.shared_pairs()[0].events.0 == 10, "compared: {:?}", two.a.shared_pairs());
 }
 
+#[test]
+fn paths_through_one_queue_of_which_one_loses_much_are_two() {
+    // RFC 8382, section 3.3.1, step 5: what the delays have in common the losses do not.
+    let text = include_str!("behind_the_direct_link.toml");
+    let compared = |loss: &str, seed| {
+        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
+        for (key, value) in [
+            ("transport.shared_congestion", "rfc8382"),
+            ("transport.suppress_below", "off"),
+            ("link.beyond.loss", loss),
+            ("flow.mtcp.until", "48 s"),
+            ("time_limit", "50 s"),
+        ] {
+            scenario.set(key, value).expect("known");
+        }
+        let point = &scenario.points().expect("one")[0];
+        let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
+        let shared = result.transfer.shared.expect("looked for");
+        assert_eq!(shared.shared_pairs[0].events, (10, 10), "compared to the end");
+        shared.shared_bottlenecks
+    };
+    for seed in 1..=4 {
+        assert_eq!((compared("0 %", seed), compared("15 %", seed)), (1, 0), "seed {seed}");
+    }
+}
+
 /// Three paths of different RTT, of which two may carry data; compared every two seconds.
 fn two_of_three() -> Pair {
     let paths = [20.0, 30.0, 40.0].map(|ms| PathSpec::new().delay_ms(ms));
