@@ -99,6 +99,25 @@ fn with_a_peer_that_knows_nothing_of_it_a_failed_path_is_an_auxiliary() {
 }
 
 #[test]
+fn the_sacks_of_five_paths_leave_room_on_one() {
+    // The paths of the paper's Fig. 3. TSNs of the slower ones are always missing, and a SACK lists about a hundred blocks.
+    let run = |sack_gaps_wait: &str| {
+        let paths = [26.0, 38.0, 50.0, 62.0, 73.5].map(|ms| PathSpec::new().delay_ms(ms));
+        let t = Pair::paths("mtcp", paths.into()).profile("fast").rate_mbps(16.0);
+        let t = t.queue(QueueLimit::Bytes(132_768)).set("shared_congestion", "off");
+        let mut t = t.set("sack_gaps_wait", sack_gaps_wait).lean().seed(1).connect();
+        t.a.send_file(96 * MIB);
+        let result = t.run_to_end(secs(60)).result();
+        assert!(result.completed, "{result:#?}");
+        let back = &result.paths[0];
+        (result.goodput_bps / 80e6, back.return_packets_dropped)
+    };
+    let ((each, dropped), (few, none)) = (run("false"), run("true"));
+    assert!(dropped > 1000, "one for each packet: {each} of the rates, {dropped} lost");
+    assert!(few > each + 0.02 && none == 0, "{few} instead of {each} of the rates, {none} lost");
+}
+
+#[test]
 fn a_path_a_thousand_times_slower_is_given_up_and_the_transfer_goes_on() {
     let slow = |omega: &str| {
         let t = pair().set("suppress_below", omega).set("receive_buffer", "1 MiB");
