@@ -1,7 +1,7 @@
 //! What the engine finds out about paths together, and what it does about it: as sentences and in results.
 
 use manypath::overlay::BETA;
-use manypath::{Association, Event, PathId, RestoreReason, SuppressReason};
+use manypath::{Association, ElectReason, Event, PathId, RestoreReason, SuppressReason};
 use serde::Serialize;
 
 use crate::via;
@@ -98,13 +98,15 @@ pub(crate) enum Notice {
         /// `better`, `too_few` or `disjoint`.
         reason: &'static str,
     },
-    /// All SACKs of one side take another path, since the one before failed.
+    /// All SACKs of one side take another path.
     PrimaryElected {
         /// Which.
         #[serde(flatten)]
         name: PathName,
         /// True if they are the peer's, false if ours.
         by_peer: bool,
+        /// What became of the path where they went before, as far as this side knows: `failed`, `set_aside` or `silent`.
+        reason: &'static str,
     },
 }
 
@@ -136,9 +138,11 @@ impl Notice {
             Event::PathRestored { path, reason } => {
                 Notice::PathRestored { name: name(*path), reason: reason.name() }
             }
-            Event::PrimaryElected { path, by_peer } => {
-                Notice::PrimaryElected { name: name(*path), by_peer: *by_peer }
-            }
+            Event::PrimaryElected { path, by_peer, reason } => Notice::PrimaryElected {
+                name: name(*path),
+                by_peer: *by_peer,
+                reason: reason.name(),
+            },
             _ => return None,
         })
     }
@@ -182,9 +186,14 @@ impl Notice {
                 };
                 format!("{name} carries data again: {why}")
             }
-            Notice::PrimaryElected { name, by_peer } => {
+            Notice::PrimaryElected { name, by_peer, reason } => {
                 let whose = if *by_peer { "the peer's" } else { "our" };
-                format!("{whose} SACKs take {name} from now on: where they went has failed")
+                let why = match *reason {
+                    r if r == ElectReason::Failed.name() => "has failed",
+                    r if r == ElectReason::SetAside.name() => "is set aside",
+                    _ => "no data comes any more",
+                };
+                format!("{whose} SACKs take {name} from now on: where they went {why}")
             }
         })
     }
@@ -265,6 +274,24 @@ mod tests {
         assert_eq!((&json["event"], &json["suppressed"]), (&"shared_hops".into(), &2.into()));
         let follows = Event::PathSuppressed { path: PathId(1), reason: SuppressReason::SharesHops };
         assert_eq!(Notice::of(&follows, name).expect("a notice").sentence(), None);
+    }
+
+    #[test]
+    fn the_peers_sacks_leave_a_path_for_a_reason() {
+        let told = |by_peer, reason| {
+            let event = Event::PrimaryElected { path: PathId(0), by_peer, reason };
+            let notice = Notice::of(&event, name).expect("told");
+            let json = serde_json::to_value(&notice).expect("JSON");
+            assert_eq!((&json["reason"], &json["path"]), (&reason.name().into(), &1.into()));
+            notice.sentence().expect("a sentence")
+        };
+        let path = "path 1 (192.0.2.1:5000 - 192.0.2.9:9899)";
+        let wanted = format!("SACKs take {path} from now on: where they went");
+        let said = told(true, ElectReason::SetAside);
+        assert_eq!(said, format!("the peer's {wanted} is set aside"));
+        assert_eq!(told(true, ElectReason::Failed), format!("the peer's {wanted} has failed"));
+        let said = told(false, ElectReason::Silent);
+        assert_eq!(said, format!("our {wanted} no data comes any more"));
     }
 
     #[test]

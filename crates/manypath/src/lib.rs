@@ -74,7 +74,7 @@ pub use manypath_net::{
     SendFailures, interfaces, pair, preferred_source,
 };
 pub use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, Event, Instant, Message, PathId, PathState,
-    PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign, Ssn, StreamId,
-    SuppressReason, config, overlay,
+    AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, PathId,
+    PathState, PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign,
+    Ssn, StreamId, SuppressReason, config, overlay,
 };

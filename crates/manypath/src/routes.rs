@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_net::{Leg, RelayStatus, Routes, TraceOptions, preferred_source, route};
 use manypath_proto::overlay::Route;
-use manypath_proto::{AssocId, Event, PathId, PathStats};
+use manypath_proto::{AssocId, Event, PathId};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -73,38 +73,27 @@ impl Watcher {
         }
     }
 
-    /// The paths, what can be traced of each, and whether that ends at a relay.
-    fn legs(&self) -> Vec<(PathStats, Leg, bool)> {
-        let relays = self.shared.relays.borrow().clone();
-        let (paths, of_relays) = self.shared.with(|inner, _| {
-            let paths = inner.engine.assoc(self.id).map(|a| a.paths().collect());
-            let paths: Vec<PathStats> = paths.unwrap_or_default();
-            let names: Vec<bool> =
-                paths.iter().map(|p| inner.relay_name(p.local).is_some()).collect();
-            (paths, names)
-        });
-        let with_legs = paths.into_iter().zip(of_relays).filter_map(|(path, of_relay)| {
-            let leg = match of_relay {
-                // Nothing of a path whose relay has another address for us by now.
-                true => relay_leg(relays.iter().find(|r| r.relayed == Some(path.local))?)?,
-                false => (path.local.ip(), path.remote.ip()),
+    /// The paths that there are now.
+    fn paths(&self) -> Vec<Way> {
+        self.shared.with(|inner, _| {
+            let Some(association) = inner.engine.assoc(self.id) else { return Vec::new() };
+            let way = |p: manypath_proto::PathStats| Way {
+                id: p.id,
+                local: p.local,
+                peer: p.remote.ip(),
+                rtt_min: p.rtt_min,
+                of_relay: inner.relay_name(p.local).is_some(),
             };
-            Some((path, leg, of_relay))
-        });
-        with_legs.collect()
+            association.paths().map(way).collect()
+        })
     }
 
     /// Traces the legs of all paths, also of those that relays will give; only new ones unless it is due. False if that
     /// is not possible on this system.
     async fn trace(&mut self, is_due: bool) -> bool {
         let relays = self.shared.relays.borrow().clone();
-        let known = self.legs().into_iter().map(|(_, leg, _)| leg);
-        let legs: BTreeSet<Leg> = known.chain(relays.iter().filter_map(relay_leg)).collect();
-        self.routes.retain(&legs);
-        for leg in legs {
-            if !is_due && self.routes.knows(leg) {
-                continue;
-            }
+        let paths = self.paths();
+        for leg in legs_to_trace(&mut self.routes, &paths, &relays, is_due) {
             let found = self.routes.find(leg, TraceOptions::default()).await;
             if let Err(error) = found
                 && matches!(
@@ -121,15 +110,8 @@ impl Watcher {
 
     /// Tells the engine what is known of the paths that there are now.
     fn tell(&self) {
-        let paths = self.legs();
-        let peer: Vec<IpAddr> = paths.iter().map(|(path, ..)| path.remote.ip()).collect();
-        let mut aliases = self.routes.aliases(&peer);
-        let mut found: Vec<(PathId, Route)> = Vec::new();
-        for (path, leg, through_relay) in paths {
-            let Some(rtt) = path.rtt_min else { continue };
-            let hops = self.routes.hops(leg, through_relay, path.remote.ip(), rtt);
-            found.push((path.id, route(&hops, &mut aliases)));
-        }
+        let relays = self.shared.relays.borrow().clone();
+        let found = known_routes(&self.routes, &self.paths(), &relays);
         self.shared.with(|inner, now| {
             if let Some(association) = inner.engine.assoc_mut(self.id) {
                 association.set_routes(now, found);
@@ -138,6 +120,54 @@ impl Watcher {
             }
         });
     }
+}
+
+/// A path, as far as its hops are concerned.
+#[derive(Clone, Debug)]
+struct Way {
+    id: PathId,
+    local: SocketAddr,
+    peer: IpAddr,
+    rtt_min: Option<Duration>,
+    /// Our address on it is, or was, a relay's.
+    of_relay: bool,
+}
+
+impl Way {
+    /// What can be traced of it. Nothing if its relay has another address for us by now.
+    fn leg(&self, relays: &[RelayStatus]) -> Option<Leg> {
+        match self.of_relay {
+            true => relay_leg(relays.iter().find(|r| r.relayed == Some(self.local))?),
+            false => Some((self.local.ip(), self.peer)),
+        }
+    }
+}
+
+/// The legs that are to be traced now: all if it is due, and otherwise those that are new, also of paths that relays will
+/// give. The others are forgotten.
+fn legs_to_trace(
+    routes: &mut Routes,
+    paths: &[Way],
+    relays: &[RelayStatus],
+    is_due: bool,
+) -> Vec<Leg> {
+    let used = paths.iter().filter_map(|path| path.leg(relays));
+    let legs: BTreeSet<Leg> = used.chain(relays.iter().filter_map(relay_leg)).collect();
+    routes.retain(&legs);
+    legs.into_iter().filter(|&leg| is_due || !routes.knows(leg)).collect()
+}
+
+/// The routes of paths, as far as they were traced. Those without a round-trip time wait for one.
+fn known_routes(routes: &Routes, paths: &[Way], relays: &[RelayStatus]) -> Vec<(PathId, Route)> {
+    let peer: Vec<IpAddr> = paths.iter().map(|path| path.peer).collect();
+    let mut aliases = routes.aliases(&peer);
+    let mut found = Vec::new();
+    for path in paths {
+        let (Some(leg), Some(rtt)) = (path.leg(relays), path.rtt_min) else { continue };
+        let hops = routes.hops(leg, path.of_relay, path.peer, rtt);
+        found.push((path.id, route(&hops, &mut aliases)));
+    }
+    found
 }
 
 /// What can be traced of a path through a relay.
@@ -159,3 +189,6 @@ async fn wait(events: &mut EventStream, due: Instant) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

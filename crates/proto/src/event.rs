@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::path::{PathId, PathState, RestoreReason, SuppressReason};
+use crate::path::{ElectReason, PathId, PathState, RestoreReason, SuppressReason};
 use crate::policy::shared::SharedEvidence;
 
 /// Something that happened to an association.
@@ -67,13 +67,14 @@ pub enum Event {
         /// Why.
         reason: RestoreReason,
     },
-    /// All SACKs of one side take another path from now on: where they went before has failed (mTCP paper,
-    /// section 3.5.2).
+    /// All SACKs of one side take another path from now on (mTCP paper, section 3.5.2).
     PrimaryElected {
         /// The path that they take.
         path: PathId,
         /// True if they are the peer's, false if ours.
         by_peer: bool,
+        /// What became of the path where they went before, as far as this side knows.
+        reason: ElectReason,
     },
     /// A path is gone and its id may be used again.
     PathRemoved {

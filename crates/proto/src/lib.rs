@@ -78,7 +78,7 @@ pub use endpoint::{
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
-    PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason, T3_IN_A_ROW,
+    ElectReason, PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason, T3_IN_A_ROW,
 };
 pub use policy::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;

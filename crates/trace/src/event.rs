@@ -134,6 +134,9 @@ pub enum Event {
         path: u16,
         /// True if they are the peer's.
         by_peer: bool,
+        /// What became of the path where they went before, as far as the host knows: `failed`, `set_aside` (by the host) or
+        /// `silent` (no data came there while it came on others).
+        reason: String,
     },
     /// A path is gone and its number may be used again.
     PathRemoved {
@@ -328,9 +331,11 @@ impl Event {
             Told::PathRestored { path, reason } => {
                 Event::PathRestored { path: path_number(*path), reason: reason.name().to_owned() }
             }
-            Told::PrimaryElected { path, by_peer } => {
-                Event::PrimaryElected { path: path_number(*path), by_peer: *by_peer }
-            }
+            Told::PrimaryElected { path, by_peer, reason } => Event::PrimaryElected {
+                path: path_number(*path),
+                by_peer: *by_peer,
+                reason: reason.name().to_owned(),
+            },
             Told::SendBufferEmpty => Event::SendBufferEmpty,
             Told::PeerShutdown => Event::PeerShutdown,
             Told::Restarted => Event::Restarted,

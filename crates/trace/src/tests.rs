@@ -99,7 +99,7 @@ fn all_events() -> Vec<Event> {
         Event::PathSuppressed { path, reason: "shared_bottleneck".to_owned() },
         Event::SharedHops { path, with: 1, disjoint: 0.25 },
         Event::PathRestored { path, reason: "better".to_owned() },
-        Event::PrimaryElected { path, by_peer: true },
+        Event::PrimaryElected { path, by_peer: true, reason: "failed".to_owned() },
         Event::PathRemoved { path },
         Event::PathMetrics(PathMetrics {
             path,

@@ -10,7 +10,7 @@ use super::control::Control;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::Config;
 use crate::event::Event;
-use crate::path::{PathId, PathState};
+use crate::path::{ElectReason, PathId, PathState};
 use crate::time::Instant;
 
 /// Which path SACKs take, at both ends.
@@ -25,6 +25,8 @@ pub(super) struct SackPaths {
     /// That path has failed, and the peer has not chosen another yet, as far as we know. Until it has, nothing is
     /// acknowledged on any path, and silence means nothing.
     waits: bool,
+    /// The peer says that ours do not arrive where we last sent them.
+    is_reported: bool,
 }
 
 /// Whether an end understands SACK PATH chunks and says so when it opens an association.
@@ -40,7 +42,13 @@ pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
 /// The configuration of an association that such a peer opened.
 pub(super) fn as_asked(config: Arc<Config>, peer_knows: bool) -> Arc<Config> {
     match config.ack_path_as_asked && peer_knows && config.ack_path != "primary" {
-        true => Arc::new(Config { ack_path: Cow::Borrowed("primary"), ..(*config).clone() }),
+        true => Arc::new(Config {
+            ack_path: Cow::Borrowed("primary"),
+            // As the preset mtcp has it, whose sender takes a SACK for one report.
+            dac: false,
+            sack_gaps_wait: true,
+            ..(*config).clone()
+        }),
         false => config,
     }
 }
@@ -55,8 +63,23 @@ impl Association {
     pub(super) fn elect(&mut self, chosen: Option<PathId>) {
         let Some(path) = chosen.filter(|id| *id != self.primary) else { return };
         if self.policies.ack_path.elects() {
+            let is_reported = std::mem::take(&mut self.sack_paths.is_reported);
+            let reason = self.reason_to_leave(self.primary, is_reported);
             self.primary = path;
-            self.events.push_back(Event::PrimaryElected { path, by_peer: false });
+            self.events.push_back(Event::PrimaryElected { path, by_peer: false, reason });
+        }
+    }
+
+    /// Why SACKs leave a path.
+    fn reason_to_leave(&self, id: PathId, is_reported: bool) -> ElectReason {
+        let path = self.paths.get(id);
+        let has_failed =
+            |state| matches!(state, PathState::PotentiallyFailed | PathState::Inactive);
+        match path {
+            _ if is_reported => ElectReason::Failed,
+            Some(p) if has_failed(p.state) => ElectReason::Failed,
+            Some(p) if p.suppressed.is_some() => ElectReason::SetAside,
+            _ => ElectReason::Silent,
         }
     }
 
@@ -88,10 +111,12 @@ impl Association {
             return; // overtaken by one that said otherwise
         }
         self.sack_paths.peers = Some((id, chunk.serial));
-        if known.is_some_and(|(old, _)| old != id) {
-            self.events.push_back(Event::PrimaryElected { path: id, by_peer: true });
+        let has_failed = std::mem::take(&mut self.sack_paths.waits);
+        if let Some((old, _)) = known.filter(|(old, _)| *old != id) {
+            let reason = self.reason_to_leave(old, has_failed);
+            self.events.push_back(Event::PrimaryElected { path: id, by_peer: true, reason });
         }
-        if std::mem::take(&mut self.sack_paths.waits) {
+        if has_failed {
             for id in self.paths.ids() {
                 self.renew_silence(now, id);
             }
@@ -103,6 +128,7 @@ impl Association {
         let is_present = self.sack_paths.ours.is_some_and(|(_, ours)| ours == serial);
         let Some(receiver) = self.receiver.as_mut().filter(|_| is_present) else { return };
         self.policies.ack_path.primary_failed();
+        self.sack_paths.is_reported = true;
         receiver.delayed.demand_now();
         self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
     }

@@ -82,6 +82,11 @@ impl Config {
         if profile == Profile::Fast && config.shared_congestion == "mtcp" {
             config.shared_congestion = Cow::Borrowed("trial");
         }
+        if profile == Profile::Fast && config.ack_path == "primary" {
+            config.sack_gaps_wait = true;
+            // A queue that drops the first packet of a flight and its last would cut the window twice.
+            config.cut_once_per_flight = true;
+        }
         if profile == Profile::Ns2 {
             // Its agents differ in this, and none of them has the CMT paper's heuristic.
             config.rtx_age_heuristic = false;

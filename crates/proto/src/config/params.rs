@@ -329,6 +329,11 @@ params! {
     /// Upper limit to which sack_every grows at high packet rates; equal to it, it does not grow.
     sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
         default: 2, fast: 16;
+    /// Whether reordering does not hurry SACKs, as with dac, while packets of several paths come so fast that sack_every
+    /// has grown: with a SACK each, which lists what every other path still has under way, one path can be too slow for
+    /// the SACKs of all. On with the profile fast and ack_path = primary.
+    sack_gaps_wait: bool, "switch", Any, "implementation; RFC 9260 §6.7 says each packet while TSNs are missing",
+        default: false;
     /// Whether a SACK is sent at once when a receive buffer that was nearly full has room again.
     window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
         default: true, papers: false;
@@ -528,7 +533,7 @@ params! {
     /// Whether a loss of what was sent before the window was cut never cuts it again, even if it is found by
     /// the very SACK that ends the recovery, as the last losses of a flight are. Off, that one cuts again: after
     /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only: without it a
-    /// recovery lasts until its exit point is acknowledged.
+    /// recovery lasts until its exit point is acknowledged. On with the profile fast and ack_path = primary.
     cut_once_per_flight: bool, "switch", Any, "RFC 9260 §7.2.4 (6) says once; CMT paper",
         default: false, papers: true;
     /// Whether a fast retransmit of a chunk beyond those that were sent when fast recovery began cuts the window

@@ -86,6 +86,18 @@ fn every_profile_with_every_preset_is_valid() {
 }
 
 #[test]
+fn where_one_path_takes_all_sacks_the_fast_profile_sends_few() {
+    let of = |profile, preset: &str| {
+        let config = Config::of(profile, Preset::from_name(preset).unwrap());
+        (config.sack_gaps_wait, config.cut_once_per_flight)
+    };
+    assert_eq!(of(Profile::Fast, "mtcp"), (true, true));
+    assert_eq!(of(Profile::Fast, "cmt-pf"), (false, false), "its SACKs come back on every path");
+    assert_eq!(of(Profile::Rfc9260, "mtcp"), (false, false));
+    assert_eq!(of(Profile::Papers2006, "mtcp"), (false, true));
+}
+
+#[test]
 fn presets_set_known_parameters_in_canonical_form() {
     for preset in Preset::ALL {
         let config = Config::of(Profile::Rfc9260, preset);

@@ -148,6 +148,30 @@ impl RestoreReason {
     }
 }
 
+/// Why SACKs take another path than before.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ElectReason {
+    /// The path where they went has failed, as this side knows.
+    Failed,
+    /// This side has set it aside, so that it brings the peer no data.
+    SetAside,
+    /// It works, as far as this side knows, but brings no data while others do: it failed, or was set aside by the side
+    /// that sends the data.
+    Silent,
+}
+
+impl ElectReason {
+    /// The name used in JSON results: `failed`, `set_aside` or `silent`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ElectReason::Failed => "failed",
+            ElectReason::SetAside => "set_aside",
+            ElectReason::Silent => "silent",
+        }
+    }
+}
+
 /// A suppression that lasts.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Suppression {

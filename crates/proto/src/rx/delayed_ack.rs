@@ -144,6 +144,11 @@ impl DelayedAck {
         self.config.dac = dac;
     }
 
+    /// Packets for each SACK at present.
+    pub fn sack_every(&self) -> u32 {
+        self.config.sack_every
+    }
+
     /// Changes the packets for each SACK, at least 1 (fewer SACKs at high rates; one each when the
     /// peer needs every one).
     pub fn set_sack_every(&mut self, packets: u32) {

@@ -1,7 +1,7 @@
 //! mTCP (Zhang et al.): one path for SACKs and the SACK PATH chunk, failure by silence, what is sent where.
 
 use manypath_proto::testing::*;
-use manypath_proto::{Event, PathId, PathState};
+use manypath_proto::{ElectReason, Event, PathId, PathState};
 use manypath_wire::{Chunk, Parameter, SackPath, chunk_type};
 
 fn announcement() -> Parameter {
@@ -112,7 +112,8 @@ fn when_the_path_of_the_sacks_fails_the_others_are_taken_back_and_the_peer_is_to
     assert!(told >= 1, "the peer is told where it can hear it");
     t.events();
     t.peer_on(2, [sack_path(8, false), sack(0)]);
-    let elected = Event::PrimaryElected { path: PathId(1), by_peer: true };
+    let reason = ElectReason::Failed;
+    let elected = Event::PrimaryElected { path: PathId(1), by_peer: true, reason };
     assert!(t.events().contains(&elected));
     t.peer_on(1, [sack_path(7, false), sack(0)]);
     assert_eq!(t.events(), [], "a late packet changes nothing");
@@ -129,7 +130,9 @@ fn a_peer_that_reports_the_failure_of_our_path_gets_its_sack_on_another() {
     t.expect("P2 SACK PATH, SACK 1");
     let chunk = t.last_chunks().into_iter().next();
     assert_eq!(chunk, Some(Chunk::SackPath(SackPath { serial: 1, failed: false })));
-    assert!(t.events().contains(&Event::PrimaryElected { path: PathId(1), by_peer: false }));
+    let reason = ElectReason::Failed;
+    let elected = Event::PrimaryElected { path: PathId(1), by_peer: false, reason };
+    assert!(t.events().contains(&elected));
     t.peer_on(2, [sack_path(0, true)]);
     t.expect_nothing(); // it was sent before the peer knew
 }

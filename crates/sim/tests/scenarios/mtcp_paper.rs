@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use manypath_proto::PathState::{Active, PotentiallyFailed};
-use manypath_proto::{Event, Instant, PathId, RestoreReason, SuppressReason};
+use manypath_proto::{ElectReason, Event, Instant, PathId, RestoreReason, SuppressReason};
 use manypath_sim::chunk_type::{DATA, SACK};
 use manypath_sim::scenario::{RunOptions, Scenario};
 use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, path_state, secs};
@@ -99,6 +99,25 @@ fn with_a_peer_that_knows_nothing_of_it_a_failed_path_is_an_auxiliary() {
 }
 
 #[test]
+fn the_sacks_of_five_paths_leave_room_on_one() {
+    // The paths of the paper's Fig. 3. TSNs of the slower ones are always missing, and a SACK lists about a hundred blocks.
+    let run = |sack_gaps_wait: &str| {
+        let paths = [26.0, 38.0, 50.0, 62.0, 73.5].map(|ms| PathSpec::new().delay_ms(ms));
+        let t = Pair::paths("mtcp", paths.into()).profile("fast").rate_mbps(16.0);
+        let t = t.queue(QueueLimit::Bytes(132_768)).set("shared_congestion", "off");
+        let mut t = t.set("sack_gaps_wait", sack_gaps_wait).lean().seed(1).connect();
+        t.a.send_file(96 * MIB);
+        let result = t.run_to_end(secs(60)).result();
+        assert!(result.completed, "{result:#?}");
+        let back = &result.paths[0];
+        (result.goodput_bps / 80e6, back.return_packets_dropped)
+    };
+    let ((each, dropped), (few, none)) = (run("false"), run("true"));
+    assert!(dropped > 1000, "one for each packet: {each} of the rates, {dropped} lost");
+    assert!(few > each + 0.02 && none == 0, "{few} instead of {each} of the rates, {none} lost");
+}
+
+#[test]
 fn a_path_a_thousand_times_slower_is_given_up_and_the_transfer_goes_on() {
     let slow = |omega: &str| {
         let t = pair().set("suppress_below", omega).set("receive_buffer", "1 MiB");
@@ -116,6 +135,26 @@ fn a_path_a_thousand_times_slower_is_given_up_and_the_transfer_goes_on() {
     assert_eq!(time_of(&without, suppressed), None);
     let ratio = t.z.received_bytes() as f64 / without.z.received_bytes() as f64;
     assert!(ratio > 1.2, "mTCP paper, Fig. 12: {ratio}");
+}
+
+#[test]
+fn sacks_leave_a_path_that_is_set_aside_and_both_ends_say_why() {
+    let mut t = pair().path(0, |p| p.rate_mbps(0.2)).connect();
+    t.a.send_file(64 * MIB);
+    let set_aside = t.run_until_event(|e| {
+        matches!(e, Event::PathSuppressed { path: P0, reason: SuppressReason::Slow })
+    });
+    t.run_until(set_aside + Duration::from_secs(20));
+    let elections = |host: &manypath_sim::Host| -> Vec<_> {
+        host.events().iter().filter(|(_, e)| is_elected(e)).map(|(_, e)| e.clone()).collect()
+    };
+    let elected = |by_peer, reason| [Event::PrimaryElected { path: P1, by_peer, reason }];
+    assert_eq!(elections(&t.a), elected(true, ElectReason::SetAside), "it does not fail");
+    assert_eq!(
+        elections(&t.z),
+        elected(false, ElectReason::Silent),
+        "as far as the receiver knows"
+    );
 }
 
 #[test]
@@ -202,6 +241,32 @@ fn statistics_of_delays_tell_one_bottleneck_from_two() {
     two.run_until(secs(45));
     assert_eq!(time_of(&two, |e| matches!(e, Event::SharedBottleneck { .. })), None);
     assert!(two.a.shared_pairs()[0].events.0 == 10, "compared: {:?}", two.a.shared_pairs());
+}
+
+#[test]
+fn paths_through_one_queue_of_which_one_loses_much_are_two() {
+    // RFC 8382, section 3.3.1, step 5: what the delays have in common the losses do not.
+    let text = include_str!("behind_the_direct_link.toml");
+    let compared = |loss: &str, seed| {
+        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
+        for (key, value) in [
+            ("transport.shared_congestion", "rfc8382"),
+            ("transport.suppress_below", "off"),
+            ("link.beyond.loss", loss),
+            ("flow.mtcp.until", "48 s"),
+            ("time_limit", "50 s"),
+        ] {
+            scenario.set(key, value).expect("known");
+        }
+        let point = &scenario.points().expect("one")[0];
+        let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
+        let shared = result.transfer.shared.expect("looked for");
+        assert_eq!(shared.shared_pairs[0].events, (10, 10), "compared to the end");
+        shared.shared_bottlenecks
+    };
+    for seed in 1..=4 {
+        assert_eq!((compared("0 %", seed), compared("15 %", seed)), (1, 0), "seed {seed}");
+    }
 }
 
 /// Three paths of different RTT, of which two may carry data; compared every two seconds.
