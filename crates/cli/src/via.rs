@@ -245,6 +245,27 @@ mod tests {
     }
 
     #[test]
+    fn hops_are_looked_for_if_paths_are_chosen_or_the_user_says_so() {
+        let relay = || {
+            let address = "192.0.2.1:3478".parse().expect("an address");
+            Relay { name: "r".into(), address, user: "ann".into(), password: "secret".into() }
+        };
+        let interval = |preset: &str, said: Option<&str>, relays: &[Relay]| {
+            let config = Config::build("fast", preset, &[]).expect("valid");
+            let args = TraceArgs { trace_interval: said.map(str::to_owned) };
+            trace_interval(&args, &config, relays)
+        };
+        let seconds = |s| Some(Duration::from_secs(s));
+        let relays = [relay()];
+        assert_eq!(interval("mtcp", None, &relays).unwrap(), seconds(60));
+        assert_eq!(interval("mtcp", Some("off"), &relays).unwrap(), None);
+        assert_eq!(interval("mtcp", None, &[]).unwrap(), None);
+        assert_eq!(interval("cmt-pf", None, &relays).unwrap(), None);
+        assert_eq!(interval("cmt-pf", Some("5 s"), &relays).unwrap(), seconds(5));
+        assert!(interval("mtcp", Some("0 s"), &relays).is_err());
+    }
+
+    #[test]
     fn what_is_no_relay_is_said_without_its_password() {
         for text in [
             "relay.example",

@@ -6,7 +6,7 @@ use manypath_proto::PathState::{Active, PotentiallyFailed};
 use manypath_proto::{ElectReason, Event, Instant, PathId, RestoreReason, SuppressReason};
 use manypath_sim::chunk_type::{DATA, SACK};
 use manypath_sim::scenario::{RunOptions, Scenario};
-use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, path_state, secs};
+use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, SharedResult, path_state, secs};
 
 use crate::MIB;
 
@@ -169,18 +169,35 @@ fn one_window_for_all_paths_gains_less_than_one_each() {
     assert!((0.2..0.75).contains(&ratio), "mTCP paper, Fig. 3: {ratio}");
 }
 
+/// RFC 8382's method, and the time that it takes: 60 intervals, and ten comparisons.
+const RFC_8382: [(&str, &str); 3] = [
+    ("transport.shared_congestion", "rfc8382"),
+    ("flow.mtcp.until", "48 s"),
+    ("time_limit", "50 s"),
+];
+
+/// What is found of a path whose relay is behind the direct link, with these settings.
+fn behind_the_direct_link(settings: &[(&str, &str)], seed: u64) -> SharedResult {
+    let text = include_str!("behind_the_direct_link.toml");
+    let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
+    for (key, value) in settings {
+        scenario.set(key, value).expect("known");
+    }
+    let point = &scenario.points().expect("one")[0];
+    let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
+    result.transfer.shared.expect("looked for")
+}
+
 #[test]
 fn a_relay_behind_the_direct_path_is_given_up_within_fifteen_seconds() {
-    let text = include_str!("behind_the_direct_link.toml");
-    let found = |rule: [&str; 3], seeds: std::ops::RangeInclusive<u64>| {
-        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
-        for (name, value) in ["congestion", "verdict", "interval"].iter().zip(rule) {
-            scenario.set(&format!("transport.shared_{name}"), value).expect("known");
-        }
-        let point = &scenario.points().expect("one")[0];
+    let found = |[rule, verdict, interval]: [&str; 3], seeds: std::ops::RangeInclusive<u64>| {
+        let settings = [
+            ("transport.shared_congestion", rule),
+            ("transport.shared_verdict", verdict),
+            ("transport.shared_interval", interval),
+        ];
         let run = |seed| {
-            let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
-            let shared = result.transfer.shared.expect("looked for");
+            let shared = behind_the_direct_link(&settings, seed);
             let at = shared.shared_bottleneck_detected_s?;
             assert_eq!(shared.paths_used, 1, "seed {seed}");
             Some(at)
@@ -219,21 +236,10 @@ fn equal_paths_that_lose_at_the_same_times_are_not_taken_for_one() {
 
 #[test]
 fn statistics_of_delays_tell_one_bottleneck_from_two() {
-    let text = include_str!("behind_the_direct_link.toml");
     for seed in 1..=3 {
-        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
-        for (key, value) in [
-            ("transport.shared_congestion", "rfc8382"),
-            ("flow.mtcp.until", "48 s"),
-            ("time_limit", "50 s"),
-        ] {
-            scenario.set(key, value).expect("known");
-        }
-        let point = &scenario.points().expect("one")[0];
-        let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
-        let shared = result.transfer.shared.expect("looked for");
+        let shared = behind_the_direct_link(&RFC_8382, seed);
         let at = shared.shared_bottleneck_detected_s.expect("found");
-        assert!(at > 24.0, "seed {seed}: 60 intervals, and ten comparisons: {at}");
+        assert!(at > 24.0, "seed {seed}: {at}");
         assert_eq!(shared.paths_used, 1, "seed {seed}");
     }
     let mut two = pair().set("shared_congestion", "rfc8382").connect();
@@ -246,21 +252,9 @@ fn statistics_of_delays_tell_one_bottleneck_from_two() {
 #[test]
 fn paths_through_one_queue_of_which_one_loses_much_are_two() {
     // RFC 8382, section 3.3.1, step 5: what the delays have in common the losses do not.
-    let text = include_str!("behind_the_direct_link.toml");
     let compared = |loss: &str, seed| {
-        let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");
-        for (key, value) in [
-            ("transport.shared_congestion", "rfc8382"),
-            ("transport.suppress_below", "off"),
-            ("link.beyond.loss", loss),
-            ("flow.mtcp.until", "48 s"),
-            ("time_limit", "50 s"),
-        ] {
-            scenario.set(key, value).expect("known");
-        }
-        let point = &scenario.points().expect("one")[0];
-        let result = point.run.run(seed, &RunOptions::default()).expect("runs").result;
-        let shared = result.transfer.shared.expect("looked for");
+        let more = [("transport.suppress_below", "off"), ("link.beyond.loss", loss)];
+        let shared = behind_the_direct_link(&[&RFC_8382[..], &more].concat(), seed);
         assert_eq!(shared.shared_pairs[0].events, (10, 10), "compared to the end");
         shared.shared_bottlenecks
     };
