@@ -244,3 +244,23 @@ impl Association {
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Preset, Profile};
+
+    #[test]
+    fn who_is_asked_sends_sacks_as_the_preset_mtcp_does() {
+        let of = |preset| Config::of(Profile::Fast, Preset::from_name(preset).unwrap());
+        let sacks = |c: &Config| (c.ack_path.clone(), c.dac, c.sack_gaps_wait);
+        let (plain, mtcp) = (Arc::new(of("cmt-pf")), of("mtcp"));
+        assert_ne!(sacks(&plain), sacks(&mtcp));
+        assert_eq!(sacks(&as_asked(Arc::clone(&plain), true)), sacks(&mtcp));
+        assert_eq!(sacks(&as_asked(Arc::clone(&plain), false)), sacks(&plain));
+        let refuses = Arc::new(Config { ack_path_as_asked: false, ..(*plain).clone() });
+        assert_eq!(sacks(&as_asked(refuses, true)), sacks(&plain));
+        let chosen = Arc::new(Config { dac: true, ..mtcp });
+        assert!(as_asked(chosen, true).dac, "what is configured for one path for SACKs stays");
+    }
+}

@@ -345,9 +345,9 @@ params! {
     ack_path: PolicyName, "policy", OneOf(ACK_PATHS),
         "last_received: RFC 9260 §6.4; primary: mTCP paper, section 3.1.5",
         default: Cow::Borrowed("last_received");
-    /// Whether an end that is connected to takes ack_path = primary for a peer that announces the chunk for it, so
-    /// that only the end which sends has to be configured.
-    ack_path_as_asked: bool, "switch", Any, "implementation",
+    /// Whether an end that is connected to takes ack_path = primary for a peer that announces SACK PATH chunks, and with
+    /// it sack_gaps_wait instead of dac, so that only the end which sends has to be configured.
+    ack_path_as_asked: bool, "switch", Any, "implementation; docs/mtcp.md",
         default: false, fast: true;
     /// Missing reports after which a TSN is marked for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
