@@ -103,6 +103,14 @@ impl Association {
         .await
     }
 
+    /// Says that the peer is known, for instance by what it showed in its first message. Where the
+    /// endpoint limits [strangers](crate::EndpointOptions::strangers), it is none any more, and
+    /// gets the whole receive buffer: the peer hears of that in the packet of what is sent next.
+    /// Elsewhere nothing changes.
+    pub fn admit(&self) {
+        self.shared().with(|inner, now| inner.admit(now, self.id()));
+    }
+
     /// Opens one stream as bytes in both directions. Meanwhile its messages do not come through
     /// [`recv`](Association::recv).
     ///

@@ -2,14 +2,19 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use manypath_net::{Outgoing, RELAY_OVERHEAD, Relays, Sent, UdpReceiver, UdpSockets};
+use manypath_net::{
+    Outgoing, RELAY_OVERHEAD, Refused, Relays, Sent, UdpReceiver, UdpSockets, interface_mtus,
+};
 use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
+use crate::roaming::Roaming;
 use crate::shared::{Inner, Shared};
 
 /// Rounds of receiving and sending before other tasks get their turn.
@@ -25,6 +30,10 @@ const BLOCKED_BATCHES: usize = 16;
 /// Bytes of one batch at most: what UDP can carry, since the system segments one large datagram.
 const BATCH_BYTES: usize = 65_507;
 
+/// How often the interfaces' MTU is looked at; and when a packet was too long for one, at most.
+const MTU_INTERVAL: Duration = Duration::from_secs(10);
+const MTU_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// IPv4 and UDP headers, bytes.
 const HEADERS: usize = 28;
 
@@ -34,6 +43,8 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     sockets: UdpSockets,
     relays: Relays,
+    /// `None` if nothing follows this host's network.
+    roaming: Option<Roaming>,
     receiver: UdpReceiver,
     received: Vec<Datagram>,
     /// Arrived, and not seen by the engine yet.
@@ -51,6 +62,11 @@ pub(crate) struct Driver {
     packets_per_batch: usize,
     timer: Timer,
     finished: bool,
+    /// The engine looks for the size of each path's packets.
+    finds_sizes: bool,
+    /// What the interfaces of our addresses take, and when that was last read.
+    mtus: Vec<(IpAddr, usize)>,
+    mtus_read: Option<Instant>,
 }
 
 /// What one round left to do.
@@ -70,6 +86,7 @@ impl Driver {
         shared: Arc<Shared>,
         sockets: UdpSockets,
         relays: Relays,
+        roaming: Option<Roaming>,
         config: &Config,
     ) -> Driver {
         let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(HEADERS).max(1);
@@ -78,6 +95,7 @@ impl Driver {
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
             sockets,
             relays,
+            roaming,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
             waiting: VecDeque::new(),
@@ -87,6 +105,9 @@ impl Driver {
             packets_per_batch: (BATCH_BYTES / packet).max(1),
             timer: Timer::new(),
             finished: false,
+            finds_sizes: config.pmtu_discovery,
+            mtus: Vec::new(),
+            mtus_read: None,
         }
     }
 
@@ -96,9 +117,16 @@ impl Driver {
         let segments = self.packets_per_batch.min(self.sockets.max_segments());
         let failures = self.sockets.send_failures();
         let shared = Arc::clone(&self.shared);
+        let refused = self.sockets.take_refused();
         shared.with(|inner, now| {
             inner.driver_runs(cx);
             inner.send_failures = failures;
+            if self.reads_mtus(&refused, now) {
+                self.tell_mtus(inner, now);
+            }
+            for Refused { local, remote, len } in refused {
+                inner.engine.packet_refused(now, local, remote, len);
+            }
             self.run_relays(inner, now);
             if self.one_by_one {
                 self.feed_one_by_one(inner, max_batches, segments);
@@ -127,6 +155,38 @@ impl Driver {
         })
     }
 
+    /// True if it is time to look at what the interfaces take: at the start, when a packet was too
+    /// long for one, and now and then.
+    fn reads_mtus(&mut self, refused: &[Refused], now: Instant) -> bool {
+        let is_due = self.mtus_read.is_none_or(|at| {
+            let wait = if refused.is_empty() { MTU_INTERVAL } else { MTU_INTERVAL_MIN };
+            now - at >= wait
+        });
+        if is_due && self.finds_sizes {
+            self.mtus_read = Some(now);
+        }
+        is_due && self.finds_sizes
+    }
+
+    /// Tells the engine what the interfaces of our addresses take, those of relays included.
+    fn tell_mtus(&mut self, inner: &mut Inner, now: Instant) {
+        let port = self.sockets.bound().port();
+        self.mtus = interface_mtus();
+        for &(ip, mtu) in &self.mtus {
+            inner.engine.set_link_mtu(now, SocketAddr::new(ip, port), mtu);
+        }
+        self.tell_relay_mtus(inner, now);
+    }
+
+    fn tell_relay_mtus(&self, inner: &mut Inner, now: Instant) {
+        for (relayed, local, less) in self.relays.links() {
+            let link = self.mtus.iter().find(|(ip, _)| *ip == local.ip());
+            if let Some((_, mtu)) = link {
+                inner.engine.set_link_mtu(now, relayed, mtu.saturating_sub(less));
+            }
+        }
+    }
+
     /// Asks relays for what is wanted, and does what is due.
     fn run_relays(&mut self, inner: &mut Inner, now: Instant) {
         if self.relays.is_empty() {
@@ -138,6 +198,9 @@ impl Driver {
         self.relays.handle_timeout(now);
         let mut changed = false;
         while let Some(change) = self.relays.poll_change() {
+            if self.finds_sizes {
+                self.tell_relay_mtus(inner, now);
+            }
             inner.relay_changed(now, change);
             changed = true;
         }
@@ -280,6 +343,7 @@ impl Driver {
 
     /// A few rounds; pending when there is nothing to do for now.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        self.follow_network(cx);
         for _ in 0..ROUNDS {
             self.send_blocked(cx);
             // While something waits the rest stays in the sockets, whose buffers have a bound.
@@ -304,6 +368,15 @@ impl Driver {
             }
         }
         Poll::Ready(Turn::Yield)
+    }
+
+    /// Brings sockets and paths up to date with this host's network if it has changed.
+    fn follow_network(&mut self, cx: &mut Context<'_>) {
+        let Some(roaming) = &mut self.roaming else { return };
+        if roaming.poll(cx, &mut self.sockets, &mut self.relays, &self.shared) {
+            self.blocked.resize_with(self.sockets.count(), VecDeque::new);
+            self.mtus_read = None; // other interfaces, other sizes
+        }
     }
 
     fn count_blocked(&self) -> usize {

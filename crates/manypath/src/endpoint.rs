@@ -4,19 +4,23 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+
+use bytes::Bytes;
 
 use manypath_net::{
     Clock, RELAY_OVERHEAD, RelayStatus, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
-use manypath_proto::{AssocId, Config, ConfigError, Rng};
+use manypath_proto::{AssocId, Config, ConfigError, Rng, SendOptions};
 use tokio::runtime;
 
 use crate::association::Association;
 use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
 use crate::options::{ConnectTarget, EndpointOptions};
+use crate::roaming::Roaming;
 use crate::shared::Shared;
 
 /// Local UDP sockets and the associations that run over them.
@@ -43,12 +47,13 @@ impl Drop for Handle {
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Endpoint").field(&self.handle.shared.bound).finish()
+        f.debug_tuple("Endpoint").field(&self.handle.shared.bound()).finish()
     }
 }
 
 /// The configuration as it holds on sockets: packets travel in UDP, and their checksum is needed.
-/// Through a relay they are longer by a header; so that they fit, all are shorter by it.
+/// Through a relay they are longer by a header; so that they fit, all are shorter by it, unless
+/// their size is found path by path.
 fn for_sockets(config: &Config, relays: bool) -> Result<Arc<Config>, ConfigError> {
     config.validate()?;
     if !config.checksum {
@@ -58,7 +63,8 @@ fn for_sockets(config: &Config, relays: bool) -> Result<Arc<Config>, ConfigError
             allowed: "must be true on sockets: real networks damage packets".to_owned(),
         });
     }
-    let mtu = config.mtu - if relays { RELAY_OVERHEAD } else { 0 };
+    let all_shorter = relays && !config.pmtu_discovery;
+    let mtu = config.mtu - if all_shorter { RELAY_OVERHEAD } else { 0 };
     Ok(Arc::new(Config { udp_encapsulation: true, mtu, ..config.clone() }))
 }
 
@@ -74,9 +80,13 @@ impl Endpoint {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|_| BindError::Random)?;
 
-        let sockets = UdpSockets::bind(&options.bind, options.udp_port)?;
+        let mut sockets = UdpSockets::bind(&options.bind, options.udp_port)?;
+        if !config.pmtu_discovery {
+            // Nobody finds out what a path takes: IP shall cut what is too long.
+            sockets.let_fragment();
+        }
         let bound = sockets.bound().clone();
-        let engine = proto::Endpoint::new(
+        let mut engine = proto::Endpoint::new(
             proto::EndpointConfig {
                 config: Arc::clone(&config),
                 sctp_port: options.sctp_port,
@@ -88,13 +98,18 @@ impl Endpoint {
             },
             Rng::from_seed(seed),
         );
+        if let Some(limits) = options.strangers {
+            engine.set_incoming_window(limits.receive_buffer);
+        }
         let clock = Clock::start();
         let mut notes = sockets.notes().to_vec();
         let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
         notes.extend(more);
-        let backlog = options.accept_backlog;
-        let shared = Shared::new(engine, clock, bound, notes, relays.status(), backlog);
-        runtime.spawn(Driver::new(Arc::clone(&shared), sockets, relays, &config).run());
+        let limits = (options.accept_backlog, options.strangers);
+        let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits);
+        let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
+        let driver = Driver::new(Arc::clone(&shared), sockets, relays, roaming, &config);
+        runtime.spawn(driver.run());
         Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept }) })
     }
 
@@ -107,16 +122,41 @@ impl Endpoint {
         &self,
         target: impl Into<ConnectTarget>,
     ) -> Result<Association, ConnectError> {
-        let ConnectTarget { remotes, sctp_port } = target.into();
+        self.connect_to(target.into(), None).await
+    }
+
+    /// The same with a first message, which need not wait until the association is open: if the
+    /// configuration has `data_with_cookie` and the message fits, it arrives a round trip sooner,
+    /// and where packets are lost it is repeated as often as the handshake.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Endpoint::connect), and [`ConnectError::FirstMessage`].
+    pub async fn connect_with(
+        &self,
+        target: impl Into<ConnectTarget>,
+        options: SendOptions,
+        first: Bytes,
+    ) -> Result<Association, ConnectError> {
+        self.connect_to(target.into(), Some((options, first))).await
+    }
+
+    async fn connect_to(
+        &self,
+        target: ConnectTarget,
+        first: Option<(SendOptions, Bytes)>,
+    ) -> Result<Association, ConnectError> {
+        let ConnectTarget { remotes, sctp_port } = target;
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
         }
-        let locals = self.shared().bound.sources_for(&remotes);
+        let locals = self.shared().bound().sources_for(&remotes);
         let paths = pair(&locals, &remotes, |remote| preferred_source(remote).ok());
         if paths.is_empty() {
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let id = self.shared().with(|inner, now| inner.connect(now, paths, remotes, sctp_port))?;
+        let id = self
+            .shared()
+            .with(|inner, now| inner.connect(now, (paths, sctp_port), remotes, first))?;
         let association = self.handle_for(id);
         poll_fn(|cx| {
             association.shared().with(|inner, _| inner.poll_established(cx, association.id()))
@@ -144,12 +184,24 @@ impl Endpoint {
     /// The UDP addresses that peers can reach this endpoint at: those it is bound to, or those of the
     /// interfaces that are up now if it is bound to every address.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        self.shared().bound.reachable()
+        self.shared().bound().reachable()
     }
 
     /// The UDP port of all its sockets.
     pub fn udp_port(&self) -> u16 {
-        self.shared().bound.port()
+        self.shared().bound().port()
+    }
+
+    /// Says that this host's network has changed, where the application hears of it sooner than
+    /// this library: on systems that tell a program nothing, it looks once a second. Sockets and
+    /// paths are brought up to date at once, unless [`EndpointOptions::follow_network`] is off, and
+    /// what does not work is tried again.
+    pub fn network_changed(&self) {
+        self.shared().look.store(true, Ordering::Relaxed);
+        self.shared().with(|inner, now| {
+            inner.engine.network_changed(now);
+            inner.kick();
+        });
     }
 
     /// What a user should know of the way the sockets were opened, in words; for instance that one

@@ -49,6 +49,9 @@ pub enum ConnectError {
     /// The engine did not begin: it has that association already, or as many as it may.
     #[error(transparent)]
     Refused(#[from] manypath_proto::ConnectError),
+    /// The first message cannot be sent, whoever answers.
+    #[error("the first message: {0}")]
+    FirstMessage(manypath_proto::SendError),
     /// The attempt failed.
     #[error(transparent)]
     Failed(#[from] AssocClosed),

@@ -7,6 +7,10 @@
 //! in order and independent of the others, over all of its paths together; or, through
 //! [`stream`](Association::stream), bytes.
 //!
+//! Sockets and paths follow this host's network while they last
+//! ([`EndpointOptions::follow_network`]): an address or an interface that goes and comes, another
+//! route, the only path renumbered.
+//!
 //! ```
 //! use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
 //!
@@ -41,8 +45,10 @@ mod error;
 mod events;
 mod inbox;
 mod options;
+mod roaming;
 mod routes;
 mod shared;
+mod strangers;
 mod stream;
 
 pub use association::Association;
@@ -51,6 +57,7 @@ pub use error::{BindError, ConnectError, OpenStreamError, SendError};
 pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
 pub use routes::RouteWatch;
+pub use strangers::StrangerLimits;
 pub use stream::{RecvStream, SendStream};
 
 /// Measuring paths without an association: probes, and the routers on the way.
@@ -74,7 +81,7 @@ pub use manypath_net::{
     SendFailures, interfaces, pair, preferred_source,
 };
 pub use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, PathId,
-    PathState, PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign,
-    Ssn, StreamId, SuppressReason, config, overlay,
+    AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
+    PathId, PathState, PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence,
+    SharedSign, Ssn, StreamId, SuppressReason, config, overlay,
 };

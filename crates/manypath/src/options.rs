@@ -6,6 +6,8 @@ use std::sync::Arc;
 use manypath_net::{BindTo, Relay};
 use manypath_proto::Config;
 
+use crate::strangers::StrangerLimits;
+
 /// The UDP port of SCTP encapsulation (RFC 6951 §5.1), and our SCTP port.
 pub const DEFAULT_PORT: u16 = 9899;
 
@@ -24,6 +26,11 @@ pub struct EndpointOptions {
     /// comes when its relay is ready; a relay that is not reached holds nothing up. Packets are 4 bytes
     /// shorter than `mtu` would allow, for the header that they have up to a relay.
     pub relays: Vec<Relay>,
+    /// Whether sockets and paths follow this host's network: addresses that go and come, interfaces
+    /// that are made anew, routes. Off, everything stays as it was when the endpoint was bound, and
+    /// only the application [adds](crate::Association::add_path) and removes paths. Routes and
+    /// addresses themselves are never touched.
+    pub follow_network: bool,
     /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know it.
     pub sctp_port: u16,
     /// Whether peers may open associations.
@@ -31,6 +38,10 @@ pub struct EndpointOptions {
     /// Associations that peers have opened and that wait for [`accept`](crate::Endpoint::accept), at
     /// most; further ones are aborted with a reason that says so.
     pub accept_backlog: usize,
+    /// Limits on peers that opened an association and were not
+    /// [admitted](crate::Association::admit) yet; `None` takes every peer for one that is known. An
+    /// application that sets them must admit its peers.
+    pub strangers: Option<StrangerLimits>,
     /// Associations at a time, at most.
     pub max_associations: usize,
 }
@@ -48,9 +59,11 @@ impl EndpointOptions {
             bind: Vec::new(),
             udp_port: 0,
             relays: Vec::new(),
+            follow_network: true,
             sctp_port: DEFAULT_PORT,
             accept: false,
             accept_backlog: 128,
+            strangers: None,
             max_associations: 4096,
         }
     }

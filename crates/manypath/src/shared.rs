@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -14,12 +15,14 @@ use tokio::sync::{broadcast, watch};
 use crate::error::{ConnectError, SendError};
 use crate::events::{EVENT_BACKLOG, EventStream};
 use crate::inbox::Inbox;
+use crate::strangers::{StrangerLimits, Strangers};
 
 /// An endpoint's state behind its lock, and what never changes.
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
     pub(crate) clock: Clock,
-    pub(crate) bound: BoundAddresses,
+    /// The application says that the network has changed.
+    pub(crate) look: AtomicBool,
     pub(crate) notes: Vec<String>,
     pub(crate) relays: watch::Sender<Vec<RelayStatus>>,
 }
@@ -31,23 +34,30 @@ impl Shared {
         bound: BoundAddresses,
         notes: Vec<String>,
         relays: Vec<RelayStatus>,
-        accept_backlog: usize,
+        (accept_backlog, strangers): (usize, Option<StrangerLimits>),
     ) -> Arc<Shared> {
         let inner = Inner {
             engine,
             assocs: BTreeMap::new(),
             ended: Vec::new(),
             accept: AcceptQueue { limit: accept_backlog, ..AcceptQueue::default() },
+            strangers: strangers.map(Strangers::new),
             open: true,
             handles: true,
             driver: DriverLink::default(),
             closed_wakers: Wakers::default(),
             to_wake: Vec::new(),
             send_failures: SendFailures::default(),
+            bound,
             ways: Ways { relays: relays.len(), ..Ways::default() },
         };
         let (inner, relays) = (Mutex::new(inner), watch::Sender::new(relays));
-        Arc::new(Shared { inner, clock, bound, notes, relays })
+        Arc::new(Shared { inner, clock, look: AtomicBool::new(false), notes, relays })
+    }
+
+    /// The addresses of the sockets now.
+    pub(crate) fn bound(&self) -> BoundAddresses {
+        self.with(|inner, _| inner.bound.clone())
     }
 
     /// Runs `f` under the lock, and wakes whom it chose to wake after the lock is free again.
@@ -102,6 +112,8 @@ pub(crate) struct AssocState {
     owned: bool,
     established: bool,
     peer_shutdown: bool,
+    /// The peer's addresses, where we opened it.
+    remotes: Vec<SocketAddr>,
     pub(crate) inbox: Inbox,
     send_wakers: Wakers,
     /// Waiting for it to be established, acknowledged or over.
@@ -116,6 +128,7 @@ pub(crate) struct Inner {
     /// Over and without handles; the engine may still have their last packets.
     ended: Vec<AssocId>,
     accept: AcceptQueue,
+    pub(crate) strangers: Option<Strangers<AssocId>>,
     /// New associations are wanted: not closed, and a handle of the endpoint is left.
     open: bool,
     /// A handle of the endpoint is left.
@@ -125,6 +138,8 @@ pub(crate) struct Inner {
     closed_wakers: Wakers,
     to_wake: Vec<Waker>,
     pub(crate) send_failures: SendFailures,
+    /// The addresses of the sockets now.
+    pub(crate) bound: BoundAddresses,
     pub(crate) ways: Ways,
 }
 
@@ -211,6 +226,9 @@ impl Inner {
         if matches!(event, Event::Connected { incoming: true }) && !self.assocs.contains_key(&id) {
             self.on_incoming(now, id);
         }
+        if matches!(event, Event::Closed(_)) {
+            self.stranger_left(id);
+        }
         let Some(state) = self.assocs.get_mut(&id) else { return };
         match &event {
             Event::Connected { .. } => {
@@ -247,6 +265,8 @@ impl Inner {
 
     /// A peer has opened an association.
     fn on_incoming(&mut self, now: Instant, id: AssocId) {
+        // First, as an older one may make room for it.
+        self.stranger_came(now, id);
         let reason: &[u8] = if !self.open {
             b"the endpoint takes no more associations"
         } else if self.accept.ids.len() >= self.accept.limit {
@@ -326,21 +346,40 @@ impl Inner {
         self.ways.names.get(&local).cloned()
     }
 
+    // ---- This host's network ----
+
+    /// The associations that are not over.
+    pub(crate) fn open_assocs(&self) -> Vec<AssocId> {
+        self.assocs.keys().copied().filter(|&id| self.closed(id).is_none()).collect()
+    }
+
+    /// The peer's addresses that an association was opened to; none if the peer opened it.
+    pub(crate) fn remotes(&self, id: AssocId) -> &[SocketAddr] {
+        self.assocs.get(&id).map_or(&[], |state| &state.remotes)
+    }
+
     // ---- The endpoint ----
 
     pub(crate) fn connect(
         &mut self,
         now: Instant,
-        paths: Vec<(SocketAddr, SocketAddr)>,
+        (paths, sctp_port): (Vec<(SocketAddr, SocketAddr)>, u16),
         remotes: Vec<SocketAddr>,
-        sctp_port: u16,
+        first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {
         if !self.open {
             return Err(ConnectError::EndpointClosed);
         }
         let to = ConnectTo { paths, sctp_port };
         let id = self.engine.connect(now, to)?;
-        self.assocs.insert(id, AssocState { owned: true, ..AssocState::default() });
+        if let (Some((options, payload)), Some(assoc)) = (first, self.engine.assoc_mut(id))
+            && let Err(e) = assoc.send(now, options, payload)
+        {
+            self.engine.forget(id);
+            return Err(ConnectError::FirstMessage(e));
+        }
+        let state = AssocState { owned: true, remotes: remotes.clone(), ..AssocState::default() };
+        self.assocs.insert(id, state);
         self.use_relays(now, id, remotes);
         self.kick();
         Ok(id)
@@ -356,6 +395,13 @@ impl Inner {
         }
         self.accept.wakers.register(cx);
         Poll::Pending
+    }
+
+    /// Whether it waited to be accepted, which it does no longer.
+    pub(crate) fn take_from_accept_queue(&mut self, id: AssocId) -> bool {
+        let before = self.accept.ids.len();
+        self.accept.ids.retain(|&other| other != id);
+        self.accept.ids.len() < before
     }
 
     /// Takes no more associations, and aborts those nobody has accepted.

@@ -70,6 +70,29 @@ async fn ipv6_carries_as_well() {
 }
 
 #[tokio::test]
+async fn a_first_message_is_there_when_the_association_is() {
+    let (a, z) = (client(&["127.0.0.1"]), server(&["127.0.0.1"]));
+    let first = Bytes::from_static(b"hello");
+    let opening = a.connect_with(ConnectTarget::new([address(&z)]), on(0), first.clone());
+    let (from, to) = within("the handshake", async { tokio::join!(opening, z.accept()) }).await;
+    let (from, to) = (from.unwrap(), to.unwrap());
+    let message = within("the first message", to.recv()).await.unwrap().unwrap();
+    assert_eq!(message.payload.to_vec(), b"hello");
+    from.send(on(0), Bytes::from_static(b"again")).await.unwrap();
+    let message = within("the second", to.recv()).await.unwrap().unwrap();
+    assert_eq!(message.payload.to_vec(), b"again", "in its order");
+}
+
+#[tokio::test]
+async fn a_first_message_that_nobody_could_be_sent_is_refused_at_once() {
+    let (a, z) = (client(&["127.0.0.1"]), server(&["127.0.0.1"]));
+    let to = ConnectTarget::new([address(&z)]);
+    let refused = a.connect_with(to.clone(), on(0), Bytes::new()).await;
+    assert!(matches!(refused, Err(ConnectError::FirstMessage(_))), "{refused:?}");
+    within("the handshake", a.connect(to)).await.unwrap(); // and nothing of the attempt is left
+}
+
+#[tokio::test]
 async fn messages_keep_their_boundaries_streams_and_labels() {
     let (a, z) = (client(&["127.0.0.1"]), server(&["127.0.0.1"]));
     let (from, to) = connected(&a, &z).await;

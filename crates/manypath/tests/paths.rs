@@ -211,3 +211,29 @@ async fn a_path_can_be_added_and_removed_while_data_flows() {
     let sent = within("the sender ends", sender).await.unwrap();
     assert_eq!(within("the receiver ends", receiver).await.unwrap().0, sent);
 }
+
+#[tokio::test]
+async fn told_of_a_change_an_endpoint_asks_its_idle_paths() {
+    for follow_network in [true, false] {
+        let config = config(&[("hb_interval", "1 h")]);
+        let of = |ip, accept| EndpointOptions {
+            config: Arc::clone(&config),
+            follow_network,
+            ..options(&[ip], accept)
+        };
+        let a = Endpoint::bind(of("127.0.0.3", false)).unwrap();
+        let z = Endpoint::bind(of("127.0.0.1", true)).unwrap();
+        let (from, _to) = connected_to(&a, address(&z).into(), &z).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let asked = |assoc: &Association| assoc.paths()[0].heartbeats_sent;
+        let before = asked(&from);
+        let answered = async {
+            while asked(&from) == before || from.paths()[0].state != PathState::Active {
+                a.network_changed();
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within("a heartbeat is sent", answered).await;
+        assert_eq!(a.local_addresses().len(), 1, "no socket has changed");
+    }
+}

@@ -118,10 +118,18 @@ pub(crate) struct Place {
     optional: bool,
 }
 
+impl Place {
+    /// An address of an interface.
+    pub(crate) fn of_interface(ip: IpAddr, name: &str) -> Place {
+        Place { ip, device: Some(name.to_owned()), optional: false }
+    }
+}
+
 /// A socket opened and configured, not yet known to a runtime.
 pub(crate) struct Bound {
     pub(crate) socket: std::net::UdpSocket,
     pub(crate) local: SocketAddr,
+    pub(crate) place: Place,
     /// Why the socket is not kept to its interface, if it should be.
     pub(crate) note: Option<String>,
 }
@@ -156,8 +164,7 @@ fn interface_places(name: &str) -> Result<Vec<Place>, BindError> {
     };
     let v4 = all.iter().find(|ip| ip.is_ipv4());
     let v6 = all.iter().find(|ip| ip.is_ipv6());
-    let place = |ip: &IpAddr| Place { ip: *ip, device: Some(name.to_owned()), optional: false };
-    Ok(v4.into_iter().chain(v6).map(place).collect())
+    Ok(v4.into_iter().chain(v6).map(|ip| Place::of_interface(*ip, name)).collect())
 }
 
 fn local_interfaces() -> Vec<interfaces::InterfaceAddress> {
@@ -194,7 +201,8 @@ fn open_all(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError> {
     Ok(bound)
 }
 
-fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
+/// Opens a socket at one place.
+pub(crate) fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
     let address = SocketAddr::new(place.ip, port);
     let system = |source| BindError::System { address, source };
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))
@@ -208,7 +216,7 @@ fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
     size_buffers(&socket);
     let socket = std::net::UdpSocket::from(socket);
     let local = socket.local_addr().map_err(system)?;
-    Ok(Bound { socket, local, note })
+    Ok(Bound { socket, local, place: place.clone(), note })
 }
 
 fn refused(address: SocketAddr, source: io::Error) -> BindError {

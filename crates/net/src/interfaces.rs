@@ -12,6 +12,40 @@ pub struct InterfaceAddress {
     pub ip: IpAddr,
 }
 
+/// One address of this host, usable or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostAddress {
+    /// The interface's name.
+    pub(crate) name: String,
+    /// The kernel's number of the interface, another one when it is made anew.
+    pub(crate) index: u32,
+    pub(crate) ip: IpAddr,
+    has_no_scope: bool,
+}
+
+impl HostAddress {
+    #[cfg(test)]
+    pub(crate) fn new(name: &str, index: u32, ip: IpAddr) -> HostAddress {
+        HostAddress { name: name.to_owned(), index, ip, has_no_scope: true }
+    }
+
+    /// True unless it is an IPv6 link-local address.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.has_no_scope
+    }
+}
+
+/// All addresses of all interfaces, in the order of the system.
+pub(crate) fn host_addresses() -> io::Result<Vec<HostAddress>> {
+    let all = if_addrs::get_if_addrs()?.into_iter().map(|i| HostAddress {
+        index: i.index.unwrap_or(0),
+        ip: i.ip(),
+        has_no_scope: has_no_scope(&i),
+        name: i.name,
+    });
+    Ok(all.collect())
+}
+
 /// The addresses of all interfaces that are up, without loopback and without IPv6 link-local ones
 /// (those need a scope, and no peer could use them from elsewhere); IPv4 first, then by name. If none
 /// is up, the addresses of all: an interface may work for a second before Linux calls it up.

@@ -10,12 +10,16 @@
 //! further local addresses. [`RelayServer`] is such a server. [`Prober`] measures paths without
 //! an association, and [`traceroute`] finds the routers on the way, of several paths [`Routes`].
 //!
+//! [`NetworkWatch`] tells when this host's network changes, and [`UdpSockets::follow`] brings the
+//! sockets up to date with its addresses.
+//!
 //! Beside them: the interfaces of this host ([`interfaces`]), the source address that the kernel
 //! prefers for a remote ([`preferred_source`]), how local and remote addresses are matched into
 //! paths ([`pair`]), and the [`Clock`] that gives the engine its time.
 
 mod bind;
 mod clock;
+mod follow;
 mod interfaces;
 mod pairing;
 mod prober;
@@ -24,11 +28,14 @@ mod relay_server;
 mod relays;
 mod routes;
 mod send;
+mod sizes;
 mod sockets;
 mod traceroute;
+mod watch;
 
 pub use bind::{BindError, BindTo};
 pub use clock::Clock;
+pub use follow::{Followed, NewAddress};
 pub use interfaces::{InterfaceAddress, interfaces, preferred_source};
 pub use manypath_turn::{Limits, PeerRules, ServerConfig, ServerStats, User};
 pub use pairing::pair;
@@ -38,5 +45,7 @@ pub use relay_server::{RelayServer, RelayServerOptions};
 pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
 pub use routes::{Leg, Routes, Seen, route};
 pub use send::{Outgoing, SendFailures, Sent};
+pub use sizes::{Refused, interface_mtus};
 pub use sockets::{BoundAddresses, UdpSockets};
 pub use traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
+pub use watch::NetworkWatch;

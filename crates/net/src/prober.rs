@@ -219,7 +219,7 @@ impl Prober {
     }
 
     async fn send(&mut self, (local, remote): Way, bytes: Vec<u8>) {
-        let transmit = Transmit { local, remote, ecn: None, segment_size: bytes.len() };
+        let transmit = Transmit::new(local, remote, bytes.len());
         let mut probe = Outgoing::new(transmit, bytes);
         if self.relays.wrap(self.clock.now(), &mut probe) {
             self.put(probe).await;

@@ -1,7 +1,8 @@
-//! Receiving batches without copying.
+//! Receiving batches, mostly without copying.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -23,14 +24,22 @@ const SLOTS: usize = if quinn_udp::BATCH_SIZE < 16 { quinn_udp::BATCH_SIZE } els
 /// Buffers kept for reuse when nobody reads them any more.
 const SPARE: usize = 32;
 
+/// Bytes of buffers with several datagrams that may be lent at a time. Whoever keeps one datagram
+/// keeps all that came with it, and the peer chooses what comes together: 64 KiB for 512 bytes.
+/// Beyond this each datagram is copied on its own. It is the largest receive buffer of the
+/// profiles: a transfer that fills its buffers with its own data does not get there.
+const LENT_MAX: usize = 8 << 20;
+
 /// Tries at a socket that reports errors (of earlier sends, by ICMP) instead of datagrams.
 const ERROR_TRIES: usize = 8;
 
 /// Reads datagrams from the sockets of an endpoint.
 ///
-/// Datagrams are slices of the buffer that the system filled. A buffer that came back less than half
-/// full is copied to an allocation of its size first, so that what an application keeps pins at most
-/// twice its size. Buffers return for reuse when the last slice of them is dropped.
+/// Datagrams are slices of the buffer that the system filled. A buffer that came back less than
+/// half full is copied to an allocation of its size first. Buffers return for reuse when the last
+/// slice of them is dropped. All that are lent for several datagrams together have at most 8 MiB
+/// (and a batch more): from there on each datagram is an allocation of its own, so that what is
+/// kept pins no other.
 #[derive(Debug)]
 pub struct UdpReceiver {
     buffers: Vec<Box<[u8]>>,
@@ -115,24 +124,28 @@ impl UdpReceiver {
         if length == 0 {
             return;
         }
-        let mut bytes = if length < BUFFER / 2 {
-            Bytes::copy_from_slice(&self.buffers[slot][..length])
-        } else {
-            let fresh = self.spare.take();
-            let bytes = std::mem::replace(&mut self.buffers[slot], fresh);
-            Bytes::from_owner(Filled { bytes, length, home: Arc::clone(&self.spare) })
-        };
         let local = SocketAddr::new(meta.dst_ip.unwrap_or(bound.ip()), bound.port());
         let ecn = meta.ecn.map(from_codepoint);
         let stride = if meta.stride == 0 { length } else { meta.stride };
+        let datagram = |payload| Datagram { local, remote: meta.addr, ecn, payload };
+        if stride >= length || self.spare.lent() >= LENT_MAX {
+            let filled = &self.buffers[slot][..length];
+            out.extend(filled.chunks(stride).map(Bytes::copy_from_slice).map(datagram));
+            return;
+        }
+        let bytes = if length < BUFFER / 2 {
+            Box::from(&self.buffers[slot][..length])
+        } else {
+            std::mem::replace(&mut self.buffers[slot], self.spare.take())
+        };
+        let mut bytes = Bytes::from_owner(self.spare.lend(bytes, length));
         while !bytes.is_empty() {
-            let payload = bytes.split_to(stride.min(bytes.len()));
-            out.push(Datagram { local, remote: meta.addr, ecn, payload });
+            out.push(datagram(bytes.split_to(stride.min(bytes.len()))));
         }
     }
 }
 
-/// A receive buffer while slices of it are read.
+/// A buffer of several datagrams while slices of it are read.
 struct Filled {
     bytes: Box<[u8]>,
     length: usize,
@@ -147,24 +160,39 @@ impl AsRef<[u8]> for Filled {
 
 impl Drop for Filled {
     fn drop(&mut self) {
-        self.home.give_back(std::mem::take(&mut self.bytes));
+        self.home.take_back(std::mem::take(&mut self.bytes));
     }
 }
 
-/// Buffers between two uses: already mapped and set to zero once.
+/// Buffers between two uses, already mapped and set to zero once, and how much is lent.
 #[derive(Debug, Default)]
-struct SpareBuffers(Mutex<Vec<Box<[u8]>>>);
+struct SpareBuffers {
+    spare: Mutex<Vec<Box<[u8]>>>,
+    lent: AtomicUsize,
+}
 
 impl SpareBuffers {
     fn take(&self) -> Box<[u8]> {
-        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| vec![0; BUFFER].into_boxed_slice())
     }
 
-    fn give_back(&self, buffer: Box<[u8]>) {
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < SPARE {
-            spare.push(buffer);
+    /// Bytes of the buffers that are lent.
+    fn lent(&self) -> usize {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Lends a buffer of which `length` bytes are filled, until the last slice of it is dropped.
+    fn lend(self: &Arc<Self>, bytes: Box<[u8]>, length: usize) -> Filled {
+        self.lent.fetch_add(bytes.len(), Ordering::Relaxed);
+        Filled { bytes, length, home: Arc::clone(self) }
+    }
+
+    fn take_back(&self, bytes: Box<[u8]>) {
+        self.lent.fetch_sub(bytes.len(), Ordering::Relaxed);
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes.len() == BUFFER && spare.len() < SPARE {
+            spare.push(bytes);
         }
     }
 }

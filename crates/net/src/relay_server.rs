@@ -268,7 +268,7 @@ impl Batches {
                 return;
             }
         }
-        let transmit = Transmit { local, remote, ecn: None, segment_size: len };
+        let transmit = Transmit::new(local, remote, len);
         self.0.push((allocation, Outgoing::new(transmit, [header, payload].concat())));
     }
 }

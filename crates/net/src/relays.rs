@@ -80,6 +80,8 @@ struct Link {
     /// The last address it gave us, perhaps no longer ours.
     relayed: Option<SocketAddr>,
     error: Option<String>,
+    /// `local` is not ours any more.
+    is_lost: bool,
 }
 
 impl Relays {
@@ -102,7 +104,14 @@ impl Relays {
                 continue;
             }
             let client = Client::new(now, &relay.user, &relay.password, relay.address.is_ipv6());
-            let link = Link { relay: relay.clone(), local, client, relayed: None, error: None };
+            let link = Link {
+                relay: relay.clone(),
+                local,
+                client,
+                relayed: None,
+                error: None,
+                is_lost: false,
+            };
             order.push(relay.address);
             links.insert(relay.address, link);
         }
@@ -113,6 +122,17 @@ impl Relays {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
+    }
+
+    /// The addresses that relays gave us, each with the address of ours that talks to its relay and
+    /// how many bytes less than from there a packet from it may have.
+    pub fn links(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr, usize)> + '_ {
+        self.links.iter().filter_map(|link| {
+            let relayed = link.relayed?;
+            // The engine counts the header of the peer's family, which is the relayed address's.
+            let header = if link.local.is_ipv6() && relayed.is_ipv4() { 20 } else { 0 };
+            Some((relayed, link.local, RELAY_OVERHEAD + header))
+        })
     }
 
     /// How many there are; they are numbered from 0.
@@ -161,6 +181,7 @@ impl Relays {
             wrapped.extend_from_slice(packet);
         }
         batch.bytes = wrapped;
+        batch.overhead = RELAY_OVERHEAD;
         batch.transmit = Transmit {
             local: link.local,
             remote: link.relay.address,
@@ -175,7 +196,7 @@ impl Relays {
         self.links.iter_mut().find_map(|link| {
             let bytes = link.client.poll_transmit()?;
             let (local, remote) = (link.local, link.relay.address);
-            let transmit = Transmit { local, remote, ecn: None, segment_size: bytes.len() };
+            let transmit = Transmit::new(local, remote, bytes.len());
             Some(Outgoing::new(transmit, bytes))
         })
     }
@@ -192,6 +213,24 @@ impl Relays {
                 link.client.handle_timeout(now);
             }
         }
+    }
+
+    /// Takes note that local addresses are gone, and of those there are now: a relay that was
+    /// spoken to from one that is gone is asked for an address anew, from another.
+    pub fn follow(&mut self, now: Instant, bound: &BoundAddresses, gone: &[SocketAddr]) {
+        for link in &mut self.links {
+            link.is_lost |= gone.contains(&link.local);
+            let Some(local) = source(link.relay.address, bound).filter(|_| link.is_lost) else {
+                continue;
+            };
+            (link.local, link.is_lost) = (local, false);
+            link.client.restart(now);
+        }
+    }
+
+    /// The local addresses that relays are spoken to from.
+    pub fn locals(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.links.iter().map(|link| link.local)
     }
 
     /// What has changed, in order.

@@ -1,11 +1,13 @@
 //! Sending batches.
 
 use std::io;
+use std::net::SocketAddr;
 
 use manypath_proto::{Ecn, Transmit};
 use quinn_udp::{EcnCodepoint, UdpSockRef};
 use tokio::io::Interest;
 
+use crate::sizes::Refused;
 use crate::sockets::{Socket, UdpSockets};
 
 /// Packets for one path on their way into a socket: all of `transmit.segment_size` bytes but the
@@ -16,6 +18,10 @@ pub struct Outgoing {
     pub transmit: Transmit,
     /// The packets, one behind the other.
     pub bytes: Vec<u8>,
+    /// From where to where, as the engine knows it, and how much longer than its packets those of
+    /// the batch are: through a relay both differ.
+    pub(crate) origin: (SocketAddr, SocketAddr),
+    pub(crate) overhead: usize,
     /// How many of the bytes the system has taken, or refused for good.
     done: usize,
 }
@@ -23,9 +29,13 @@ pub struct Outgoing {
 impl Outgoing {
     /// A batch of which nothing is sent yet.
     pub fn new(transmit: Transmit, bytes: Vec<u8>) -> Outgoing {
-        Outgoing { transmit, bytes, done: 0 }
+        let origin = (transmit.local, transmit.remote);
+        Outgoing { transmit, bytes, origin, overhead: 0, done: 0 }
     }
 }
+
+/// Packets that were too long of which the driver is told.
+const REFUSED_MAX: usize = 16;
 
 /// What became of a batch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -86,10 +96,17 @@ impl UdpSockets {
             return Sent::Done;
         };
         let socket = &mut self.sockets[index];
-        match socket.send_rest(batch) {
-            Ok(sent) => sent,
-            Err(_) => send_singly(socket, batch, &mut self.failures),
+        if batch.transmit.may_fragment {
+            let _ = socket.let_fragment(true); // without it the send fails, which is counted
         }
+        let sent = match socket.send_rest(batch) {
+            Ok(sent) => sent,
+            Err(_) => send_singly(socket, batch, &mut self.failures, &mut self.refused),
+        };
+        if batch.transmit.may_fragment && !socket.fragments() {
+            let _ = socket.let_fragment(false);
+        }
+        sent
     }
 
     /// Counts what is left of a batch as not sent.
@@ -137,7 +154,12 @@ impl Socket {
 /// After a batch was refused: packet by packet, so that one refusal loses one packet, and so that
 /// the cause is known. If single packets pass, segmentation was at fault and stays off for this
 /// socket; if they do not either, it was the path, and segmentation may be used again.
-fn send_singly(socket: &mut Socket, batch: &mut Outgoing, failures: &mut SendFailures) -> Sent {
+fn send_singly(
+    socket: &mut Socket,
+    batch: &mut Outgoing,
+    failures: &mut SendFailures,
+    too_long: &mut Vec<Refused>,
+) -> Sent {
     let segment = batch.transmit.segment_size.max(1);
     let mut refused = false;
     while batch.done < batch.bytes.len() {
@@ -147,6 +169,11 @@ fn send_singly(socket: &mut Socket, batch: &mut Outgoing, failures: &mut SendFai
             Ok(Sent::Blocked) => return Sent::Blocked,
             Err(error) => {
                 refused = true;
+                if quinn_udp::is_msg_size_err(&error) && too_long.len() < REFUSED_MAX {
+                    let (local, remote) = batch.origin;
+                    let len = end - batch.done - batch.overhead.min(end - batch.done);
+                    too_long.push(Refused { local, remote, len });
+                }
                 let lost = if is_packet_error(&error) { end } else { batch.bytes.len() };
                 failures.count(&error, packets(batch, lost - batch.done));
                 batch.done = lost;

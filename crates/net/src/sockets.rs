@@ -7,9 +7,10 @@ use std::task::{Context, Poll};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::net::UdpSocket;
 
-use crate::bind::{self, BindError, BindTo, Bound};
-use crate::interfaces::{self, preferred_source};
+use crate::bind::{self, BindError, BindTo, Bound, Place};
+use crate::interfaces::{self, HostAddress, preferred_source};
 use crate::send::SendFailures;
+use crate::sizes::Refused;
 
 /// One socket and what quinn-udp knows of it.
 #[derive(Debug)]
@@ -18,25 +19,43 @@ pub(crate) struct Socket {
     pub(crate) state: UdpSocketState,
     /// The bound address; unspecified for a socket on every address.
     pub(crate) local: SocketAddr,
+    /// Where it was opened.
+    pub(crate) place: Place,
+    /// The kernel's number of its interface, if it is of one.
+    pub(crate) interface: u32,
+    /// Its address is not this host's any more.
+    pub(crate) is_lost: bool,
+    /// IP may cut all its packets.
+    pub(crate) fragments: bool,
 }
 
 impl Socket {
-    fn new(bound: Bound) -> Result<Socket, BindError> {
+    pub(crate) fn new(bound: Bound) -> Result<Socket, BindError> {
         let address = bound.local;
         let system = |source| BindError::System { address, source };
         let state = UdpSocketState::new(UdpSockRef::from(&bound.socket)).map_err(system)?;
         let io = UdpSocket::from_std(bound.socket).map_err(system)?;
-        Ok(Socket { io, state, local: address })
+        let place = bound.place;
+        let (interface, is_lost, fragments) = (0, false, false);
+        Ok(Socket { io, state, local: address, place, interface, is_lost, fragments })
     }
 
     pub(crate) fn is_wildcard(&self) -> bool {
         self.local.ip().is_unspecified()
     }
 
+    /// True if IP may cut all its packets.
+    pub(crate) fn fragments(&self) -> bool {
+        self.fragments
+    }
+
     /// Forgets what was concluded from failed sends (no GSO, no ECN).
     pub(crate) fn reset_state(&mut self) {
         if let Ok(state) = UdpSocketState::new(UdpSockRef::from(&self.io)) {
             self.state = state;
+        }
+        if self.fragments {
+            let _ = self.let_fragment(true); // as when it was first asked for
         }
     }
 }
@@ -47,32 +66,44 @@ impl Socket {
 pub struct UdpSockets {
     pub(crate) sockets: Vec<Socket>,
     pub(crate) failures: SendFailures,
+    /// Packets that were too long, since the driver last asked.
+    pub(crate) refused: Vec<Refused>,
+    /// IP may cut all packets of all sockets.
+    lets_fragment: bool,
     bound: BoundAddresses,
+    /// The common port.
+    pub(crate) port: u16,
+    /// The addresses of this host at the last look.
+    pub(crate) seen: Option<Vec<HostAddress>>,
     notes: Vec<String>,
 }
 
 /// The addresses that the sockets of an endpoint are bound to, and what follows from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BoundAddresses(Vec<SocketAddr>);
+pub struct BoundAddresses {
+    list: Vec<SocketAddr>,
+    port: u16,
+}
 
 impl BoundAddresses {
-    /// One per socket; the IP address is unspecified for a socket on every address.
+    /// One per socket whose address this host has; the IP address is unspecified for a socket on
+    /// every address.
     pub fn as_slice(&self) -> &[SocketAddr] {
-        &self.0
+        &self.list
     }
 
     /// The common UDP port.
     pub fn port(&self) -> u16 {
-        self.0.first().map_or(0, SocketAddr::port)
+        self.port
     }
 
     /// Those that are one address each.
     pub fn concrete(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.0.iter().copied().filter(|a| !a.ip().is_unspecified())
+        self.list.iter().copied().filter(|a| !a.ip().is_unspecified())
     }
 
     fn wildcards(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.0.iter().copied().filter(|a| a.ip().is_unspecified())
+        self.list.iter().copied().filter(|a| a.ip().is_unspecified())
     }
 
     /// The addresses that this endpoint can be reached at: the bound ones, and for a socket on every
@@ -114,9 +145,38 @@ impl UdpSockets {
         let places = bind::places(wanted)?;
         let mut bound = bind::open(&places, port)?;
         let notes = bound.iter_mut().filter_map(|b| b.note.take()).collect();
-        let addresses = BoundAddresses(bound.iter().map(|b| b.local).collect());
+        let list: Vec<_> = bound.iter().map(|b| b.local).collect();
+        let port = list.first().map_or(0, SocketAddr::port);
         let sockets = bound.into_iter().map(Socket::new).collect::<Result<_, _>>()?;
-        Ok(UdpSockets { sockets, failures: SendFailures::default(), bound: addresses, notes })
+        Ok(UdpSockets {
+            sockets,
+            failures: SendFailures::default(),
+            refused: Vec::new(),
+            lets_fragment: false,
+            bound: BoundAddresses { list, port },
+            port,
+            seen: None,
+            notes,
+        })
+    }
+
+    /// Lets IP cut all packets into fragments: for an engine that does not look for their size.
+    pub fn let_fragment(&mut self) {
+        self.lets_fragment = true;
+        self.keep_fragments();
+    }
+
+    /// The same for sockets that were opened since, if it was asked for.
+    pub(crate) fn keep_fragments(&mut self) {
+        for socket in self.sockets.iter_mut().filter(|_| self.lets_fragment) {
+            socket.fragments = socket.let_fragment(true).is_ok();
+        }
+    }
+
+    /// The packets that were longer than their interface takes, since the last call; not all, if
+    /// there were many.
+    pub fn take_refused(&mut self) -> Vec<Refused> {
+        std::mem::take(&mut self.refused)
     }
 
     /// The number of sockets; they are numbered from 0.
@@ -135,10 +195,23 @@ impl UdpSockets {
         &self.bound
     }
 
+    /// Leaves those out whose address is gone.
+    pub(crate) fn renew_bound(&mut self) {
+        let present = self.sockets.iter().filter(|s| !s.is_lost);
+        self.bound.list = present.map(|s| s.local).collect();
+    }
+
+    /// True if `local` is sent from by a socket on every address.
+    pub fn is_on_any(&self, local: SocketAddr) -> bool {
+        self.socket_for(local).is_some_and(|index| self.sockets[index].is_wildcard())
+    }
+
     /// The number of the socket that sends from `local`: the one bound to it, or else one on every
     /// address of its family.
     pub fn socket_for(&self, local: SocketAddr) -> Option<usize> {
-        let exact = self.sockets.iter().position(|s| s.local.ip() == local.ip());
+        let at = |s: &&Socket| s.local.ip() == local.ip();
+        let present = self.sockets.iter().position(|s| !s.is_lost && at(&s));
+        let exact = present.or_else(|| self.sockets.iter().position(|s| at(&s)));
         exact.or_else(|| {
             self.sockets
                 .iter()

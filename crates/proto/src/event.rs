@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::path::{ElectReason, PathId, PathState, RestoreReason, SuppressReason};
+use crate::path::{ElectReason, MtuReason, PathId, PathState, RestoreReason, SuppressReason};
 use crate::policy::shared::SharedEvidence;
 
 /// Something that happened to an association.
@@ -34,6 +34,16 @@ pub enum Event {
         from: PathState,
         /// The state it is in.
         to: PathState,
+    },
+    /// The largest packets that a path carries are known better than before, or have become smaller
+    /// (RFC 8899).
+    PathMtu {
+        /// The path.
+        path: PathId,
+        /// Bytes of an IP packet.
+        mtu: usize,
+        /// What says so.
+        reason: MtuReason,
     },
     /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of it than one
     /// flow should, so the slower one carries no more data, unless `paths_min` keeps it.
@@ -75,6 +85,14 @@ pub enum Event {
         by_peer: bool,
         /// What became of the path where they went before, as far as this side knows.
         reason: ElectReason,
+    },
+    /// The address of ours that a path has is not ours any more. The path is removed, or stays
+    /// without sending until there is another.
+    AddressGone {
+        /// The path.
+        path: PathId,
+        /// The address.
+        local: SocketAddr,
     },
     /// A path is gone and its id may be used again.
     PathRemoved {

@@ -73,12 +73,14 @@ mod tx;
 pub use assoc::{AssocStats, Association};
 pub use config::{Config, ConfigError};
 pub use endpoint::{
-    AssocId, ConnectError, ConnectTo, Datagram, Ecn, Endpoint, EndpointConfig, Transmit,
+    AssocId, ConnectError, ConnectTo, Datagram, Ecn, Endpoint, EndpointConfig, PacketTooBig,
+    Transmit,
 };
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
-    ElectReason, PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason, T3_IN_A_ROW,
+    ElectReason, MtuReason, PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason,
+    T3_IN_A_ROW,
 };
 pub use policy::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use manypath_lab::error::LabError;
 use manypath_lab::experiment::Experiment;
+use manypath_lab::placebo::is_placebo;
 use manypath_lab::plan::{Extent, Plan, PlannedPoint, RunData, Runnable, series_of};
 use manypath_lab::table::fields_of_json;
 use manypath_sim::Sampling;
@@ -52,7 +53,10 @@ impl Realtime {
             let claims = experiment.claims.iter();
             claims.flat_map(|claim| claim.values_of(parameter)).map(str::to_owned).collect()
         };
-        let simulated = Plan::of_scenarios(experiment, extent, &named)?.points;
+        // Placebos run in the simulator only: beside real transfers they would slow them down.
+        let all = Plan::of_scenarios(experiment, extent, &named)?.points.into_iter();
+        let (placebos, simulated): (Vec<_>, Vec<_>) =
+            all.partition(|point| is_placebo(&point.variant));
         let mut points = Vec::new();
         for (_, path) in experiment.variants() {
             for point in Scenario::load(&path)?.points()? {
@@ -92,6 +96,7 @@ impl Realtime {
         let variant: Arc<str> = Arc::from(SIMULATED);
         let simulated = simulated.into_iter();
         plan.points.extend(simulated.map(|p| PlannedPoint { variant: Arc::clone(&variant), ..p }));
+        plan.points.extend(placebos);
         Ok(plan)
     }
 

@@ -37,6 +37,7 @@ impl Record {
             receive_buffer_blocked_s: stats.receive_buffer_blocked.as_secs_f64(),
             max_delivery_gap_s: gaps.max().unwrap_or_default().as_secs_f64(),
             message_latency_p99_s: None,
+            overhead: PathResult::overhead(&paths, bytes),
             timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
             fast_retransmit_events: stats.fast_retransmit_events,
             duplicates_received: self.receiver.stats().duplicates_received,
@@ -92,6 +93,7 @@ impl Record {
             return_packets_dropped: back.dropped,
             t3_in_a_row: path.t3_in_a_row,
             heartbeats_sent: path.heartbeats_sent,
+            rtt_samples: path.rtt_samples,
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             cwnd_bytes: path.cwnd,
             active_at_s: first("active"),
@@ -99,6 +101,7 @@ impl Record {
             inactive_at_s: first("inactive"),
             suppressed_at_s: None,
             suppressed_because: None,
+            mtu_bytes: path.mtu,
             state_changes,
         }
     }

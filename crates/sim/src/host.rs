@@ -1,5 +1,7 @@
 //! A host: an engine, its applications, and a place in the network.
 
+mod roaming;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -8,12 +10,12 @@ use std::sync::Arc;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, ConnectTo, Datagram, Endpoint, EndpointConfig,
-    Event, Instant, PathId, PathState, PathStats, Rng, SharedEvidence,
+    Event, Instant, PacketTooBig, PathId, PathState, PathStats, Rng, SharedEvidence,
 };
 
 use crate::ledger::Ledger;
 use crate::network::{Network, NodeId};
-use crate::packet::Delivery;
+use crate::packet::{Delivery, TooLong};
 use crate::traffic::{Pace, Receiver, Sender};
 
 /// How a host is set up.
@@ -73,6 +75,10 @@ pub struct Host {
     has_begun_shutdown: bool,
     aborts: Option<Vec<u8>>,
     reads: bool,
+    /// The peer's first message gives it the configured receive buffer.
+    admits: bool,
+    /// The engine does not know its interfaces yet.
+    is_new: bool,
     has_commands: bool,
     /// By time, and then in the order in which they were given.
     planned: BTreeMap<(Instant, u32), Planned>,
@@ -106,6 +112,8 @@ impl Host {
             has_begun_shutdown: false,
             aborts: None,
             reads: true,
+            admits: false,
+            is_new: true,
             has_commands: true,
             planned: BTreeMap::new(),
             plans: 0,
@@ -125,6 +133,11 @@ impl Host {
     /// Its place in the network.
     pub fn node(&self) -> NodeId {
         self.node
+    }
+
+    /// Its transport addresses.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.setup.addresses
     }
 
     /// The engine's configuration.
@@ -200,6 +213,13 @@ impl Host {
         self.has_commands = true;
     }
 
+    /// Gives peers a receive buffer of `bytes`, as a server does that must know who they are. If it
+    /// `admits` them, they get the configured one with their first message.
+    pub fn limit_strangers(&mut self, bytes: usize, admits: bool) {
+        self.endpoint.set_incoming_window(bytes);
+        self.admits = admits;
+    }
+
     /// Stops to read: the receive buffer fills and the window closes.
     pub fn pause_reading(&mut self) {
         self.reads = false;
@@ -216,6 +236,7 @@ impl Host {
     pub fn kill_and_restart(&mut self) {
         self.restarts += 1;
         self.endpoint = new_endpoint(&self.setup, self.restarts);
+        self.is_new = true;
         self.assoc = None;
         self.sender.clear();
         self.planned.clear();
@@ -392,6 +413,14 @@ impl Host {
         self.drive(net);
     }
 
+    /// Tells the engine that a packet was too long for a link.
+    pub(crate) fn handle_too_long(&mut self, message: &TooLong, net: &mut Network) {
+        let TooLong { local, remote, mtu, quoted, .. } = message;
+        let message = PacketTooBig { local: *local, remote: *remote, mtu: *mtu as usize, quoted };
+        self.endpoint.packet_too_big(net.now(), message);
+        self.drive(net);
+    }
+
     /// Tells the engine that its timer ran out.
     pub fn handle_timer(&mut self, net: &mut Network) {
         self.endpoint.handle_timeout(net.now());
@@ -404,6 +433,11 @@ impl Host {
         let now = net.now();
         if !self.planned.is_empty() {
             self.carry_out_plans(now);
+        }
+        if std::mem::take(&mut self.is_new) {
+            for &local in &self.setup.addresses {
+                self.endpoint.set_link_mtu(now, local, net.interface_mtu(self.node, local));
+            }
         }
         if std::mem::take(&mut self.connects) {
             self.start(now);
@@ -551,6 +585,9 @@ impl Host {
             && let Some(message) = assoc.recv(now)
         {
             self.receiver.take(now, &message);
+            if std::mem::take(&mut self.admits) {
+                assoc.set_receive_buffer(now, self.setup.config.receive_buffer);
+            }
             message.payload.into_iter().for_each(|piece| net.pool.recycle(piece));
         }
         self.sender.feed(now, assoc);
@@ -577,9 +614,9 @@ impl Host {
             }
             let mut rest = net.pool.seal(out);
             while rest.len() > segment {
-                net.send_from(&outlet, to.ecn, rest.split_to(segment));
+                net.send_from(&outlet, to.ecn, to.may_fragment, rest.split_to(segment));
             }
-            net.send_from(&outlet, to.ecn, rest);
+            net.send_from(&outlet, to.ecn, to.may_fragment, rest);
         }
     }
 }

@@ -83,12 +83,12 @@ pub use host::{Host, HostConfig};
 pub use latency::DurationHistogram;
 pub use link::LinkStats;
 pub use link::loss_range::LossRange;
-pub use network::{Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
+pub use network::{AddressChange, Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
 pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
-pub use packet::{Delivery, DropCause, PacketPool};
+pub use packet::{Delivery, DropCause, PacketPool, TooLong};
 pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
-pub use paths::{PathControl, PathEnds, PathLinks};
+pub use paths::{End, PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
 pub use spec::{

@@ -8,7 +8,7 @@ use crate::cross::SourceId;
 use crate::link::loss_range::LossRange;
 use crate::link::{Link, LinkStats};
 use crate::observe::Observer;
-use crate::packet::{Delivery, PacketPool, Packets};
+use crate::packet::{Delivery, PacketPool, Packets, TooLong};
 use crate::packet_log::PacketLog;
 use crate::paths::{Path, PathDrops};
 use crate::queue::{Due, Slot, SlotQueue};
@@ -16,6 +16,7 @@ use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
 use crate::trace_hash::TraceHash;
 
+mod addresses;
 mod facts;
 mod fixed;
 mod passage;
@@ -23,7 +24,11 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
+pub use addresses::AddressChange;
 use sources::{Feed, SourceState};
+
+/// The longest IP packet that a host's interface takes, unless its link says more, in bytes.
+const ETHERNET_MTU: usize = 1500;
 
 /// Names a node: a host with addresses and one timer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,6 +101,10 @@ pub enum Happening {
     Packet(Delivery),
     /// A node's timer ran out; it is unset now.
     Timer(NodeId),
+    /// A node lost an address, or got one.
+    Address(AddressChange),
+    /// A link's message reached a node: a packet of it was too long.
+    TooLong(TooLong),
 }
 
 /// A network in virtual time.
@@ -154,6 +163,8 @@ pub struct Network {
     noted: usize,
     /// Changes of what links lose.
     loss_changes: u64,
+    /// Addresses that nodes had.
+    gone: Vec<(NodeId, SocketAddr)>,
     /// No link changes, and each but the first of a route gets packets from one other link alone.
     has_fixed_links: bool,
 }
@@ -189,6 +200,7 @@ impl Network {
             moments: Vec::new(),
             noted: 0,
             loss_changes: 0,
+            gone: Vec::new(),
             has_fixed_links: false,
         }
     }
@@ -306,7 +318,12 @@ impl Network {
                     }
                 }
                 Owner::Source(source) => self.run_source(source),
-                Owner::Schedule => self.run_schedule(),
+                Owner::Schedule => {
+                    if let Some(happening) = self.run_schedule() {
+                        self.catch_up();
+                        return Some(happening);
+                    }
+                }
             }
         }
     }
@@ -357,6 +374,17 @@ impl Network {
         self.links[link.0 as usize].link.spec()
     }
 
+    /// What the interface takes over which a node sends from an address: packets of 1500 bytes, or
+    /// longer ones if its first link does.
+    pub(crate) fn interface_mtu(&self, node: NodeId, local: SocketAddr) -> usize {
+        let routes = self.nodes[node.0 as usize].routes.iter();
+        let firsts = routes.filter(|(source, ..)| *source == local).filter_map(|(.., route)| {
+            let first = self.routes[route.0 as usize].spec.links.first()?;
+            self.link_spec(*first).mtu
+        });
+        firsts.fold(ETHERNET_MTU, |most, mtu| most.max(mtu as usize))
+    }
+
     /// What the link did so far.
     pub fn link_stats(&self, link: LinkId) -> LinkStats {
         self.links[link.0 as usize].link.stats()
@@ -387,6 +415,16 @@ impl Network {
     /// The node that sends over a route.
     pub(crate) fn route_source(&self, route: RouteId) -> NodeId {
         self.routes[route.0 as usize].spec.from
+    }
+
+    /// The route that packets from `local` to `remote` take.
+    pub fn find_route_of(
+        &self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<RouteId> {
+        self.find_route(node, &local, &remote)
     }
 
     /// The number of the path that packets from `local` to `remote` take.
@@ -488,13 +526,26 @@ impl Network {
     }
 
     #[inline(never)]
-    fn run_schedule(&mut self) {
+    fn run_schedule(&mut self) -> Option<Happening> {
         let change = self.schedule.pop();
         self.queue.set(self.schedule_slot, self.schedule.next());
-        match change {
-            Some(Change::Link(link, change)) => self.change(link, &change),
-            Some(Change::Rebind(path, public)) => self.rebind_path(path, public),
-            None => {}
+        match change? {
+            Change::Link(link, change) => self.change(link, &change),
+            Change::Rebind(path, public) => self.rebind_path(path, public),
+            Change::TakeAddress(path, end) => {
+                let (node, address) = self.path_end(path, end);
+                return Some(Happening::Address(self.take_address(node, address)));
+            }
+            Change::GiveAddress(path, end, address) => {
+                let (node, old) = self.path_end(path, end);
+                let address = address.unwrap_or_else(|| self.fresh_address(old));
+                return Some(Happening::Address(self.give_address(node, old, address)));
+            }
+            Change::Tell(message) => {
+                self.trace.event(self.queue.now(), message.node.0, b"packet too long");
+                return Some(Happening::TooLong(message));
+            }
         }
+        None
     }
 }

@@ -1,7 +1,10 @@
 //! Packets under way, and where their bytes live.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
-use manypath_proto::Ecn;
+use manypath_proto::{Ecn, Rng};
+use manypath_wire::{Checksum, Packet as WirePacket, fill_checksum};
 use serde::Serialize;
 
 use crate::network::{NodeId, RouteId};
@@ -13,12 +16,16 @@ pub(crate) struct Packet {
     pub(crate) id: u64,
     /// Its bytes, until it leaves the network.
     pub(crate) payload: Option<Bytes>,
+    /// What a link made of its bytes, if it damaged them.
+    pub(crate) damaged: Option<Box<[u8]>>,
     pub(crate) route: RouteId,
     /// Length on the wire: the payload and the configured headers.
     pub(crate) size: u32,
     /// Links of the route it has crossed or is crossing.
     pub(crate) hop: u16,
     pub(crate) ecn: Option<Ecn>,
+    /// Links that it is too long for cut it into fragments.
+    pub(crate) may_fragment: bool,
     /// Why the next link will not take it, if that is known already.
     pub(crate) fate: Option<DropCause>,
 }
@@ -65,11 +72,41 @@ impl Packets {
         self.add(copy)
     }
 
+    /// Flips one to eight bits of a packet. Hosts here leave the checksum out, since few networks
+    /// damage anything; it gets the one that its sender would have written.
+    pub(crate) fn damage(&mut self, handle: Handle, rng: &mut Rng) {
+        let packet = self.get_mut(handle);
+        let mut bytes = match (&packet.damaged, &packet.payload) {
+            (Some(damaged), _) => damaged.to_vec(),
+            (None, Some(payload)) => {
+                let mut bytes = payload.to_vec();
+                fill_checksum(&mut bytes);
+                bytes
+            }
+            (None, None) => return,
+        };
+        for _ in 0..=rng.below(8) {
+            let bit = rng.below(bytes.len() as u64 * 8) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        packet.damaged = Some(bytes.into());
+    }
+
     /// Forgets a packet and returns its bytes.
     #[inline]
     pub(crate) fn remove(&mut self, handle: Handle) -> Bytes {
         self.free.push(handle);
         self.get_mut(handle).payload.take().unwrap_or_default()
+    }
+}
+
+impl Packet {
+    /// True if a link damaged it, and its checksum tells.
+    pub(crate) fn is_found_damaged(&self) -> bool {
+        let damaged = self.damaged.as_ref();
+        damaged.is_some_and(|bytes| {
+            WirePacket::parse(Bytes::copy_from_slice(bytes), Checksum::Verify).is_err()
+        })
     }
 }
 
@@ -89,6 +126,21 @@ pub struct Delivery {
     pub payload: Bytes,
 }
 
+/// A link of a packet's way did not take it for its length, and says so: ICMP.
+#[derive(Clone, Debug)]
+pub struct TooLong {
+    /// The node that sent the packet.
+    pub node: NodeId,
+    /// The address it was sent from.
+    pub local: SocketAddr,
+    /// The address it was sent to.
+    pub remote: SocketAddr,
+    /// The longest packet that the link takes, in bytes.
+    pub mtu: u32,
+    /// How the packet began, behind IP and UDP headers.
+    pub quoted: Bytes,
+}
+
 /// Why the network dropped a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,11 +158,15 @@ pub enum DropCause {
     Unmapped = 5,
     /// Random early detection.
     Early = 6,
+    /// Its receiver found its checksum wrong.
+    Corrupt = 7,
+    /// It was longer than the link's MTU and had the DF bit.
+    TooLong = 8,
 }
 
 impl DropCause {
     /// The name in results and traces: `loss`, `queue_full`, `cut`, `no_route`, `unmapped`,
-    /// `early`.
+    /// `early`, `corrupt`, `too_long`.
     pub fn name(self) -> &'static str {
         match self {
             DropCause::Loss => "loss",
@@ -119,6 +175,8 @@ impl DropCause {
             DropCause::NoRoute => "no_route",
             DropCause::Unmapped => "unmapped",
             DropCause::Early => "early",
+            DropCause::Corrupt => "corrupt",
+            DropCause::TooLong => "too_long",
         }
     }
 }

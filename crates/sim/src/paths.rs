@@ -20,6 +20,15 @@ pub struct PathEnds {
     pub far: (NodeId, SocketAddr),
 }
 
+/// An end of a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The end from which "forward" leads away: the associating host's.
+    Near,
+    /// The other end.
+    Far,
+}
+
 /// A path as built: links and the routes over them.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
@@ -29,6 +38,17 @@ pub(crate) struct Path {
     routes: (RouteId, RouteId),
     pub(crate) forward_drops: PathDrops,
     pub(crate) reverse_drops: PathDrops,
+}
+
+impl Path {
+    /// Its routes, forward and back.
+    pub(crate) fn routes(&self) -> (RouteId, RouteId) {
+        self.routes
+    }
+
+    pub(crate) fn set_route(&mut self, forward: bool, route: RouteId) {
+        *(if forward { &mut self.routes.0 } else { &mut self.routes.1 }) = route;
+    }
 }
 
 /// What the network dropped of the packets that took a path in one direction.
@@ -247,6 +267,16 @@ impl PathControl<'_> {
         self.change(&LinkChange::Jitter(jitter));
     }
 
+    /// Sets the probability with which each link damages a packet.
+    pub fn set_corrupt(self, corrupt: f64) {
+        self.change(&LinkChange::Corrupt(corrupt));
+    }
+
+    /// Sets the longest packet that each link takes, in bytes; `None` for no bound.
+    pub fn set_mtu(self, mtu: impl Into<Option<u32>>) {
+        self.change(&LinkChange::Mtu(mtu.into()));
+    }
+
     /// Gives the near end a new source address in the eyes of the far end, as a NAT between them
     /// does when it forgets a mapping. Direction and hop do not matter.
     pub fn rebind_source(self, public: SocketAddr) {
@@ -254,6 +284,21 @@ impl PathControl<'_> {
             Some(at) => self.net.plan(at, Change::Rebind(self.number, public)),
             None => self.net.rebind_path(self.number, public),
         }
+    }
+
+    /// Takes the address of an end away, from all paths that have it, and gives the host another
+    /// after `away`: `to`, or one that nobody had before. The host is told of both, its peer of
+    /// nothing. Direction and hop do not matter.
+    pub fn renumber(self, end: End, away: Duration, to: Option<SocketAddr>) {
+        let at = self.at.unwrap_or(self.net.now());
+        self.net.plan(at, Change::TakeAddress(self.number, end));
+        self.net.plan(at + away, Change::GiveAddress(self.number, end, to));
+    }
+
+    /// Takes the address of an end away for good.
+    pub fn take_address(self, end: End) {
+        let at = self.at.unwrap_or(self.net.now());
+        self.net.plan(at, Change::TakeAddress(self.number, end));
     }
 
     fn change(self, change: &LinkChange) {

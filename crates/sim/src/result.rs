@@ -44,6 +44,9 @@ pub struct TransferResult {
     /// in seconds; only where latencies are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_latency_p99_s: Option<f64>,
+    /// Bytes sent on all paths, SCTP headers included, for each user byte delivered; `None` if none
+    /// was.
+    pub overhead: Option<f64>,
     /// T3-rtx expirations on all paths.
     pub timeouts: u64,
     /// Fast retransmits, however many chunks each was of.
@@ -176,6 +179,8 @@ pub struct PathResult {
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
+    /// Measurements of the round-trip time, by heartbeats and by data.
+    pub rtt_samples: u64,
     /// Smoothed round-trip time in seconds; `None` before the first measurement.
     pub srtt_s: Option<f64>,
     /// cwnd at the end, in bytes.
@@ -192,8 +197,18 @@ pub struct PathResult {
     /// Why: `shared_bottleneck` or `slow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed_because: Option<&'static str>,
+    /// The largest IP packet that the sender sends on it at the end, in bytes.
+    pub mtu_bytes: usize,
     /// Every change of its state.
     pub state_changes: Vec<StateChange>,
+}
+
+impl PathResult {
+    /// Bytes sent on all of these paths for each of so many user bytes delivered.
+    pub fn overhead(paths: &[PathResult], bytes: u64) -> Option<f64> {
+        let sent: u64 = paths.iter().map(|path| path.bytes_sent).sum();
+        (bytes > 0).then(|| sent as f64 / bytes as f64)
+    }
 }
 
 /// A change of a path's state.
@@ -232,6 +247,7 @@ impl TransferResult {
             receive_buffer_blocked_s: blocked.unwrap_or(0.0),
             max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
             message_latency_p99_s: None,
+            overhead: PathResult::overhead(&paths, bytes),
             timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
             fast_retransmit_events: from.stats().map_or(0, |stats| stats.fast_retransmit_events),
             duplicates_received: to.stats().map_or(0, |stats| stats.duplicates_received),
@@ -373,6 +389,7 @@ impl PathResult {
             return_packets_sent: back.map_or(0, |back| back.packets_sent),
             return_packets_dropped: back_drops.unwrap_or_default().packets,
             heartbeats_sent: path.heartbeats_sent,
+            rtt_samples: path.rtt_samples,
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             cwnd_bytes: path.cwnd,
             active_at_s: first(PathState::Active),
@@ -380,6 +397,7 @@ impl PathResult {
             inactive_at_s: first(PathState::Inactive),
             suppressed_at_s: suppressed.map(|(at, _)| at.as_secs_f64()),
             suppressed_because: suppressed.map(|(_, reason)| reason.name()),
+            mtu_bytes: path.mtu,
             state_changes,
         }
     }

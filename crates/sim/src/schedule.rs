@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::network::LinkId;
+use crate::packet::TooLong;
+use crate::paths::End;
 use crate::queue::Due;
 use crate::spec::LinkChange;
 
@@ -14,6 +16,12 @@ pub(crate) enum Change {
     Link(LinkId, LinkChange),
     /// The address under which the near end of a path is seen at the far end.
     Rebind(usize, SocketAddr),
+    /// The address of a path's end goes.
+    TakeAddress(usize, End),
+    /// Another one comes, or one that nobody had before.
+    GiveAddress(usize, End, Option<SocketAddr>),
+    /// Nothing: a link's message reaches a node.
+    Tell(TooLong),
 }
 
 /// The planned changes, by time and then in the order they were planned.

@@ -158,8 +158,9 @@ impl Default for Red {
 
 /// One direction of a link.
 ///
-/// A packet that enters is dropped if the link is down, by loss, early by RED, or by a full queue;
-/// otherwise it waits for those before it, is sent at the link's rate, and arrives a delay later.
+/// A packet that enters is dropped if the link is down, if it is too long, by loss, early by RED,
+/// or by a full queue; otherwise it waits for those before it, is sent at the link's rate, and
+/// arrives a delay later.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// How fast it sends.
@@ -181,6 +182,15 @@ pub struct LinkSpec {
     pub reorder_by: Duration,
     /// A uniform random delay from zero to this is added to each packet; it reorders too.
     pub jitter: Duration,
+    /// Probability in 0..=1 that some bits of a packet are flipped. It goes on, and its receiver
+    /// drops it for its checksum.
+    pub corrupt: f64,
+    /// The longest IP packet it takes, in bytes; `None` if it takes all. Cross-traffic is never too
+    /// long.
+    pub mtu: Option<u32>,
+    /// A packet that is too long draws a message to the host that sent it, which names `mtu`; else
+    /// it is lost in silence.
+    pub icmp: bool,
 }
 
 impl LinkSpec {
@@ -196,6 +206,9 @@ impl LinkSpec {
             reorder: 0.0,
             reorder_by: Duration::ZERO,
             jitter: Duration::ZERO,
+            corrupt: 0.0,
+            mtu: None,
+            icmp: true,
         }
     }
 
@@ -213,6 +226,12 @@ impl LinkSpec {
     /// The same with random early detection.
     pub fn red(mut self, red: Red) -> LinkSpec {
         self.red = Some(red);
+        self
+    }
+
+    /// The same for packets of at most so many bytes; whether it says so when one is longer.
+    pub fn mtu(mut self, bytes: u32, icmp: bool) -> LinkSpec {
+        (self.mtu, self.icmp) = (Some(bytes), icmp);
         self
     }
 
@@ -243,6 +262,10 @@ pub enum LinkChange {
     Reorder(f64, Duration),
     /// A new bound of the random extra delay.
     Jitter(Duration),
+    /// A new probability of damage.
+    Corrupt(f64),
+    /// Another longest packet; `None` for no bound. What is inside already goes on.
+    Mtu(Option<u32>),
 }
 
 /// A time at which a link goes down, and for how long; `None` for good.
@@ -317,6 +340,17 @@ impl PathSpec {
     /// The same with this queue on every hop, both ways.
     pub fn queue(self, queue: QueueLimit) -> PathSpec {
         self.each(|link| link.queue = Some(queue))
+    }
+
+    /// The same for packets of at most so many bytes on its slowest hop, both ways; whether that
+    /// says so when one is longer.
+    pub fn mtu(mut self, bytes: u32, icmp: bool) -> PathSpec {
+        let hop = self.slowest_hop();
+        let HopSpec { forward, reverse } = &mut self.hops[hop];
+        for link in [forward, reverse] {
+            (link.mtu, link.icmp) = (Some(bytes), icmp);
+        }
+        self
     }
 
     /// The same with an outage from `at` on, for `length`; for good if that is `None`.

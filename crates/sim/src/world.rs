@@ -327,9 +327,19 @@ pub(crate) fn advance<H: BorrowMut<Host>>(
                 to.handle_packet(packet, net);
             }
         }
+        Happening::TooLong(message) => {
+            if let Some(host) = host_at(hosts, message.node) {
+                host.handle_too_long(&message, net);
+            }
+        }
         Happening::Timer(node) => {
             if let Some(host) = host_at(hosts, node) {
                 host.handle_timer(net);
+            }
+        }
+        Happening::Address(change) => {
+            if let Some(host) = host_at(hosts, change.node()) {
+                host.handle_address(&change, net);
             }
         }
     }

@@ -70,5 +70,18 @@ fn no_example_is_left_out() {
     let mut names: Vec<String> =
         folder.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    assert_eq!(names, ["dumbbell.toml", "failure.toml", "routers.toml", "two-paths.toml"]);
+    assert_eq!(
+        names,
+        ["dumbbell.toml", "failure.toml", "roaming.toml", "routers.toml", "two-paths.toml"]
+    );
+}
+
+#[test]
+fn roaming() {
+    let points = points("roaming.toml");
+    assert_eq!(points.len(), 6);
+    let gaps: Vec<f64> = points.iter().map(|p| run(p).transfer.max_delivery_gap_s).collect();
+    for (pair, away) in gaps.chunks(2).zip([0.0, 1.0, 5.0]) {
+        assert!((away..away + 1.0).contains(&pair[0]), "away for {away} s: {gaps:?}");
+    }
 }

@@ -116,6 +116,7 @@ fn good() -> impl Strategy<Value = String> {
         "duplicate = \"2 %\"",
         "reorder = { probability = \"5 %\", by = \"30 ms\" }",
         "jitter = { forward = \"3 ms\", reverse = \"0 ms\" }",
+        "corrupt = \"5 %\"",
         "red = { min = \"1 packets\", max = \"4 packets\", gentle = false }",
         "down = [{ at = \"100 ms\", for = \"700 ms\", after = \"first data\" }]",
         "rate_changes = [{ at = \"300 ms\", to = \"200 kbit/s\", direction = \"forward\" }]",
@@ -123,7 +124,7 @@ fn good() -> impl Strategy<Value = String> {
         "loss_changes = [{ at = \"1 s\", to = { model = \"gilbert-elliott\", to_bad = \"5 %\", to_good = \"50 %\" } }]",
         "cross = { load = { forward = \"120 %\", reverse = \"0 %\" }, nodes = 2 }",
     ];
-    let path = prop::sample::subsequence(lines, 0..11).prop_map(|lines| {
+    let path = prop::sample::subsequence(lines, 0..12).prop_map(|lines| {
         format!("[[path]]\nrate = \"2 Mbit/s\"\ndelay = \"20 ms\"\n{}\n", lines.join("\n"))
     });
     let preset = prop::sample::select(vec!["sctp", "sctp-pf", "cmt", "cmt-pf", "appstripe"]);

@@ -86,6 +86,11 @@ pub enum ChunkSummary {
     CookieAck,
     /// Last message of a graceful end (§3.3.13).
     ShutdownComplete,
+    /// Padding, beside a HEARTBEAT that measures the path's size (RFC 4820).
+    Pad {
+        /// Bytes of padding.
+        bytes: u64,
+    },
     /// When the packet was sent: a private chunk.
     Timestamp {
         /// Microseconds of the sender's clock, modulo 2^32.
@@ -193,6 +198,7 @@ impl ChunkSummary {
             Chunk::CookieEcho(cookie) => ChunkSummary::CookieEcho { bytes: cookie.len() as u64 },
             Chunk::CookieAck => ChunkSummary::CookieAck,
             Chunk::ShutdownComplete { .. } => ChunkSummary::ShutdownComplete,
+            Chunk::Pad(pad) => ChunkSummary::Pad { bytes: u64::from(pad.length) },
             Chunk::Timestamp(ts) => {
                 ChunkSummary::Timestamp { timestamp: ts.timestamp, echo: ts.echo }
             }

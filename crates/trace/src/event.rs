@@ -52,8 +52,9 @@ pub enum Event {
     PacketDropped {
         /// The packet's number.
         packet: u64,
-        /// Why: `loss` (at random), `queue_full`, `cut` (the link was down), `no_route`, `unmapped` (a NAT
-        /// had forgotten the address), `early` (random early detection); a network may know more.
+        /// Why: `loss` (at random), `queue_full`, `cut` (the link was down), `no_route`, `unmapped`
+        /// (a NAT had forgotten the address), `early` (random early detection), `too_long` (longer
+        /// than the link's MTU); a network may know more.
         cause: String,
         /// The number of the link it got lost on, one direction of a hop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +79,17 @@ pub enum Event {
         from: String,
         /// The state it is in.
         to: String,
+    },
+    /// The largest packets that a path carries, as far as is known (RFC 8899).
+    PathMtu {
+        /// The path.
+        path: u16,
+        /// Bytes of an IP packet.
+        mtu_bytes: u64,
+        /// Why: `confirmed` (a probe of that size was answered), `black_hole` (larger ones get
+        /// lost), `packet_too_big` (a router says so) or `interface` (the host's own does not take
+        /// larger ones).
+        reason: String,
     },
     /// Two paths share a bottleneck (mTCP paper, section 3.2).
     SharedBottleneck {
@@ -134,9 +146,17 @@ pub enum Event {
         path: u16,
         /// True if they are the peer's.
         by_peer: bool,
-        /// What became of the path where they went before, as far as the host knows: `failed`, `set_aside` (by the host) or
-        /// `silent` (no data came there while it came on others).
+        /// What became of the path where they went before, as far as the host knows: `failed`,
+        /// `set_aside` (by the host), `silent` (no data came there while it came on others) or
+        /// `better` (it works, and promises less).
         reason: String,
+    },
+    /// The host has the address of one of its paths no longer.
+    AddressGone {
+        /// The path.
+        path: u16,
+        /// The address that is gone.
+        local: String,
     },
     /// A path is gone and its number may be used again.
     PathRemoved {
@@ -303,10 +323,18 @@ impl Event {
             Told::Readable | Told::Writable | Told::PathAdded { .. } | Told::PathRemoved { .. } => {
                 return None;
             }
+            Told::AddressGone { path, local } => {
+                Event::AddressGone { path: path_number(*path), local: local.to_string() }
+            }
             Told::PathState { path, from, to } => Event::PathState {
                 path: path_number(*path),
                 from: from.name().to_owned(),
                 to: to.name().to_owned(),
+            },
+            Told::PathMtu { path, mtu, reason } => Event::PathMtu {
+                path: path_number(*path),
+                mtu_bytes: *mtu as u64,
+                reason: reason.name().to_owned(),
             },
             Told::SharedBottleneck { evidence, suppressed } => Event::SharedBottleneck {
                 paths: (path_number(evidence.paths.0), path_number(evidence.paths.1)),

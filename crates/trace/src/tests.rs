@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Params, SackPath, Ssn, StreamId,
+    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Pad, Params, SackPath, Ssn, StreamId,
     Timestamp, Tsn,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -53,6 +53,7 @@ fn all_chunks() -> Bytes {
         assert!(p.push_cookie_echo(b"cookie") && p.push_cookie_ack());
         assert!(p.push_timestamp(Timestamp { timestamp: 7, echo: Some(8) }));
         assert!(p.push_sack_path(SackPath { serial: 5, failed: true }));
+        assert!(p.push_pad(Pad { length: 6 }));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
 }
@@ -100,6 +101,8 @@ fn all_events() -> Vec<Event> {
         Event::SharedHops { path, with: 1, disjoint: 0.25 },
         Event::PathRestored { path, reason: "better".to_owned() },
         Event::PrimaryElected { path, by_peer: true, reason: "failed".to_owned() },
+        Event::AddressGone { path, local: "10.0.2.1:9899".to_owned() },
+        Event::PathMtu { path, mtu_bytes: 1420, reason: "confirmed".to_owned() },
         Event::PathRemoved { path },
         Event::PathMetrics(PathMetrics {
             path,
@@ -153,7 +156,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 17);
+    assert_eq!(chunks.len(), 18);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -170,8 +173,9 @@ fn chunks_are_summed_up() {
     assert_eq!(chunks[7], ChunkSummary::Error { causes: vec![3] });
     assert_eq!(chunks[13], ChunkSummary::Timestamp { timestamp: 7, echo: Some(8) });
     assert_eq!(chunks[14], ChunkSummary::SackPath { serial: 5, failed: true });
-    assert_eq!(chunks[15], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[16], ChunkSummary::Malformed { .. }), "{:?}", chunks[16]);
+    assert_eq!(chunks[15], ChunkSummary::Pad { bytes: 6 });
+    assert_eq!(chunks[16], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[17], ChunkSummary::Malformed { .. }), "{:?}", chunks[17]);
 }
 
 #[test]

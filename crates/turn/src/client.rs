@@ -230,6 +230,20 @@ impl Client {
         client
     }
 
+    /// Begins anew with the same peers, as from another address of ours: the relay knows an
+    /// allocation by that.
+    pub fn restart(&mut self, now: Instant) {
+        for peer in &mut self.peers {
+            (peer.ready, peer.bind_at) = (false, None);
+        }
+        self.pending.clear();
+        self.out.clear();
+        self.auth = None;
+        (self.stale_nonces, self.retry, self.unanswered) = (0, RETRY_FIRST, None);
+        self.state = State::Allocating;
+        self.start(now, Request::Allocate);
+    }
+
     /// The address that the relay gave us, while it is ours.
     pub fn relayed(&self) -> Option<SocketAddr> {
         match self.state {

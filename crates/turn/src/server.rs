@@ -22,15 +22,20 @@ use turn_types::stun::prelude::*;
 
 use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
 use allocation::Allocation;
-use limits::Bucket;
 pub use limits::Limits;
+use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
 pub use peers::PeerRules;
 
-/// Answers to requests without valid credentials, a second. They are at most about 2.5 times as long as
-/// what they answer; this bounds what a forged source address can be made to receive, and costs those who
-/// come during such an attack a repetition of their first request.
-const STRANGERS_PER_SECOND: u64 = 1000;
+/// Answers to requests without valid credentials, a second. They are at most about 2.5 times as
+/// long as what they answer. The first two rates bound what a forged source address can be made to
+/// receive, and keep what one network sends from using up what others need; the last one bounds the
+/// work.
+const STRANGERS: Rates = Rates { address: 25, network: 100, all: 20_000 };
+
+/// Wrong names and passwords, a second, that are found to be wrong. What is above is not looked at,
+/// right or wrong: so nobody learns anything faster.
+const GUESSES: Rates = Rates { address: 5, network: 20, all: 1000 };
 
 /// The lifetime that an allocation gets at least, unless the operator's limit is shorter (RFC 8656 §3.2).
 const DEFAULT: Duration = Duration::from_secs(600);
@@ -129,7 +134,8 @@ pub struct ServerStats {
     pub garbage: u64,
     /// Payload bytes forwarded, both directions.
     pub bytes: u64,
-    /// Payloads that were dropped because the user or the relay was above its rate.
+    /// Payloads that were dropped because the user or the relay was above its rate, and requests of
+    /// strangers that were not answered because too many came.
     pub over_rate: u64,
 }
 
@@ -155,7 +161,10 @@ pub struct Server {
     ends: BTreeSet<(Instant, SocketAddr)>,
     next_id: u64,
     total: Bucket,
-    strangers: Bucket,
+    strangers: Crowd,
+    guesses: Crowd,
+    /// Checked when a request names no user of ours, so that it takes as long.
+    nobody: IntegrityKey,
     stats: ServerStats,
 }
 
@@ -176,6 +185,7 @@ impl Server {
             allocations: 0,
             rate: Bucket::new(now, limits.user_bytes_per_s),
         };
+        let nobody = long_term_key("nobody", &format!("{:02x?}", config.secret), &config.realm);
         Server {
             accounts: config.users.iter().map(account).collect(),
             realm: config.realm,
@@ -187,7 +197,9 @@ impl Server {
             ends: BTreeSet::new(),
             next_id: 0,
             total: Bucket::new(now, limits.total_bytes_per_s),
-            strangers: Bucket::new(now, STRANGERS_PER_SECOND),
+            strangers: Crowd::new(now, config.secret, STRANGERS),
+            guesses: Crowd::new(now, config.secret, GUESSES),
+            nobody,
             stats: ServerStats::default(),
         }
     }

@@ -49,7 +49,7 @@ pub use cause::{CauseIter, Causes, ErrorCause};
 pub use checksum::fill_checksum;
 pub use chunk::{
     Abort, Chunk, DATA_HEADER_LEN, Data, DataFlags, DuplicateTsns, ErrorChunk, GapAckBlock,
-    GapAckBlocks, HeartbeatInfo, Init, SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN,
+    GapAckBlocks, HeartbeatInfo, Init, Pad, SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN,
     Timestamp, UnknownChunk, chunk_type,
 };
 pub use error::{DecodeError, DecodeErrorKind};

@@ -201,6 +201,7 @@ fn chunk() -> impl Strategy<Value = Spec> {
         Just(Spec::Bare(Chunk::CookieAck)),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),
+        (0..2000_u16).prop_map(|length| Spec::Bare(Chunk::Pad(Pad { length }))),
         (unknown_ty, any::<u8>(), vec(any::<u8>(), 0..30))
             .prop_map(|(ty, flags, value)| Spec::Unknown { ty, flags, value }),
     ]

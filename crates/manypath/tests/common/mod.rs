@@ -6,6 +6,7 @@
 )]
 
 pub mod relay;
+pub mod stranger;
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -1,5 +1,7 @@
 //! The life of receive buffers.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn receiver_with(length: usize, stride: usize) -> UdpReceiver {
@@ -11,7 +13,7 @@ fn receiver_with(length: usize, stride: usize) -> UdpReceiver {
 }
 
 fn spare(receiver: &UdpReceiver) -> usize {
-    receiver.spare.0.lock().unwrap().len()
+    receiver.spare.spare.lock().unwrap().len()
 }
 
 #[test]
@@ -41,12 +43,65 @@ fn a_short_datagram_does_not_pin_its_buffer() {
 }
 
 #[test]
-fn spare_buffers_are_bounded() {
-    let pool = SpareBuffers::default();
-    for _ in 0..2 * SPARE {
-        pool.give_back(Box::default());
+fn spare_buffers_are_bounded_and_of_one_size() {
+    let pool = Arc::new(SpareBuffers::default());
+    let lent: Vec<_> = (0..2 * SPARE).map(|_| pool.lend(pool.take(), 1)).collect();
+    drop(pool.lend(Box::from([0; 100]), 100));
+    assert_eq!((pool.lent(), pool.spare.lock().unwrap().len()), (2 * SPARE * BUFFER, 0));
+    drop(lent);
+    assert_eq!((pool.lent(), pool.spare.lock().unwrap().len()), (0, SPARE));
+}
+
+/// What one train keeps alive: datagrams of `stride` bytes, `length` in all, of which one is kept.
+fn keep_one(receiver: &mut UdpReceiver, length: usize, stride: usize, which: usize) -> Bytes {
+    (receiver.metas[0].len, receiver.metas[0].stride) = (length, stride);
+    let mut out = Vec::new();
+    receiver.split(0, "127.0.0.2:6".parse().unwrap(), &mut out);
+    assert_eq!(out.iter().map(|d| d.payload.len()).sum::<usize>(), length);
+    assert!(out[..out.len() - 1].iter().all(|d| d.payload.len() == stride));
+    let which = which % out.len();
+    out.swap_remove(which).payload
+}
+
+#[test]
+fn one_datagram_of_each_train_keeps_a_bounded_sum_of_buffers() {
+    let mut receiver = receiver_with(0, 0);
+    let mut kept = Vec::new();
+    for i in 0..16_000 {
+        kept.push(keep_one(&mut receiver, BUFFER, 1472, i));
     }
-    assert_eq!(pool.0.lock().unwrap().len(), SPARE);
+    // 22 MiB are kept, and were part of 1000 MiB.
+    assert!(kept.iter().map(Bytes::len).sum::<usize>() > 20 << 20);
+    assert_eq!(receiver.spare.lent(), LENT_MAX);
+    drop(kept);
+    assert_eq!(receiver.spare.lent(), 0);
+    assert_eq!(spare(&receiver), SPARE, "the rest is given back");
+    let again = keep_one(&mut receiver, BUFFER, 1472, 0);
+    assert_eq!((again.len(), receiver.spare.lent()), (1472, BUFFER), "lent again");
+}
+
+proptest! {
+    /// Whatever comes together and whichever datagrams are kept: what is kept alive beside these is
+    /// at most [`LENT_MAX`] and one batch.
+    #[test]
+    fn any_split_keeps_a_bounded_sum_of_buffers(
+        trains in prop::collection::vec((1usize..=BUFFER, 1usize..=BUFFER, any::<usize>()), 1..1500),
+    ) {
+        let mut receiver = receiver_with(0, 0);
+        let mut kept = Vec::new();
+        for &(length, stride, which) in &trains {
+            // Trains have 64 datagrams at most.
+            let stride = stride.min(length).max(length.div_ceil(64));
+            kept.push(keep_one(&mut receiver, length, stride, which));
+            prop_assert!(receiver.spare.lent() < LENT_MAX + BUFFER);
+        }
+        let lent = receiver.spare.lent();
+        let several = trains.iter().filter(|&&(length, stride, _)| stride < length);
+        let all: usize = several.map(|&(length, ..)| length).sum();
+        prop_assert!(lent >= all.min(LENT_MAX), "counted: {} of {}", lent, all);
+        drop(kept);
+        prop_assert_eq!(receiver.spare.lent(), 0);
+    }
 }
 
 #[test]

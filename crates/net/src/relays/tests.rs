@@ -83,7 +83,7 @@ async fn a_batch_is_wrapped_as_a_batch_and_comes_back_unpacked() {
     let relayed = relays.status()[0].relayed.unwrap();
     assert!(changes.contains(&RelayChange::Open((relayed, peer))), "{changes:?}");
 
-    let transmit = Transmit { local: relayed, remote: peer, ecn: None, segment_size: 100 };
+    let transmit = Transmit::new(relayed, peer, 100);
     let bytes: Vec<u8> = (0..250u8).collect();
     let mut batch = Outgoing::new(transmit, bytes.clone());
     assert!(relays.wrap(at(1), &mut batch));

@@ -16,7 +16,7 @@ fn bound(ips: &[&str]) -> UdpSockets {
 }
 
 fn batch(local: SocketAddr, remote: SocketAddr, segment_size: usize, bytes: Vec<u8>) -> Outgoing {
-    Outgoing::new(Transmit { local, remote, ecn: None, segment_size }, bytes)
+    Outgoing::new(Transmit::new(local, remote, segment_size), bytes)
 }
 
 /// Sends as a driver does: until the socket has taken it or refused it.

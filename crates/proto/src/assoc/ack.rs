@@ -34,6 +34,9 @@ impl Association {
             return;
         }
         self.stats.sacks_received += 1;
+        if self.is_caught(sack) {
+            return;
+        }
         if self.config.cwnd_decays_in_flight {
             let config = &*self.config;
             self.paths.iter_mut().for_each(|p| p.decay_if_silent(config, now));
@@ -77,7 +80,8 @@ impl Association {
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
         if !digest.stale {
-            self.a_rwnd = sack.a_rwnd as usize;
+            let most = if digest.cut_or_stale { self.a_rwnd } else { usize::MAX };
+            self.a_rwnd = most.min(sack.a_rwnd as usize);
         }
         self.probe_answered = true;
         if digest.newly_acked > 0 {
@@ -96,6 +100,7 @@ impl Association {
             self.on_path_digest(now, PathId(index as u8), facts);
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
+        self.go_on_with_ack_test(released, &paths);
         self.digest.paths = paths;
         if self.policies.duplicates {
             self.note_flights();
@@ -188,6 +193,9 @@ impl Association {
             }
         }
         self.renew_t3(now, id, facts.watched_acked);
+        if facts.largest_lost | facts.largest_acked > 0 {
+            self.note_sacked_sizes(now, id, facts.largest_acked, facts.largest_lost);
+        }
         if enters_recovery {
             self.look_for_shared_bottleneck(now, id);
         }
@@ -267,7 +275,9 @@ impl Association {
     fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
-        let proof = if has_failed { facts.latest } else { facts.latest_sent };
+        // Nor one that timed out again and is asked by heartbeats: their answers say it.
+        let is_asked = self.config.probe_with_data && p.error_count > 1;
+        let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
         if proof.is_some() && proof > p.doubted_order {
             p.error_count = 0;
             p.last_active = now;
@@ -298,7 +308,7 @@ impl Association {
     /// A window that was closed opened again: the chunk that probed it was dropped for want of room, and
     /// is sent again now instead of after its timeout.
     fn reopen_window(&mut self, now: Instant) {
-        if !self.probing_window || self.a_rwnd < self.config.mtu.min(self.fragment_size()) {
+        if !self.probing_window || self.a_rwnd < self.config.mtu.min(self.fragmentation_point()) {
             return;
         }
         self.probing_window = false;

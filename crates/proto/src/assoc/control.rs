@@ -3,18 +3,18 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{ErrorCause, PacketBuilder, SackPath, Tsn};
+use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn};
 
 use super::Association;
 use super::state::State;
 use crate::endpoint::Transmit;
-use crate::path::PathId;
+use crate::path::{Path, PathId};
 use crate::time::Instant;
 
 /// A control chunk that waits to be sent, in a packet of its own.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
-    Init,
+    Init { on: PathId },
     CookieEcho,
     CookieAck { to: (SocketAddr, SocketAddr) },
     HeartbeatAck { info: Bytes, to: (SocketAddr, SocketAddr) },
@@ -25,6 +25,9 @@ pub(super) enum Control {
     ShutdownComplete { to: (SocketAddr, SocketAddr) },
     Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
 }
+
+/// The SCTP packet that fits the size with which every path begins, over IPv6 and UDP.
+const BASE_PACKET: usize = 1280 - 48;
 
 /// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
 pub(super) const MAX_CONTROL: usize = 64;
@@ -43,6 +46,10 @@ impl Association {
             | Control::SackPathFailed { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => *to,
+            Control::Init { on } if self.paths.get(*on).is_some() => {
+                let p = self.paths.get(*on)?;
+                (p.local, p.remote)
+            }
             _ => {
                 let p = self.paths.get(self.control_path())?;
                 (p.local, p.remote)
@@ -51,13 +58,14 @@ impl Association {
         let mut header = self.header();
         // RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
         let reflect = matches!(c, Control::Abort { .. }) && self.id.peer_tag == 0;
-        if matches!(c, Control::Init) {
+        if matches!(c, Control::Init { .. }) {
             header.verification_tag = 0; // RFC 9260 §8.5.1, A
         } else if reflect {
             header.verification_tag = self.id.local_tag;
         }
         let path = self.paths.find(&to.0, &to.1);
         let max = match (&c, path.and_then(|id| self.paths.get(id))) {
+            (Control::CookieEcho, Some(p)) if self.may_join_cookie(p) => p.max_packet,
             // A peer's cookie may be long; IP fragments it.
             (Control::CookieEcho, _) => usize::from(u16::MAX),
             (_, Some(p)) => p.max_packet,
@@ -77,7 +85,7 @@ impl Association {
         let cum_tsn = self.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
         let mut packet = PacketBuilder::new(buf, header, max);
         let fits = match &c {
-            Control::Init => packet.push_init(&self.init_chunk()),
+            Control::Init { .. } => packet.push_init(&self.init_chunk()),
             Control::CookieEcho => match &self.state {
                 State::CookieEchoed { cookie, .. } => packet.push_cookie_echo(cookie),
                 _ => false,
@@ -102,6 +110,9 @@ impl Association {
             packet.push_error(std::slice::from_ref(cause));
             self.control.pop_front();
         }
+        if let (Control::CookieEcho, Some(id)) = (&c, path) {
+            self.push_first_data(now, id, &mut packet);
+        }
         let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
         let len = packet.finish(self.config.checksum);
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
@@ -109,7 +120,36 @@ impl Association {
             p.counters.packets_sent += 1;
             p.counters.bytes_sent += len as u64;
         }
-        Some(Transmit { local: to.0, remote: to.1, ecn: None, segment_size: len })
+        let fits = path.and_then(|id| self.paths.get(id)).map_or(BASE_PACKET, |p| p.max_packet);
+        let may_fragment = len > fits;
+        Some(Transmit { may_fragment, ..Transmit::new(to.0, to.1, len) })
+    }
+
+    /// COOKIE ECHO leaves room for data in a packet for this path.
+    fn may_join_cookie(&self, p: &Path) -> bool {
+        let State::CookieEchoed { cookie, .. } = &self.state else { return false };
+        let reports = matches!(self.control.front(), Some(Control::Error(_)));
+        let needs = COMMON_HEADER_LEN + 4 + cookie.len().next_multiple_of(4);
+        self.config.data_with_cookie && !reports && needs <= p.max_packet
+    }
+
+    /// Adds the first data to COOKIE ECHO, as much as its packet has room for (RFC 9260 §5.1, C);
+    /// with a repeated cookie the same data again. Until the association is open T1 watches it, not
+    /// T3-rtx.
+    fn push_first_data(&mut self, now: Instant, path: PathId, packet: &mut PacketBuilder<'_>) {
+        if !self.paths.get(path).is_some_and(|p| self.may_join_cookie(p)) {
+            return;
+        }
+        let base = self.out.cum_tsn_ack_point();
+        loop {
+            let ids = self.paths.ids();
+            let marked = ids.filter_map(|id| self.out.next_marked(id));
+            let Some(tsn) = marked.min_by_key(|tsn| tsn.distance_from(base)) else { break };
+            if !self.push_again(now, path, tsn, packet) {
+                return;
+            }
+        }
+        while self.new_data_allowed() && self.push_new(now, path, packet) {}
     }
 
     /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It is never
@@ -151,6 +191,6 @@ impl Association {
         p.counters.packets_sent += 1;
         p.counters.heartbeats_sent += 1;
         p.counters.bytes_sent += len as u64;
-        Some(Transmit { local: p.local, remote: p.remote, ecn: None, segment_size: len })
+        Some(Transmit::new(p.local, p.remote, len))
     }
 }

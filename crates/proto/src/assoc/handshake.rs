@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parameter_type};
@@ -108,6 +109,21 @@ impl PeerInit {
         Ok(peer)
     }
 
+    /// Drops listed addresses that mean another host where the list comes from: loopback ones
+    /// unless it comes from this host, link-local ones unless it comes from such an address. Else
+    /// anyone could have us send to our own services and neighbours.
+    pub(crate) fn keep_addresses_in_scope_of(&mut self, source: IpAddr) {
+        let is_link_local = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        };
+        let (here, near) = (source.is_loopback(), is_link_local(source));
+        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+        self.addresses.retain(|&ip| {
+            (here || !is_loopback(ip)) && (here || near || !is_link_local(ip.to_canonical()))
+        });
+    }
+
     /// Keeps an address that a packet can be sent to.
     fn add_address(&mut self, ip: IpAddr) {
         let unusable = match ip {
@@ -155,7 +171,7 @@ pub(crate) fn init_ack(
     cookie: &Cookie,
     sealed: Bytes,
     unrecognized: &[Bytes],
-    budget: usize,
+    (receive_buffer, budget): (usize, usize),
 ) -> Init {
     let sack_path = answers_sack_path(config, cookie.sack_path);
     let mut params = parameters(config, local, Some(sealed), sack_path);
@@ -163,7 +179,7 @@ pub(crate) fn init_ack(
     loop {
         let init = Init {
             initiate_tag: cookie.local_tag,
-            a_rwnd: a_rwnd(config),
+            a_rwnd: a_rwnd(receive_buffer),
             outbound_streams: cookie.streams_out,
             inbound_streams: config.inbound_streams,
             initial_tsn: cookie.local_tsn,
@@ -177,8 +193,8 @@ pub(crate) fn init_ack(
     }
 }
 
-fn a_rwnd(config: &Config) -> u32 {
-    u32::try_from(config.receive_buffer).unwrap_or(u32::MAX)
+fn a_rwnd(receive_buffer: usize) -> u32 {
+    u32::try_from(receive_buffer).unwrap_or(u32::MAX)
 }
 
 /// What to do with a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
@@ -247,20 +263,34 @@ impl Association {
     }
 
     fn send_init(&mut self, now: Instant) {
-        self.control.push_back(Control::Init);
-        let rto = self.handshake_rto();
+        self.push_init();
+        let rto = self.handshake_rto(0);
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
     }
 
-    fn handshake_rto(&self) -> std::time::Duration {
-        self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto())
+    /// Queues INIT, on the primary path or on all of them.
+    fn push_init(&mut self) {
+        let on_all = self.config.handshake_on_all_paths;
+        let primary = self.primary;
+        let paths = self.paths.iter().filter(|p| p.id == primary || (on_all && p.given));
+        self.control.extend(paths.map(|p| Control::Init { on: p.id }));
+    }
+
+    /// How long the answer to INIT or COOKIE ECHO is waited for, after so many attempts in vain.
+    fn handshake_rto(&self, attempts: u32) -> Duration {
+        match self.config.handshake_rto {
+            Some(first) => {
+                first.saturating_mul(1 << attempts.min(16)).min(self.config.handshake_rto_max)
+            }
+            None => self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto()),
+        }
     }
 
     /// Our INIT.
     pub(super) fn init_chunk(&self) -> Init {
         Init {
             initiate_tag: self.id.local_tag,
-            a_rwnd: a_rwnd(&self.config),
+            a_rwnd: a_rwnd(self.receive_buffer),
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
             initial_tsn: self.id.initial_tsn,
@@ -285,7 +315,7 @@ impl Association {
         let State::CookieWait { stale_cookies, .. } = self.state else {
             return; // §5.2.3: a late or duplicate one
         };
-        let peer = match PeerInit::read(init) {
+        let mut peer = match PeerInit::read(init) {
             Ok(peer) => peer,
             Err(cause) => {
                 self.id.peer_tag = init.initiate_tag;
@@ -293,6 +323,7 @@ impl Association {
                 return;
             }
         };
+        peer.keep_addresses_in_scope_of(from.1.ip());
         let Some(cookie) = peer.cookie.clone() else {
             self.id.peer_tag = peer.tag;
             let missing = ErrorCause::MissingMandatoryParameter(vec![parameter_type::STATE_COOKIE]);
@@ -326,7 +357,7 @@ impl Association {
         }
         self.state = State::CookieEchoed { cookie, attempts: 0, stale_cookies };
         self.control.push_front(Control::CookieEcho);
-        let rto = self.handshake_rto();
+        let rto = self.handshake_rto(0);
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
     }
 
@@ -355,22 +386,29 @@ impl Association {
         }
         // The next attempt takes the next path: one that is down does not keep the association closed.
         let ids: Vec<_> = self.paths.iter().filter(|p| p.given).map(|p| p.id).collect();
-        let rto = self.handshake_rto();
+        let rto = self.handshake_rto(attempts);
+        let own_rto = self.config.handshake_rto.is_some();
         let moves = self.config.handshake_moves_primary;
         if !moves {
-            self.paths.get_mut(self.primary).into_iter().for_each(|p| p.rto.back_off());
+            let primary = self.paths.get_mut(self.primary).filter(|_| !own_rto);
+            primary.into_iter().for_each(|p| p.rto.back_off());
         } else if let Some(at) = ids.iter().position(|&id| id == self.primary) {
             self.primary = ids[(at + 1) % ids.len()];
-            for p in self.paths.iter_mut() {
+            for p in self.paths.iter_mut().filter(|_| !own_rto) {
                 p.rto.back_off();
             }
         }
-        self.control.push_back(match self.state {
-            State::CookieWait { .. } => Control::Init,
-            _ => Control::CookieEcho,
-        });
-        let doubled = (rto * 2).min(self.config.rto_max);
-        self.timers.set(Timer::Assoc(AssocTimer::T1), now + doubled);
+        if matches!(self.state, State::CookieWait { .. }) {
+            self.push_init();
+        } else {
+            // The data that left with the cookie goes with it again.
+            for id in self.paths.ids() {
+                self.out.mark_path(id, None);
+            }
+            self.control.push_back(Control::CookieEcho);
+        }
+        let next = if own_rto { rto } else { (rto * 2).min(self.config.rto_max) };
+        self.timers.set(Timer::Assoc(AssocTimer::T1), now + next);
     }
 
     /// Handles COOKIE ACK: established (RFC 9260 §5.1, E).
@@ -399,7 +437,12 @@ impl Association {
             let primary = self.primary;
             self.confirm_path(now, primary);
         }
+        self.start_size_searches(now);
         self.verify_paths(now);
+        // From now on T3-rtx watches what left with COOKIE ECHO.
+        for id in self.paths.ids() {
+            self.renew_t3(now, id, false);
+        }
     }
 
     /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an unanswered INIT.
@@ -504,13 +547,15 @@ impl Association {
 
     /// Takes over from an association that its peer restarted: the same one for the application, with
     /// everything unacknowledged lost (RFC 9260 §5.2.4, action A).
-    pub(crate) fn succeed(&mut self, old: Association) {
+    pub(crate) fn succeed(&mut self, now: Instant, old: Association) {
         self.events.retain(|e| !matches!(e, Event::Connected { .. }));
         let mut events = old.events;
         events.push_back(Event::Restarted);
         events.append(&mut self.events);
         self.events = events;
         self.stats = old.stats;
+        // The application knows of one association, which it has admitted or not.
+        self.set_receive_buffer(now, old.receive_buffer);
         if old.writable_wanted {
             self.events.push_back(Event::Writable);
         }

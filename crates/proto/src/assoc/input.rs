@@ -56,7 +56,10 @@ impl Association {
             self.heard_while_shutting_down(now);
         }
         let has_own_tag = packet.header.verification_tag == self.id.local_tag;
-        let gap_before = self.receiver.as_ref().is_some_and(|r| r.tracker.has_gaps());
+        let gap_before = self.receiver.as_mut().is_some_and(|r| {
+            r.inbound.begin_packet(packet.bytes().len());
+            r.tracker.has_gaps()
+        });
         let facts = PacketFacts { gap_before, ..PacketFacts::default() };
         let mut progress = Progress {
             now,
@@ -81,6 +84,11 @@ impl Association {
             }
             let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
             if is_stranger && !verifies {
+                continue;
+            }
+            // RFC 9260 §8.5.1, B lets whoever knows a tag end the association. Who comes from where
+            // the peer was never seen has to show first that packets reach it there.
+            if matches!(chunk, Chunk::Abort(_)) && path.is_some_and(|id| self.is_to_verify(id)) {
                 continue;
             }
             if !self.handle_chunk(chunk, &mut progress) || matches!(self.state, State::Closed(_)) {
@@ -126,7 +134,10 @@ impl Association {
             Chunk::Heartbeat(info) => {
                 // RFC 9260 §8.3: the answer goes to where the question came from.
                 if !std::mem::replace(&mut p.answered_heartbeat, true) {
-                    self.reply(Control::HeartbeatAck { info: info.0, to: p.from });
+                    self.reply(Control::HeartbeatAck { info: info.0.clone(), to: p.from });
+                    if let Some(path) = p.path {
+                        self.answer_elsewhere(p.now, path, &info.0);
+                    }
                 }
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
@@ -158,7 +169,7 @@ impl Association {
             // The endpoint handles these; bundled behind other chunks they mean nothing. The rest was handled before.
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
-            Chunk::Timestamp(_) | Chunk::SackPath(_) => {}
+            Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
             Chunk::Unknown(unknown) => {
                 let action = unknown.action();
                 if action.report && !std::mem::replace(&mut p.reported_unknown, true) {

@@ -4,14 +4,18 @@
 //! [`shutdown`].
 
 mod ack;
+mod ack_test;
 mod control;
 pub(crate) mod cookie;
 mod disjoint;
 mod handshake;
 mod input;
+mod outage;
 mod output;
 mod paths;
+mod pmtu;
 mod redundant;
+mod roam;
 mod shutdown;
 mod silence;
 mod state;
@@ -21,7 +25,7 @@ mod timeout;
 mod timers;
 mod timestamp;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -40,12 +44,18 @@ use crate::rng::Rng;
 use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
+use ack_test::AckTest;
 use control::Control;
 use redundant::Redundancy;
 use silence::SackPaths;
 use state::State;
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
 use timestamp::Timestamps;
+
+/// The least receive buffer, in bytes: no INIT may announce less (RFC 9260 §3.3.2).
+const MIN_RECEIVE_BUFFER: usize = 1500;
+/// What the interfaces of local addresses take, in bytes of an IP packet.
+pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 
 /// What both ends agreed, or will.
 #[derive(Clone, Debug)]
@@ -81,6 +91,7 @@ struct Receiver {
 ///
 /// - Commands: [`send`](Self::send), [`recv`](Self::recv), [`shutdown`](Self::shutdown),
 ///   [`abort`](Self::abort), [`add_path`](Self::add_path), [`remove_path`](Self::remove_path),
+///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_primary`](Self::set_primary). Reach them through
 ///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs afterwards.
 /// - Everything else only reads.
@@ -119,6 +130,7 @@ pub struct Association {
     forced_rtx: bool,
     /// With `rtx_waits_for_sack`, other retransmissions wait: no SACK came since the last loss.
     rtx_waits: bool,
+    ack_test: AckTest,
     /// Both ends use timestamps.
     timestamps: Option<Timestamps>,
     redundancy: Redundancy,
@@ -130,12 +142,25 @@ pub struct Association {
     may_apply_max_burst: bool,
     // Receiving.
     receiver: Option<Receiver>,
+    /// What is in force instead of `receive_buffer` of the configuration.
+    receive_buffer: usize,
     readable_told: bool,
     // Whole association.
     error_count: u32,
     control: VecDeque<Control>,
+    /// When a heartbeat was last answered on other paths than its own.
+    answered_elsewhere: Option<Instant>,
     /// False if no path's heartbeat is due.
     may_owe_heartbeat: bool,
+    /// When a change of the network last repeated an attempt to open the association.
+    probed_at: Option<Instant>,
+    /// False if no probe of a path's size is due.
+    may_owe_size_probe: bool,
+    /// The nonces of such probes.
+    size_rng: Rng,
+    /// What the interfaces of local addresses take, in bytes of an IP packet, as far as the driver
+    /// has said.
+    link_mtus: Arc<LinkMtus>,
     events: VecDeque<Event>,
     stats: AssocStats,
     /// Since when data waits for the peer's receive buffer alone.
@@ -164,6 +189,7 @@ impl Association {
             timers: TimerTable::default(),
             policies: Policies::new(&config),
             policy_rng: rng.fork("policy"),
+            size_rng: rng.fork("packet sizes"),
             rng,
             queue: SendQueue::default(),
             out: Outstanding::new(id.initial_tsn).counting(&config),
@@ -175,16 +201,22 @@ impl Association {
             probe_answered: false,
             forced_rtx: false,
             rtx_waits: false,
+            ack_test: AckTest::default(),
             timestamps: None,
             redundancy: Redundancy::default(),
             nr_sack: false,
             after_timeout: false,
             may_apply_max_burst: false,
             receiver: None,
+            receive_buffer: config.receive_buffer,
             readable_told: false,
             error_count: 0,
             control: VecDeque::new(),
+            answered_elsewhere: None,
             may_owe_heartbeat: false,
+            probed_at: None,
+            may_owe_size_probe: false,
+            link_mtus: Arc::default(),
             events: VecDeque::new(),
             stats: AssocStats::default(),
             blocked_since: None,
@@ -209,14 +241,21 @@ impl Association {
                 filled_gap_at_once: c.sack_filled_gap_at_once,
                 counts_duplicates: c.sack_counts_duplicates,
             }),
-            inbound: Inbound::new(streams_in, Limits::for_receive_buffer(c.receive_buffer))
-                .counting_headers(c.rwnd_counts_headers),
+            inbound: self.new_inbound(streams_in),
             last_data: None,
             data_paths: 0,
-            advertised: c.receive_buffer,
+            advertised: self.receive_buffer,
             window_packets: 0,
             window_start: now,
         });
+    }
+
+    fn new_inbound(&self, streams_in: u16) -> Inbound {
+        let limits = Limits::for_receive_buffer(self.receive_buffer);
+        let mut inbound =
+            Inbound::new(streams_in, limits).counting_headers(self.config.rwnd_counts_headers);
+        inbound.copy_all(self.receive_buffer < self.config.receive_buffer);
+        inbound
     }
 
     // ---- Commands ----
@@ -274,10 +313,10 @@ impl Association {
     /// steps are not worth a packet: that is silly-window avoidance.
     fn update_window(&mut self, now: Instant) {
         let advertised = self.receiver.as_ref().map_or(usize::MAX, |r| r.advertised);
-        if advertised >= self.config.receive_buffer / 4 {
+        if advertised >= self.receive_buffer / 4 {
             return;
         }
-        let worth = (self.config.receive_buffer / 2).min(2 * self.config.mtu);
+        let worth = (self.receive_buffer / 2).min(2 * self.config.mtu);
         let window = self.advertised_window();
         let Some(receiver) = self.receiver.as_mut() else { return };
         if self.config.window_updates
@@ -293,7 +332,34 @@ impl Association {
     fn advertised_window(&self) -> usize {
         let free = self.receiver.as_ref().map_or(0, |r| r.inbound.available_bytes());
         // A window too small for a packet would draw tiny chunks.
-        if free < self.config.mtu.min(self.config.receive_buffer / 4) { 0 } else { free }
+        if free < self.config.mtu.min(self.receive_buffer / 4) { 0 } else { free }
+    }
+
+    /// Sets the receive buffer, in bytes, from now on: a server gives a stranger little
+    /// ([`Endpoint::set_incoming_window`](crate::Endpoint::set_incoming_window)), and more once it
+    /// knows who it is. Values below 1500 (RFC 9260 §3.3.2) count as 1500.
+    ///
+    /// A larger one is told to the peer at once, with a SACK that shares its packet with what is
+    /// sent now. With a smaller one, what arrived out of order may be discarded again; the peer
+    /// keeps it until then (RFC 9260 §6.2). While it is below that of the configuration, what waits
+    /// is copied, so that it keeps nothing else alive.
+    pub fn set_receive_buffer(&mut self, now: Instant, bytes: usize) {
+        let bytes = bytes.max(MIN_RECEIVE_BUFFER);
+        let grows = bytes > self.receive_buffer;
+        self.receive_buffer = bytes;
+        let Some(r) = self.receiver.as_mut() else { return };
+        r.inbound.set_limits(Limits::for_receive_buffer(bytes));
+        r.inbound.copy_all(bytes < self.config.receive_buffer);
+        r.advertised = r.advertised.min(bytes);
+        if grows && self.state.may_receive_data() {
+            r.delayed.demand_now();
+            self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
+        }
+    }
+
+    /// The receive buffer in force, in bytes.
+    pub fn receive_buffer(&self) -> usize {
+        self.receive_buffer
     }
 
     /// Makes a path the primary.
@@ -345,11 +411,26 @@ impl Association {
         self.streams_out
     }
 
-    /// The largest message that fits one packet on every path, in bytes.
+    /// The largest message that fits one packet on every path that carries data, in bytes. Of a
+    /// path whose size is not known yet, that is what it most likely will be.
     pub fn fragment_size(&self) -> usize {
-        let chunk = self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2);
-        // A fragment is cut to a multiple of four so that no padding is sent inside a message.
-        (chunk - manypath_wire::DATA_HEADER_LEN) & !3
+        let of_path = |p: &crate::path::Path| match p.pmtu.is_settled() {
+            true => p.pmdcs,
+            false => p.pmdcs.max(p.likely_pmdcs(&self.config)),
+        };
+        let any_usable = self.paths.iter().any(|p| p.usable);
+        let counts = |p: &&crate::path::Path| p.usable || !any_usable;
+        match self.config.pmtu_discovery {
+            true => self.paths.iter().filter(counts).map(of_path).min(),
+            false => None,
+        }
+        .map_or_else(|| self.fragmentation_point(), user_bytes)
+    }
+
+    /// Where messages are cut now (RFC 9260 §6.9, the association's fragmentation point), in user
+    /// bytes.
+    fn fragmentation_point(&self) -> usize {
+        user_bytes(self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2))
     }
 
     /// The configuration in force.
@@ -394,13 +475,16 @@ impl Association {
             !active || self.paths.iter().all(|p| !p.usable || p.state != PathState::Inactive),
             "an inactive path is usable beside an active one"
         );
+        self.paths.iter().for_each(|p| p.pmtu.check_invariants());
         for id in self.paths.ids() {
+            // Until the association is open T1 watches what left with COOKIE ECHO.
             let runs = self.timers.is_running(Timer::Path(id, PathTimer::T3Rtx));
+            let runs = runs || !self.state.is_open();
             assert!(runs || !self.out.needs_t3(id), "nothing watches what is outstanding on {id}");
         }
         if let Some(r) = &self.receiver {
             // One chunk may exceed the buffer: the one that is next in order (RFC 9260 §6.2).
-            let limit = self.config.receive_buffer + 65_535;
+            let limit = self.receive_buffer.max(self.config.receive_buffer) + 65_535;
             assert!(r.inbound.buffered_bytes() <= limit, "the receive buffer overflows");
         }
         assert!(self.unacked_bytes() <= self.config.send_buffer, "the send buffer overflows");
@@ -487,6 +571,7 @@ impl Association {
         }
         for p in self.paths.iter_mut() {
             p.heartbeat_due = false;
+            p.pmtu.stop();
         }
         self.blocked_since = None;
         self.events.push_back(Event::Closed(reason));
@@ -508,4 +593,10 @@ impl Association {
             self.events.push_back(Event::Readable);
         }
     }
+}
+
+/// What a DATA chunk of that size carries, in bytes. A fragment is cut to a multiple of four so
+/// that no padding is sent inside a message.
+fn user_bytes(chunk: usize) -> usize {
+    (chunk - manypath_wire::DATA_HEADER_LEN) & !3
 }

@@ -12,6 +12,9 @@ use crate::policy::rtx::RtxCandidate;
 use crate::time::Instant;
 use crate::tx::Sent;
 
+/// Bytes of one batch at most: what a UDP datagram can have, less what relays add to each packet.
+const BATCH_BYTES: usize = 65_000;
+
 /// A chunk that may be sent now, and where.
 #[derive(Copy, Clone, Debug)]
 enum Source {
@@ -37,6 +40,13 @@ impl Association {
         }
         if !self.state.is_open() {
             return None;
+        }
+        // Before heartbeats: their answers bring data back to the path, which should have the right
+        // size.
+        if self.may_owe_size_probe
+            && let Some(transmit) = self.size_probe_packet(now, buf)
+        {
+            return Some(transmit);
         }
         if self.may_owe_heartbeat
             && let Some(transmit) = self.heartbeat_packet(now, buf)
@@ -86,7 +96,8 @@ impl Association {
             true => last,
             false => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
         };
-        self.elect(chosen);
+        self.elect(now, chosen);
+        let chosen = chosen.map(|id| self.working_sack_path(id));
         // RFC 9260 §5.4: an address that is not verified gets none.
         let verified = |id: &PathId| {
             self.paths.get(*id).is_some_and(|p| {
@@ -224,10 +235,26 @@ impl Association {
             let (cause, transmissions) = (sent.lost_by, sent.transmissions);
             let lost = RtxCandidate { last_path, cause, transmissions };
             if let Some(path) = self.decide(now, |policies, cx| policies.rtx.choose(cx, &lost)) {
+                let path = self.path_for_length(path, tsn);
                 return Some((path, Source::Retransmission(tsn)));
             }
         }
         None
+    }
+
+    /// Instead of the path that was chosen for a chunk too long for its packets, one that takes it
+    /// whole, if one may send now.
+    fn path_for_length(&self, chosen: PathId, tsn: Tsn) -> PathId {
+        let carries = |p: &Path, needed| p.max_packet >= needed;
+        if !self.config.pmtu_discovery {
+            return chosen;
+        }
+        let needed = self.needed(Some(Source::Retransmission(tsn)));
+        if self.paths.get(chosen).is_some_and(|p| carries(p, needed)) {
+            return chosen;
+        }
+        let mut others = self.paths.iter().filter(|p| p.usable && carries(p, needed));
+        others.find(|p| self.has_room(p.id)).map_or(chosen, |p| p.id)
     }
 
     pub(super) fn has_room(&self, path: PathId) -> bool {
@@ -237,8 +264,8 @@ impl Association {
     }
 
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
-    fn new_data_allowed(&self) -> bool {
-        let Some(len) = self.queue.next_len(self.fragment_size()) else { return false };
+    pub(super) fn new_data_allowed(&self) -> bool {
+        let Some(len) = self.queue.next_len(self.fragmentation_point()) else { return false };
         let unverified = |p: &Path| {
             p.state == PathState::Unconfirmed && p.error_count <= self.config.path_max_retrans
         };
@@ -259,7 +286,7 @@ impl Association {
     }
 
     /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D ii).
-    fn peer_rwnd(&self) -> usize {
+    pub(super) fn peer_rwnd(&self) -> usize {
         let c = &self.config;
         let header = if c.rwnd_counts_headers { DATA_HEADER_LEN } else { 0 };
         let in_use = self.out.rwnd_in_use(c.rwnd_counts_headers, c.rwnd_counts_marked);
@@ -279,8 +306,14 @@ impl Association {
         let p = self.paths.get(path)?;
         let (local, remote) = (p.local, p.remote);
         let max_packet = p.max_packet.max(self.needed(first));
+        // A chunk that was cut for larger packets cannot be cut again: it goes alone, in fragments
+        // (RFC 9260 §7.3).
+        let may_fragment = max_packet > p.max_packet;
+        // The system cuts a batch out of one datagram, which may not be longer than any.
+        let most = (BATCH_BYTES / max_packet).min(max_segments).max(1);
+        let max_segments = if may_fragment { 1 } else { most };
         let mut segment_size = 0;
-        for n in 0..max_segments.max(1) {
+        for n in 0..max_segments {
             let limit = if n == 0 { max_packet } else { segment_size };
             let Some(len) = self.packet(now, path, with_sack, first, limit, buf) else { break };
             with_sack = false;
@@ -300,7 +333,9 @@ impl Association {
                 break;
             }
         }
-        (segment_size > 0).then_some(Transmit { local, remote, ecn: None, segment_size })
+        let may_fragment = may_fragment && segment_size > self.paths.get(path)?.max_packet;
+        (segment_size > 0)
+            .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })
     }
 
     /// The packet that a chunk needs: one that was cut for larger packets than its path takes, as before
@@ -336,7 +371,7 @@ impl Association {
         if !matches!(last, Source::New) || self.out.may_have_marked() {
             return self.choose_for(now, path);
         }
-        let next = self.queue.next_len(self.fragment_size())?;
+        let next = self.queue.next_len(self.fragmentation_point())?;
         let joins =
             DATA_HEADER_LEN + next <= room && self.new_data_allowed() && self.has_room(path);
         joins.then_some(Source::New)
@@ -366,6 +401,7 @@ impl Association {
             self.push_sack(&mut packet);
         }
         let mut chunks = 0;
+        let mut sent: smallvec::SmallVec<[Tsn; 8]> = smallvec::SmallVec::new();
         let mut next = first;
         while let Some(source) = next {
             let pushed = match source {
@@ -377,6 +413,13 @@ impl Association {
                 break;
             }
             chunks += 1;
+            if self.config.pmtu_discovery {
+                match source {
+                    Source::New => sent.push(self.out.highest_tsn()),
+                    Source::Retransmission(tsn) => sent.push(tsn),
+                    Source::Copy(_) => {}
+                }
+            }
             next = self.next_in_packet(now, path, source, packet.remaining());
         }
         if packet.len() == nothing {
@@ -384,6 +427,9 @@ impl Association {
             return None;
         }
         let len = packet.finish(self.config.checksum);
+        if !sent.is_empty() {
+            self.note_packet_size(path, &sent, len);
+        }
         if chunks > 0 {
             self.forced_rtx = false;
             self.after_data(now, path, len);
@@ -421,7 +467,7 @@ impl Association {
 
     /// Appends a chunk that is sent again.
     #[inline(never)]
-    fn push_again(
+    pub(super) fn push_again(
         &mut self,
         now: Instant,
         path: PathId,
@@ -445,7 +491,7 @@ impl Association {
         }
         let Some(p) = self.paths.get_mut(path) else { return true };
         p.rtx_past_cwnd = false;
-        p.counters.retransmissions += 1;
+        p.counters.retransmissions += u64::from(!self.ack_test.sends(tsn));
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
             // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts T3-rtx.
@@ -473,8 +519,13 @@ impl Association {
     }
 
     /// Appends the next new chunk.
-    fn push_new(&mut self, now: Instant, path: PathId, packet: &mut PacketBuilder<'_>) -> bool {
-        let limit = self.fragment_size();
+    pub(super) fn push_new(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let limit = self.fragmentation_point();
         let Some(length) = self.queue.next_len(limit) else { return false };
         if (DATA_HEADER_LEN + length).next_multiple_of(4) > packet.remaining() {
             return false;
@@ -494,6 +545,12 @@ impl Association {
             self.begin_use(now, path);
         }
         self.stats.first_data_sent.get_or_insert(now);
+        if self.is_to_skip(path, limit)
+            && let Some(fragment) = self.queue.pop(limit)
+        {
+            let skipped = self.out.push(fragment, path, now);
+            self.note_skipped(skipped);
+        }
         true
     }
 

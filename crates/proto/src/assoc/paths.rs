@@ -12,30 +12,46 @@ use crate::path::{InUse, Path, PathId, PathState, Probe};
 use crate::time::Instant;
 
 /// Length of our Heartbeat Information: a nonce and the path.
-const PROBE_LEN: usize = 12;
+pub(super) const PROBE_LEN: usize = 12;
 
 impl Association {
-    /// Adds a path between two transport addresses; it is verified before it carries data
-    /// (RFC 9260 §5.4), and INIT takes it in its turn. Returns `None` if it exists or `max_paths` is reached.
+    /// Adds a path between two transport addresses; it is verified before it carries data (RFC 9260
+    /// §5.4), and INIT takes it in its turn. A path whose address was [gone](Self::local_gone)
+    /// comes back. Returns `None` if it exists, or if there are `max_paths` and none of them is
+    /// dead.
     pub fn add_path(
         &mut self,
         now: Instant,
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<PathId> {
-        let id = self.create_path(now, (local, remote), false)?;
+        if self.closed().is_some() {
+            return None;
+        }
+        let id = match self.paths.find(&local, &remote) {
+            Some(id) => self.come_back(now, id).then_some(id)?,
+            None if self.make_room(now) => self.create_path(now, (local, remote), false)?,
+            None => return None,
+        };
         if let Some(path) = self.paths.get_mut(id) {
             path.given = true;
         }
-        if self.state.is_open() {
-            self.probe_now(now, id);
+        match self.state.is_open() {
+            true => {
+                self.probe_now(now, id);
+                self.start_size_search(now, id);
+            }
+            false => self.replace_while_opening(now),
         }
         Some(id)
     }
 
-    /// Removes a path; what is outstanding on it is retransmitted on the others. The last path stays.
+    /// Removes a path; what is outstanding on it is retransmitted on the others. The last path
+    /// stays, and so does the last whose address is there.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
-        if self.paths.len() < 2 || self.paths.get(id).is_none() {
+        let Some(path) = self.paths.get(id).filter(|_| self.paths.len() > 1) else { return };
+        let has_other = self.paths.iter().any(|p| p.id != id && !p.is_away);
+        if !path.is_away && !has_other {
             return;
         }
         self.paths.remove(id);
@@ -71,7 +87,8 @@ impl Association {
         }
         let id = self.paths.free_id();
         let peer_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-        let mut path = Path::new(id, pair, &self.config, peer_rwnd, now);
+        let link_mtu = self.link_mtus.get(&pair.0).copied();
+        let mut path = Path::new(id, pair, &self.config, peer_rwnd, link_mtu, now);
         path.learnt = learnt;
         self.out.add_path(id);
         self.paths.insert(path);
@@ -109,10 +126,8 @@ impl Association {
             self.events.push_back(Event::PathAdded { path, local, remote });
             return Some(path);
         }
-        if self.paths.len() >= self.config.max_paths as usize {
-            let idle = |p: &&Path| p.learnt && p.state != PathState::Active && p.id != self.primary;
-            let oldest = self.paths.iter().filter(idle).min_by_key(|p| p.last_heard)?.id;
-            self.remove_path(now, oldest);
+        if !self.make_room(now) {
+            return None;
         }
         let id = self.create_path(now, (local, remote), true)?;
         if self.state.is_open() {
@@ -156,6 +171,11 @@ impl Association {
             })
     }
 
+    /// A path of an open association that was learnt from the peer's packets and is not verified.
+    pub(super) fn is_to_verify(&self, id: PathId) -> bool {
+        self.state.is_open() && self.paths.get(id).is_some_and(is_to_be_known)
+    }
+
     // ---- States ----
 
     pub(super) fn confirm_path(&mut self, now: Instant, id: PathId) {
@@ -165,6 +185,9 @@ impl Association {
                 p.last_active = now;
             }
             self.set_path_state(now, id, PathState::Active);
+            self.path_answers(now, id);
+            self.start_size_search(now, id);
+            self.measure_primary(now);
             // What was acknowledged elsewhere while this address was not verified may not have arrived.
             if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
                 r.delayed.demand_now();
@@ -223,10 +246,10 @@ impl Association {
         self.events.push_back(Event::PathState { path: id, from, to });
         match to {
             PathState::PotentiallyFailed => self.probe_now(now, id),
-            PathState::Active => self.schedule_heartbeat(now, id),
-            PathState::Inactive => {
-                self.schedule_heartbeat(now, id);
+            PathState::Inactive if !self.config.hb_interval_when_inactive => {
+                self.probe_now(now, id);
             }
+            PathState::Active | PathState::Inactive => self.schedule_heartbeat(now, id),
             PathState::Unconfirmed => {}
         }
         self.refresh_usable(now);
@@ -253,13 +276,16 @@ impl Association {
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
         for (p, view) in self.paths.iter_mut().zip(&views) {
-            p.usable = p.suppressed.is_none() && fail.is_usable(view, &views);
+            p.usable = p.suppressed.is_none() && !p.is_away && fail.is_usable(view, &views);
         }
         if any_suppressed && self.paths.iter().all(|p| !p.usable) {
             // A suppressed path that has failed may be all there is.
             for (p, view) in self.paths.iter_mut().zip(&views) {
-                p.usable = fail.is_usable(view, &views);
+                p.usable = !p.is_away && fail.is_usable(view, &views);
             }
+        }
+        if self.config.pmtu_discovery {
+            self.paths.renew_least_usable();
         }
         let give_up = Timer::Assoc(AssocTimer::GiveUp);
         let works = self.paths.iter().any(|p| p.state == PathState::Active);
@@ -296,6 +322,7 @@ impl Association {
     /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK, but those that verify an address which
     /// the peer's packets come from since then: without it nothing that they say would count.
     pub(super) fn stop_heartbeats(&mut self) {
+        self.stop_size_searches();
         for p in self.paths.iter_mut().filter(|p| !is_to_be_known(p)) {
             self.timers.stop(Timer::Path(p.id, PathTimer::Heartbeat));
             p.heartbeat_due = false;
@@ -307,7 +334,11 @@ impl Association {
         if self.state.is_ending() && !self.paths.get(id).is_some_and(is_to_be_known) {
             return;
         }
-        if let Some(p) = self.paths.get_mut(id) {
+        // What made it worth asking may have ended the association.
+        if self.closed().is_some() {
+            return;
+        }
+        if let Some(p) = self.paths.get_mut(id).filter(|p| !p.is_away) {
             p.heartbeat_due = true;
             self.may_owe_heartbeat = true;
             let at = now + p.rto.rto();
@@ -331,7 +362,13 @@ impl Association {
     pub(super) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
-        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < p.rto.rto());
+        // A peer that returned asks by its packets: what it was asked while it was away is no
+        // question, and it can still answer it.
+        let waits = match p.rto.srtt().filter(|_| self.config.rtx_when_path_answers) {
+            Some(srtt) => srtt,
+            None => p.rto.rto(),
+        };
+        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < waits);
         if has_failed && !is_asked && !p.heartbeat_due {
             p.take_probe();
             self.probe_now(now, id);
@@ -344,12 +381,13 @@ impl Association {
         if self.config.hb_interval_from_sending {
             self.begin_heartbeat_interval(now, id);
         }
+        let in_outage = self.is_probed_with_data(id);
         if let Some(p) = self.paths.get_mut(id) {
             p.heartbeat_due = false;
             p.last_heartbeat = Some(now);
             p.probe = Some(Probe { nonce, sent_at: now });
             let answer_by = match p.state {
-                PathState::Active => p.rto.rto(),
+                PathState::Active if !in_outage => p.rto.rto(),
                 _ => probe_interval(p, &self.config),
             };
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
@@ -382,7 +420,9 @@ impl Association {
     /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3).
     pub(super) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
-        let Some(p) = self.paths.get(id).filter(|_| !self.state.is_ending()) else { return };
+        let is_over = self.state.is_ending() || self.closed().is_some();
+        let may_probe = |p: &&Path| !is_over && !p.is_away;
+        let Some(p) = self.paths.get(id).filter(may_probe) else { return };
         let ends = p.heartbeat_interval.map(|(_, end)| end).filter(|end| *end > now);
         if let Some(end) = ends.filter(|_| p.state == PathState::Active && self.config.heartbeats) {
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
@@ -390,7 +430,9 @@ impl Association {
         }
         let mut after = self.config.hb_interval + p.rto.rto().mul_f64(jitter);
         if p.state != PathState::Active {
-            after = after.min(probe_interval(p, &self.config).max(p.rto.rto()));
+            let hurries = self.is_probed_with_data(id);
+            let least = if hurries { Duration::ZERO } else { p.rto.rto() };
+            after = after.min(probe_interval(p, &self.config).max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
         if p.state == PathState::Active && !self.config.heartbeats {
@@ -404,18 +446,26 @@ impl Association {
         if !self.state.is_open() {
             return;
         }
+        let counts = !self.counts_elsewhere(now, id);
         let Some(p) = self.paths.get_mut(id) else { return };
         if let Some(probe) = p.take_probe() {
             p.probes_lost = p.probes_lost.saturating_add(1);
-            if p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
+            if counts && p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
                 self.count_timeout(now, id, TimeoutCause::Heartbeat);
             }
+        }
+        if self.forget_stranger(now, id) {
+            return;
         }
         let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
         // Nor is a path idle whose peer answers probes of its window: their back-off is not to be ended.
         let sends_new = p.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
         let busy = sends_new || (self.probing_window && self.probe_answered);
         let carries_data = p.usable && self.out.chunks_in_flight(id) > 0;
+        let (busy, carries_data) = match self.is_probed_with_data(id) {
+            true => (false, false),
+            false => (busy, carries_data),
+        };
         match p.state {
             // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their RTT.
             // Retransmissions do not, so a path that carries nothing else is idle.
@@ -439,9 +489,19 @@ impl Association {
         }
         let nonce = info.get_u64();
         let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return };
+        if self.on_size_answer(now, id, nonce) {
+            return;
+        }
         let config = self.config_rc();
+        let stuck = self.stuck_paths(id);
         let Some(p) = self.paths.get_mut(id) else { return };
         let Some(probe) = p.probe_with(nonce) else { return };
+        if p.is_away {
+            return;
+        }
+        // Since it was asked nothing else has shown that it works.
+        let is_news = std::mem::take(&mut p.is_in_doubt) && p.last_active < probe.sent_at;
+        let was_in_doubt = p.state != PathState::Active || p.error_count > 0 || is_news;
         p.probe = None;
         p.late_probes.clear();
         self.after_timeout = false;
@@ -462,6 +522,10 @@ impl Association {
             }
             PathState::Active => self.schedule_heartbeat(now, id),
         }
+        self.end_outage(now, &stuck, (id, probe.sent_at));
+        if was_in_doubt && state != PathState::Unconfirmed {
+            self.path_answers(now, id);
+        }
     }
 }
 
@@ -479,9 +543,15 @@ fn is_same_way(a: &Path, b: &Path) -> bool {
 /// configuration asks for quicker ones. Never quicker than an answer can come.
 fn probe_interval(p: &Path, config: &crate::config::Config) -> Duration {
     let rto = p.rto.rto();
-    let slow = if p.state == PathState::Inactive { rto + config.hb_interval } else { rto };
-    let Some(srtt) = p.rto.srtt() else { return slow };
+    let waits = p.state == PathState::Inactive && config.hb_interval_when_inactive;
+    let slow = if waits { rto + config.hb_interval } else { rto };
     let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
+    let Some(srtt) = p.rto.srtt() else {
+        // A network that one has just come to may lose the first packets.
+        let is_new = p.given && p.error_count <= config.path_max_retrans;
+        let first = config.hb_first_probe.filter(|_| is_new && config.rtx_when_path_answers);
+        return first.map_or(slow, |first| slow.min(doubled(first)));
+    };
     let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
     let most = config.hb_probe_max.unwrap_or(Duration::MAX);
     slow.min(first.min(most).max(2 * srtt))

@@ -161,7 +161,8 @@ impl Association {
         match self.state {
             State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
                 self.control.clear();
-                self.control.push_back(Control::ShutdownComplete { to: from });
+                let to = self.working_way_to(from);
+                self.control.push_back(Control::ShutdownComplete { to });
                 self.close(AssocClosed::Shutdown);
             }
             // §8.5.1, E: in COOKIE-WAIT and COOKIE-ECHOED it belongs to an older association.

@@ -10,7 +10,7 @@ use super::control::Control;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::Config;
 use crate::event::Event;
-use crate::path::{ElectReason, PathId, PathState};
+use crate::path::{ElectReason, Path, PathId, PathState};
 use crate::time::Instant;
 
 /// Which path SACKs take, at both ends.
@@ -60,11 +60,19 @@ impl Association {
     }
 
     /// Makes the path that the policy chose for a SACK the primary, if the policy elects.
-    pub(super) fn elect(&mut self, chosen: Option<PathId>) {
+    pub(super) fn elect(&mut self, now: Instant, chosen: Option<PathId>) {
         let Some(path) = chosen.filter(|id| *id != self.primary) else { return };
         if self.policies.ack_path.elects() {
             let is_reported = std::mem::take(&mut self.sack_paths.is_reported);
             let reason = self.reason_to_leave(self.primary, is_reported);
+            let is_silent = self.paths.get(self.primary).is_none_or(|p| {
+                let max = p.rto.rto() * self.config.silence_rtos;
+                p.last_data_received.is_none_or(|at| now - at > max)
+            });
+            let reason = match reason {
+                ElectReason::Better if is_silent => ElectReason::Silent,
+                reason => reason,
+            };
             self.primary = path;
             self.events.push_back(Event::PrimaryElected { path, by_peer: false, reason });
         }
@@ -79,7 +87,27 @@ impl Association {
             _ if is_reported => ElectReason::Failed,
             Some(p) if has_failed(p.state) => ElectReason::Failed,
             Some(p) if p.suppressed.is_some() => ElectReason::SetAside,
-            _ => ElectReason::Silent,
+            _ => ElectReason::Better,
+        }
+    }
+
+    /// A path works: if SACKs might take it rather than the primary, whose round-trip time nothing
+    /// has measured, that one is probed. Scores need it (mTCP paper, section 3.3), and a host that
+    /// sends no DATA would know it after a heartbeat interval only.
+    pub(super) fn measure_primary(&mut self, now: Instant) {
+        if !self.policies.ack_path.elects() {
+            return;
+        }
+        let works = self.paths.iter().filter(|p| p.state == PathState::Active).count();
+        let is_unknown = |p: &Path| {
+            p.state == PathState::Active
+                && p.rto.srtt().is_none()
+                && p.last_new_data.is_none()
+                && p.probe.is_none()
+                && !p.heartbeat_due
+        };
+        if works > 1 && self.paths.get(self.primary).is_some_and(is_unknown) {
+            self.probe_now(now, self.primary);
         }
     }
 
@@ -144,6 +172,7 @@ impl Association {
 
     /// A path is gone.
     pub(super) fn forget_sack_path(&mut self, id: PathId) {
+        self.policies.ack_path.forget(id);
         let paths = &mut self.sack_paths;
         paths.peers = paths.peers.filter(|(path, _)| *path != id);
         paths.waits &= paths.peers.is_some();

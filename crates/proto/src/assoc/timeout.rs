@@ -34,6 +34,7 @@ impl Association {
                 // The pacer has tokens; output uses them.
                 Timer::Path(_, PathTimer::Pacing) => {}
                 Timer::Path(path, PathTimer::Silence) => self.on_silence(now, path),
+                Timer::Path(path, PathTimer::Pmtu) => self.on_size_timer(now, path),
             }
         }
     }
@@ -49,6 +50,7 @@ impl Association {
             return;
         }
         let earliest = self.out.earliest_sent_once(id);
+        let had_large = self.has_large_in_flight(id);
         let Some(p) = self.paths.get_mut(id) else { return };
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run ahead of a
         // chunk that an earlier expiry has spared.
@@ -117,6 +119,9 @@ impl Association {
             self.tell_sack_path_failed(id);
             self.flight_failed(id);
         }
+        if has_expired && !says_closed {
+            self.doubt_size(now, id, had_large);
+        }
         if config.har && has_expired {
             self.heartbeat_after_rto(now, id);
         }
@@ -154,6 +159,7 @@ impl Association {
             self.set_path_state(now, id, state);
             self.switch_primary(id);
         }
+        self.probe_doubtful(now);
         self.follow_rebinding(now, id);
         self.refresh_usable(now);
         // §8.1: heartbeats lost on paths that are not needed say nothing of the peer.

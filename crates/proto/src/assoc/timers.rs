@@ -44,14 +44,17 @@ pub(crate) enum PathTimer {
     Pacing,
     /// Nothing was acknowledged for as long as a path that works may be silent.
     Silence,
+    /// A probe of the path's size was not answered, or larger sizes are to be tried again.
+    Pmtu,
 }
 
-const PATH_TIMERS: [PathTimer; 5] = [
+const PATH_TIMERS: [PathTimer; 6] = [
     PathTimer::T3Rtx,
     PathTimer::Heartbeat,
     PathTimer::TailLossProbe,
     PathTimer::Pacing,
     PathTimer::Silence,
+    PathTimer::Pmtu,
 ];
 
 /// A timer of the table.
@@ -105,6 +108,14 @@ impl TimerTable {
         let slot = self.slot(timer);
         if *slot == NEVER {
             *slot = at;
+        }
+    }
+
+    /// Lets a timer expire no later than that, if it is running.
+    pub(crate) fn bring_forward(&mut self, timer: Timer, at: Instant) {
+        if self.is_running(timer) {
+            let slot = self.slot(timer);
+            *slot = (*slot).min(at);
         }
     }
 

@@ -155,7 +155,11 @@ named! {
 named! {
     /// When it is judged whether two paths share a bottleneck.
     SharedVerdict {
-        /// Once the path with fewer fast retransmits has had as many as the Chernoff bound asks for.
+        /// After each fast retransmit, by the Chernoff bound at the ratio that was measured: chance
+        /// brings it with probability zeta at most.
+        Measured = "measured",
+        /// Once the path with fewer fast retransmits has had as many as that bound asks for at
+        /// delta, whatever the ratio is: the letter of the mTCP paper, section 3.2.2.
         Wait = "wait",
         /// After each fast retransmit, with a test whose errors stay bounded all the same; repetitions within the
         /// interval, and what slow start loses, do not count.
@@ -171,5 +175,15 @@ named! {
         /// A chunk of the same path with a higher TSN is gap-acknowledged for the first time; for DAC a SACK
         /// concerns the paths of such chunks only.
         Tsn = "tsn",
+    }
+}
+
+named! {
+    /// When msacmt_rtv2 goes back from new data on all paths to redundancy.
+    RedundancyCycle {
+        /// After a failure only (MSACMT-RTv2 paper, Algorithm 1, step 11).
+        Keep = "keep",
+        /// After each review of all paths, too: the cycle starts over.
+        Restart = "restart",
     }
 }

@@ -26,8 +26,8 @@ use std::fmt;
 
 pub use explain::{Explained, Origin};
 pub use kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
-    SharedVerdict, T3Watches, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
+    SfrCompares, SharedVerdict, T3Watches, Units,
 };
 pub use params::{
     ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, REDUNDANCY_POLICIES,
@@ -153,6 +153,10 @@ impl Config {
         }
         self.check_order("rto_min", self.rto_min, "rto_initial", self.rto_initial)?;
         self.check_order("rto_initial", self.rto_initial, "rto_max", self.rto_max)?;
+        if let Some(first) = self.handshake_rto {
+            let most = self.handshake_rto_max;
+            self.check_order("handshake_rto", first, "handshake_rto_max", most)?;
+        }
         self.check_order("sack_every", self.sack_every, "sack_every_max", self.sack_every_max)?;
         if let Some(paths_max) = self.paths_max {
             self.check_order("paths_min", self.paths_min, "paths_max", paths_max)?;

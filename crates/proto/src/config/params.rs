@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
-    SharedVerdict, T3Watches, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
+    SfrCompares, SharedVerdict, T3Watches, Units,
 };
 use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
 use super::{ConfigError, Profile};
@@ -177,9 +177,18 @@ const GIB: usize = 1 << 30;
 params! {
     // ---- Sizes and limits ----
 
-    /// IP MTU of a path until it is known better: IP header, UDP header if any, and SCTP packet.
+    /// IP MTU of a path: IP header, UDP header if any, and SCTP packet. With pmtu_discovery the
+    /// size that is tried first; what a path really carries is found out.
     mtu: usize, "bytes", 512..=65_535, "RFC 9260 §7.3",
         default: 1500;
+    /// Whether each path's largest packet is found by padded HEARTBEATs. A path begins with packets
+    /// of 1280 bytes, 1500 are tried at once, and a path that swallows large packets gets smaller
+    /// ones. Off, all packets stay at mtu, and IP may cut them into fragments.
+    pmtu_discovery: bool, "switch", Any, "RFC 8899",
+        default: false, fast: true;
+    /// Largest packet that pmtu_discovery tries, where this host's interface takes it.
+    pmtu_max: usize, "bytes", 576..=65_535, "RFC 8899 §5.1.2 (MAX_PLPMTU); 9000: jumbo frames",
+        default: 9000;
     /// Upper limit on the user data of one DATA chunk; off: as much as fits the MTU.
     pmdcs_limit: Option<usize>, "bytes", OrOff(64..=65_487), "RFC 9260 §6.9; papers: 1468-byte chunks",
         default: None, papers: Some(1452);
@@ -236,7 +245,23 @@ params! {
     /// INIT or COOKIE ECHO retransmissions before the association is given up
     /// (Max.Init.Retransmits).
     max_init_retransmits: u32, "retransmissions", 0..=255, "RFC 9260 §5.1, §16",
-        default: 8;
+        default: 8, fast: 64;
+    /// First timeout of INIT, and anew of COOKIE ECHO: each has a back-off of its own, from here up
+    /// to handshake_rto_max; off: they share the RTO of their path and its back-off. Too low costs
+    /// a repeated packet where the RTT is longer.
+    handshake_rto: Option<Duration>, "time", OrOff(ms(10)..=secs(600)), "RFC 9260 §5.1 takes RTO.Initial; fast: implementation",
+        default: None, fast: Some(ms(250));
+    /// Upper bound of the time between two INITs or two COOKIE ECHOs. With handshake_rto only.
+    handshake_rto_max: Duration, "time", ms(10)..=secs(600), "implementation",
+        default: secs(60), fast: secs(1);
+    /// Whether INIT is sent on all paths at once rather than on one after the other. The path of
+    /// the first answer becomes the primary.
+    handshake_on_all_paths: bool, "switch", Any, "implementation; RFC 9260 §5.1 takes one after the other",
+        default: false, fast: true;
+    /// Whether what the application has queued by then leaves with COOKIE ECHO, as far as whole
+    /// chunks fit its packet: it is there a round trip sooner, and repeated with it.
+    data_with_cookie: bool, "switch", Any, "RFC 9260 §5.1 (C) allows it",
+        default: false, fast: true;
     /// Consecutive timeouts of a path beyond which it is inactive (Path.Max.Retrans, PMR). Lower
     /// fails over sooner and more often takes a burst of loss for a failure.
     path_max_retrans: u32, "timeouts", 0..=255, "RFC 9260 §8.2, §16",
@@ -245,6 +270,11 @@ params! {
     /// unreachable (Association.Max.Retrans); off: association_timeout alone decides.
     association_max_retrans: Option<u32>, "timeouts", OrOff(0..=10_000), "RFC 9260 §8.1, §16",
         default: Some(10), fast: None;
+    /// Answers a second, of all kinds together, to packets of no association: INIT ACK, ABORT,
+    /// SHUTDOWN COMPLETE, stale cookies; off: no limit. In a flood INITs that come again are
+    /// answered first.
+    stateless_answers: Option<u32>, "answers", OrOff(100..=1_000_000), "implementation",
+        default: None, fast: Some(1000);
     /// How long an association survives without any usable path; off: association_max_retrans alone
     /// decides.
     association_timeout: Option<Duration>, "time", OrOff(secs(1)..=DAY), "implementation",
@@ -262,6 +292,10 @@ params! {
     /// next. A path whose RTO has backed off is then measured seldom.
     hb_interval_from_sending: bool, "switch", Any, "RFC 9260 §8.3 leaves it open; ns-2 2.35 does so",
         default: false, ns2: true;
+    /// HB.interval is added to the RTO between the probes of an inactive path, too; off: the first
+    /// is sent when the path fails, and one each RTO after it.
+    hb_interval_when_inactive: bool, "switch", Any, "RFC 9260 §8.3; ns-2 2.35 does not",
+        default: true, ns2: false;
     /// Packets with a HEARTBEAT sent at once when an association is established, at most
     /// (HB.Max.Burst); max_paths or more verifies all paths at once.
     hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
@@ -274,6 +308,16 @@ params! {
     /// back may be noticed; off: no bound.
     hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
         default: None, fast: Some(ms(500));
+    /// Whether paths that failed, or time out while none works, are probed (hb_first_probe,
+    /// hb_probe_max) although they carry data; the answer has what is outstanding sent again at
+    /// once. Lost probes count as no timeouts then, T3-rtx counts. Off, T3-rtx alone finds out.
+    probe_with_data: bool, "switch", Any, "implementation; RFC 9260 §8.3 probes idle paths",
+        default: false, fast: true;
+    /// Whether a path may work one way only: a HEARTBEAT is also answered on other paths if its own
+    /// has failed or the peer repeats it, and SACKs leave a path that has failed for one that
+    /// works.
+    one_way_paths: bool, "switch", Any, "implementation; RFC 9260 §6.4 answers where the question came from",
+        default: false, fast: true;
     /// Policy that says when a path is potentially failed or inactive.
     failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper; mtcp: mTCP paper, section 3.5",
         default: Cow::Borrowed("pmr");
@@ -297,6 +341,13 @@ params! {
     /// Whether new data may use a path that is not yet verified.
     data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
         default: false, papers: true;
+    /// Whether a path that answers a heartbeat while no other works, a new one too, carries at once
+    /// what is outstanding, rather than after its T3-rtx; and whether the packets of a peer that
+    /// returns are answered by a heartbeat whatever the back-off of the probes. A path that the
+    /// application adds is asked after hb_first_probe again, doubling, if that is sooner than the
+    /// RTO.
+    rtx_when_path_answers: bool, "switch", Any, "implementation",
+        default: false, fast: true;
     /// Whether the next attempt of an unanswered handshake takes the next path, and the path on which it is
     /// answered becomes the primary; off, the first path is the primary.
     handshake_moves_primary: bool, "switch", Any, "implementation; the papers' primary is given",
@@ -352,6 +403,12 @@ params! {
     /// Missing reports after which a TSN is marked for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
         default: 3, papers: 4;
+
+    /// Whether a TSN is skipped now and then and sent a round trip late, to find out a peer that
+    /// acknowledges what it has not received, which has us send faster than its link carries. The
+    /// first after some 256 KiB without a loss, later more and more seldom. Not with redundancy.
+    ack_tests: bool, "switch", Any, "Savage et al. 1999, section 4; RFC 9260 has none",
+        default: false, fast: true;
 
     // ---- Congestion control ----
 
@@ -437,15 +494,16 @@ params! {
     shared_interval: Duration, "time", ms(1)..=secs(10), "mTCP paper, sections 3.2.1 and 5.4",
         default: ms(200), fast: ms(100);
     /// How it is judged whether so many fast retransmits came together by chance.
-    shared_verdict: SharedVerdict, "choice", Any, "mTCP paper, section 3.2.2, waits",
-        default: SharedVerdict::Wait, fast: SharedVerdict::Sequential;
+    shared_verdict: SharedVerdict, "choice", Any,
+        "mTCP paper, section 3.2.2: its letter is wait, its Tables 3 and 5 are measured",
+        default: SharedVerdict::Measured, fast: SharedVerdict::Sequential;
     /// Fraction of the fast retransmits that must come together for a bottleneck to count as shared (delta).
     shared_delta: f64, "ratio", 0.01..=1.0, "mTCP paper, sections 3.2.1 and 5.4",
         default: 0.5;
     /// Probability with which chance may make independent paths look as if they shared a bottleneck (zeta).
-    /// Lower waits for more fast retransmits before it is judged.
+    /// Lower takes more fast retransmits for a verdict.
     shared_zeta: f64, "ratio", 0.0001..=0.99, "mTCP paper, section 3.2.2, without a value",
-        default: 0.05;
+        default: 0.02, fast: 0.05;
     /// Step of the search for the time by which one path shows a congestion later than another.
     shared_lag_step: Duration, "time", ms(1)..=secs(1), "mTCP paper, section 3.2.2, without a value",
         default: ms(10);
@@ -474,13 +532,16 @@ params! {
     /// or ranks the paths anew.
     redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
         default: 10;
+    /// When msacmt_rtv2 comes back to redundancy from new data on all paths: after a failure only
+    /// (keep), or after each review of all paths as well (restart).
+    redundancy_cycle: RedundancyCycle, "choice", Any, "MSACMT-RTv2 paper, Algorithm 1, step 11: keep",
+        default: RedundancyCycle::Keep;
     /// Split fast retransmit: missing reports are counted per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
         default: false;
     /// What SFR takes for the sign that a chunk is missing.
     sfr_compares: SfrCompares, "choice", Any, "CMT paper, Fig. 2, compares TSNs",
         default: SfrCompares::Order, ns2: SfrCompares::Tsn;
-    /// Multiple fast retransmit: missing reports may make a chunk lost again after its fast retransmit, if
     /// Multiple fast retransmit (MFR): missing reports may make a chunk lost again after its fast retransmit,
     /// if what was sent later arrives (with sfr: on the same path); off: only T3-rtx finds a lost
     /// retransmission. Not with all_rtx_alt, whose retransmissions another path may delay.

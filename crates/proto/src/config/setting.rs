@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RtxPastCwnd, SfrCompares,
-    SharedVerdict, T3Watches, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
+    SfrCompares, SharedVerdict, T3Watches, Units,
 };
 use super::units;
 
@@ -285,4 +285,4 @@ macro_rules! choice {
         }
     )+};
 }
-choice!(Cuc, MaxBurstRule, RtxPastCwnd, SfrCompares, SharedVerdict, T3Watches);
+choice!(Cuc, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SfrCompares, SharedVerdict, T3Watches);

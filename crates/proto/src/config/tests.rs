@@ -57,7 +57,17 @@ fn profiles_hold_their_constants() {
         ("window_updates", "true", "true", "false", "false"),
         ("sack_first_at_once", "true", "true", "false", "false"),
         ("t3_watches", "earliest_sent", "earliest_sent", "earliest_sent", "lowest_tsn"),
+        ("max_init_retransmits", "8", "64", "8", "8"),
+        ("handshake_rto", "off", "250 ms", "off", "off"),
+        ("handshake_rto_max", "60 s", "1 s", "60 s", "60 s"),
+        ("handshake_on_all_paths", "false", "true", "false", "false"),
+        ("data_with_cookie", "false", "true", "false", "false"),
+        ("probe_with_data", "false", "true", "false", "false"),
+        ("one_way_paths", "false", "true", "false", "false"),
+        ("ack_tests", "false", "true", "false", "false"),
+        ("stateless_answers", "off", "1000", "off", "off"),
         ("verify_all_paths_first", "false", "false", "false", "true"),
+        ("rtx_when_path_answers", "false", "true", "false", "false"),
     ] {
         assert_eq!(row(name), [rfc9260, fast, papers, ns2], "{name}");
     }
@@ -134,6 +144,7 @@ fn presets_select_their_systems() {
             if preset.starts_with("msacmt") { preset.replace('-', "_") } else { "off".into() };
         assert_eq!(config.redundancy, redundancy, "{preset}");
         assert_eq!(config.nr_sack, preset.starts_with("msacmt"), "{preset}");
+        assert_eq!(config.redundancy_cycle, RedundancyCycle::Keep, "{preset}: Algorithm 1");
     }
     assert_eq!(Config::default().preset, "cmt-pf");
     assert_eq!(Config::default().pf_recovery_cwnd, 2, "CMT-PF2");
@@ -290,6 +301,9 @@ fn redundancy_needs_sfr() {
     let error = build(&[("redundancy", "msacmt_rt"), ("sfr", "false")]).unwrap_err();
     assert!(error.to_string().starts_with("redundancy = msacmt_rt: needs sfr = true"), "{error}");
     build(&[("redundancy", "msacmt_rt"), ("redundancy_review", "3")]).expect("valid with cmt-pf");
+    let restart = build(&[("redundancy_cycle", "restart")]).expect("a cycle");
+    assert_eq!(restart.redundancy_cycle, RedundancyCycle::Restart);
+    build(&[("redundancy_cycle", "never")]).expect_err("no such cycle");
 }
 
 #[test]

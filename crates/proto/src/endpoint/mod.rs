@@ -1,6 +1,8 @@
 //! From datagrams to associations and back.
 
 mod deadlines;
+mod limits;
+mod sizes;
 mod stateless;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,12 +13,14 @@ use bytes::Bytes;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
-use crate::assoc::{Association, Identity};
+use crate::assoc::{Association, Identity, LinkMtus};
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
 use deadlines::Deadlines;
+use limits::AnswerLimits;
+pub use sizes::PacketTooBig;
 
 /// Names an association of an endpoint; never used again for another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,10 +111,24 @@ pub struct Transmit {
     pub ecn: Option<Ecn>,
     /// Length of every packet in the buffer but the last, which may be shorter.
     pub segment_size: usize,
+    /// The packet, a single one, is longer than the path's packets may be and cannot be made
+    /// shorter: IP may cut it into fragments. All others are to have the DF bit, which forbids
+    /// that.
+    pub may_fragment: bool,
+}
+
+impl Transmit {
+    /// Packets of that length without a congestion mark, that IP must not cut.
+    pub fn new(local: SocketAddr, remote: SocketAddr, segment_size: usize) -> Transmit {
+        Transmit { local, remote, ecn: None, segment_size, may_fragment: false }
+    }
 }
 
 /// So many associations that were shut down are remembered for their late packets.
 const MAX_ENDED: usize = 64;
+
+/// So many cookies that made an association are remembered, so that their copies make no other.
+const MAX_USED_COOKIES: usize = 1024;
 
 /// Whom a packet belongs to.
 enum Owner {
@@ -145,12 +163,16 @@ struct Slot {
 /// [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event); then wait until
 /// [`poll_timeout`](Self::poll_timeout), or for the next input.
 ///
-/// - Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_timeout`](Self::handle_timeout).
+/// - Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_timeout`](Self::handle_timeout),
+///   [`packet_too_big`](Self::packet_too_big), [`packet_refused`](Self::packet_refused).
 /// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut), [`forget`](Self::forget),
-///   [`set_local_addresses`](Self::set_local_addresses).
+///   [`set_local_addresses`](Self::set_local_addresses), [`local_gone`](Self::local_gone),
+///   [`network_changed`](Self::network_changed), [`set_link_mtu`](Self::set_link_mtu).
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
+    /// The receive buffer of associations that peers open, at most.
+    incoming_window: usize,
     rng: Rng,
     keys: CookieKeys,
     slots: Vec<Slot>,
@@ -161,17 +183,25 @@ pub struct Endpoint {
     deadlines: Deadlines,
     events: VecDeque<(AssocId, Event)>,
     replies: VecDeque<Reply>,
+    limits: Option<AnswerLimits>,
     /// Tag and peer's port of the associations that were shut down last, at most [`MAX_ENDED`].
     ended: VecDeque<(u32, u16)>,
+    /// Our tags in the cookies that made an association last, at most [`MAX_USED_COOKIES`].
+    used_cookies: VecDeque<u32>,
+    /// What the interfaces of local addresses take, in bytes of an IP packet, as far as the driver
+    /// has said.
+    link_mtus: Arc<LinkMtus>,
 }
 
 impl Endpoint {
     /// An endpoint that draws all its randomness from `rng`.
     pub fn new(config: EndpointConfig, rng: Rng) -> Endpoint {
+        let limit = config.config.stateless_answers;
         Endpoint {
             keys: CookieKeys::new(rng.fork("cookie keys")),
             rng: rng.fork("endpoint"),
             config,
+            incoming_window: usize::MAX,
             slots: Vec::new(),
             free: Vec::new(),
             by_tag: BTreeMap::new(),
@@ -180,7 +210,10 @@ impl Endpoint {
             deadlines: Deadlines::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
+            limits: limit.map(|limit| AnswerLimits::new(limit, rng.fork("answers to strangers"))),
             ended: VecDeque::new(),
+            used_cookies: VecDeque::new(),
+            link_mtus: Arc::default(),
         }
     }
 
@@ -213,7 +246,8 @@ impl Endpoint {
         let rng = self.assoc_rng(id.local_tag);
         let local = self.config.local_addresses.clone();
         let config = Arc::clone(&self.config.config);
-        let assoc = Association::connect(config, id, &to.paths, local, rng, now);
+        let mut assoc = Association::connect(config, id, &to.paths, local, rng, now);
+        assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
         Ok(self.insert(assoc))
     }
 
@@ -246,9 +280,43 @@ impl Endpoint {
         self.config.local_addresses = addresses;
     }
 
+    /// Takes note that a local transport address is ours no longer: see
+    /// [`Association::local_gone`].
+    pub fn local_gone(&mut self, now: Instant, local: SocketAddr) {
+        self.config.local_addresses.retain(|address| *address != local);
+        self.each_open(|assoc| assoc.local_gone(now, local));
+    }
+
+    /// Takes note that routes, interfaces or addresses have changed: see
+    /// [`Association::network_changed`].
+    pub fn network_changed(&mut self, now: Instant) {
+        self.each_open(|assoc| assoc.network_changed(now));
+    }
+
+    fn each_open(&mut self, mut command: impl FnMut(&mut Association)) {
+        let open: Vec<_> = self.by_tag.values().copied().collect();
+        for index in open {
+            if let Some(assoc) = self.slots[index as usize].assoc.as_deref_mut() {
+                command(assoc);
+            }
+            self.mark_dirty(index);
+        }
+    }
+
     /// Whether peers may open associations from now on.
     pub fn set_accept(&mut self, accept: bool) {
         self.config.accept = accept;
+    }
+
+    /// The receive buffer, in bytes, of associations that peers open from now on, if that is less
+    /// than the configured one: until [`Association::set_receive_buffer`] raises it, a stranger
+    /// cannot make this end hold more.
+    pub fn set_incoming_window(&mut self, bytes: usize) {
+        self.incoming_window = bytes;
+    }
+
+    fn incoming_window(&self) -> usize {
+        self.config.config.receive_buffer.min(self.incoming_window)
     }
 
     /// All associations that were not forgotten.
@@ -265,7 +333,7 @@ impl Endpoint {
         let check = if verifies { Checksum::Verify } else { Checksum::Ignore };
         let Ok(packet) = Packet::parse(datagram.payload, check) else { return };
         if packet.header.destination_port != self.config.sctp_port {
-            return self.out_of_the_blue((datagram.local, datagram.remote), &packet);
+            return self.out_of_the_blue(now, (datagram.local, datagram.remote), &packet);
         }
         let from = (datagram.local, datagram.remote);
         if !is_unicast(from.1.ip()) {
@@ -284,7 +352,7 @@ impl Endpoint {
         match self.find(from.1, &packet) {
             Owner::Association(index) => self.deliver(now, index, from, packet),
             Owner::Nobody if self.is_late(&packet) => {}
-            Owner::Nobody => self.out_of_the_blue(from, &packet),
+            Owner::Nobody => self.out_of_the_blue(now, from, &packet),
             Owner::Other => {}
         }
     }
@@ -331,7 +399,7 @@ impl Endpoint {
         let reply = self.replies.pop_front()?;
         buf.extend_from_slice(&reply.packet);
         let (local, remote) = (reply.local, reply.remote);
-        Some(Transmit { local, remote, ecn: None, segment_size: buf.len() })
+        Some(Transmit::new(local, remote, buf.len()))
     }
 
     /// The next event.

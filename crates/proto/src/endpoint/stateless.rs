@@ -10,7 +10,8 @@ use manypath_wire::{
     COMMON_HEADER_LEN, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder, Parameter, Tsn,
 };
 
-use super::{Endpoint, Reply};
+use super::limits::Answer;
+use super::{Endpoint, MAX_USED_COOKIES, Reply};
 use crate::assoc::cookie::Cookie;
 use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
 use crate::time::Instant;
@@ -37,20 +38,26 @@ impl Endpoint {
         if init.initiate_tag == 0 {
             return; // §3.3.2
         }
-        let peer = match PeerInit::read(&init) {
+        let mut peer = match PeerInit::read(&init) {
             Ok(peer) => peer,
-            Err(cause) => return self.refuse(from, packet, &init, cause),
+            Err(cause) => return self.refuse(now, from, packet, &init, cause),
         };
+        peer.keep_addresses_in_scope_of(from.1.ip());
         // §5.1.2: an INIT belongs to an association if any of its addresses does.
         let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.1.port()));
         let existing = std::iter::once(from.1)
             .chain(listed)
             .find_map(|remote| self.by_peer.get(&(remote, packet.header.source_port)).copied());
         if existing.is_none() && !self.config.accept {
-            return self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
+            let to = (now, Answer::Abort);
+            return self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
         }
         if existing.is_none() && self.open_associations() >= self.config.max_associations {
-            return self.refuse(from, packet, &init, ErrorCause::OutOfResource);
+            return self.refuse(now, from, packet, &init, ErrorCause::OutOfResource);
+        }
+        // Before anything is computed for the answer.
+        if !self.may_answer(now, Answer::InitAck, from.1, init.initiate_tag) {
+            return;
         }
         let config = Arc::clone(&self.config.config);
         let fresh = Cookie {
@@ -74,6 +81,7 @@ impl Endpoint {
             remote: from.1,
             addresses: peer.addresses.clone(),
         };
+        let mut receive_buffer = self.incoming_window();
         let cookie = match existing {
             None => fresh,
             Some(index) => {
@@ -83,8 +91,9 @@ impl Endpoint {
                     let mut raw = Vec::new();
                     new.into_iter().for_each(|ip| Parameter::from(ip).encode(&mut raw));
                     let cause = ErrorCause::RestartWithNewAddresses(raw.into());
-                    return self.refuse(from, packet, &init, cause);
+                    return self.refuse(now, from, packet, &init, cause);
                 }
+                receive_buffer = assoc.receive_buffer();
                 let cookie = assoc.cookie_for_existing(fresh);
                 self.mark_dirty(index);
                 let Some(cookie) = cookie else { return };
@@ -96,8 +105,9 @@ impl Endpoint {
         let fits = allowed.saturating_sub(DATAGRAM_OVERHEAD).min(config.mtu - 48);
         let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
         let local = &self.config.local_addresses;
-        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, budget);
-        self.reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
+        let sizes = (receive_buffer, budget);
+        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, sizes);
+        self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
     }
 
     /// Handles a packet that begins with COOKIE ECHO (RFC 9260 §5.1.5, §5.2.4).
@@ -130,7 +140,8 @@ impl Endpoint {
         if let Some(over) = cookie.stale_by(now).filter(|_| !is_duplicate) {
             let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
             let cause = [ErrorCause::StaleCookie(micros)];
-            return self.reply(from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
+            let to = (now, Answer::StaleCookie);
+            return self.reply(to, from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
         }
         let index = match existing {
             Some(index) => {
@@ -139,17 +150,40 @@ impl Endpoint {
                 }
                 index
             }
+            None if self.used_cookies.contains(&cookie.local_tag) => {
+                return self.refuse_used_cookie(now, from, &cookie, &packet);
+            }
             None => {
                 if !self.config.accept || self.open_associations() >= self.config.max_associations {
                     let cause = [ErrorCause::OutOfResource];
-                    return self
-                        .reply(from, &packet, cookie.peer_tag, |p| p.push_abort(false, &cause));
+                    let (to, tag) = ((now, Answer::Abort), cookie.peer_tag);
+                    return self.reply(to, from, &packet, tag, |p| p.push_abort(false, &cause));
                 }
                 let assoc = self.associate(now, &cookie, from);
+                self.used_cookies.truncate(MAX_USED_COOKIES - 1);
+                self.used_cookies.push_front(cookie.local_tag);
                 self.insert(assoc).index
             }
         };
         self.deliver(now, index, from, packet);
+    }
+
+    /// A copy of a cookie came after the end of what it began: it begins nothing again, or what
+    /// came with it would be delivered twice. A peer that waits for COOKIE ACK still has missed an
+    /// ABORT; after a shutdown nobody waits, and an ABORT could overtake SHUTDOWN COMPLETE.
+    ///
+    /// Deviation: by RFC 9260 §5.1.5 each valid cookie begins an association.
+    fn refuse_used_cookie(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        cookie: &Cookie,
+        packet: &Packet,
+    ) {
+        if !self.ended.contains(&(cookie.local_tag, cookie.peer_port)) {
+            let to = (now, Answer::Abort);
+            self.reply(to, from, packet, cookie.peer_tag, |p| p.push_abort(false, &[]));
+        }
     }
 
     /// The association is with the peer at this address.
@@ -168,6 +202,10 @@ impl Endpoint {
         let local = self.config.local_addresses.clone();
         let rng = self.assoc_rng(cookie.local_tag);
         let mut assoc = Association::from_cookie(config, cookie, local, rng, now);
+        if self.incoming_window() < assoc.receive_buffer() {
+            assoc.set_receive_buffer(now, self.incoming_window());
+        }
+        assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
         assoc.establish(now, true);
         assoc.acknowledge_cookie(from);
         assoc
@@ -193,7 +231,7 @@ impl Endpoint {
                 let mut new = self.associate(now, cookie, from);
                 let slot = &mut self.slots[index as usize];
                 if let Some(old) = slot.assoc.take() {
-                    new.succeed(*old);
+                    new.succeed(now, *old);
                 }
                 slot.assoc = Some(Box::new(new));
                 slot.registered = true;
@@ -211,17 +249,24 @@ impl Endpoint {
     /// Answers an INIT with ABORT.
     fn refuse(
         &mut self,
+        now: Instant,
         from: (SocketAddr, SocketAddr),
         packet: &Packet,
         init: &Init,
         cause: ErrorCause,
     ) {
-        self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[cause]));
+        let to = (now, Answer::Abort);
+        self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[cause]));
     }
 
     /// RFC 9260 §8.4.
     #[cold]
-    pub(super) fn out_of_the_blue(&mut self, from: (SocketAddr, SocketAddr), packet: &Packet) {
+    pub(super) fn out_of_the_blue(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        packet: &Packet,
+    ) {
         let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {
             match chunk {
@@ -246,14 +291,18 @@ impl Endpoint {
             // Rule 3: an INIT for a port where nobody listens. Without a tag it cannot be answered.
             Some(init) if init.initiate_tag == 0 => {}
             Some(init) => {
-                self.reply(from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
+                let to = (now, Answer::Abort);
+                self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
             }
             // Rule 5: our SHUTDOWN COMPLETE was lost.
             None if shutdown_ack => {
-                self.reply(from, packet, tag, |p| p.push_shutdown_complete(true));
+                let to = (now, Answer::ShutdownComplete);
+                self.reply(to, from, packet, tag, |p| p.push_shutdown_complete(true));
             }
             // Rule 8: the tag is reflected, so that the sender knows it as its own.
-            None => self.reply(from, packet, tag, |p| p.push_abort(true, &[])),
+            None => {
+                self.reply((now, Answer::Abort), from, packet, tag, |p| p.push_abort(true, &[]));
+            }
         }
     }
 
@@ -268,8 +317,26 @@ impl Endpoint {
         self.ended.contains(&of) && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
-    /// Queues a packet that answers `question`.
+    /// Whether a stranger is answered now.
+    fn may_answer(&mut self, now: Instant, answer: Answer, from: SocketAddr, tag: u32) -> bool {
+        self.limits.as_mut().is_none_or(|limits| limits.allows(now, answer, from, tag))
+    }
+
+    /// Queues a packet that answers `question`, within the limit on such answers.
     fn reply(
+        &mut self,
+        (now, answer): (Instant, Answer),
+        from: (SocketAddr, SocketAddr),
+        question: &Packet,
+        tag: u32,
+        write: impl FnOnce(&mut PacketBuilder<'_>) -> bool,
+    ) {
+        if self.may_answer(now, answer, from.1, tag) {
+            self.push_reply(from, question, tag, write);
+        }
+    }
+
+    fn push_reply(
         &mut self,
         (local, remote): (SocketAddr, SocketAddr),
         question: &Packet,

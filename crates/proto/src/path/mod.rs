@@ -1,6 +1,7 @@
 //! A path: one local and one remote transport address, and everything the sender knows of the pair.
 
 mod pacer;
+mod pmtu;
 mod rto;
 mod state;
 mod stats;
@@ -11,6 +12,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub use pmtu::MtuReason;
+pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
 pub use state::PathState;
 pub(crate) use stats::Counters;
 pub use stats::{PathStats, T3_IN_A_ROW};
@@ -159,15 +162,18 @@ pub enum ElectReason {
     /// It works, as far as this side knows, but brings no data while others do: it failed, or was set aside by the side
     /// that sends the data.
     Silent,
+    /// It works, as far as this side knows; the other one has a better score.
+    Better,
 }
 
 impl ElectReason {
-    /// The name used in JSON results: `failed`, `set_aside` or `silent`.
+    /// The name used in JSON results: `failed`, `set_aside`, `silent` or `better`.
     pub const fn name(self) -> &'static str {
         match self {
             ElectReason::Failed => "failed",
             ElectReason::SetAside => "set_aside",
             ElectReason::Silent => "silent",
+            ElectReason::Better => "better",
         }
     }
 }
@@ -267,6 +273,8 @@ pub(crate) struct Path {
     /// Probes before it that were not answered in time. A late answer is as good: the path's RTT may have
     /// grown beyond the time between probes.
     pub(crate) late_probes: VecDeque<Probe>,
+    /// When the peer last asked on this path.
+    pub(crate) last_asked: Option<Instant>,
     /// A heartbeat shall be sent.
     pub(crate) heartbeat_due: bool,
     /// With `hb_interval_from_sending`: when the current heartbeat interval began, and when it ends.
@@ -289,6 +297,12 @@ pub(crate) struct Path {
     pub(crate) last_data_received: Option<Instant>,
     /// With a failure policy that waits for acks: for how long it does, counted from the last.
     pub(crate) silence_max: Duration,
+    /// Our address is not ours any more: nothing is sent here. There is no other path then.
+    pub(crate) is_away: bool,
+    /// It was asked because the network has changed: what was sent before may be lost.
+    pub(crate) is_in_doubt: bool,
+    /// Another path shall take its place, as soon as that is verified.
+    pub(crate) is_superseded: bool,
     /// When the path last failed by silence.
     pub(crate) silent_at: Option<Instant>,
     /// Carries no data although it works, and why.
@@ -312,6 +326,8 @@ pub(crate) struct Path {
     /// The simulation's true loss rate.
     pub(crate) loss_oracle: Option<f64>,
     pub(crate) counters: Counters,
+    /// The size of its packets, and the search for a larger one.
+    pub(crate) pmtu: Pmtu,
     /// Largest IP packet.
     pub(crate) mtu: usize,
     /// Largest SCTP packet: the MTU less IP and UDP headers.
@@ -326,15 +342,12 @@ impl Path {
         (local, remote): (SocketAddr, SocketAddr),
         config: &Config,
         peer_rwnd: u32,
+        link_mtu: Option<usize>,
         now: Instant,
     ) -> Path {
-        let ip = if remote.is_ipv4() { 20 } else { 40 };
-        let udp = if config.udp_encapsulation { 8 } else { 0 };
-        let max_packet = (config.mtu - ip - udp) & !3;
-        let timestamp = if config.timestamp { manypath_wire::TIMESTAMP_LEN } else { 0 };
-        let fits = max_packet - manypath_wire::COMMON_HEADER_LEN - timestamp;
-        let pmdcs =
-            config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
+        let pmtu = Pmtu::new(config, link_mtu);
+        let mtu = pmtu.size();
+        let (max_packet, pmdcs) = sizes(config, remote, mtu);
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Path {
             id,
@@ -347,7 +360,7 @@ impl Path {
             created: now,
             last_heard: None,
             window: Window {
-                cwnd: bytes(config.initial_cwnd.bytes(pmdcs, config.mtu, remote.is_ipv6())),
+                cwnd: bytes(config.initial_cwnd.bytes(pmdcs, mtu, remote.is_ipv6())),
                 ssthresh: bytes(config.initial_ssthresh.bytes(peer_rwnd)),
                 partial_bytes_acked: 0,
             },
@@ -366,6 +379,7 @@ impl Path {
             tail_probed: false,
             probe: None,
             late_probes: VecDeque::new(),
+            last_asked: None,
             heartbeat_due: false,
             heartbeat_interval: None,
             last_heartbeat: None,
@@ -377,6 +391,9 @@ impl Path {
             last_active: now,
             last_data_received: None,
             silence_max: Duration::ZERO,
+            is_away: false,
+            is_in_doubt: false,
+            is_superseded: false,
             silent_at: None,
             suppressed: None,
             is_tried: false,
@@ -389,10 +406,34 @@ impl Path {
             opportunity: now,
             loss_oracle: None,
             counters: Counters::default(),
-            mtu: config.mtu,
+            pmtu,
+            mtu,
             max_packet,
             pmdcs,
         }
+    }
+
+    /// Takes over the size that `pmtu` found. The windows stay as they are, in bytes (a size is no
+    /// sign of congestion), but hold a packet at least; and before the first loss what they begin
+    /// with.
+    pub(crate) fn resize(&mut self, config: &Config) {
+        self.mtu = self.pmtu.size();
+        (self.max_packet, self.pmdcs) = sizes(config, self.remote, self.mtu);
+        let untouched = self.counters.chunks_lost == 0 && self.counters.t3_expirations == 0;
+        let begins = config.initial_cwnd.bytes(self.pmdcs, self.mtu, self.remote.is_ipv6());
+        let begins = usize::try_from(begins).unwrap_or(usize::MAX).min(INITIAL_CWND_MAX);
+        let least = if untouched { begins.max(self.pmdcs) } else { self.pmdcs };
+        self.window.cwnd = self.window.cwnd.max(least);
+    }
+
+    /// The largest DATA chunk if its packets have the size that is tried first.
+    pub(crate) fn likely_pmdcs(&self, config: &Config) -> usize {
+        sizes(config, self.remote, config.mtu).1
+    }
+
+    /// Bytes of IP and UDP headers of its packets.
+    pub(crate) fn headers(&self, config: &Config) -> usize {
+        headers(config, self.remote)
     }
 
     /// An amount on this path, in bytes.
@@ -584,6 +625,8 @@ impl Path {
             t3_in_a_row: c.t3_in_a_row,
             tail_loss_probes: c.tail_loss_probes,
             heartbeats_sent: c.heartbeats_sent,
+            size_probes_sent: c.size_probes_sent,
+            rtt_samples: self.rto.samples(),
             acked_bytes: c.acked_bytes,
             srtt: self.rto.srtt(),
             rtt_min: self.rto.rtt_min(),
@@ -594,8 +637,29 @@ impl Path {
             flight_size,
             error_count: self.error_count,
             suppressed: self.suppressed.map(|s| s.reason),
+            mtu: self.mtu,
         }
     }
+}
+
+/// An initial window that grows because packets do, in bytes: ten packets of Ethernet (RFC 6928
+/// §2).
+const INITIAL_CWND_MAX: usize = 14_600;
+
+/// Bytes of IP and UDP headers of packets to this address.
+fn headers(config: &Config, remote: SocketAddr) -> usize {
+    let ip = if remote.is_ipv4() { 20 } else { 40 };
+    ip + if config.udp_encapsulation { 8 } else { 0 }
+}
+
+/// The largest SCTP packet and the largest DATA chunk that fit an IP packet of `mtu` bytes.
+fn sizes(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
+    let max_packet = (mtu - headers(config, remote)) & !3;
+    let timestamp = if config.timestamp { manypath_wire::TIMESTAMP_LEN } else { 0 };
+    let fits = max_packet - manypath_wire::COMMON_HEADER_LEN - timestamp;
+    let pmdcs =
+        config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
+    (max_packet, pmdcs)
 }
 
 /// Packets per burst; no limit if Max.Burst is off, or its rule says so before there was a retransmission.

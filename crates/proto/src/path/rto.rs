@@ -9,8 +9,10 @@ use crate::config::Config;
 pub(crate) struct Rto {
     srtt: Option<Duration>,
     rtt_min: Option<Duration>,
+    samples: u64,
     rttvar: Duration,
     rto: Duration,
+    initial: Duration,
     min: Duration,
     max: Duration,
     alpha: f64,
@@ -30,8 +32,10 @@ impl Rto {
         Rto {
             srtt: None,
             rtt_min: None,
+            samples: 0,
             rttvar: Duration::ZERO,
             rto: config.rto_initial,
+            initial: config.rto_initial,
             min: config.rto_min,
             max: config.rto_max,
             alpha: config.rto_alpha,
@@ -45,8 +49,20 @@ impl Rto {
         }
     }
 
+    /// Forgets that the timeout was doubled: what kept answers away may be over.
+    pub(crate) fn end_back_off(&mut self) {
+        self.rto = self.without_back_off();
+    }
+
+    /// The timeout as it would be without back-off.
+    pub(crate) fn without_back_off(&self) -> Duration {
+        let Some(srtt) = self.srtt else { return self.initial };
+        (srtt + (4 * self.rttvar).max(self.min_variation)).clamp(self.min, self.max)
+    }
+
     /// Takes one measurement (RFC 9260 §6.3.1, C2 and C3). It also ends any back-off.
     pub(crate) fn sample(&mut self, rtt: Duration) {
+        self.samples += 1;
         self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
         match self.srtt {
             None => {
@@ -59,8 +75,7 @@ impl Rto {
                 self.srtt = Some(srtt.mul_f64(1.0 - self.alpha) + rtt.mul_f64(self.alpha));
             }
         }
-        let srtt = self.srtt.unwrap_or(rtt);
-        self.rto = (srtt + (4 * self.rttvar).max(self.min_variation)).clamp(self.min, self.max);
+        self.end_back_off();
     }
 
     /// Doubles the timeout after it expired, up to `rto_max` (RFC 9260 §6.3.3, E2).
@@ -83,6 +98,11 @@ impl Rto {
         self.rtt_min
     }
 
+    /// Measurements so far.
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples
+    }
+
     /// Round-trip time variation; zero until measured.
     pub(crate) fn rttvar(&self) -> Duration {
         self.rttvar
@@ -101,8 +121,10 @@ mod tests {
         Rto {
             srtt: None,
             rtt_min: None,
+            samples: 0,
             rttvar: Duration::ZERO,
             rto: ms(initial),
+            initial: ms(initial),
             min: ms(min),
             max: ms(max),
             alpha: 0.125,
@@ -136,6 +158,7 @@ mod tests {
         r.sample(ms(200));
         r.sample(ms(280));
         assert_eq!(r.srtt(), Some(ms(210)));
+        assert_eq!(r.samples(), 2);
         assert_eq!(r.rttvar(), ms(95), "0.75 * 100 + 0.25 * |200 - 280|");
         assert_eq!(r.rto(), ms(590));
     }

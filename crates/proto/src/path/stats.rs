@@ -45,6 +45,10 @@ pub struct PathStats {
     pub tail_loss_probes: u64,
     /// Heartbeats sent.
     pub heartbeats_sent: u64,
+    /// Probes of the size of its packets (RFC 8899); they do not count as heartbeats.
+    pub size_probes_sent: u64,
+    /// Measurements of the round-trip time.
+    pub rtt_samples: u64,
     /// User bytes that were last sent here and are acknowledged.
     pub acked_bytes: u64,
     /// Smoothed round-trip time, once measured.
@@ -65,6 +69,8 @@ pub struct PathStats {
     pub error_count: u32,
     /// Why it carries no data although it works; `None` if it may.
     pub suppressed: Option<SuppressReason>,
+    /// The largest IP packet that is sent on it, in bytes, headers included.
+    pub mtu: usize,
 }
 
 /// Counters that a path keeps; the rest of [`PathStats`] is read when asked for.
@@ -84,6 +90,7 @@ pub(crate) struct Counters {
     t3_last: Option<(Instant, usize)>,
     pub(crate) tail_loss_probes: u64,
     pub(crate) heartbeats_sent: u64,
+    pub(crate) size_probes_sent: u64,
     pub(crate) acked_bytes: u64,
     pub(crate) chunks_lost: u64,
 }

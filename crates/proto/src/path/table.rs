@@ -8,7 +8,7 @@ use super::{Path, PathId};
 #[derive(Debug, Default)]
 pub(crate) struct PathTable {
     slots: Vec<Option<Path>>,
-    /// The least PMDCS of all, which a path keeps all its life.
+    /// The least PMDCS of all; with `pmtu_discovery` of those that are usable, if any is.
     least_pmdcs: Option<usize>,
 }
 
@@ -38,7 +38,14 @@ impl PathTable {
         self.least_pmdcs = self.iter().map(|p| p.pmdcs).min();
     }
 
-    /// The least of the paths' maximum DATA chunk sizes; `None` without a path.
+    /// With `pmtu_discovery`: a path's size or use has changed.
+    pub(crate) fn renew_least_usable(&mut self) {
+        let usable = self.iter().filter(|p| p.usable).map(|p| p.pmdcs).min();
+        self.least_pmdcs = usable;
+    }
+
+    /// The least of the paths' maximum DATA chunk sizes; `None` without a path, and with
+    /// `pmtu_discovery` if none is usable.
     pub(crate) fn least_pmdcs(&self) -> Option<usize> {
         self.least_pmdcs
     }

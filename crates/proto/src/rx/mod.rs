@@ -11,6 +11,7 @@ mod delayed_ack;
 mod held;
 mod message;
 mod reassembly;
+mod retain;
 mod tsn_tracker;
 
 pub use delayed_ack::{DelayedAck, PacketFacts, SackConfig};

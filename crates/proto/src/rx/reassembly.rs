@@ -2,19 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use bytes::Bytes;
 use manypath_wire::{Data, DataFlags, Ssn, StreamId, Tsn};
 
 use super::held::{HeldChunks, Run};
 use super::message::{Message, Payload};
+use super::retain::Retain;
 use super::tsn_tracker::{Arrival, MAX_TSN_AHEAD, TsnTracker};
-
-/// A payload shorter than this, in bytes, is copied if it must wait, so that it does not keep the
-/// large buffer alive that its packet was received in.
-const COPY_BELOW: usize = 512;
-
-/// Messages that may be ready and not popped before short payloads are copied here too.
-const READY_UNCOPIED: usize = 1024;
 
 /// The chunks of one message, at most, that are gathered before partial delivery begins. Together
 /// with the window of the tracker it bounds how far apart held TSNs are.
@@ -127,6 +120,7 @@ struct Partial {
 #[derive(Clone, Debug)]
 pub struct Inbound {
     limits: Limits,
+    retain: Retain,
     /// What a chunk takes of the receive buffer beyond its user data, in bytes.
     chunk_overhead: usize,
     streams: Vec<Stream>,
@@ -156,6 +150,7 @@ impl Inbound {
     pub fn new(streams: u16, limits: Limits) -> Inbound {
         Inbound {
             limits,
+            retain: Retain::default(),
             chunk_overhead: 0,
             streams: vec![Stream { next_ssn: Ssn(0), waiting: 0 }; usize::from(streams)],
             held: HeldChunks::new(),
@@ -222,6 +217,29 @@ impl Inbound {
     pub fn counting_headers(self, counts: bool) -> Inbound {
         let chunk_overhead = if counts { manypath_wire::DATA_HEADER_LEN } else { 0 };
         Inbound { chunk_overhead, ..self }
+    }
+
+    /// The chunks from now on came in a packet of so many bytes, which their payloads keep alive
+    /// until they are copied.
+    pub fn begin_packet(&mut self, bytes: usize) {
+        self.retain.begin_packet(bytes);
+    }
+
+    /// Copies every payload that is kept, and so keeps no packet alive: for peers that nothing is
+    /// known of.
+    pub fn copy_all(&mut self, all: bool) {
+        self.retain.copy_all(all);
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Other limits from now on. What is held above lower ones stays until it is popped or makes
+    /// room.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// The next message, or part of one, in the order of delivery.
@@ -411,7 +429,7 @@ impl Inbound {
     /// Holds a chunk, joins it to its neighbours, and delivers what that completes.
     fn hold(&mut self, mut data: Data) -> Result<(), ProtocolViolation> {
         let Data { tsn, flags, .. } = data;
-        let payload = unpinned(std::mem::take(&mut data.payload));
+        let payload = self.retain.held(std::mem::take(&mut data.payload));
         let bytes = payload.len();
         if self.held.insert(data, payload).is_err() {
             // Only TSNs below the cumulative one that wait for ever can be so far from this one.
@@ -543,12 +561,9 @@ impl Inbound {
     /// Delivers a message of one chunk that was never held.
     fn deliver_whole(&mut self, mut data: Data) {
         let heading = heading_of(&data);
-        let mut payload = std::mem::take(&mut data.payload);
+        let payload = self.retain.ready(std::mem::take(&mut data.payload), self.ready.len());
         self.bytes += payload.len();
         self.ready_bytes += payload.len();
-        if self.ready.len() >= READY_UNCOPIED {
-            payload = unpinned(payload);
-        }
         self.make_ready(heading, Payload::from(payload), true);
     }
 
@@ -568,14 +583,6 @@ fn heading_of(data: &Data) -> Heading {
         ssn: data.ssn,
         ppid: data.ppid,
         unordered: data.flags.unordered(),
-    }
-}
-
-/// The payload without the buffer it is a small part of.
-fn unpinned(payload: Bytes) -> Bytes {
-    match payload.len() < COPY_BELOW {
-        true => Bytes::copy_from_slice(&payload),
-        false => payload,
     }
 }
 

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{Chunk, CommonHeader, ErrorCause, Parameter, UnknownParameter};
+use manypath_wire::{Chunk, CommonHeader, ErrorCause, Parameter, UnknownParameter, chunk_type};
 
 use super::*;
+use crate::config::{Preset, Profile};
 
 /// Bytes as a source of small decisions; zeros when they are used up.
 struct Source<'a>(&'a [u8]);
@@ -81,32 +82,45 @@ pub fn run(bytes: &[u8]) {
 fn setup(source: &mut Source<'_>) -> Setup {
     let setup = if source.below(2) == 0 { Setup::client() } else { Setup::server() };
     let setup = setup.paths(source.below(3) + 1);
-    const PRESETS: [&str; 7] =
-        ["sctp", "sctp-pf", "cmt", "cmt-pf", "all-rtx-alt", "all-rtx-same", "fr-same-rto-alt"];
-    let setup = setup.preset(PRESETS[usize::from(source.below(7))]);
-    let setup = setup.profile(["rfc9260", "fast", "2006"][usize::from(source.below(3))]);
+    let preset = &Preset::ALL[usize::from(source.byte()) % Preset::ALL.len()];
+    let setup = setup.preset(preset.name);
+    let profile = Profile::ALL[usize::from(source.byte()) % Profile::ALL.len()];
+    let setup = setup.profile(profile.name());
     let setup = match source.below(4) {
         0 => setup.set("receive_buffer", "4000").set("send_buffer", "6000"),
         1 => setup.set("rtx_policy", "asap").set("max_paths", "3"),
         _ => setup,
     };
+    // With RFC 9260 alone, and with everything that is not in it.
+    let setup = if source.below(2) == 0 { setup.set("nr_sack", "true") } else { setup };
     setup.max_associations(3)
 }
 
 fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
+    let knows_extensions = source.below(4) != 0;
+    let with_extensions = |chunk: PeerChunk| match knows_extensions {
+        true => chunk.param(extensions()),
+        false => chunk,
+    };
     if source.below(2) == 0 {
         t.connect();
         look(t, seen);
-        t.peer(init_ack());
+        t.peer(with_extensions(init_ack()));
         t.peer(cookie_ack());
     } else {
-        t.peer(init());
+        t.peer(with_extensions(init()));
         look(t, seen);
         if let Some(cookie) = seen.cookies.last().cloned() {
             t.peer(cookie_echo(&cookie));
         }
     }
     look(t, seen);
+}
+
+/// What a peer says that knows all chunks beyond RFC 9260.
+fn extensions() -> Parameter {
+    const TYPES: &[u8] = &[chunk_type::NR_SACK, chunk_type::SACK_PATH, chunk_type::TIMESTAMP];
+    Parameter::SupportedExtensions(Bytes::from_static(TYPES))
 }
 
 /// Takes note of what was sent.
@@ -252,13 +266,19 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
         4..=7 => {
             let back = if source.below(8) == 0 { source.number() } else { source.below(8).into() };
             let cum = seen.highest.wrapping_sub(back);
-            let mut chunk = sack(cum).sack_flags(source.byte() & 0x80);
+            let is_nr = source.below(2) == 0;
+            let chunk = if is_nr { nr_sack(cum) } else { sack(cum) };
+            let mut chunk = chunk.sack_flags(source.byte() & 0x80);
             if source.below(4) == 0 {
                 chunk = chunk.rwnd(source.number());
             }
             for _ in 0..source.below(4) {
                 let first = cum.wrapping_add(source.below(12).into());
-                chunk = chunk.gap(first, first.wrapping_add(source.below(4).into()));
+                let last = first.wrapping_add(source.below(4).into());
+                chunk = match is_nr && source.below(2) == 0 {
+                    true => chunk.nr_gap(first, last),
+                    false => chunk.gap(first, last),
+                };
             }
             chunk
         }
@@ -269,6 +289,7 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
             match source.below(4) {
                 0 => init.param(std::net::IpAddr::from([10, 0, source.below(3), 2]).into()),
                 1 => init.param(Parameter::Unknown(UnknownParameter::new(source.short(), b"?"))),
+                2 => init.param(extensions()),
                 _ => init,
             }
         }
@@ -292,6 +313,10 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
         },
         13 => error(ErrorCause::StaleCookie(source.number())),
         14 => error(ErrorCause::Unknown { code: source.short(), value: Bytes::new() }),
-        _ => unknown(source.byte() | 0x0f),
+        _ => match source.below(4) {
+            0 => PeerChunk::Raw(chunk_type::SACK_PATH, source.byte(), source.take(8)),
+            1 => PeerChunk::Raw(chunk_type::TIMESTAMP, source.byte(), source.take(8)),
+            _ => unknown(source.byte() | 0x0f),
+        },
     }
 }

@@ -69,6 +69,10 @@ pub(crate) struct SackDigest {
     /// The SACK is older than one already processed (SACKs of different paths overtake each other):
     /// its a_rwnd is out of date.
     pub(crate) stale: bool,
+    /// It says less than an earlier one beyond its highest block: it is older, or was cut to fit
+    /// its packet. The window does not open while the cumulative TSN ack point stays, so the
+    /// smaller of the two holds in either case.
+    pub(crate) cut_or_stale: bool,
     pub(super) highest_newly_acked: Option<Tsn>,
     watches_earliest: bool,
     // Scratch space, kept to allocate nothing per SACK.
@@ -118,7 +122,12 @@ pub(crate) struct PathDigest {
     pub(crate) latest_sent_at: Option<Instant>,
     /// Chunks acknowledged for the first time that were sent on the path, or on it as well.
     pub(crate) chunks_sent_here: usize,
-    /// Of these one with two transmissions, order and time of the one here, which the SACK is an answer to.
+    /// With `pmtu_discovery`: the longest packets among those acknowledged, and among those lost,
+    /// in bytes.
+    pub(crate) largest_acked: u16,
+    pub(crate) largest_lost: u16,
+    /// Of the chunks sent here one with two transmissions, order and time of the one here, which
+    /// the SACK is an answer to.
     pub(super) arrived_here: Option<(u64, Instant)>,
     pub(super) lowest: Option<Tsn>,
     /// The highest TSN gap-acknowledged for the first time.
@@ -129,8 +138,9 @@ pub(crate) struct PathDigest {
 
 impl PathDigest {
     /// Takes note of a chunk that the SACK made lost.
-    pub(super) fn note_lost(&mut self, tsn: Tsn, order: u64) {
+    pub(super) fn note_lost(&mut self, tsn: Tsn, order: u64, packet_len: u16) {
         self.lost += 1;
+        self.largest_lost = self.largest_lost.max(packet_len);
         self.latest_lost = self.latest_lost.max(Some(order));
         self.note_highest_lost(tsn);
     }
@@ -243,12 +253,14 @@ impl Outstanding {
     fn acknowledge_gaps(&mut self, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
         let mut fresh = std::mem::take(&mut digest.fresh);
         digest.reported.difference(&self.acked, &mut fresh);
-        if !fresh.is_empty() {
+        if rules.cuc == Cuc::V1 {
+            self.find_left_edges(digest);
+        } else if !fresh.is_empty() {
             self.find_pseudo_cumacks();
-            if rules.t3_watches == T3Watches::LowestTsn {
-                for (i, p) in digest.paths.iter_mut().enumerate() {
-                    p.watched = self.lowest_unacked(PathId(i as u8));
-                }
+        }
+        if !fresh.is_empty() && rules.t3_watches == T3Watches::LowestTsn {
+            for (i, p) in digest.paths.iter_mut().enumerate() {
+                p.watched = self.lowest_unacked(PathId(i as u8));
             }
         }
         for range in &fresh {
@@ -259,8 +271,7 @@ impl Outstanding {
                 // each for chunks sent once and for retransmitted ones.
                 let moved = match rules.cuc {
                     Cuc::Off => false,
-                    Cuc::V1 => self.first_in_queue(path) == Some(tsn),
-                    Cuc::V2 => self.passes_pseudo_cumack(path, tsn),
+                    Cuc::V1 | Cuc::V2 => self.passes_pseudo_cumack(path, tsn),
                 };
                 digest.paths[path.index()].cwnd_update |= moved;
                 digest.paths[path.index()].watched_acked |=
@@ -280,6 +291,9 @@ impl Outstanding {
                 tsn = tsn.next();
             }
         }
+        if rules.cuc == Cuc::V1 {
+            self.find_left_edges(digest);
+        }
         if rules.cuc == Cuc::Off {
             // RFC 9260 §7.2.1: without CUC cwnd moves with the cumulative TSN ack point only.
             for p in &mut digest.paths {
@@ -293,9 +307,25 @@ impl Outstanding {
         self.queues[path.index()].head
     }
 
-    /// Finds the pseudo-cumacks that are to be found: of each path the first chunk sent once, and the first
-    /// retransmitted one. Until one is acknowledged it stays where it is, even if the chunk is retransmitted
-    /// on the same path: the window does not grow past a loss.
+    /// The pseudo-cumacks of CUC (CMT paper, Fig. 3), if a SACK reports gaps: of each path the
+    /// lowest TSN that is not acknowledged, also if it waits to be sent again. It stays until it is
+    /// acknowledged on that path, or the cumulative ack reaches the path. If it is sent again on
+    /// another one, that is what CUCv2 mends.
+    fn find_left_edges(&mut self, digest: &SackDigest) {
+        if digest.reported.is_empty() {
+            return;
+        }
+        for i in 0..self.queues.len() {
+            let queue = &self.queues[i];
+            if queue.pseudo_cumacks[0].is_none() && queue.flight_size + queue.waiting_bytes > 0 {
+                self.queues[i].pseudo_cumacks[0] = self.lowest_unacked(PathId(i as u8));
+            }
+        }
+    }
+
+    /// Finds the pseudo-cumacks of CUCv2 that are to be found: of each path the first chunk sent
+    /// once, and the first retransmitted one. Until one is acknowledged it stays where it is, even
+    /// if the chunk is retransmitted on the same path: the window does not grow past a loss.
     fn find_pseudo_cumacks(&mut self) {
         for i in 0..self.queues.len() {
             let mut found = self.queues[i].pseudo_cumacks;
@@ -338,6 +368,7 @@ impl Outstanding {
             p.flight_before += sent.size();
         }
         p.chunks_sent_here += 1;
+        p.largest_acked = p.largest_acked.max(sent.packet_len);
         p.newly_acked_bytes += sent.size();
         p.newly_acked_user_bytes += sent.payload.len();
         p.latest_sent = p.latest_sent.max(Some(sent.order));
@@ -380,12 +411,15 @@ impl Outstanding {
             // Mostly the SACK reports all that earlier ones did.
             self.acked.copy_from(&digest.reported);
             digest.stale = false;
+            digest.cut_or_stale = false;
             digest.revoked = revoked;
             return;
         }
         if let Some(highest) = digest.reported.last().filter(|_| !rules.overtaken_revokes) {
             // Beyond its highest block a SACK may have been cut to fit its packet.
+            let differs = revoked.len();
             revoked.retain(|r| r.first.lt(highest));
+            digest.cut_or_stale = revoked.len() < differs && !digest.cum_advanced;
         }
         // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN that it no
         // longer reports was dropped by the receiver. Any other may be older, for SACKs of different paths
@@ -426,6 +460,7 @@ impl SackDigest {
         self.released = 0;
         self.rtx_cum_acked = false;
         self.stale = false;
+        self.cut_or_stale = false;
         self.highest_newly_acked = None;
     }
 

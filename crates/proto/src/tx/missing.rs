@@ -54,9 +54,9 @@ impl Outstanding {
                 let reports = if one_path && all_above { packets } else { 1 };
                 let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
                     && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
-                let order = sent.order;
+                let (order, len) = (sent.order, sent.packet_len);
                 if may_be_lost && self.report_missing(tsn, reports, rules) {
-                    p.note_lost(tsn, order);
+                    p.note_lost(tsn, order, len);
                 }
             }
         }
@@ -81,13 +81,13 @@ impl Outstanding {
             let gap = self.acked.get(number).unwrap_or(TsnRange { first: highest, last: highest });
             number += 1;
             while tsn.lt(gap.first) && tsn.lt(highest) {
-                let last_sent = self.get(tsn).map(|s| (s.path, s.order));
+                let last_sent = self.get(tsn).map(|s| (s.path, s.order, s.packet_len));
                 if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
                     && self.report_missing(tsn, 1, rules)
-                    && let Some((path, order)) = last_sent
+                    && let Some((path, order, len)) = last_sent
                 {
                     let p = &mut digest.paths[path.index()];
-                    p.note_lost(tsn, order);
+                    p.note_lost(tsn, order, len);
                 }
                 tsn = tsn.next();
             }

@@ -13,6 +13,6 @@ mod send_queue;
 
 pub(crate) use digest::{AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError};
 pub(crate) use echo::Echo;
-pub(crate) use outstanding::{Outstanding, Sent};
+pub(crate) use outstanding::{Outstanding, Sent, TsnState};
 pub(crate) use send_queue::{Fragment, SendQueue};
 pub use send_queue::{SendError, SendOptions};

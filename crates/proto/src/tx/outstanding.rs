@@ -47,6 +47,8 @@ pub(crate) struct Sent {
     pub(super) copy: Option<PathId>,
     /// How often it was sent.
     pub(crate) transmissions: u16,
+    /// With `pmtu_discovery`: bytes of the IP packet that carried it last.
+    pub(crate) packet_len: u16,
     /// When it was last sent.
     pub(crate) sent_at: Instant,
     /// Numbers all transmissions of the association in their order.
@@ -86,7 +88,7 @@ pub(crate) struct PathQueue {
     /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
     pub(super) rtt_probe: Option<Tsn>,
     /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted ones; `None`
-    /// if they are to be found.
+    /// if they are to be found. CUC (Fig. 3) has the first of them only.
     pub(super) pseudo_cumacks: [Option<Tsn>; 2],
     /// Redundant transmissions on the path.
     pub(super) copies: CopyQueue,
@@ -119,6 +121,9 @@ pub(crate) struct Outstanding {
     pub(super) counts_lost: bool,
     /// What is in the pipes of all paths counts against the window of each (`combined_window`).
     pub(super) combines: bool,
+    /// A pseudo-cumack stays with its path when the chunk is sent again on another one (CUC, not
+    /// CUCv2).
+    pub(super) edges_stay: bool,
     /// A chunk was once in flight on two paths. Until then nothing is asked of copies.
     pub(super) has_copied: bool,
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
@@ -141,6 +146,7 @@ impl Outstanding {
             next_order: 0,
             counts_lost: false,
             combines: false,
+            edges_stay: false,
             has_copied: false,
             newest: None,
         }
@@ -232,6 +238,7 @@ impl Outstanding {
             mfr_after: None,
             copy: None,
             transmissions: 1,
+            packet_len: 0,
             sent_at: now,
             order: self.take_order(),
             lost_on: 0,
@@ -253,7 +260,7 @@ impl Outstanding {
     pub(crate) fn retransmit(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let Some(old) = self.get(tsn).map(|s| s.path) else { return };
         let queue = &mut self.queues[old.index()];
-        if old != path {
+        if old != path && !self.edges_stay {
             // Another chunk is now the first of this path.
             queue.pseudo_cumacks = [None; 2];
         }
@@ -414,6 +421,32 @@ impl Outstanding {
         self.count_lost(tsn);
         self.give_up_copy(tsn);
         self.mark(tsn, LossCause::FastRetransmit);
+    }
+
+    /// Notes the IP packet in which chunks were sent, by its length in bytes.
+    pub(crate) fn note_packet(&mut self, tsns: &[Tsn], len: usize) {
+        let len = u16::try_from(len).unwrap_or(u16::MAX);
+        for &tsn in tsns {
+            if let Some(sent) = self.get_mut(tsn) {
+                sent.packet_len = len;
+            }
+        }
+    }
+
+    /// True if a chunk is in flight on a path in a packet of more than `len` bytes.
+    pub(crate) fn has_larger(&self, path: PathId, len: usize) -> bool {
+        self.queue_from_head(path).any(|(_, sent)| usize::from(sent.packet_len) > len)
+    }
+
+    /// Takes what is in flight on a path in packets of more than `len` bytes for lost: they do not
+    /// pass.
+    pub(crate) fn mark_larger(&mut self, path: PathId, len: usize) {
+        let is_larger = |(_, sent): &(Tsn, &Sent)| usize::from(sent.packet_len) > len;
+        let larger: Vec<Tsn> =
+            self.queue_from_head(path).filter(is_larger).map(|(tsn, _)| tsn).collect();
+        for tsn in larger {
+            self.mark_for_probe(tsn);
+        }
     }
 
     /// When the earliest transmission in flight on a path was sent.

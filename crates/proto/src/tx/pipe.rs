@@ -7,7 +7,7 @@
 use manypath_wire::Tsn;
 
 use super::outstanding::{Outstanding, Sent, TsnState};
-use crate::config::Config;
+use crate::config::{Config, Cuc};
 use crate::path::{InUse, PathId};
 
 /// The bit of a path; `max_paths` is at most 32.
@@ -20,6 +20,7 @@ impl Outstanding {
     pub(crate) fn counting(mut self, config: &Config) -> Outstanding {
         self.counts_lost = config.pipe_accounting;
         self.combines = config.combined_window;
+        self.edges_stay = config.cuc == Cuc::V1;
         self
     }
 

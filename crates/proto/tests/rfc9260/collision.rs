@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use manypath_proto::testing::*;
-use manypath_proto::{AssocClosed, Event, PathState};
+use manypath_proto::{AssocClosed, Event};
 use manypath_wire::{Chunk, ErrorCause, Parameter};
 
 fn listed(ip: [u8; 4]) -> Parameter {
@@ -237,8 +237,7 @@ fn a_cookie_after_the_association_was_closed_does_not_bring_it_back() {
     assert_eq!(t.endpoint.assoc(first).expect("kept").closed(), Some(&closed));
     let events = t.events();
     assert_eq!(events[0], Event::Closed(closed));
-    assert_ne!(t.id(), first, "a valid cookie opens a new association");
-    assert_eq!(t.path_state(1), PathState::Active);
+    assert_eq!(events.len(), 1, "nor does it begin another: {events:?}");
 }
 
 #[test]

@@ -140,6 +140,23 @@ fn a_replayed_cookie_is_acknowledged_and_changes_nothing() {
 }
 
 #[test]
+fn a_copy_of_the_cookie_begins_no_second_association_after_the_end_of_the_first() {
+    let mut t = Setup::server().start();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    t.peer([cookie_echo(&cookie), data(1)]);
+    t.expect("COOKIE ACK");
+    t.peer(abort(&[]));
+    t.events();
+    t.all_sent();
+    let from = t.pairs[0];
+    let tag = t.view().0;
+    t.peer_with_tag(from, tag, [cookie_echo(&cookie), data(1)]);
+    t.expect("ABORT");
+    assert_eq!(t.events(), [], "what came with it is not delivered twice");
+}
+
+#[test]
 fn a_late_duplicate_of_the_cookie_is_valid_while_the_tags_match() {
     let mut t = Setup::server().set("valid_cookie_life", "60 s").start();
     t.peer(init());

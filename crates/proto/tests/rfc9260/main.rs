@@ -3,6 +3,7 @@
 //! The table in `docs/rfc9260.md` names the test for each rule.
 
 mod acknowledge;
+mod admission;
 mod collision;
 mod common;
 mod congestion;
@@ -11,11 +12,13 @@ mod mtcp;
 mod multipath;
 mod nr_sack;
 mod ootb;
+mod packet_sizes;
 mod parameters;
 mod paths;
 mod policies;
 mod random;
 mod retransmit;
+mod roaming;
 mod send;
 mod shutdown;
 mod table;

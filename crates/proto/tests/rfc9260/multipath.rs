@@ -257,6 +257,45 @@ fn cucv2_grows_past_a_retransmitted_chunk_and_cuc_does_not() {
     }
 }
 
+#[test]
+fn cuc_stays_at_a_chunk_that_is_sent_again_on_its_path() {
+    for (cuc, grows) in [("v1", false), ("v2", true)] {
+        let mut t = cmt().set("cuc", cuc).set("scheduler", "primary").established();
+        // A round trip of 400 ms on path 1.
+        t.send(10);
+        t.expect("P1 DATA 1");
+        t.run_ms(400);
+        t.peer(sack(1));
+        let rto = t.path(1).rto;
+        t.send_packets(1);
+        t.run(rto - std::time::Duration::from_millis(100));
+        t.send_packets(2);
+        t.run_ms(100);
+        assert_eq!(t.all_sent(), ["P1 DATA 2", "P1 DATA 3", "P1 DATA 4", "P1 DATA 2"]);
+        t.peer(sack(1).gap(3, 3));
+        let grown = t.path(1).cwnd > PMDCS;
+        assert_eq!(grown, grows, "{cuc}: 2 is the lowest of all, 3 of those sent once");
+        t.peer(sack(3));
+        assert!(t.path(1).cwnd > PMDCS, "{cuc}: 2 is acknowledged");
+    }
+}
+
+#[test]
+fn cuc_stays_where_a_chunk_was_that_is_sent_again_elsewhere() {
+    for (cuc, grows) in [("v1", false), ("v2", true)] {
+        let mut t = eight(cmt().set("cuc", cuc).set("rtx_policy", "ssthresh"));
+        t.peer_on(2, sack(0).gap(5, 8));
+        t.run_ms(1100);
+        assert_eq!(on_path_2(t.all_sent()), [1, 2, 3, 4], "lost on path 1");
+        t.send_packets(12);
+        t.expect("P1 DATA 9");
+        let before = t.path(1).cwnd;
+        t.peer(sack(0).gap(5, 9));
+        let grown = t.path(1).cwnd > before;
+        assert_eq!(grown, grows, "section IV-C: CUC cannot track the left edge: {cuc}");
+    }
+}
+
 /// The TSNs of the DATA packets that went to path 2.
 fn on_path_2(sent: Vec<String>) -> Vec<u32> {
     sent.iter().filter_map(|words| words.strip_prefix("P2 DATA ")?.parse().ok()).collect()

@@ -408,6 +408,19 @@ fn a_stranger_with_the_right_tag_can_harm_nothing() {
 }
 
 #[test]
+fn an_abort_from_another_port_of_the_peer_counts_once_that_port_is_verified() {
+    let mut t = Setup::server().established();
+    let other = (t.pairs[0].0, ([10, 0, 0, 2], 4444).into());
+    t.peer_from(other, abort(&[]));
+    assert!(t.assoc().is_established(), "who knows a tag may have sent it from there");
+    t.run_ms(50);
+    t.answer_heartbeats_at(other.1);
+    assert_eq!(t.path_state(2), PathState::Active);
+    t.peer_from(other, abort(&[]));
+    assert!(t.assoc().closed().is_some(), "§8.5.1 B");
+}
+
+#[test]
 fn learnt_paths_are_limited_and_leave_nothing_behind() {
     let mut t = Setup::server().set("max_paths", "4").established();
     for port in 1..=2000 {

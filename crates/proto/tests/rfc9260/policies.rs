@@ -321,3 +321,27 @@ fn the_heartbeat_interval_may_count_from_sending_and_a_repeated_one_take_the_pla
         assert!(seconds.contains(&after), "RFC 9260 §8.3; {from_sending}: {after} s");
     }
 }
+
+#[test]
+fn a_path_that_failed_is_probed_after_the_heartbeat_interval_or_at_once_and_each_rto() {
+    for (waits, seconds) in [("true", [31, 63, 97]), ("false", [0, 2, 6])] {
+        let setup = paths(2, "all-rtx-alt").set("path_max_retrans", "0");
+        let mut t = setup.set("hb_interval_when_inactive", waits).established();
+        t.send_packets(1);
+        t.expect("P1 DATA 1");
+        while t.path_state(1) != PathState::Inactive {
+            t.run_to_timer();
+        }
+        let failed = t.now();
+        let mut probed = Vec::new();
+        while probed.len() < 3 {
+            match t.next_sent().as_deref() {
+                Some("P1 HEARTBEAT") => probed.push((t.now() - failed).as_secs()),
+                Some("P2 DATA 1") => t.peer_on(2, sack(1)),
+                Some(_) => {}
+                None => _ = t.run_to_timer(),
+            }
+        }
+        assert_eq!(probed, seconds, "RFC 9260 §8.3; {waits}");
+    }
+}

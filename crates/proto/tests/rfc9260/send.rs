@@ -196,6 +196,17 @@ fn an_older_sack_that_comes_late_says_nothing_of_the_window() {
 }
 
 #[test]
+fn an_overtaken_sack_with_fewer_chunks_does_not_open_the_window_again() {
+    let mut t = Setup::client().set("initial_cwnd", "20 pmdcs").set("max_burst", "0").established();
+    t.send_packets(6);
+    t.all_sent();
+    t.peer(sack(0).gap(2, 5).rwnd(3000));
+    t.peer(sack(0).gap(2, 3).rwnd(6000)); // sent before, arrives after
+    t.send_packets(2);
+    t.expect_nothing(); // §6.1 A: TSNs 1 and 6 fill what is left
+}
+
+#[test]
 fn everything_acknowledged_is_an_event() {
     let mut t = client();
     t.send(10);

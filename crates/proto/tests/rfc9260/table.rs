@@ -1,4 +1,4 @@
-//! The table of rules names tests that exist.
+//! The tables of rules name tests that exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,14 +18,17 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_table_names_exists() {
+fn every_test_that_the_tables_name_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let Ok(table) = std::fs::read_to_string(root.join("docs/rfc9260.md")) else {
+    let read = |name: &str| std::fs::read_to_string(root.join("docs").join(name));
+    let (Ok(table), Ok(sizes)) = (read("rfc9260.md"), read("rfc8899.md")) else {
         return; // The crate alone, without the repository.
     };
+    let table = table + &sizes;
     let mut names = BTreeSet::new();
     functions(&root.join("crates/proto"), &mut names);
     functions(&root.join("crates/wire"), &mut names);
+    functions(&root.join("crates/sim/tests"), &mut names);
     let quoted =
         table.lines().filter(|l| l.starts_with('|')).flat_map(|l| l.split('`').skip(1).step_by(2));
     let tests = quoted.map(|q| q.split_once(": ").map_or(q, |(_, name)| name));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use manypath_proto::{Instant, Rng};
 use serde::Serialize;
 
-use crate::packet::{DropCause, Handle, Packets};
+use crate::packet::{DropCause, Handle, Packet, Packets};
 use crate::queue::{Due, SlotQueue};
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit};
 use loss_range::LossRange;
@@ -16,6 +16,9 @@ pub(crate) mod loss_range;
 mod red;
 #[cfg(test)]
 mod tests;
+
+/// Bytes of the IP header that each fragment has.
+const IP_HEADER: u32 = 20;
 
 /// What a link did so far.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,8 +35,14 @@ pub struct LinkStats {
     pub early: u64,
     /// Packets that came while the link was down.
     pub cut: u64,
+    /// Packets that were longer than the link's MTU and had the DF bit.
+    pub too_long: u64,
+    /// Packets that it cut into fragments.
+    pub fragmented: u64,
     /// Copies made.
     pub duplicated: u64,
+    /// Packets damaged.
+    pub corrupted: u64,
     /// Nanoseconds spent sending.
     pub busy_ns: u64,
     /// Most packets held at once, the one being sent included.
@@ -48,7 +57,7 @@ impl LinkStats {
 
     /// Packets dropped for whatever cause.
     pub fn dropped(&self) -> u64 {
-        self.lost + self.overflowed + self.early + self.cut
+        self.lost + self.overflowed + self.early + self.cut + self.too_long
     }
 }
 
@@ -147,9 +156,9 @@ impl Link {
         self.underway.pop_front().map(|head| head.packet)
     }
 
-    /// True if packets leave in the order in which they enter, each once.
+    /// True if packets leave in the order in which they enter, each once, whatever their length.
     pub(crate) fn is_regular(&self) -> bool {
-        !self.is_irregular
+        !self.is_irregular && self.spec.mtu.is_none()
     }
 
     /// Lets a packet in at `at`, and says when it arrives, or why not. It may be a time to come, if nothing
@@ -173,7 +182,11 @@ impl Link {
         packets: &mut Packets,
         plans: &mut SlotQueue,
     ) -> Result<(), DropCause> {
-        let departure = self.admit(now, packets.get(packet).size)?;
+        let Packet { size, may_fragment, .. } = *packets.get(packet);
+        let departure = match self.spec.mtu {
+            Some(mtu) if size > mtu => self.admit_long(now, size, mtu, may_fragment)?,
+            _ => self.admit(now, size)?,
+        };
         let arrival = later(departure, self.delay_ns);
         if self.is_irregular {
             self.launch_irregular(departure, arrival, packet, packets, plans);
@@ -188,6 +201,33 @@ impl Link {
     /// to be sent like any other.
     pub(crate) fn accept_blank(&mut self, now: Instant, size: u32) -> Result<(), DropCause> {
         self.admit(now, size).map(drop)
+    }
+
+    /// A packet longer than the link's: its fragments enter one behind the other, and one that is
+    /// lost takes the packet with it.
+    #[cold]
+    fn admit_long(
+        &mut self,
+        now: Instant,
+        size: u32,
+        mtu: u32,
+        may_fragment: bool,
+    ) -> Result<Instant, DropCause> {
+        if !may_fragment && !self.is_down {
+            self.stats.too_long += 1;
+            return Err(DropCause::TooLong);
+        }
+        let most = (mtu.saturating_sub(IP_HEADER) & !7).max(8);
+        let mut left = size.saturating_sub(IP_HEADER);
+        self.stats.fragmented += 1;
+        loop {
+            let piece = left.min(most);
+            left -= piece;
+            let departure = self.admit(now, IP_HEADER + piece)?;
+            if left == 0 {
+                return Ok(departure);
+            }
+        }
     }
 
     /// Drops a packet or puts it in the queue; returns when its last bit leaves.
@@ -277,6 +317,8 @@ impl Link {
                 (self.spec.reorder, self.spec.reorder_by) = (reorder, by);
             }
             LinkChange::Jitter(jitter) => self.spec.jitter = jitter,
+            LinkChange::Corrupt(corrupt) => self.spec.corrupt = corrupt,
+            LinkChange::Mtu(mtu) => self.spec.mtu = mtu,
         }
         self.update_derived();
         if matches!(change, LinkChange::Rate(_) | LinkChange::Delay(_)) {
@@ -314,8 +356,10 @@ impl Link {
         self.byte_time = spec.rate.byte_time();
         self.delay_ns = u64::try_from(spec.delay.as_nanos()).unwrap_or(u64::MAX);
         self.may_lose = spec.loss.is_possible();
-        self.is_irregular =
-            spec.duplicate > 0.0 || spec.reorder > 0.0 || spec.jitter > Duration::ZERO;
+        self.is_irregular = spec.duplicate > 0.0
+            || spec.reorder > 0.0
+            || spec.jitter > Duration::ZERO
+            || spec.corrupt > 0.0;
     }
 
     fn sending_ns(&self, size: u32) -> u64 {
@@ -352,6 +396,10 @@ impl Link {
         }
         if self.rng.chance(self.spec.reorder) {
             arrival += self.spec.reorder_by;
+        }
+        if self.rng.chance(self.spec.corrupt) {
+            self.stats.corrupted += 1;
+            packets.damage(packet, &mut self.rng);
         }
         if self.rng.chance(self.spec.duplicate) {
             self.stats.duplicated += 1;

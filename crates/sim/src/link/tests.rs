@@ -24,10 +24,12 @@ impl Inside {
         let packet = Packet {
             id,
             payload: Some(Bytes::new()),
+            damaged: None,
             route: RouteId(0),
             size,
             hop: 0,
             ecn: None,
+            may_fragment: false,
             fate: None,
         };
         let packet = self.packets.add(packet);

@@ -1,14 +1,20 @@
 //! A packet's way: it is sent, crosses link by link, and arrives or is dropped.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use manypath_proto::Ecn;
 
 use super::{LinkId, Network, NodeId, RouteId};
 use crate::observe::{DeliveredPacket, DroppedPacket, SentPacket};
-use crate::packet::{Delivery, DropCause, Handle, Packet};
+use crate::packet::{Delivery, DropCause, Handle, Packet, TooLong};
+use crate::schedule::Change;
+use crate::spec::LinkSpec;
 use crate::trace_hash::Mark;
+
+/// Bytes of a packet that a link's message quotes: its common header.
+const QUOTED: usize = 12;
 
 /// Where a node's packets leave.
 #[derive(Copy, Clone, Debug)]
@@ -21,8 +27,8 @@ pub(crate) struct Outlet<'a> {
 }
 
 impl Network {
-    /// Sends one packet from `local` to `remote`. Returns the route it takes; `None` if there is
-    /// none, and the packet is gone.
+    /// Sends one packet from `local` to `remote`, that no link may cut. Returns the route it takes;
+    /// `None` if there is none, and the packet is gone.
     pub fn send(
         &mut self,
         node: NodeId,
@@ -32,7 +38,7 @@ impl Network {
         payload: Bytes,
     ) -> Option<RouteId> {
         let outlet = self.outlet(node, &local, &remote);
-        self.send_from(&outlet, ecn, payload);
+        self.send_from(&outlet, ecn, false, payload);
         outlet.route
     }
 
@@ -49,7 +55,13 @@ impl Network {
 
     /// Sends one packet.
     #[inline]
-    pub(crate) fn send_from(&mut self, outlet: &Outlet<'_>, ecn: Option<Ecn>, payload: Bytes) {
+    pub(crate) fn send_from(
+        &mut self,
+        outlet: &Outlet<'_>,
+        ecn: Option<Ecn>,
+        may_fragment: bool,
+        payload: Bytes,
+    ) {
         let &Outlet { node, local, remote, route } = outlet;
         let id = self.packets_sent;
         self.packets_sent += 1;
@@ -70,7 +82,17 @@ impl Network {
         };
         let size = payload.len() as u32 + self.header_bytes;
         let payload = Some(payload);
-        let packet = Packet { id, payload, route, size, hop: 0, ecn, fate: None };
+        let packet = Packet {
+            id,
+            payload,
+            damaged: None,
+            route,
+            size,
+            hop: 0,
+            ecn,
+            may_fragment,
+            fate: None,
+        };
         let packet = self.packets.add(packet);
         match self.has_fixed_links {
             true => self.cross(packet),
@@ -96,8 +118,11 @@ impl Network {
 
     /// Drops a packet that a link does not take.
     pub(super) fn refuse(&mut self, packet: Handle, cause: DropCause, link: LinkId) {
-        let Packet { id, route, .. } = *self.packets.get(packet);
+        let Packet { id, route, hop, .. } = *self.packets.get(packet);
         let payload = self.packets.remove(packet);
+        if cause == DropCause::TooLong {
+            self.tell_too_long(route, usize::from(hop), link, &payload);
+        }
         let route = &self.routes[route.0 as usize];
         if route.is_blank {
             return;
@@ -108,6 +133,26 @@ impl Network {
         }
         self.pool.recycle(payload);
         self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
+    }
+
+    /// Sends the message of a link that did not take a packet back to where that came from, if the
+    /// link sends such. It takes as long as the packet had been under way, without its time in
+    /// queues.
+    #[cold]
+    fn tell_too_long(&mut self, route: RouteId, hop: usize, link: LinkId, payload: &Bytes) {
+        let LinkSpec { mtu: Some(mtu), icmp: true, .. } = *self.link_spec(link) else { return };
+        let spec = &self.routes[route.0 as usize].spec;
+        let message = TooLong {
+            node: spec.from,
+            local: spec.source,
+            remote: spec.destination,
+            mtu,
+            quoted: Bytes::copy_from_slice(&payload[..payload.len().min(QUOTED)]),
+        };
+        let back: Duration = spec.links.iter().take(hop).map(|&l| self.link_spec(l).delay).sum();
+        let due = self.queue.plan(self.queue.now() + back);
+        self.schedule.add(due, Change::Tell(message));
+        self.queue.set(self.schedule_slot, self.schedule.next());
     }
 
     /// Takes the packet that has arrived off the link, and puts it on the next or delivers it.
@@ -140,13 +185,23 @@ impl Network {
         }
         let &mut Packet { id, ecn, route: number, .. } = packet;
         let node = route.spec.to;
-        if !route.is_mapped {
+        let lost = match route.is_mapped {
+            false => Some(DropCause::Unmapped),
+            true if packet.damaged.is_none() => None,
+            true if packet.is_found_damaged() => Some(DropCause::Corrupt),
+            // One damage in 2^32 is not found, or two cancelled each other.
+            true => {
+                packet.payload = packet.damaged.take().map(Bytes::from);
+                None
+            }
+        };
+        if let Some(cause) = lost {
             let (path, node) = (route.path, route.spec.from);
             let payload = self.packets.remove(handle);
             if let Some(path) = path {
                 self.count_drop(path, &payload);
             }
-            self.dropped(DroppedPacket { id, node, cause: DropCause::Unmapped, link: Some(link) });
+            self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
             return None;
         }
         self.trace.packet_fate(Mark::Delivered, self.queue.now(), id, 0);

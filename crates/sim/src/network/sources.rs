@@ -169,7 +169,17 @@ impl Network {
         let next = source.next_arrival().map(|at| self.queue.plan(at));
         self.queue.set(slot, next);
         let id = u64::MAX;
-        let packet = Packet { id, payload: None, route, size, hop: 0, ecn: None, fate: None };
+        let packet = Packet {
+            id,
+            payload: None,
+            damaged: None,
+            route,
+            size,
+            hop: 0,
+            ecn: None,
+            may_fragment: true,
+            fate: None,
+        };
         let packet = self.packets.add(packet);
         self.enter(first, packet);
     }

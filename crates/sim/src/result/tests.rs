@@ -179,3 +179,21 @@ fn the_oracle_knows_the_loss_of_all_hops_as_it_is_now() {
     t.net.path(1).forward().set_loss(Loss::Bernoulli(0.3));
     assert!((loss(&t) - 0.3).abs() < 1e-12);
 }
+
+#[test]
+fn the_overhead_is_what_was_sent_for_each_byte_delivered() {
+    let of = |preset: &str| {
+        let mut t = two_paths(preset).connect();
+        t.a.send_file(2_000_000);
+        let result = t.run_to_end(secs(300)).result();
+        let sent: u64 = result.paths.iter().map(|path| path.bytes_sent).sum();
+        assert_eq!(result.overhead, Some(sent as f64 / 2_000_000.0));
+        result.overhead.expect("something was delivered")
+    };
+    let (plain, copied) = (of("cmt-pf"), of("msacmt-rt"));
+    assert!((1.01..1.1).contains(&plain), "headers: {plain}");
+    assert!(copied > 1.5, "nearly everything is sent twice: {copied}");
+    let mut t = two_paths("cmt-pf").connect();
+    t.a.send_file(2_000_000);
+    assert_eq!(t.result().overhead, None, "nothing is delivered yet");
+}

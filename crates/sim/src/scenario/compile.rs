@@ -11,12 +11,13 @@ use super::keys::{CROSS, EVENT, HOP, PATH, SCENARIO, TRANSFER};
 use super::links::{self, Change, Settings};
 use super::long;
 use super::model::{
-    Cable, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, Transfer,
-    direction,
+    Cable, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, PlannedMove,
+    Transfer, direction,
 };
 use super::read::{Named, Reader};
 use super::transport::{self, Transport};
 use super::tree::Table;
+use crate::paths::End;
 use crate::spec::{HopSpec, LinkChange, LinkSpec, PathSpec};
 use crate::traffic::Pace;
 
@@ -38,6 +39,7 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         cables: Vec::new(),
         flows: Vec::new(),
         changes: Vec::new(),
+        moves: Vec::new(),
         cross: Vec::new(),
         stripe: None,
     };
@@ -57,6 +59,7 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
     events(&top, &mut compiled)?;
     // Stable, so that changes of one instant come in the order of the file.
     compiled.changes.sort_by_key(|change| change.at);
+    compiled.moves.sort_by_key(|planned| planned.at);
     Ok(compiled)
 }
 
@@ -354,6 +357,14 @@ pub(super) fn plan(
 fn events(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
     for element in top.elements("event")? {
         let table = element.table(&EVENT)?;
+        if renumbers(&table)? {
+            let planned = renumbering(&table, &element, out)?;
+            out.moves.push(planned);
+            continue;
+        }
+        if let Some(end) = table.get("end") {
+            return Err(end.error("only `renumber` is of an end", "write change = \"renumber\""));
+        }
         let crossings = place_of_event(&table, &element, out)?;
         let changes = changes_of_event(&table, &element)?;
         for change in changes {
@@ -363,27 +374,78 @@ fn events(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
     Ok(())
 }
 
+/// What the key `change` of an event says.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Kind {
+    Cut,
+    Restore,
+    Renumber,
+}
+
+fn event_kind(table: &Reader<'_>) -> Result<Option<Kind>> {
+    let kinds = [("cut", Kind::Cut), ("restore", Kind::Restore), ("renumber", Kind::Renumber)];
+    table.get("change").map(|named| named.word(&kinds)).transpose()
+}
+
+/// True if an address changes. Nothing else can change with it.
+fn renumbers(table: &Reader<'_>) -> Result<bool> {
+    if event_kind(table)? != Some(Kind::Renumber) {
+        return Ok(false);
+    }
+    for key in ["link", "rate", "delay", "loss", "duplicate", "jitter", "direction", "hop"] {
+        if let Some(named) = table.get(key) {
+            return Err(named.error("an address has no such thing", "make it an event of its own"));
+        }
+    }
+    Ok(true)
+}
+
+fn renumbering(
+    table: &Reader<'_>,
+    event: &Named<'_>,
+    out: &CompiledScenario,
+) -> Result<PlannedMove> {
+    let named = table.get("path");
+    let named = named.ok_or_else(|| event.error("it needs `path`", "say whose: path = 2"))?;
+    let places: Vec<(usize, usize)> = (out.flows.iter().enumerate())
+        .flat_map(|(flow, model)| (0..model.paths.len()).map(move |path| (flow, path)))
+        .collect();
+    let path = places[named_path(&named, out)?];
+    let (at, after) = links::when(table, true, LinkChange::Restore).map(|w| (w.at, w.after))?;
+    let away = table.get("for").map_or(Ok(Duration::ZERO), |named| named.duration())?;
+    let ends = [("near", End::Near), ("far", End::Far)];
+    let end = table.get("end").map_or(Ok(End::Near), |named| named.word(&ends))?;
+    Ok(PlannedMove { at, after, path, end, away })
+}
+
+/// Which of the paths of all flows is named.
+fn named_path(named: &Named<'_>, out: &CompiledScenario) -> Result<usize> {
+    let paths = out.flows.iter().flat_map(|flow| &flow.paths);
+    find(named, &paths.map(|path| path.name.as_str()).collect::<Vec<_>>())
+}
+
+/// Which of `names` is named, or numbered from 1.
+fn find(named: &Named<'_>, names: &[&str]) -> Result<usize> {
+    let text = named.text()?;
+    let found = names.iter().position(|name| *name == text);
+    let by_number = || text.parse::<usize>().ok()?.checked_sub(1).filter(|i| *i < names.len());
+    found.or_else(by_number).ok_or_else(|| {
+        let remedy = format!("write {}", super::error::list(names.iter().copied()));
+        named.error(format!("there is no `{text}`"), remedy)
+    })
+}
+
 /// The links that an event changes.
 fn place_of_event(
     table: &Reader<'_>,
     event: &Named<'_>,
     out: &CompiledScenario,
 ) -> Result<Vec<Crossing>> {
-    let paths = out.flows.iter().flat_map(|flow| &flow.paths);
-    let find = |named: &Named<'_>, names: &[&str]| {
-        let text = named.text()?;
-        let found = names.iter().position(|name| *name == text);
-        let by_number = || text.parse::<usize>().ok()?.checked_sub(1).filter(|i| *i < names.len());
-        found.or_else(by_number).ok_or_else(|| {
-            let remedy = format!("write {}", super::error::list(names.iter().copied()));
-            named.error(format!("there is no `{text}`"), remedy)
-        })
-    };
     match (table.get("path"), table.get("link")) {
         (Some(named), None) => {
-            let names: Vec<&str> = paths.clone().map(|path| path.name.as_str()).collect();
-            let index = find(&named, &names)?;
-            Ok(paths.clone().nth(index).map(|path| path.crossings.clone()).unwrap_or_default())
+            let index = named_path(&named, out)?;
+            let mut paths = out.flows.iter().flat_map(|flow| &flow.paths);
+            Ok(paths.nth(index).map(|path| path.crossings.clone()).unwrap_or_default())
         }
         (None, Some(named)) => {
             let names: Vec<&str> = out.cables.iter().map(|cable| cable.name.as_str()).collect();
@@ -414,14 +476,20 @@ fn changes_of_event(table: &Reader<'_>, event: &Named<'_>) -> Result<Vec<Change>
     if let Some(jitter) = table.get("jitter") {
         add(LinkChange::Jitter(jitter.duration()?))?;
     }
-    match table.get("change").map(|named| named.word(&[("cut", true), ("restore", false)])) {
-        Some(Ok(true)) => changes.extend(links::cut(table)?),
-        Some(Ok(false)) => changes.push(links::when(table, true, LinkChange::Restore)?),
-        Some(Err(error)) => return Err(error),
-        None => {}
+    if let Some(corrupt) = table.get("corrupt") {
+        add(LinkChange::Corrupt(corrupt.ratio()?))?;
+    }
+    if let Some(mtu) = table.get("mtu") {
+        add(LinkChange::Mtu(links::mtu(&mtu)?))?;
+    }
+    match event_kind(table)? {
+        Some(Kind::Cut) => changes.extend(links::cut(table)?),
+        Some(Kind::Restore) => changes.push(links::when(table, true, LinkChange::Restore)?),
+        Some(Kind::Renumber) | None => {}
     }
     if changes.is_empty() {
-        let remedy = "add change = \"cut\", or a new rate, delay, loss, duplicate or jitter";
+        let remedy = "add change = \"cut\" or \"renumber\", or a new rate, delay, loss, duplicate, \
+                      jitter, corrupt or mtu";
         return Err(event.error("nothing changes", remedy));
     }
     Ok(changes)

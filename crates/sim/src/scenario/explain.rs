@@ -7,10 +7,12 @@ use manypath_proto::config::units::{print_duration, print_rate, print_ratio, pri
 use manypath_proto::config::{Config, Origin};
 
 use super::model::{
-    After, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, Transfer, Way,
+    After, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, PlannedMove,
+    Transfer, Way,
 };
 use super::{Point, Scenario};
 use crate::cross::Pattern;
+use crate::paths::End;
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit, Rate};
 
 impl Scenario {
@@ -58,10 +60,13 @@ impl CompiledScenario {
             self.cross.iter().for_each(|cross| self.explain_cross(cross, text));
             *text += "\n";
         }
-        if !self.changes.is_empty() {
+        if !self.changes.is_empty() || !self.moves.is_empty() {
             *text += "changes\n";
             for change in &self.changes {
                 let _ = writeln!(text, "  {}", self.explain_change(change));
+            }
+            for planned in &self.moves {
+                let _ = writeln!(text, "  {}", self.explain_move(planned));
             }
             *text += "\n";
         }
@@ -155,12 +160,19 @@ impl CompiledScenario {
         );
     }
 
+    fn explain_move(&self, planned: &PlannedMove) -> String {
+        let PlannedMove { at, after, path: (flow, path), end, away } = planned;
+        let (after, at) = (explain_after(*after), print_duration(*at));
+        let end = if *end == End::Near { "near" } else { "far" };
+        let flow = &self.flows[*flow];
+        let path = &flow.paths[*path].name;
+        let away = print_duration(*away);
+        format!("{at}{after}: the {end} end of path {path} has no address, {away} later a new one")
+    }
+
     fn explain_change(&self, planned: &PlannedChange) -> String {
         let PlannedChange { at, after, cable, way, change } = planned;
-        let after = match after {
-            After::Start => "",
-            After::FirstData => " after the first data",
-        };
+        let after = explain_after(*after);
         let way = match way {
             Way::Both => "",
             Way::Forward => " forward",
@@ -177,9 +189,19 @@ impl CompiledScenario {
                 format!("holds {} back by {}", print_ratio(*share), print_duration(*by))
             }
             LinkChange::Jitter(jitter) => format!("has a jitter of {}", print_duration(*jitter)),
+            LinkChange::Corrupt(share) => format!("damages {}", print_ratio(*share)),
+            LinkChange::Mtu(Some(mtu)) => format!("takes packets of at most {mtu} bytes"),
+            LinkChange::Mtu(None) => "takes packets of any length".to_owned(),
         };
         let at = print_duration(*at);
         format!("{at}{after}: link {}{way} {what}", self.cables[*cable].name)
+    }
+}
+
+fn explain_after(after: After) -> &'static str {
+    match after {
+        After::Start => "",
+        After::FirstData => " after the first data",
     }
 }
 
@@ -222,6 +244,13 @@ fn explain_link(there: &LinkSpec, back: &LinkSpec) -> String {
     both("duplicate ", &|link| print_ratio(link.duplicate), "0");
     both("reorder ", &|link| print_ratio(link.reorder), "0");
     both("jitter ", &|link| print_duration(link.jitter), "0 s");
+    both("corrupt ", &|link| print_ratio(link.corrupt), "0");
+    let mtu = |link: &LinkSpec| match link.mtu {
+        Some(mtu) if link.icmp => format!("{mtu}"),
+        Some(mtu) => format!("{mtu} without ICMP"),
+        None => "unlimited".to_owned(),
+    };
+    both("MTU ", &mtu, "unlimited");
     let red = |link: &LinkSpec| match link.red {
         Some(red) => format!("{} to {} packets", red.min, red.max),
         None => "off".to_owned(),

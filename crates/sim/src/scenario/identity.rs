@@ -45,8 +45,10 @@ impl CompiledScenario {
                 [forward, reverse].map(|link| std::mem::replace(&mut link.loss, Loss::NONE));
             losses.extend(taken);
         }
-        let CompiledScenario { name, time_limit, nodes, flows, changes, cross, stripe, .. } = self;
-        let rest = (name, time_limit, nodes, &cables, flows, changes, cross, stripe);
+        let CompiledScenario {
+            name, time_limit, nodes, flows, changes, moves, cross, stripe, ..
+        } = self;
+        let rest = (name, time_limit, nodes, &cables, flows, changes, moves, cross, stripe);
         Identity { rest: xxh3_128(format!("{rest:?}").as_bytes()), losses }
     }
 }

@@ -89,6 +89,9 @@ pub(super) static LINK_SETTINGS: Section = Section {
         "reorder", "table", "none", "{ probability = \"1 %\", by = \"5 ms\" }": "Holds packets back so that later ones pass them.";
         "red", "table", "none", "{ min = \"5 packets\", max = \"15 packets\" }": "Random early detection beside the queue's limit, see below.";
         "jitter", "time", "0 s", "\"2 ms\"": "Upper bound of a uniform random extra delay; it reorders.";
+        "corrupt", "ratio", "0 %", "\"0.1 %\"": "Probability that one to eight bits of a packet are flipped. It takes its time on the links; its receiver finds it by its checksum (CRC32c) and drops it.";
+        "mtu", "bytes or \"unlimited\"", "unlimited", "1420": "The longest IP packet that the link takes, 68 or more. A longer one is dropped, or cut into fragments if its sender allows that. Hosts take 1500 bytes, or what their first link takes if that is more, for what their own interface takes.";
+        "icmp", "true or false", "true", "false": "Whether a packet that is too long draws a message to the host that sent it, which names `mtu`; else it is lost in silence.";
     },
 };
 
@@ -272,13 +275,16 @@ pub(super) static EVENT: Section = Section {
     keys: keys! {
         "path", "number or name", "path or link needed", "2": "The path that changes.";
         "link", "number or name", "path or link needed", "\"core\"": "The link that changes.";
-        "change", "cut or restore", "none", "\"cut\"": "Cuts it, or ends the cut.";
-        "for", "time", "for good", "\"5 s\"": "With a cut: how long.";
+        "change", "cut, restore or renumber", "none", "\"cut\"": "Cuts it, or ends the cut. Or takes the address of an end of a path away, and gives the host another: it is told of both, its peer of nothing, and what is on its way to the old address is lost.";
+        "for", "time", "for good; 0 s", "\"5 s\"": "With a cut: how long. With renumber: how long the host has no address there.";
+        "end", "near or far", "near", "\"far\"": "With renumber: whose address changes, that of the host that associates or of the other.";
         "rate", "rate", "none", "\"1 Mbit/s\"": "A new rate.";
         "delay", "time", "none", "\"50 ms\"": "A new delay.";
         "loss", "ratio", "none", "\"5 %\"": "A new probability of loss.";
         "duplicate", "ratio", "none", "\"1 %\"": "A new probability of duplication.";
         "jitter", "time", "none", "\"5 ms\"": "A new bound of the random extra delay.";
+        "corrupt", "ratio", "none", "\"1 %\"": "A new probability of damage.";
+        "mtu", "bytes or \"unlimited\"", "none", "1280": "Another longest packet. Like a new rate it is of the slowest hop unless `hop` says which.";
     },
 };
 

@@ -30,11 +30,15 @@ pub(super) struct Settings<'t> {
     duplicate: Option<(f64, f64)>,
     reorder: Option<((f64, Duration), (f64, Duration))>,
     jitter: Option<(Duration, Duration)>,
+    corrupt: Option<(f64, f64)>,
+    mtu: Option<(Option<u32>, Option<u32>)>,
+    icmp: Option<(bool, bool)>,
     reader: Reader<'t>,
 }
 
 /// The keys that a path with hops passes on to its slowest hop.
-pub(super) const PASSED_ON: [&str; 6] = ["loss", "queue", "red", "duplicate", "reorder", "jitter"];
+pub(super) const PASSED_ON: [&str; 9] =
+    ["loss", "queue", "red", "duplicate", "reorder", "jitter", "corrupt", "mtu", "icmp"];
 
 impl<'t> Settings<'t> {
     pub(super) fn read(reader: Reader<'t>) -> Result<Settings<'t>> {
@@ -47,6 +51,9 @@ impl<'t> Settings<'t> {
             duplicate: both(&reader, "duplicate", |named| named.ratio())?,
             reorder: both(&reader, "reorder", reorder)?,
             jitter: both(&reader, "jitter", |named| named.duration())?,
+            corrupt: both(&reader, "corrupt", |named| named.ratio())?,
+            mtu: both(&reader, "mtu", mtu)?,
+            icmp: both(&reader, "icmp", |named| named.word(&[("true", true), ("false", false)]))?,
             reader,
         })
     }
@@ -65,6 +72,9 @@ impl<'t> Settings<'t> {
         self.duplicate = self.duplicate.or(path.duplicate);
         self.reorder = self.reorder.or(path.reorder);
         self.jitter = self.jitter.or(path.jitter);
+        self.corrupt = self.corrupt.or(path.corrupt);
+        self.mtu = self.mtu.or(path.mtu);
+        self.icmp = self.icmp.or(path.icmp);
         Ok(())
     }
 
@@ -82,6 +92,9 @@ impl<'t> Settings<'t> {
             (link.reorder, link.reorder_by) =
                 self.reorder.map_or((0.0, Duration::ZERO), |pair| side(pair, i));
             link.jitter = self.jitter.map_or(Duration::ZERO, |pair| side(pair, i));
+            link.corrupt = self.corrupt.map_or(0.0, |pair| side(pair, i));
+            link.mtu = self.mtu.and_then(|pair| side(pair, i));
+            link.icmp = self.icmp.is_none_or(|pair| side(pair, i));
             link
         };
         Ok([make(0), make(1)])
@@ -143,6 +156,15 @@ fn queue(named: &Named<'_>) -> Result<Queue> {
         Ok(_) => Err(wrong("does not hold a packet of 1500 bytes")),
         Err(_) => Err(wrong("is not a queue")),
     }
+}
+
+/// The longest packet, in bytes.
+pub(super) fn mtu(named: &Named<'_>) -> Result<Option<u32>> {
+    if named.text()? == "unlimited" {
+        return Ok(None);
+    }
+    let bytes = named.whole(68..=65_535)?;
+    Ok(u32::try_from(bytes).ok())
 }
 
 /// A probability, or a model of losses.

@@ -74,6 +74,9 @@ pub struct Scenario {
     seeds: Vec<u64>,
 }
 
+/// Says by its parameters whether later settings are for a point.
+pub type IsSet<'a> = dyn Fn(&[(String, String)]) -> bool + 'a;
+
 /// One combination of swept values.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -177,10 +180,33 @@ impl Scenario {
 
     /// Checks the scenario and combines the swept values; the last swept parameter changes fastest.
     pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
-        (0..sweep::count(&self.axes)?).map(|number| self.point(number)).collect()
+        self.points_with(&[], &|_| false)
     }
 
-    fn point(&self, number: usize) -> Result<Point, ScenarioError> {
+    /// As [`Scenario::points`], but with these settings, dotted names with values as in
+    /// [`Scenario::set`], at the points that `is_set` chooses by their parameters. They come last,
+    /// so they also replace what the sweep sets; the points keep the parameters' names and values.
+    pub fn points_with(
+        &self,
+        settings: &[(String, String)],
+        is_set: &IsSet<'_>,
+    ) -> Result<Vec<Point>, ScenarioError> {
+        let read = |(name, value): &(String, String)| {
+            let place = Place::outside(format!("set {name}"));
+            sweep::check_is_settable(name, &place, true)?;
+            Ok((name.clone(), tree::parse_value(&place, value)?))
+        };
+        let settings = settings.iter().map(read).collect::<Result<Sets, ScenarioError>>()?;
+        let count = sweep::count(&self.axes)?;
+        (0..count).map(|number| self.point(number, &settings, is_set)).collect()
+    }
+
+    fn point(
+        &self,
+        number: usize,
+        settings: &Sets,
+        is_set: &IsSet<'_>,
+    ) -> Result<Point, ScenarioError> {
         let mut root = self.root.clone();
         let mut params = Vec::with_capacity(self.axes.len());
         for (axis, row) in sweep::rows(&self.axes, number) {
@@ -188,6 +214,9 @@ impl Scenario {
                 tree::set(&mut root, name, item.clone())?;
             }
             params.push((axis.name.clone(), row.label.clone()));
+        }
+        for (name, item) in settings.iter().filter(|_| is_set(&params)) {
+            tree::set(&mut root, name, item.clone())?;
         }
         let mut run = compile::compile(&root, &self.place, &self.stem)?;
         run.parameters.clone_from(&params);

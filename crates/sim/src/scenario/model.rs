@@ -6,6 +6,7 @@ use std::time::Duration;
 use manypath_proto::config::Config;
 
 use crate::cross::CrossTraffic;
+use crate::paths::End;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
 use crate::traffic::Pace;
 
@@ -21,6 +22,7 @@ pub struct CompiledScenario {
     pub(super) cables: Vec<Cable>,
     pub(super) flows: Vec<Flow>,
     pub(super) changes: Vec<PlannedChange>,
+    pub(super) moves: Vec<PlannedMove>,
     pub(super) cross: Vec<CrossModel>,
     /// The file of an idealised split over the flows, in bytes; see `stripe`.
     pub(super) stripe: Option<u64>,
@@ -121,6 +123,18 @@ pub(super) struct PlannedChange {
     pub(super) cable: usize,
     pub(super) way: Way,
     pub(super) change: LinkChange,
+}
+
+/// A host that gets another address.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedMove {
+    pub(super) at: Duration,
+    pub(super) after: After,
+    /// Flow, and its path.
+    pub(super) path: (usize, usize),
+    pub(super) end: End,
+    /// How long it has none.
+    pub(super) away: Duration,
 }
 
 impl Way {

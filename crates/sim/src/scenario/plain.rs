@@ -61,6 +61,9 @@ impl CompiledScenario {
         if !self.cross.is_empty() {
             return Err("it has cross-traffic".to_owned());
         }
+        if !self.moves.is_empty() {
+            return Err("it has changes of addresses".to_owned());
+        }
         let bytes = match flow.transfers.as_slice() {
             [only] if only.start.is_zero() && !only.is_reverse && only.pace.is_none() => only.bytes,
             _ => None,
@@ -138,8 +141,14 @@ fn plain_link(spec: &LinkSpec) -> Result<PlainLink, String> {
     if spec.red.is_some() {
         return Err("random early detection".to_owned());
     }
+    if spec.mtu.is_some() {
+        return Err("a link's mtu".to_owned());
+    }
     if spec.duplicate > 0.0 || spec.reorder > 0.0 || !spec.jitter.is_zero() {
         return Err("duplication, reordering or jitter".to_owned());
+    }
+    if spec.corrupt > 0.0 {
+        return Err("damaged packets".to_owned());
     }
     Ok(PlainLink { rate_bps, delay: spec.delay, queue_bytes, loss, down: Vec::new() })
 }

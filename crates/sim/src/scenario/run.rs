@@ -9,7 +9,9 @@ use std::sync::Arc;
 use manypath_proto::Instant;
 use serde::{Serialize, Serializer};
 
-use super::model::{After, CompiledScenario, Crossing, Flow as FlowModel, PlannedChange, Way};
+use super::model::{
+    After, CompiledScenario, Crossing, Flow as FlowModel, PlannedChange, PlannedMove, Way,
+};
 use crate::host::Host;
 use crate::link::loss_range::LossRange;
 use crate::network::LinkId;
@@ -133,6 +135,8 @@ struct Run<'s> {
     flows: Vec<Running>,
     /// Changes that count from the first DATA, until it leaves.
     waiting: Vec<&'s PlannedChange>,
+    /// The same of addresses.
+    waiting_moves: Vec<PlannedMove>,
 }
 
 impl<'s> Run<'s> {
@@ -149,6 +153,7 @@ impl<'s> Run<'s> {
             links: Vec::new(),
             flows: Vec::new(),
             waiting: Vec::new(),
+            waiting_moves: Vec::new(),
         };
         for cable in &scenario.cables {
             let both = [&cable.forward, &cable.reverse];
@@ -172,7 +177,13 @@ impl<'s> Run<'s> {
                 After::FirstData => run.waiting.push(change),
             }
         }
-        if scenario.changes.is_empty() {
+        for planned in &scenario.moves {
+            match planned.after {
+                After::Start => run.plan_move(planned, Instant::ZERO),
+                After::FirstData => run.waiting_moves.push(*planned),
+            }
+        }
+        if scenario.changes.is_empty() && scenario.moves.is_empty() {
             run.world.net.fix_links();
         }
         run
@@ -254,7 +265,7 @@ impl<'s> Run<'s> {
 
     fn run(mut self) -> Result<RunOutput, RunError> {
         while !self.is_over() && self.world.step(self.limit) {
-            if !self.waiting.is_empty() {
+            if !self.waiting.is_empty() || !self.waiting_moves.is_empty() {
                 self.plan_after_first_data();
             }
         }
@@ -306,6 +317,9 @@ impl<'s> Run<'s> {
             for change in std::mem::take(&mut self.waiting) {
                 self.plan(change, first);
             }
+            for planned in std::mem::take(&mut self.waiting_moves) {
+                self.plan_move(&planned, first);
+            }
         }
     }
 
@@ -316,6 +330,12 @@ impl<'s> Run<'s> {
                 self.world.net.change_at(from + change.at, link, change.change.clone());
             }
         }
+    }
+
+    fn plan_move(&mut self, planned: &PlannedMove, from: Instant) {
+        let (flow, path) = planned.path;
+        let number = self.flows[flow].flow.paths[path];
+        self.world.net.path(number).at(from + planned.at).renumber(planned.end, planned.away, None);
     }
 
     fn result(&self) -> RunResult {

@@ -207,6 +207,27 @@ fn events_change_rates_delays_and_losses() {
 }
 
 #[test]
+fn events_renumber_the_ends_of_paths() {
+    let event = |more: &str| {
+        format!(
+            "{TWO_PATHS}\n[[event]]\nafter = \"first data\"\nchange = \"renumber\"\npath = 2\n{more}\n"
+        )
+    };
+    let plain = run(TWO_PATHS, 3).transfer;
+    for end in ["", "end = \"far\""] {
+        let moved = event(&format!("at = \"200 ms\"\nfor = \"100 ms\"\n{end}"));
+        let result = run(&moved, 3).transfer;
+        assert!(result.completed, "{end}");
+        assert_ne!(result.trace_hash, plain.trace_hash, "{end}");
+        assert_eq!(result, run(&moved, 3).transfer, "as repeatable as any");
+    }
+    let later = Scenario::parse("test.toml", &event("at = \"2 s\"")).unwrap().points().unwrap();
+    let now = Scenario::parse("test.toml", &event("at = \"1 s\"")).unwrap().points().unwrap();
+    assert_ne!(later[0].run.identity().group(), now[0].run.identity().group());
+    assert!(later[0].run.plain().unwrap_err().contains("addresses"));
+}
+
+#[test]
 fn appstripe_ends_when_the_sums_of_the_stripes_reach_the_size() {
     let text = format!(
         "{TWO_PATHS}\n[set]\ntransport.preset = \"appstripe\"\n\"path.2.loss\" = \"0 %\"\n\"path.1.hops.2.loss\" = \"0 %\"\n"
@@ -293,4 +314,24 @@ fn an_application_keeps_its_pace() {
     let latency = result.message_latency_p99_s.unwrap();
     assert!((0.0505..0.06).contains(&latency), "{latency}");
     assert_eq!(of("2500 B").bytes, 2500, "two messages and a half");
+}
+
+#[test]
+fn later_settings_replace_what_the_sweep_sets_where_they_are_wanted() {
+    let text =
+        format!("{TWO_PATHS}\n[sweep]\n\"transport.rtx_policy\" = [\"same\", \"cwnd\", \"asap\"]");
+    let scenario = Scenario::parse("test.toml", &text).unwrap();
+    let set = [("transport.rtx_policy".to_owned(), "same".to_owned())];
+    let is_cwnd = |params: &[(String, String)]| params[0].1 == "cwnd";
+    let points = scenario.points_with(&set, &is_cwnd).unwrap();
+    let labels: Vec<_> = points.iter().map(|point| point.params[0].1.as_str()).collect();
+    assert_eq!(labels, ["same", "cwnd", "asap"], "labels stay");
+    let hash =
+        |n: usize| points[n].run.run(3, &RunOptions::default()).unwrap().result.transfer.trace_hash;
+    assert_eq!(hash(1), hash(0));
+    assert_ne!(hash(2), hash(0));
+    for (name, value) in [("transport.rtx_police", "same"), ("seeds", "3")] {
+        let set = [(name.to_owned(), value.to_owned())];
+        scenario.points_with(&set, &|_| true).expect_err(name);
+    }
 }

@@ -70,7 +70,9 @@ impl Plan {
             }
             Family::Redundant => {
                 let preset = ["msacmt-rt", "msacmt-rtv2"][next(2)];
-                plan.under(preset, &[("redundancy_review", ["1", "10"][next(2)])])
+                let review = ("redundancy_review", ["1", "10"][next(2)]);
+                let cycle = ("redundancy_cycle", ["restart", "keep"][next(2)]);
+                plan.under(preset, &[review, cycle])
             }
             Family::Combined => {
                 let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
@@ -170,7 +172,7 @@ fn pause(rng: &mut Rng) -> Duration {
 fn op(rng: &mut Rng) -> Op {
     let path = rng.below(3) as usize;
     let percent = |rng: &mut Rng| pick(rng, &[0, 1, 5, 20, 50]);
-    match rng.below(36) {
+    match rng.below(37) {
         0..=11 => send(rng),
         12 => Op::PauseReading(side(rng)),
         13 | 14 => Op::ResumeReading(side(rng)),
@@ -192,6 +194,7 @@ fn op(rng: &mut Rng) -> Op {
         32 | 33 => Op::RemovePath(path),
         34 => Op::AddPath(path),
         35 if rng.chance(0.3) => Op::Abort(side(rng)),
+        36 => Op::Renumber(path, spread(rng, 3000) as u32),
         _ => send(rng),
     }
 }

@@ -15,6 +15,7 @@
 //! ```
 
 mod generate;
+pub mod hostile;
 mod run;
 
 use std::time::Duration;
@@ -143,6 +144,9 @@ pub enum Op {
     Delay(usize, u32),
     /// Gives a path a new source port in the eyes of `z`, as a NAT does.
     Rebind(usize, u16),
+    /// Gives `a` another address on a path, after so many milliseconds without. Not `z`: who
+    /// associates anew would not find it.
+    Renumber(usize, u32),
     /// Makes a path the primary of a side.
     SetPrimary(Side, usize),
     /// `a` takes the path at that place of its table out of the association, unless it is the

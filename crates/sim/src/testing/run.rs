@@ -11,6 +11,7 @@ use manypath_proto::{AssocClosed, PathId};
 use super::{Ending, Op, Plan, Side};
 use crate::host::Host;
 use crate::pair::Pair;
+use crate::paths::End;
 use crate::spec::{PathSpec, QueueLimit};
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
@@ -232,6 +233,9 @@ impl Run {
             Op::Rebind(path, port) => {
                 let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, (path % count) as u8));
                 net.path(path % count).rebind_source(SocketAddr::new(address, port));
+            }
+            Op::Renumber(path, away) => {
+                net.path(path % count).renumber(End::Near, ms(away), None);
             }
             Op::SetPrimary(side, path) => {
                 let now = net.now();

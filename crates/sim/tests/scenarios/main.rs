@@ -4,14 +4,22 @@
 mod cmt_paper;
 mod failure;
 mod handshake;
+mod hostile;
+mod jitter;
 mod mtcp_paper;
 mod nat;
 mod ns2;
 mod ns2_one_path;
+mod outages;
+mod packet_sizes;
 mod pf_paper;
 mod redundancy;
 mod repeatable;
+mod roaming;
 mod shared_hops;
+mod start_under_loss;
+mod strangers;
+
 mod transfer;
 
 /// Bytes of a mebibyte.

@@ -42,8 +42,30 @@ fn rt_sends_on_the_slowest_path_only_what_the_fastest_sends() {
 }
 
 #[test]
-fn rtv2_alternates_between_redundancy_and_new_data_on_all_paths() {
-    let mut t = three_paths("msacmt-rtv2").set("redundancy_review", "3").connect();
+fn rtv2_comes_back_to_redundancy_after_a_failure_only() {
+    let mut t = three_paths("msacmt-rtv2").connect();
+    t.a.send_file(24 * MIB);
+    let copies = |t: &Pair| redundant(&t.a.paths()).iter().sum::<u64>();
+    t.run_for(Duration::from_secs(4));
+    let first = copies(&t);
+    assert!(first > 20, "{first} copies until the paths proved themselves");
+    t.run_for(Duration::from_secs(4));
+    assert_eq!(copies(&t), first, "reviews without a failure bring no redundancy");
+    t.net.path(0).cut_for(Duration::from_millis(1500));
+    t.run_to_end(secs(100));
+    assert_eq!(t.z.received_bytes(), 24 * MIB);
+    assert!(copies(&t) > first + 20, "{} copies, {first} before the failure", copies(&t));
+    let slow = &t.a.paths()[2];
+    let new = slow.data_chunks_sent - slow.redundant_chunks_sent;
+    assert!(new > 4 * slow.redundant_chunks_sent, "all carry new data: {slow:#?}");
+}
+
+#[test]
+fn rtv2_that_restarts_alternates_between_redundancy_and_new_data_on_all_paths() {
+    let mut t = three_paths("msacmt-rtv2")
+        .set("redundancy_review", "3")
+        .set("redundancy_cycle", "restart")
+        .connect();
     t.a.send_file(16 * MIB);
     t.run_to_end(secs(100));
     assert_eq!(t.z.received_bytes(), 16 * MIB);

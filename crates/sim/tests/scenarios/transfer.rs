@@ -84,6 +84,26 @@ fn duplicated_reordered_and_delayed_packets_come_out_whole_and_once() {
 }
 
 #[test]
+fn damaged_packets_are_found_by_their_checksum_and_everything_is_whole() {
+    for preset in ["sctp", "cmt-pf", "msacmt-rtv2"] {
+        let mut t = Pair::two_paths(preset).seed(7).connect();
+        for path in 0..2 {
+            t.net.path(path).set_corrupt(0.05);
+        }
+        t.a.send_file(4 * MIB);
+        t.run_to_end(secs(300));
+        assert_eq!(t.z.received_bytes(), 4 * MIB, "{preset}");
+        let (there, _) = t.net.path_stats(0);
+        let (damaged, packets) = (there[0].corrupted, there[0].packets);
+        assert!(
+            (packets / 40..packets / 10).contains(&damaged),
+            "{preset}: {damaged} of {packets}"
+        );
+        assert_eq!(there[0].dropped(), 0, "{preset}: the link itself loses none");
+    }
+}
+
+#[test]
 fn an_unordered_message_does_not_wait_for_a_lost_ordered_one() {
     let mut t = Pair::one_path("sctp").connect();
     t.net.path(0).forward().set_loss(1.0);

@@ -1,5 +1,7 @@
-//! What users may ask for.
+//! What users may ask for, and how often strangers.
 
+use std::hash::Hasher;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use manypath_proto::Instant;
@@ -54,6 +56,12 @@ impl Bucket {
         Bucket { rate, depth, tokens: depth, at: now }
     }
 
+    /// One that counts events, not bytes: it holds a quarter of a second's worth and no more.
+    pub(super) fn counting(now: Instant, rate: u64) -> Bucket {
+        let depth = (rate / 4).max(1);
+        Bucket { rate, depth, tokens: depth, at: now }
+    }
+
     /// True if `cost` tokens are there at `now`.
     pub(super) fn has(&mut self, now: Instant, cost: u64) -> bool {
         if self.rate == 0 {
@@ -78,9 +86,165 @@ impl Bucket {
     }
 }
 
+/// Events of one kind that are allowed, so many a second.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Rates {
+    /// From one address.
+    pub(super) address: u64,
+    /// From one network: a /24, or a /64 of IPv6.
+    pub(super) network: u64,
+    /// From everywhere.
+    pub(super) all: u64,
+}
+
+/// Counts events by where they come from, so that nobody uses up what others need. Its memory is
+/// the same whatever comes: sources share places that a secret chooses, and those of one place
+/// share its rate.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    secret: [u8; 32],
+    addresses: Meters,
+    networks: Meters,
+    all: Bucket,
+}
+
+impl Crowd {
+    pub(super) fn new(now: Instant, secret: [u8; 32], rates: Rates) -> Crowd {
+        Crowd {
+            secret,
+            addresses: Meters::new(rates.address),
+            networks: Meters::new(rates.network),
+            all: Bucket::counting(now, rates.all),
+        }
+    }
+
+    /// Whether one more is allowed from there.
+    pub(super) fn has(&mut self, now: Instant, from: SocketAddr) -> bool {
+        let (address, network) = self.places(from);
+        self.addresses.has(now, address) && self.networks.has(now, network) && self.all.has(now, 1)
+    }
+
+    /// Counts one.
+    pub(super) fn take(&mut self, now: Instant, from: SocketAddr) {
+        let (address, network) = self.places(from);
+        self.addresses.take(now, address);
+        self.networks.take(now, network);
+        self.all.take(1);
+    }
+
+    fn places(&self, from: SocketAddr) -> (usize, usize) {
+        let (address, network) = match from.ip().to_canonical() {
+            IpAddr::V4(ip) => (ip.to_ipv6_mapped(), ip.to_ipv6_mapped().to_bits() & !0xff),
+            IpAddr::V6(ip) => (ip, ip.to_bits() & !u128::from(u64::MAX)),
+        };
+        (self.place(0, address), self.place(1, Ipv6Addr::from_bits(network)))
+    }
+
+    fn place(&self, kind: u8, ip: Ipv6Addr) -> usize {
+        let mut hasher = std::hash::DefaultHasher::new();
+        hasher.write(&self.secret);
+        hasher.write_u8(kind);
+        hasher.write(&ip.octets());
+        (hasher.finish() % PLACES as u64) as usize
+    }
+}
+
+/// Places of a [`Crowd`] for addresses, and for networks: 64 KiB each.
+const PLACES: usize = 8192;
+
+/// Many counters of one rate, each of which lets two seconds' worth through at once (the generic
+/// cell rate algorithm).
+#[derive(Debug)]
+struct Meters {
+    /// Nanoseconds between two events at the rate.
+    interval: u64,
+    /// For each, when it will have made up for what it let through, in nanoseconds.
+    even_at: Vec<u64>,
+}
+
+impl Meters {
+    fn new(rate: u64) -> Meters {
+        Meters { interval: 1_000_000_000 / rate.max(1), even_at: vec![0; PLACES] }
+    }
+
+    fn has(&self, now: Instant, place: usize) -> bool {
+        let ahead = self.even_at[place].saturating_sub(now.as_nanos());
+        ahead.saturating_add(self.interval) <= 2_000_000_000
+    }
+
+    fn take(&mut self, now: Instant, place: usize) {
+        let even_at = &mut self.even_at[place];
+        *even_at = (*even_at).max(now.as_nanos()).saturating_add(self.interval);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const RATES: Rates = Rates { address: 10, network: 30, all: 1000 };
+
+    fn passed(crowd: &mut Crowd, seconds: u64, from: impl Fn(u64) -> Vec<String>) -> u64 {
+        let mut passed = 0;
+        for ms in 0..seconds * 1000 {
+            let now = Instant::from_millis(ms);
+            for from in from(ms) {
+                let from = SocketAddr::new(from.parse().unwrap(), (ms % 60_000) as u16);
+                if crowd.has(now, from) {
+                    crowd.take(now, from);
+                    passed += 1;
+                }
+            }
+        }
+        passed
+    }
+
+    #[test]
+    fn an_address_a_network_and_all_have_their_rates() {
+        let crowd = || Crowd::new(Instant::ZERO, [3; 32], RATES);
+        let one = passed(&mut crowd(), 10, |_| vec!["192.0.2.1".into(); 3]);
+        assert!((110..=120).contains(&one), "10 a second and two seconds' worth: {one}");
+        let mapped = |ms: u64| vec![["192.0.2.1", "::ffff:192.0.2.1"][(ms % 2) as usize].into()];
+        assert!((110..=120).contains(&passed(&mut crowd(), 10, mapped)));
+        let network = passed(&mut crowd(), 10, |ms| vec![format!("192.0.2.{}", ms % 200); 3]);
+        assert!((330..=360).contains(&network), "{network}");
+        let v6 = passed(&mut crowd(), 10, |ms| vec![format!("2001:db8::{ms:x}"); 3]);
+        assert!((330..=360).contains(&v6), "{v6}");
+        let all = passed(&mut crowd(), 10, |ms| {
+            (0..10).map(|i| format!("{}.{}.{i}.1", 1 + ms % 200, ms / 200)).collect()
+        });
+        assert!((9_000..=10_250).contains(&all), "{all}");
+    }
+
+    #[test]
+    fn a_crowd_in_one_place_leaves_others_theirs() {
+        let mut crowd = Crowd::new(Instant::ZERO, [3; 32], RATES);
+        for ms in 0..10_000 {
+            let now = Instant::from_millis(ms);
+            for i in 0..10_u8 {
+                let from = SocketAddr::new([192, 0, 2, i].into(), 1);
+                if crowd.has(now, from) {
+                    crowd.take(now, from);
+                }
+            }
+            if ms % 200 == 0 {
+                let other = SocketAddr::new([198, 51, 100, 7].into(), 1);
+                assert!(crowd.has(now, other), "at {ms} ms");
+                crowd.take(now, other);
+            }
+        }
+    }
+
+    #[test]
+    fn events_do_not_come_in_bursts_of_thousands() {
+        let mut bucket = Bucket::counting(Instant::ZERO, 1000);
+        let mut passed = 0;
+        while bucket.has(Instant::ZERO, 1) {
+            bucket.take(1);
+            passed += 1;
+        }
+        assert_eq!(passed, 250);
+    }
 
     #[test]
     fn a_bucket_passes_its_rate_and_no_more() {

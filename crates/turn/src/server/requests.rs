@@ -49,7 +49,7 @@ impl Server {
     ) -> Reply {
         let mut answer = Message::builder_success(message, MessageWriteVec::new());
         add(&mut answer, &XorMappedAddress::new(client, message.transaction_id()));
-        self.answer_stranger(now, answer.finish())
+        self.answer_stranger(now, client, answer.finish())
     }
 
     /// Any other request: it must prove whose it is.
@@ -62,7 +62,11 @@ impl Server {
     ) -> Reply {
         let account = match self.authenticate(now, client, message) {
             Ok(account) => account,
-            Err(code) => return self.refuse_stranger(now, client, message, code),
+            Err(Some(code)) => return self.refuse_stranger(now, client, message, code),
+            Err(None) => {
+                self.stats.over_rate += 1;
+                return Reply::None;
+            }
         };
         let done = match unknown(message) {
             Some(unknown) => {
@@ -85,30 +89,46 @@ impl Server {
         Reply::Answer(sign(answer, &self.accounts[account].key))
     }
 
-    /// The account of a request that is signed with its password and a nonce of ours.
+    /// The account of a request that is signed with its password and a nonce of ours. `Err(None)`
+    /// is one that is not even looked at.
+    ///
+    /// Answers and work are the same for names that are users' and for others.
     fn authenticate(
-        &self,
+        &mut self,
         now: Instant,
         client: SocketAddr,
         message: &Message<'_>,
-    ) -> Result<usize, Refusal> {
+    ) -> Result<usize, Option<Refusal>> {
         if !message.has_attribute(MessageIntegrity::TYPE) {
-            return Err(ErrorCode::UNAUTHORIZED);
+            return Err(Some(ErrorCode::UNAUTHORIZED));
         }
         let (Ok(user), Ok(nonce), Ok(_)) = (
             message.attribute::<Username>(),
             message.attribute::<Nonce>(),
             message.attribute::<Realm>(),
         ) else {
-            return Err(ErrorCode::BAD_REQUEST);
+            return Err(Some(ErrorCode::BAD_REQUEST));
         };
-        let account = self.accounts.iter().position(|a| a.name == user.username());
-        let account = account.ok_or(ErrorCode::UNAUTHORIZED)?;
+        // First of all: who has a nonce of ours receives what is sent to that address.
         if !self.nonces.is_valid(now, client, nonce.nonce()) {
-            return Err(ErrorCode::STALE_NONCE);
+            return Err(Some(ErrorCode::STALE_NONCE));
         }
-        let signed = message.validate_integrity_with_key(&self.accounts[account].key);
-        signed.map(|_| account).map_err(|_| ErrorCode::UNAUTHORIZED)
+        let named = self.accounts.iter().position(|a| a.name == user.username());
+        let allocation = self.allocations.get(&client);
+        let is_known = allocation.is_some_and(|a| named == Some(a.account));
+        // A user at work does not suffer from others who guess behind the same address translation.
+        if !is_known && !self.guesses.has(now, client) {
+            return Err(None);
+        }
+        let key = named.map_or(&self.nobody, |account| &self.accounts[account].key);
+        let is_signed = message.validate_integrity_with_key(key).is_ok();
+        match named.filter(|_| is_signed) {
+            Some(account) => Ok(account),
+            None => {
+                self.guesses.take(now, client);
+                Err(Some(ErrorCode::UNAUTHORIZED))
+            }
+        }
     }
 
     /// An error to somebody unknown, with the challenge.
@@ -126,15 +146,15 @@ impl Server {
             Realm::new(&self.realm).iter().for_each(|a| add(&mut answer, a));
             Nonce::new(&self.nonces.make(now, client)).iter().for_each(|a| add(&mut answer, a));
         }
-        self.answer_stranger(now, answer.finish())
+        self.answer_stranger(now, client, answer.finish())
     }
 
-    fn answer_stranger(&mut self, now: Instant, answer: Vec<u8>) -> Reply {
-        if !self.strangers.has(now, 1) {
+    fn answer_stranger(&mut self, now: Instant, client: SocketAddr, answer: Vec<u8>) -> Reply {
+        if !self.strangers.has(now, client) {
             self.stats.over_rate += 1;
             return Reply::None;
         }
-        self.strangers.take(1);
+        self.strangers.take(now, client);
         Reply::Answer(answer)
     }
 

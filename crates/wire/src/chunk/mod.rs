@@ -15,6 +15,7 @@ mod cookie;
 mod data;
 mod heartbeat;
 mod init;
+mod pad;
 mod sack;
 mod sack_path;
 mod shutdown;
@@ -27,6 +28,7 @@ pub use abort::{Abort, ErrorChunk};
 pub use data::{DATA_HEADER_LEN, Data, DataFlags};
 pub use heartbeat::HeartbeatInfo;
 pub use init::Init;
+pub use pad::Pad;
 pub use sack::{DuplicateTsns, GapAckBlock, GapAckBlocks, Sack};
 pub use sack_path::{SACK_PATH_LEN, SackPath};
 pub use shutdown::Shutdown;
@@ -73,6 +75,8 @@ pub mod chunk_type {
     /// Selective acknowledgement that tells what the receiver will not take back
     /// (draft-tuexen-tsvwg-sctp-multipath).
     pub const NR_SACK: u8 = 0x10;
+    /// Padding (RFC 4820).
+    pub const PAD: u8 = 0x84;
     /// When the packet was sent; private, to be skipped in silence where it is not known.
     pub const TIMESTAMP: u8 = 0xb5;
     /// Which path SACKs take; private, to be skipped in silence where it is not known.
@@ -117,6 +121,8 @@ pub enum Chunk {
         /// The T bit: the packet's verification tag is the receiver's own, reflected (§8.5.1).
         tag_reflected: bool,
     },
+    /// Padding (RFC 4820).
+    Pad(Pad),
     /// When the packet was sent: private.
     Timestamp(Timestamp),
     /// Which path SACKs take: private.
@@ -145,6 +151,7 @@ impl Chunk {
             chunk_type::SHUTDOWN_COMPLETE => {
                 Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
             }
+            chunk_type::PAD => Chunk::Pad(Pad::decode(raw)),
             chunk_type::TIMESTAMP => match Timestamp::decode(raw) {
                 Some(timestamp) => Chunk::Timestamp(timestamp),
                 None => Chunk::Unknown(UnknownChunk::decode(raw)),
@@ -175,6 +182,7 @@ impl Chunk {
             Chunk::CookieEcho(_) => chunk_type::COOKIE_ECHO,
             Chunk::CookieAck => chunk_type::COOKIE_ACK,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
+            Chunk::Pad(_) => chunk_type::PAD,
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::SackPath(_) => chunk_type::SACK_PATH,
             Chunk::Unknown(chunk) => chunk.ty(),
@@ -199,6 +207,7 @@ impl Chunk {
             Chunk::CookieEcho(_) => "COOKIE ECHO",
             Chunk::CookieAck => "COOKIE ACK",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
+            Chunk::Pad(_) => "PAD",
             Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::SackPath(_) => "SACK PATH",
             Chunk::Unknown(_) => "unknown",
@@ -226,6 +235,7 @@ impl PacketBuilder<'_> {
             Chunk::ShutdownComplete { tag_reflected } => {
                 self.push_shutdown_complete(*tag_reflected)
             }
+            Chunk::Pad(pad) => self.push_pad(*pad),
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::SackPath(path) => self.push_sack_path(*path),
             Chunk::Unknown(chunk) => self.push_chunk(chunk.ty(), chunk.flags(), &chunk.value()),

@@ -23,6 +23,9 @@ pub trait AckPathPolicy: std::fmt::Debug + Send {
     /// The peer says that what takes the primary path does not arrive.
     fn primary_failed(&mut self) {}
 
+    /// A path is gone; another may get its number.
+    fn forget(&mut self, _path: PathId) {}
+
     /// True if the path it chooses is the primary from then on, and all SACKs take it.
     fn elects(&self) -> bool {
         false

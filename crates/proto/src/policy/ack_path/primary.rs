@@ -1,4 +1,8 @@
-//! One path for all SACKs (mTCP paper, sections 3.1.5 and 3.5.2).
+//! One path for all SACKs (mTCP paper, sections 3.1.5, 3.3 and 3.5.2).
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
 
 use super::AckPathPolicy;
 use crate::config::Config;
@@ -6,12 +10,29 @@ use crate::path::{PathId, PathState, PathView};
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 
-/// All SACKs take the primary path, so that they keep their order. When that path has failed, as far as this side
-/// or the peer knows, or has brought no DATA for `silence_rtos` RTO while other paths have, another becomes the primary: of the active paths that bring
-/// DATA the one with the best score.
+/// All SACKs take the primary path, so that they keep their order. The primary is the path with the
+/// best [score](PathView::score) of those that are active and bring DATA. It is elected
+///
+/// - as soon as its round-trip time and that of the path of the handshake are known (section 3.3:
+///   "the reverse path will always be the RON path"). A path joins once, so that there is an end to
+///   it;
+/// - when it has failed, as far as this side or the peer knows, or has brought no DATA for
+///   `silence_rtos` RTO while other paths have (section 3.5.2);
+/// - when another has a much higher score, as section 3.4.2 has it for paths with data: it must be
+///   `path_addition_gain` times that of the primary, and is looked at every `path_review_interval`.
+///   That holds for a path that comes back, too, so that one that fails often does not take the
+///   SACKs with it each time.
+///
+/// A host that sends no DATA knows no loss rates, so that its scores go by round-trip times alone.
 #[derive(Debug)]
 pub struct Primary {
     silence_rtos: u32,
+    /// How much better a path must be for SACKs to leave one that works.
+    gain: f64,
+    review: Option<Duration>,
+    reviewed: Instant,
+    /// Took part in an election.
+    compared: SmallVec<[PathId; 8]>,
     /// Since when DATA comes on other paths only, as far as SACKs have shown.
     others_since: Option<Instant>,
     /// The peer says that SACKs do not arrive.
@@ -21,7 +42,15 @@ pub struct Primary {
 impl Primary {
     /// With the thresholds of a configuration.
     pub fn new(config: &Config) -> Primary {
-        Primary { silence_rtos: config.silence_rtos, others_since: None, is_reported: false }
+        Primary {
+            silence_rtos: config.silence_rtos,
+            gain: f64::from(config.path_addition_gain),
+            review: config.path_review_interval,
+            reviewed: Instant::ZERO,
+            compared: SmallVec::new(),
+            others_since: None,
+            is_reported: false,
+        }
     }
 
     /// The primary is not to be relied on any more.
@@ -37,20 +66,15 @@ impl Primary {
         let since = *self.others_since.get_or_insert(now);
         broken || now - since > primary.rto * self.silence_rtos
     }
-}
 
-impl AckPathPolicy for Primary {
-    fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
-        let primary = cx.path(cx.primary)?.clone();
-        if !self.has_failed(cx.now, &primary, last_data) {
-            return Some(primary.id);
-        }
-        let since = self.others_since;
+    /// Another path, for one that has failed.
+    fn elect(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
+        let (primary, since) = (cx.primary, self.others_since);
         let brings_data = |p: &PathView| match since {
             Some(since) => p.last_data_received >= Some(since),
             None => Some(p.id) == last_data,
         };
-        let may_be = |p: &PathView| p.id != primary.id && p.state == PathState::Active;
+        let may_be = |p: &PathView| p.id != primary && p.state == PathState::Active;
         let mut elected = cx.argmax(|p| may_be(p) && brings_data(p), PathView::score);
         if self.is_reported {
             elected = elected.or_else(|| cx.argmax(may_be, PathView::score));
@@ -58,11 +82,49 @@ impl AckPathPolicy for Primary {
         if elected.is_some() {
             (self.others_since, self.is_reported) = (None, false);
         }
+        elected
+    }
+
+    /// A path that is better than a primary that works.
+    fn better(&mut self, cx: &mut PolicyCx<'_>, primary: &PathView) -> Option<PathId> {
+        let (now, rtos) = (cx.now, self.silence_rtos);
+        let brings_data =
+            |p: &PathView| p.last_data_received.is_some_and(|at| now - at <= p.rto * rtos);
+        let may_be =
+            |p: &PathView| p.state == PathState::Active && p.srtt.is_some() && brings_data(p);
+        let joins = |p: &PathView| may_be(p) && !self.compared.contains(&p.id);
+        let has_new = cx.paths.iter().any(joins);
+        let is_due = self.review.is_some_and(|interval| now - self.reviewed >= interval);
+        if primary.srtt.is_none() || !has_new && !is_due {
+            return None;
+        }
+        let new: SmallVec<[PathId; 8]> =
+            cx.paths.iter().filter(|p| joins(p)).map(|p| p.id).collect();
+        self.compared.extend(new);
+        let gain = if has_new { 1.0 } else { self.gain };
+        let is_better = |p: &PathView| p.score() > gain * primary.score();
+        let best = cx.argmax(|p| may_be(p) && is_better(p), PathView::score);
+        self.reviewed = now;
+        best
+    }
+}
+
+impl AckPathPolicy for Primary {
+    fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
+        let primary = cx.path(cx.primary)?.clone();
+        let elected = match self.has_failed(cx.now, &primary, last_data) {
+            true => self.elect(cx, last_data),
+            false => self.better(cx, &primary),
+        };
         elected.or(Some(primary.id))
     }
 
     fn primary_failed(&mut self) {
         self.is_reported = true;
+    }
+
+    fn forget(&mut self, path: PathId) {
+        self.compared.retain(|id| *id != path);
     }
 
     fn elects(&self) -> bool {
@@ -110,12 +172,55 @@ mod tests {
         }
     }
 
+    /// The round-trip times of three paths, in ms; all bring DATA now.
+    fn measured(srtt: [Option<u64>; 3], now: u64) -> Vec<PathView> {
+        let measured = paths([now; 3]).into_iter().zip(srtt);
+        measured.map(|(p, ms)| PathView { srtt: ms.map(Duration::from_millis), ..p }).collect()
+    }
+
+    #[test]
+    fn the_best_path_is_the_primary_once_the_round_trip_times_are_known() {
+        let mut p = policy();
+        let unknown = measured([None, Some(20), None], 100);
+        assert_eq!(choose(&mut p, &unknown, 100, 1), Some(PathId(0)), "not compared yet");
+        let known = measured([Some(400), Some(20), None], 400);
+        assert_eq!(choose(&mut p, &known, 400, 1), Some(PathId(1)));
+    }
+
+    #[test]
+    fn each_path_joins_once_and_must_be_much_better_later() {
+        let mut p = policy();
+        let mut at_primary = |srtt: Option<u64>, third: Option<u64>, now: u64| {
+            let paths = measured([Some(100), srtt, third], now);
+            choose(&mut p, &paths, now, 0)
+        };
+        assert_eq!(at_primary(Some(101), None, 100), Some(PathId(0)));
+        assert_eq!(at_primary(Some(60), None, 200), Some(PathId(0)), "took part before");
+        assert_eq!(at_primary(Some(95), Some(90), 300), Some(PathId(2)), "is new");
+        assert_eq!(at_primary(Some(60), Some(90), 400), Some(PathId(0)));
+        assert_eq!(at_primary(Some(40), Some(90), 10_299), Some(PathId(0)), "not every moment");
+        assert_eq!(at_primary(Some(51), Some(90), 10_400), Some(PathId(0)), "not twice as good");
+        assert_eq!(at_primary(Some(40), Some(90), 20_300), Some(PathId(0)));
+        assert_eq!(at_primary(Some(40), Some(90), 20_400), Some(PathId(1)), "2.5 times");
+    }
+
+    #[test]
+    fn a_path_that_brings_no_data_is_not_elected() {
+        let mut p = policy();
+        let mut known = measured([Some(400), Some(20), Some(50)], 5000);
+        known[1].last_data_received = None; // a spare of the peer's
+        known[2].last_data_received = Some(at(2900)); // set aside
+        assert_eq!(choose(&mut p, &known, 5000, 0), Some(PathId(0)));
+        known[2].last_data_received = Some(at(3100));
+        assert_eq!(choose(&mut p, &known, 5000, 0), Some(PathId(2)));
+    }
+
     #[test]
     fn a_silent_primary_is_replaced_by_the_best_path_that_brings_data() {
         let mut p = policy();
         let mut three = paths([1000, 1100, 1100]);
-        three[2].srtt = Some(Duration::from_millis(50));
         assert_eq!(choose(&mut p, &three, 1100, 1), Some(PathId(0)));
+        three[2].srtt = Some(Duration::from_millis(50));
         three[1].last_data_received = Some(at(3050));
         three[2].last_data_received = Some(at(3050));
         assert_eq!(choose(&mut p, &three, 3050, 1), Some(PathId(0)), "not yet 2 RTO");

@@ -28,7 +28,10 @@ impl PotentiallyFailed {
 impl FailurePolicy for PotentiallyFailed {
     fn after_timeout(&mut self, path: &PathView) -> PathState {
         match self.base.after_timeout(path) {
-            PathState::Active if path.error_count > self.pf_max_retrans => {
+            // Also one that carries data before its address is verified, as all did by RFC 2960.
+            PathState::Active | PathState::Unconfirmed
+                if path.error_count > self.pf_max_retrans =>
+            {
                 PathState::PotentiallyFailed
             }
             state => state,

@@ -39,6 +39,14 @@ fn one_timeout_makes_a_path_potentially_failed_and_pmr_more_make_it_inactive() {
 }
 
 #[test]
+fn an_unverified_path_that_carries_data_becomes_potentially_failed_too() {
+    let mut p = view(0);
+    (p.state, p.error_count) = (PathState::Unconfirmed, 1);
+    let mut policy = PotentiallyFailed::new(&config(&[("data_before_verification", "true")]));
+    assert_eq!(policy.after_timeout(&p), PathState::PotentiallyFailed, "CMT-PF paper, III-A");
+}
+
+#[test]
 fn with_path_max_retrans_zero_pf_behaves_as_pmr() {
     let c = config(&[("path_max_retrans", "0")]);
     assert_eq!(

@@ -44,7 +44,9 @@ pub trait RedundancyPolicy: std::fmt::Debug + Send {
 registry!(RedundancyPolicy {
     "off" => |_| Box::new(Off),
     "msacmt_rt" => |_| Box::new(MsacmtRt::default()),
-    "msacmt_rtv2" => |config| Box::new(MsacmtRtv2::new(config.redundancy_review)),
+    "msacmt_rtv2" => |config| {
+        Box::new(MsacmtRtv2::new(config.redundancy_review, config.redundancy_cycle))
+    },
 });
 
 #[cfg(test)]

@@ -2,33 +2,38 @@
 
 use super::rank::Ranking;
 use super::{Cover, RedundancyPolicy};
+use crate::config::RedundancyCycle;
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
 /// The worst of n paths duplicates what path n-1 sends, which is the one expected to fail, until both have proved
-/// themselves; then all carry new data, until a review after which it starts over.
+/// themselves; then all carry new data.
 ///
-/// Proved: `review` flights in a row that succeeded, on both; for the review, on all paths. Any timeout, and any path
-/// that fails or comes back, ranks the paths anew and starts over.
+/// Proved: `review` flights in a row that succeeded, on both. Then all paths are reviewed: each
+/// time all of them have proved themselves they are ranked anew. With [`RedundancyCycle::Keep`] all
+/// go on carrying new data (step 11 goes to step 8), with [`RedundancyCycle::Restart`] the worst of
+/// them is redundant again. Any timeout, and any path that fails or comes back, ranks the paths
+/// anew and starts over with redundancy (steps 6 and 10).
 #[derive(Debug)]
 pub struct MsacmtRtv2 {
-    /// Successful flights in a row after which the phase changes.
+    /// Successful flights in a row after which the paths are ranked anew.
     review: u32,
-    ranking: Ranking,
-    /// Flights that succeeded in this phase, by the place in the ranking.
-    successes: Vec<u32>,
+    cycle: RedundancyCycle,
+    pub(super) ranking: Ranking,
+    /// Flights that succeeded since then, by the place in the ranking.
+    pub(super) successes: Vec<u32>,
     is_redundant: bool,
     failed: bool,
 }
 
 impl MsacmtRtv2 {
     /// With so many flights between reviews; the paper finds 10 best (Fig. 2).
-    pub fn new(review: u32) -> MsacmtRtv2 {
+    pub fn new(review: u32, cycle: RedundancyCycle) -> MsacmtRtv2 {
         let (ranking, successes) = (Ranking::default(), Vec::new());
-        MsacmtRtv2 { review, ranking, successes, is_redundant: false, failed: false }
+        MsacmtRtv2 { review, cycle, ranking, successes, is_redundant: false, failed: false }
     }
 
-    /// Whether the paths that count in this phase have proved themselves.
+    /// True once the paths that count have proved themselves.
     fn is_proved(&self) -> bool {
         let counted = if self.is_redundant { 2 } else { self.ranking.order.len() };
         self.successes.iter().rev().take(counted).all(|&n| n >= self.review)
@@ -37,9 +42,10 @@ impl MsacmtRtv2 {
 
 impl RedundancyPolicy for MsacmtRtv2 {
     fn cover(&mut self, cx: &mut PolicyCx<'_>) -> Option<Cover> {
-        let restarts = std::mem::take(&mut self.failed) || self.ranking.is_outdated(cx);
-        if restarts || self.is_proved() {
-            self.is_redundant = restarts || !self.is_redundant;
+        let starts_over = std::mem::take(&mut self.failed) || self.ranking.is_outdated(cx);
+        if starts_over || self.is_proved() {
+            let comes_back = self.cycle == RedundancyCycle::Restart && !self.is_redundant;
+            self.is_redundant = starts_over || comes_back;
             self.ranking.renew(cx);
             self.successes.clear();
             self.successes.resize(self.ranking.order.len(), 0);

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::rank::Ranking;
 use super::*;
 use crate::Rng;
+use crate::config::RedundancyCycle;
 use crate::path::PathView;
 use crate::policy::tests::{cx, view};
 
@@ -74,15 +75,42 @@ fn rt_duplicates_the_best_path_on_the_worst_for_ever() {
     assert_eq!(cover(&mut policy, &three), None, "one path is left");
 }
 
-#[test]
-fn rtv2_goes_from_redundancy_to_all_paths_and_back() {
-    let mut policy = MsacmtRtv2::new(2);
-    let mut three = paths(&[50, 70, 90]);
-    assert_eq!(cover(&mut policy, &three), Some((2, 1)));
+/// RTv2 with three paths that have proved themselves for the first time, in the phase of all paths.
+fn rtv2_of_all_paths(cycle: RedundancyCycle, three: &[PathView]) -> MsacmtRtv2 {
+    let mut policy = MsacmtRtv2::new(2, cycle);
+    assert_eq!(cover(&mut policy, three), Some((2, 1)));
     succeed(&mut policy, &[0, 0, 1, 1, 2]);
-    assert_eq!(cover(&mut policy, &three), Some((2, 1)), "path 3 has one success only");
+    assert_eq!(cover(&mut policy, three), Some((2, 1)), "path 3 has one success only");
     succeed(&mut policy, &[2]);
-    assert_eq!(cover(&mut policy, &three), None, "all carry new data");
+    assert_eq!(cover(&mut policy, three), None, "all carry new data");
+    policy
+}
+
+#[test]
+fn rtv2_keeps_all_paths_after_a_review_and_ranks_them_anew() {
+    let mut three = paths(&[50, 70, 90]);
+    let mut policy = rtv2_of_all_paths(RedundancyCycle::Keep, &three);
+    for _ in 0..3 {
+        succeed(&mut policy, &[0, 0, 1, 1, 2]);
+        assert_eq!(cover(&mut policy, &three), None);
+        three[0].srtt = Some(Duration::from_millis(80));
+        assert_eq!(policy.ranking.order[0], PathId(0), "the review is not over");
+        succeed(&mut policy, &[2]);
+        assert_eq!(cover(&mut policy, &three), None, "Algorithm 1, step 11: to step 8");
+        assert_eq!(policy.ranking.order[0], PathId(1), "ranked anew");
+        assert_eq!(policy.successes, [0, 0, 0], "and counted anew");
+        three[0].srtt = Some(Duration::from_millis(50));
+        succeed(&mut policy, &[0, 0, 1, 1, 2, 2]);
+        assert_eq!(cover(&mut policy, &three), None);
+    }
+    policy.flight_failed(PathId(0));
+    assert_eq!(cover(&mut policy, &three), Some((2, 1)), "step 10: to step 1");
+}
+
+#[test]
+fn rtv2_may_restart_with_redundancy_after_a_review() {
+    let mut three = paths(&[50, 70, 90]);
+    let mut policy = rtv2_of_all_paths(RedundancyCycle::Restart, &three);
     succeed(&mut policy, &[1, 1, 2, 2, 0]);
     assert_eq!(cover(&mut policy, &three), None);
     three[0].srtt = Some(Duration::from_millis(80));
@@ -92,7 +120,7 @@ fn rtv2_goes_from_redundancy_to_all_paths_and_back() {
 
 #[test]
 fn rtv2_starts_over_after_any_failure() {
-    let mut policy = MsacmtRtv2::new(1);
+    let mut policy = MsacmtRtv2::new(1, RedundancyCycle::Keep);
     let mut three = paths(&[50, 70, 90]);
     assert_eq!(cover(&mut policy, &three), Some((2, 1)));
     succeed(&mut policy, &[1]);
@@ -121,8 +149,9 @@ fn roles_are_given_anew_once_the_paths_are_measured() {
 fn of_two_paths_the_worse_duplicates_the_better() {
     let two = paths(&[90, 50]);
     assert_eq!(cover(&mut MsacmtRt::default(), &two), Some((0, 1)));
-    assert_eq!(cover(&mut MsacmtRtv2::new(10), &two), Some((0, 1)));
-    assert_eq!(cover(&mut MsacmtRtv2::new(10), &two[..1]), None);
+    let rtv2 = || MsacmtRtv2::new(10, RedundancyCycle::Keep);
+    assert_eq!(cover(&mut rtv2(), &two), Some((0, 1)));
+    assert_eq!(cover(&mut rtv2(), &two[..1]), None);
 }
 
 #[test]

@@ -60,8 +60,9 @@ pub struct SharedEvidence {
     pub lag_s: f64,
     /// Above which ratio the bottleneck counts as shared (delta); of delay statistics, from which on.
     pub threshold: f64,
-    /// Events that the path with fewer of them must have for a verdict: with `shared_verdict = wait` in any case, with
-    /// `sequential` if all of them came together. `None` if there are too many to tell coincidence from cause.
+    /// Events that the path with fewer of them must have for a verdict: with
+    /// `shared_verdict = wait` in any case, with the others if all of them came together. `None` if
+    /// there are too many to tell coincidence from cause.
     pub needed: Option<u32>,
     /// A bound of the probability with which so many come together by chance, 0 to 1.
     pub chance: f64,

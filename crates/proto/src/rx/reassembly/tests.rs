@@ -1,8 +1,11 @@
+use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::super::retain::{COPY_BELOW, READY_UNCOPIED};
 use super::*;
 
 mod random;
+mod retained;
 
 const BEGIN: u8 = 2;
 const END: u8 = 1;

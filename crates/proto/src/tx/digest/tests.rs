@@ -78,6 +78,23 @@ fn an_older_sack_that_reports_beyond_a_cut_newer_one_revokes_nothing() {
 }
 
 #[test]
+fn an_older_sack_that_ends_before_what_a_newer_one_reported_may_be_a_cut_one() {
+    let mut out = outstanding();
+    let mut digest = SackDigest::default();
+    let newer = sack(0, &[(2, 8)]);
+    assert_eq!(out.acknowledge(&newer, &RULES, Instant::ZERO, &mut digest), Ok(true));
+    assert!(!digest.cut_or_stale);
+    for (cum, gap, expected) in [(0, (2, 6), true), (0, (2, 9), false), (2, (2, 2), false)] {
+        let other = sack(cum, &[gap]);
+        assert_eq!(out.acknowledge(&other, &RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert_eq!(digest.cut_or_stale, expected, "{cum} {gap:?}");
+        assert!(!digest.stale);
+    }
+    assert_eq!(acked(&out), [4, 5, 6, 7, 8, 9], "nothing is revoked");
+    out.check_invariants();
+}
+
+#[test]
 fn a_sack_that_moves_the_cumulative_ack_shows_what_was_reneged() {
     let mut out = outstanding();
     let mut digest = SackDigest::default();

@@ -1,0 +1,272 @@
+//! Sockets that follow the addresses of this host.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::bind::{self, BindError, Place};
+use crate::interfaces::{HostAddress, host_addresses};
+use crate::sockets::{Socket, UdpSockets};
+
+/// A local address that a socket has from now on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct NewAddress {
+    /// The address.
+    pub address: SocketAddr,
+    /// The one that the socket had before; the same if that one is back.
+    pub instead_of: Option<SocketAddr>,
+}
+
+/// What [`UdpSockets::follow`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Addresses that sockets of one address had, and have no longer.
+    pub gone: Vec<SocketAddr>,
+    /// Addresses that they have now.
+    pub came: Vec<NewAddress>,
+    /// IP addresses that this host has no longer, as far as sockets on every address are concerned.
+    pub vanished: Vec<IpAddr>,
+    /// A socket could not be opened on an address that is there: look again soon.
+    pub retry: bool,
+}
+
+impl UdpSockets {
+    /// Looks at the addresses of this host, and brings the sockets up to date with them. A socket
+    /// of an interface takes the interface's new address when its own is gone, and is opened anew
+    /// when the interface was made anew. A socket of one address waits for it. Sockets on every
+    /// address stay as they are. Must be called within a tokio runtime; the first call finds
+    /// nothing.
+    pub fn follow(&mut self) -> Followed {
+        match host_addresses() {
+            Ok(now) => self.follow_to(now),
+            Err(_) => Followed { retry: true, ..Followed::default() },
+        }
+    }
+
+    fn follow_to(&mut self, now: Vec<HostAddress>) -> Followed {
+        let Some(before) = self.seen.replace(now.clone()) else {
+            for socket in &mut self.sockets {
+                socket.interface = index_of(&socket.place, socket.local.ip(), &now);
+            }
+            return Followed::default();
+        };
+        let mut found = Followed::default();
+        for index in 0..self.sockets.len() {
+            self.follow_one(index, (&before, &now), &mut found);
+        }
+        self.open_new_families(&now, &mut found);
+        let has = |list: &[HostAddress], ip| list.iter().any(|a| a.ip == ip);
+        found.vanished = before.iter().map(|a| a.ip).filter(|ip| !has(&now, *ip)).collect();
+        self.renew_bound();
+        found
+    }
+
+    fn follow_one(
+        &mut self,
+        index: usize,
+        (before, now): (&[HostAddress], &[HostAddress]),
+        found: &mut Followed,
+    ) {
+        let socket = &mut self.sockets[index];
+        let (old, place) = (socket.local, socket.place.clone());
+        if socket.is_wildcard() {
+            return;
+        }
+        let is_at = |a: &&HostAddress| place.device.as_ref().is_none_or(|name| a.name == *name);
+        let has = |list: &[HostAddress]| list.iter().filter(is_at).any(|a| a.ip == old.ip());
+        let is_same = socket.interface == index_of(&place, old.ip(), now);
+        if has(now) {
+            // The interface of that name is another one: the old socket speaks to nobody any more.
+            let was_lost = socket.is_lost;
+            if !is_same && self.reopen(index, old.ip(), now).is_err() {
+                found.retry = true;
+                return;
+            }
+            self.sockets[index].is_lost = false;
+            if was_lost {
+                found.came.push(NewAddress { address: old, instead_of: Some(old) });
+            }
+            return;
+        }
+        // An address that never was in the list, such as one of 127.0.0.0/8, works nevertheless.
+        if !socket.is_lost && has(before) {
+            socket.is_lost = true;
+            found.gone.push(old);
+        }
+        let same_family = |a: &&HostAddress| a.is_usable() && a.ip.is_ipv6() == old.is_ipv6();
+        let new = now.iter().filter(is_at).find(same_family).filter(|_| place.device.is_some());
+        if let (Some(new), true) = (new, socket.is_lost) {
+            match self.reopen(index, new.ip, now) {
+                Ok(address) => {
+                    self.sockets[index].is_lost = false;
+                    found.came.push(NewAddress { address, instead_of: Some(old) });
+                }
+                // Such as an IPv6 address that is not known to be unique yet (RFC 4862 §5.4).
+                Err(_) => found.retry = true,
+            }
+        }
+    }
+
+    /// Opens the socket anew on an address of the same interface. If the old one, which need not be
+    /// on the interface, is in the way, it does as well.
+    fn reopen(
+        &mut self,
+        index: usize,
+        ip: IpAddr,
+        now: &[HostAddress],
+    ) -> Result<SocketAddr, BindError> {
+        let old = &self.sockets[index];
+        let mut place = old.place.clone();
+        place.ip = ip;
+        let interface = index_of(&place, ip, now);
+        match bind::open_one(&place, self.port).and_then(Socket::new) {
+            Ok(socket) => self.sockets[index] = Socket { interface, ..socket },
+            Err(BindError::InUse(_)) if old.local.ip() == ip => {
+                self.sockets[index].interface = interface;
+            }
+            Err(error) => return Err(error),
+        }
+        self.keep_fragments();
+        Ok(self.sockets[index].local)
+    }
+
+    /// An interface may have had addresses of one family only, and get the other later.
+    fn open_new_families(&mut self, now: &[HostAddress], found: &mut Followed) {
+        let mut devices: Vec<String> =
+            self.sockets.iter().filter_map(|s| s.place.device.clone()).collect();
+        devices.dedup();
+        for name in devices {
+            for v6 in [false, true] {
+                let is_there =
+                    |s: &Socket| s.place.device.as_ref() == Some(&name) && s.local.is_ipv6() == v6;
+                let wanted =
+                    |a: &&HostAddress| a.name == name && a.is_usable() && a.ip.is_ipv6() == v6;
+                let Some(new) = now.iter().find(wanted) else { continue };
+                if self.sockets.iter().any(is_there) {
+                    continue;
+                }
+                let place = Place::of_interface(new.ip, &name);
+                match bind::open_one(&place, self.port).and_then(Socket::new) {
+                    Ok(socket) => {
+                        let interface = index_of(&place, new.ip, now);
+                        let address = socket.local;
+                        self.sockets.push(Socket { interface, ..socket });
+                        found.came.push(NewAddress { address, instead_of: None });
+                    }
+                    Err(_) => found.retry = true,
+                }
+            }
+        }
+        self.keep_fragments();
+    }
+}
+
+/// The kernel's number of the interface at a place; 0 if the socket is of no interface.
+fn index_of(place: &Place, ip: IpAddr, list: &[HostAddress]) -> u32 {
+    let Some(device) = &place.device else { return 0 };
+    list.iter().find(|a| a.name == *device && a.ip == ip).map_or(0, |a| a.index)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::bind::BindTo;
+
+    fn ip(last: u8) -> IpAddr {
+        Ipv4Addr::new(127, 0, 0, last).into()
+    }
+
+    /// Loopback addresses can all be bound, so that a test can say which of them the host has.
+    fn host(addresses: &[(&str, u32, u8)]) -> Vec<HostAddress> {
+        let address =
+            |&(name, index, last): &(&str, u32, u8)| HostAddress::new(name, index, ip(last));
+        addresses.iter().map(address).collect()
+    }
+
+    fn sockets(bind: &[BindTo], addresses: &[(&str, u32, u8)]) -> UdpSockets {
+        let mut sockets = UdpSockets::bind(bind, 0).unwrap();
+        assert_eq!(sockets.follow_to(host(addresses)), Followed::default(), "nothing to compare");
+        sockets
+    }
+
+    fn at(last: u8, sockets: &UdpSockets) -> SocketAddr {
+        SocketAddr::new(ip(last), sockets.bound().port())
+    }
+
+    /// IPv4 only: loopback may have an IPv6 address, too, which the tests' lists leave out.
+    fn bound(sockets: &UdpSockets) -> Vec<IpAddr> {
+        sockets.bound().as_slice().iter().map(SocketAddr::ip).filter(IpAddr::is_ipv4).collect()
+    }
+
+    #[tokio::test]
+    async fn a_socket_of_an_address_waits_for_it_and_harms_no_other() {
+        let both = [BindTo::Address(ip(41)), BindTo::Address(ip(42))];
+        let all = [("a", 1, 41), ("b", 2, 42)];
+        let mut s = sockets(&both, &all);
+        let found = s.follow_to(host(&all[..1]));
+        assert_eq!((found.gone, found.came.len()), (vec![at(42, &s)], 0));
+        assert_eq!((bound(&s), s.count()), (vec![ip(41)], 2));
+        assert_eq!(s.follow_to(host(&all[..1])), Followed::default(), "said once");
+        let found = s.follow_to(host(&all));
+        let back = NewAddress { address: at(42, &s), instead_of: Some(at(42, &s)) };
+        assert_eq!((found.gone.len(), found.came), (0, vec![back]));
+        assert_eq!(bound(&s), [ip(41), ip(42)]);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_no_interface_lists_is_never_missed() {
+        let mut s = sockets(&[BindTo::Address(ip(43))], &[("a", 1, 1)]);
+        assert!(s.follow_to(host(&[("b", 2, 2)])).gone.is_empty());
+        assert_eq!(bound(&s), [ip(43)]);
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn a_socket_of_an_interface_takes_its_new_address_on_the_same_port() {
+        let mut s = sockets(&[BindTo::Interface("lo".to_owned())], &[("lo", 1, 1)]);
+        let (old, port) = (at(1, &s), s.bound().port());
+        // An address beside its own changes nothing, nor does its own on another interface help.
+        assert_eq!(s.follow_to(host(&[("lo", 1, 51), ("lo", 1, 1)])), Followed::default());
+        let found = s.follow_to(host(&[("lo", 1, 51), ("eth7", 9, 1)]));
+        let new = NewAddress { address: at(51, &s), instead_of: Some(old) };
+        assert_eq!((found.gone, found.came), (vec![old], vec![new]));
+        assert_eq!((bound(&s), s.bound().port()), (vec![ip(51)], port));
+        assert_eq!(s.socket_for(at(51, &s)), Some(0));
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn the_socket_of_an_interface_made_anew_is_opened_anew() {
+        let mut s = sockets(&[BindTo::Interface("lo".to_owned())], &[("lo", 1, 1)]);
+        let old = at(1, &s);
+        assert_eq!(s.follow_to(host(&[])).gone, [old]);
+        assert!(bound(&s).is_empty());
+        assert_eq!(s.bound().port(), old.port(), "kept for its return");
+        // The old one is kept to an interface that is no more: it is not in the way of the new one.
+        let elsewhere = Place::of_interface(ip(71), "lo");
+        s.sockets[0].io = bind::open_one(&elsewhere, 0).and_then(Socket::new).unwrap().io;
+        let found = s.follow_to(host(&[("lo", 8, 1)]));
+        assert_eq!(found.came, [NewAddress { address: old, instead_of: Some(old) }]);
+        assert_eq!((s.sockets[0].interface, s.sockets[0].is_lost), (8, false));
+        // Between two looks: nobody noticed that it was away, and nothing is said.
+        assert_eq!(s.follow_to(host(&[("lo", 9, 1)])), Followed::default());
+        assert_eq!(s.sockets[0].interface, 9);
+    }
+
+    #[tokio::test]
+    async fn sockets_on_every_address_stay_and_say_what_vanished() {
+        let mut s = sockets(&[BindTo::Any], &[("a", 1, 61), ("b", 2, 62)]);
+        let found = s.follow_to(host(&[("b", 2, 62), ("b", 2, 63)]));
+        assert_eq!(found, Followed { vanished: vec![ip(61)], ..Followed::default() });
+        assert!(s.is_on_any(at(61, &s)));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_cannot_be_opened_yet_is_tried_again() {
+        let mut s = sockets(&[BindTo::Interface("lo".to_owned())], &[("lo", 1, 1)]);
+        let foreign = HostAddress::new("lo", 1, Ipv4Addr::new(192, 0, 2, 77).into());
+        let found = s.follow_to(vec![foreign.clone()]);
+        assert!(found.retry && found.gone.len() == 1 && found.came.is_empty(), "{found:?}");
+        assert!(s.follow_to(vec![foreign]).retry, "until it can");
+    }
+}

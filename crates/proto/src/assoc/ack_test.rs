@@ -1,0 +1,131 @@
+//! Does the peer acknowledge what it has not received?
+//!
+//! A peer that does has us send faster than its link can carry, past every loss on the way, to the
+//! harm of all others on it (RFC 5062; Savage et al., "TCP congestion control with a misbehaving
+//! receiver", 1999). SCTP has no nonce in a SACK. So now and then a TSN is skipped: it counts as
+//! sent, and is sent a round trip later. An honest peer reports it missing, which costs it that
+//! round trip of patience; one that acknowledges it lies, and the association ends.
+//!
+//! A peer that reports real losses has its window cut for them, which keeps it to what its link
+//! carries; such reports put the next test off.
+
+use manypath_wire::{ErrorCause, Sack, Tsn};
+
+use super::Association;
+use super::state::State;
+use crate::path::{PathId, PathState};
+use crate::tx::{PathDigest, TsnState};
+
+/// User bytes that are acknowledged without a loss before the first test, give or take half.
+const FIRST_AFTER: u64 = 256 << 10;
+/// It doubles with each test that is passed, up to this, or to so many windows.
+const AFTER_MAX: u64 = 16 << 20;
+const WINDOWS: u64 = 64;
+/// Packets that must follow a skipped TSN at once: else its end would wait for a timeout.
+const FOLLOWERS: usize = 8;
+
+/// Where the tests of an association stand.
+#[derive(Debug, Default)]
+pub(super) struct AckTest {
+    /// User bytes acknowledged since the last test or loss.
+    acked: u64,
+    /// With how many the next test comes; 0 if that is still to be drawn.
+    due_at: u64,
+    passed: u32,
+    /// The TSN that was skipped and not sent yet.
+    skipped: Option<Tsn>,
+    /// It waits to be sent: the peer has what followed it.
+    is_over: bool,
+}
+
+impl AckTest {
+    /// A TSN is sent now. True if it had been skipped, so that it is no retransmission.
+    pub(super) fn sends(&mut self, tsn: Tsn) -> bool {
+        self.skipped.take_if(|skipped| *skipped == tsn).is_some()
+    }
+}
+
+impl Association {
+    /// The next TSN is to be skipped.
+    pub(super) fn is_to_skip(&self, path: PathId, fragment: usize) -> bool {
+        let test = &self.ack_test;
+        if test.due_at == 0 || test.acked < test.due_at || test.skipped.is_some() {
+            return false;
+        }
+        let ahead = FOLLOWERS * fragment;
+        let has_room = self.paths.get(path).is_some_and(|p| {
+            p.state == PathState::Active
+                && p.error_count == 0
+                && p.recovery.is_none()
+                && p.cwnd_space(self.out.counted(path)) > ahead
+        });
+        matches!(self.state, State::Established)
+            && has_room
+            && self.queue.bytes() > ahead
+            && self.peer_rwnd() > ahead
+            && !self.policies.duplicates
+            && !self.out.may_have_marked()
+    }
+
+    /// `tsn` counts as sent and was not.
+    pub(super) fn note_skipped(&mut self, tsn: Tsn) {
+        self.ack_test.skipped = Some(tsn);
+        self.ack_test.is_over = false;
+    }
+
+    /// Ends the association if a SACK acknowledges what was skipped. True if it does.
+    pub(super) fn is_caught(&mut self, sack: &Sack) -> bool {
+        let Some(tsn) = self.ack_test.skipped else { return false };
+        if !acknowledges(sack, tsn) || self.out.get(tsn).is_none() {
+            return false;
+        }
+        let text = b"SACK for a TSN that was skipped: optimistic acknowledgement";
+        self.abort_with(
+            ErrorCause::ProtocolViolation(bytes::Bytes::from_static(text)),
+            "it acknowledged what it cannot have received",
+        );
+        true
+    }
+
+    /// After a SACK: sends what was skipped, if the peer has what followed it on its path; and
+    /// counts towards the next test.
+    pub(super) fn go_on_with_ack_test(&mut self, released: usize, paths: &[PathDigest]) {
+        if !self.config.ack_tests {
+            return;
+        }
+        let test = &mut self.ack_test;
+        test.acked += released as u64;
+        if paths.iter().any(|facts| facts.lost > 0) && test.skipped.is_none() {
+            test.acked = 0;
+        }
+        if test.due_at == 0 {
+            let cwnd: usize = self.paths.iter().map(|p| p.window.cwnd).sum();
+            let most = AFTER_MAX.max(WINDOWS * cwnd as u64);
+            let mean = (FIRST_AFTER << test.passed.min(32)).min(most);
+            test.due_at = (mean as f64 * (0.5 + self.rng.unit())) as u64;
+        }
+        let Some(tsn) = test.skipped.filter(|_| !test.is_over) else { return };
+        let Some(sent) = self.out.get(tsn) else { return };
+        let of_path = paths.get(sent.path.index());
+        if of_path.is_some_and(|facts| facts.latest_sent > Some(sent.order)) {
+            self.ack_test.acked = 0;
+            self.ack_test.due_at = 0;
+            self.ack_test.passed += 1;
+            self.ack_test.is_over = true;
+            if sent.state == TsnState::InFlight {
+                self.out.mark_for_probe(tsn);
+            }
+            self.forced_rtx = true;
+        }
+    }
+}
+
+/// Whether a SACK says that this TSN has arrived.
+fn acknowledges(sack: &Sack, tsn: Tsn) -> bool {
+    if sack.cum_tsn_ack.ge(tsn) {
+        return true;
+    }
+    let offset = tsn.distance_from(sack.cum_tsn_ack);
+    let has = |b: manypath_wire::GapAckBlock| (b.start.into()..=b.end.into()).contains(&offset);
+    sack.gap_ack_blocks().any(has) || sack.nr_gap_ack_blocks().any(has)
+}
