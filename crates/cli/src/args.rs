@@ -64,8 +64,10 @@ pub(crate) enum Command {
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
     ///
-    /// Existing files are not replaced unless --overwrite is given. A file gets its name only when it
-    /// is complete and verified. Transfers are NOT encrypted yet; the ticket's token keeps strangers out.
+    /// Existing files are not replaced unless --overwrite is given, and hidden ones (names that
+    /// begin with a dot) not accepted without --hidden. A file gets its name only when it is
+    /// complete and verified; what a receiver that was killed left is removed at the next start.
+    /// Transfers are NOT encrypted yet; the ticket's token keeps strangers out.
     #[command(after_help = "Examples:
   manypath recv --once
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
@@ -262,6 +264,9 @@ pub(crate) struct SendArgs {
     /// Gives up if the receiver has not answered after this time
     #[arg(long, value_name = "TIME", default_value = "15 s")]
     pub connect_timeout: String,
+    /// Gives up if the transfer has made no progress for this time; off: never
+    #[arg(long, value_name = "TIME", default_value = "10 min")]
+    pub stall_timeout: String,
     /// Local addresses.
     #[command(flatten)]
     pub bind: BindArgs,
@@ -305,9 +310,22 @@ pub(crate) struct RecvArgs {
     /// Replaces files that exist
     #[arg(long)]
     pub overwrite: bool,
+    /// Accepts hidden files and directories: names that begin with a dot
+    #[arg(long)]
+    pub hidden: bool,
+    /// Refuses transfers, and so files, that are larger than this, such as 10GB [default: what is
+    /// free on the disk]
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<String>,
+    /// Breaks a transfer off that has made no progress for this time; off: never
+    #[arg(long, value_name = "TIME", default_value = "10 min")]
+    pub stall_timeout: String,
     /// Uses this token, at least 8 characters, instead of a random one
     #[arg(long)]
     pub token: Option<String>,
+    /// Gives unfinished files names, as on file systems where they must have one
+    #[arg(long, hide = true)]
+    pub named_parts: bool,
     /// With --json, prints a progress record every 50 ms
     #[arg(long, requires = "json", hide = true)]
     pub progress: bool,

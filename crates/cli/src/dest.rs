@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::args::DEFAULT_PORT;
 use crate::failure::{Failure, Result};
-use crate::ticket::Ticket;
+use manypath_files::ticket::Ticket;
 
 /// As many transport addresses of the peer as are tried.
 const ADDRESSES_MAX: usize = 8;

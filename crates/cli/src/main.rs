@@ -17,7 +17,7 @@ mod runs;
 mod settings;
 mod show;
 mod sim;
-mod ticket;
+mod strangers;
 mod transfer;
 mod transport;
 mod via;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("manypath: {failure}");
+            eprintln!("manypath: {}", progress::shown(&failure.to_string()));
             ExitCode::from(failure.exit as u8)
         }
     }

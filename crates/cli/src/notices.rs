@@ -1,10 +1,13 @@
 //! What the engine finds out about paths together, and what it does about it: as sentences and in results.
 
 use manypath::overlay::BETA;
-use manypath::{Association, ElectReason, Event, PathId, RestoreReason, SuppressReason};
+use manypath::{Association, ElectReason, Event, MtuReason, PathId, RestoreReason, SuppressReason};
 use serde::Serialize;
 
 use crate::via;
+
+/// The size of packets that most paths carry, in bytes.
+const ETHERNET: u64 = 1500;
 
 /// A path as it was when something happened to it. The keys are a public contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -82,6 +85,24 @@ pub(crate) enum Notice {
         /// The number of the path that carries no more data because of it.
         suppressed: u16,
     },
+    /// Our address of a path is not ours any more.
+    AddressGone {
+        /// Which path.
+        path: u16,
+        /// The address.
+        local: String,
+    },
+    /// A path was added, or has other addresses.
+    PathAdded {
+        /// Which.
+        #[serde(flatten)]
+        name: PathName,
+    },
+    /// A path was removed: its address is gone and others work, or another took its place.
+    PathRemoved {
+        /// Which.
+        path: u16,
+    },
     /// A path that works carries no data from now on.
     PathSuppressed {
         /// Which.
@@ -96,6 +117,16 @@ pub(crate) enum Notice {
         #[serde(flatten)]
         name: PathName,
         /// `better`, `too_few` or `disjoint`.
+        reason: &'static str,
+    },
+    /// The largest packets that a path carries, as far as is known.
+    PathMtu {
+        /// Which.
+        #[serde(flatten)]
+        name: PathName,
+        /// Bytes of an IP packet.
+        mtu_bytes: u64,
+        /// `confirmed`, `black_hole`, `packet_too_big` or `interface`.
         reason: &'static str,
     },
     /// All SACKs of one side take another path.
@@ -132,11 +163,26 @@ impl Notice {
                 disjoint: *disjoint,
                 suppressed: u16::from(path.0) + 1,
             },
+            Event::AddressGone { path, local } => {
+                Notice::AddressGone { path: u16::from(path.0) + 1, local: local.to_string() }
+            }
+            Event::PathAdded { path, local, remote } => Notice::PathAdded {
+                // As it was added: it may be another one by now.
+                name: PathName {
+                    local: Some(local.to_string()),
+                    remote: Some(remote.to_string()),
+                    ..name(*path)
+                },
+            },
+            Event::PathRemoved { path } => Notice::PathRemoved { path: u16::from(path.0) + 1 },
             Event::PathSuppressed { path, reason } => {
                 Notice::PathSuppressed { name: name(*path), reason: reason.name() }
             }
             Event::PathRestored { path, reason } => {
                 Notice::PathRestored { name: name(*path), reason: reason.name() }
+            }
+            Event::PathMtu { path, mtu, reason } => {
+                Notice::PathMtu { name: name(*path), mtu_bytes: *mtu as u64, reason: reason.name() }
             }
             Event::PrimaryElected { path, by_peer, reason } => Notice::PrimaryElected {
                 name: name(*path),
@@ -167,6 +213,11 @@ impl Notice {
             {
                 return None;
             }
+            Notice::AddressGone { path, local } => {
+                format!("path {path}: {local} is no address of this host any more")
+            }
+            Notice::PathAdded { name } => format!("{name} is new"),
+            Notice::PathRemoved { path } => format!("path {path} is removed"),
             Notice::PathSuppressed { name, reason } => {
                 let why = match *reason == SuppressReason::Slow.name() {
                     true => "it is slower than the fastest by more than suppress_below",
@@ -186,11 +237,29 @@ impl Notice {
                 };
                 format!("{name} carries data again: {why}")
             }
+            // What most paths carry is no news.
+            Notice::PathMtu { mtu_bytes, reason, .. }
+                if *mtu_bytes >= ETHERNET && *reason == MtuReason::Confirmed.name() =>
+            {
+                return None;
+            }
+            Notice::PathMtu { name, mtu_bytes, reason } => {
+                let why = match *reason {
+                    r if r == MtuReason::Confirmed.name() => "as probes show",
+                    r if r == MtuReason::PacketTooBig.name() => "a router says",
+                    r if r == MtuReason::Interface.name() => {
+                        "this host's interface takes no longer ones"
+                    }
+                    _ => "longer ones get lost",
+                };
+                format!("{name} has packets of {mtu_bytes} bytes from now on: {why}")
+            }
             Notice::PrimaryElected { name, by_peer, reason } => {
                 let whose = if *by_peer { "the peer's" } else { "our" };
                 let why = match *reason {
                     r if r == ElectReason::Failed.name() => "has failed",
                     r if r == ElectReason::SetAside.name() => "is set aside",
+                    r if r == ElectReason::Better.name() => "works, but promises less",
                     _ => "no data comes any more",
                 };
                 format!("{whose} SACKs take {name} from now on: where they went {why}")
@@ -226,6 +295,25 @@ mod tests {
             is_shared: true,
         };
         Event::SharedBottleneck { evidence, suppressed }
+    }
+
+    #[test]
+    fn a_path_with_short_packets_is_told_and_one_with_usual_ones_is_not() {
+        let said = |mtu, reason| {
+            let event = Event::PathMtu { path: PathId(0), mtu, reason };
+            Notice::of(&event, name).expect("told").sentence()
+        };
+        assert_eq!(
+            said(1420, MtuReason::Confirmed).as_deref(),
+            Some(
+                "path 1 (192.0.2.1:5000 - 192.0.2.9:9899) has packets of 1420 bytes from now on: as probes show"
+            )
+        );
+        assert!(said(1280, MtuReason::BlackHole).is_some_and(|text| text.ends_with("get lost")));
+        assert_eq!(
+            (said(1500, MtuReason::Confirmed), said(9000, MtuReason::Confirmed)),
+            (None, None)
+        );
     }
 
     #[test]
@@ -292,6 +380,24 @@ mod tests {
         assert_eq!(told(true, ElectReason::Failed), format!("the peer's {wanted} has failed"));
         let said = told(false, ElectReason::Silent);
         assert_eq!(said, format!("our {wanted} no data comes any more"));
+        let said = told(true, ElectReason::Better);
+        assert_eq!(said, format!("the peer's {wanted} works, but promises less"));
+    }
+
+    #[test]
+    fn addresses_and_paths_that_come_and_go_are_told() {
+        let of = |event| Notice::of(&event, name).expect("told");
+        let (local, remote) = ("192.0.2.7:5".parse().unwrap(), "192.0.2.9:9899".parse().unwrap());
+        let gone = of(Event::AddressGone { path: PathId(0), local });
+        let wanted = "path 1: 192.0.2.7:5 is no address of this host any more";
+        assert_eq!(gone.sentence().as_deref(), Some(wanted));
+        let added = of(Event::PathAdded { path: PathId(2), local, remote });
+        let said = "path 3 (192.0.2.7:5 - 192.0.2.9:9899) is new";
+        assert_eq!(added.sentence().as_deref(), Some(said));
+        let json = serde_json::to_value(&added).expect("JSON");
+        assert_eq!((&json["event"], &json["local"]), (&"path_added".into(), &"192.0.2.7:5".into()));
+        let removed = of(Event::PathRemoved { path: PathId(2) });
+        assert_eq!(removed.sentence().as_deref(), Some("path 3 is removed"));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(crate) struct PathReport {
     pub srtt_s: Option<f64>,
     /// Congestion window in bytes.
     pub cwnd_bytes: u64,
+    /// The largest IP packet that is sent on it, in bytes, as found so far.
+    pub mtu_bytes: u64,
     /// The changes of state in order.
     pub state_changes: Vec<StateChange>,
 }
@@ -118,8 +120,13 @@ impl PathWatch {
                         let (from, to) = (from.name(), to.name());
                         seen.changes.push(StateChange { at_s, from, to, path: path.0 });
                     }
-                } else if let Some(notice) = Notice::of(&event, |id| PathName::of(&association, id))
-                {
+                    continue;
+                }
+                if let Event::PathRemoved { path } = event {
+                    // Its number may be another path's next.
+                    seen.changes.retain(|change| change.path != path.0);
+                }
+                if let Some(notice) = Notice::of(&event, |id| PathName::of(&association, id)) {
                     notice.sentence().iter().for_each(|text| said(text));
                     if seen.notices.len() < CHANGES_MAX {
                         seen.notices.push(TimedNotice { at_s, notice });
@@ -182,6 +189,7 @@ fn path_report(
         heartbeats_sent: path.heartbeats_sent,
         srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
         cwnd_bytes: path.cwnd as u64,
+        mtu_bytes: path.mtu as u64,
         state_changes,
     }
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::ReportArgs;
+use crate::transfer::relative::printable;
 use crate::via;
 
 /// How often the lines on a terminal are redrawn.
@@ -44,8 +45,9 @@ impl Screen {
         }
     }
 
-    /// Tells the user something.
+    /// Tells the user something. Whatever it contains, a terminal obeys none of it.
     pub(crate) fn line(&self, text: &str) {
+        let text = &shown(text);
         match self {
             Screen::Silent => {}
             Screen::Plain => eprintln!("{text}"),
@@ -63,6 +65,11 @@ impl Screen {
         };
         bars.add(bar)
     }
+}
+
+/// `text` as lines, with whatever is not plain text escaped: parts of it may come from the network.
+pub(crate) fn shown(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -270,6 +277,11 @@ mod tests {
         assert_eq!(bit_rate(39_400_000.0), "39.4 Mbit/s");
         assert_eq!((size(999), size(60_000_000)), ("999 B".to_owned(), "60.0 MB".to_owned()));
         assert_eq!([time(3.4), time(125.0), time(7300.0)], ["3 s", "2 min 05 s", "2 h 01 min"]);
+    }
+
+    #[test]
+    fn lines_are_kept_and_what_a_terminal_obeys_is_not() {
+        assert_eq!(shown("a\n  try: \x1b]0;x\x07b"), "a\n  try: \\u{1b}]0;x\\u{7}b");
     }
 
     #[tokio::test]

@@ -1,34 +1,37 @@
 //! `manypath recv`: listens, prints a ticket, and receives from whoever shows its token.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::{Association, Endpoint};
+use manypath_files::SystemDisk;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::args::RecvArgs;
 use crate::failure::{Failure, Result};
 use crate::progress::Screen;
-use crate::ticket::Ticket;
+use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::transfer::NOT_ENCRYPTED;
 use crate::transfer::frame::{TOKEN_MAX, reason};
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::Store;
+use crate::transfer::stall;
 use crate::{settings, show, transport};
+use manypath_files::ticket::Ticket;
 
 /// Length of a random token in bytes.
 const TOKEN_LEN: usize = 16;
 /// Shortest token that a user may choose.
 const TOKEN_MIN: usize = 8;
+/// What an address is told that showed too many wrong tokens, whatever it shows now.
+const TOO_MANY_GUESSES: &str = "busy: too many wrong tokens from your address; wait some seconds";
 /// Transfers at a time.
 const TRANSFERS_MAX: usize = 8;
-/// Peers at a time that have not shown their token.
-const STRANGERS_MAX: usize = 32;
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
 
@@ -37,9 +40,10 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let token = token(args.token.as_deref())?;
-    check_dir(&args.dir)?;
+    let stall_limit = stall::limit(&args.stall_timeout)?;
+    let store = store(&args, &screen)?;
     let preset = config.preset;
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, true)?;
+    let endpoint = transport::open(config, &args.listen.listen, args.listen.port)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
     for note in endpoint.notes() {
@@ -47,7 +51,8 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     }
     let receiver = Receiver {
         token_digest: Sha256::digest(&token).into(),
-        store: Store { dir: args.dir.clone(), overwrite: args.overwrite },
+        store,
+        stall_limit,
         preset,
         screen: screen.clone(),
         report: args.report,
@@ -78,13 +83,30 @@ fn token(chosen: Option<&str>) -> Result<Vec<u8>> {
     }
 }
 
-/// Finds out now, not after a long transfer, whether `dir` takes files.
-fn check_dir(dir: &Path) -> Result<()> {
-    match tempfile::tempfile_in(dir) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(Failure::failed(format!("cannot write into {}: {e}", dir.display()))
-            .hint("create the directory, or name another with --dir")),
+/// What stores the files. Finds out now, not after a long transfer, whether the directory takes
+/// files, and removes what receivers that were killed left in it.
+fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
+    let max_size = args.max_size.as_deref().map(|text| settings::size("--max-size", text));
+    let mut store = Store {
+        disk: SystemDisk,
+        dir: args.dir.clone(),
+        overwrite: args.overwrite,
+        hidden: args.hidden,
+        max_size: max_size.transpose()?,
+        unnamed: !args.named_parts,
+    };
+    match store.start() {
+        Ok(0) => {}
+        Ok(n) => screen.line(&format!(
+            "removed {n} unfinished file{} of a receiver that was killed",
+            if n == 1 { "" } else { "s" }
+        )),
+        Err(e) => {
+            return Err(Failure::failed(format!("cannot write into {}: {e}", args.dir.display()))
+                .hint("create the directory, or name another with --dir"));
+        }
     }
+    Ok(store)
 }
 
 fn announce(args: &RecvArgs, screen: &Screen, ticket: &Ticket) -> Result<()> {
@@ -114,7 +136,8 @@ fn announce(args: &RecvArgs, screen: &Screen, ticket: &Ticket) -> Result<()> {
 
 /// Receives until interrupted, or with `once` until one admitted sender is done.
 async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Result<()> {
-    let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
+    let door = Door { lines: StrangerLines::new(receiver.screen.clone()), guesses: Arc::default() };
+    let mut ticks = tokio::time::interval(TICK);
     let transfers = Arc::new(Semaphore::new(if once { 1 } else { TRANSFERS_MAX }));
     let mut sessions = JoinSet::new();
     loop {
@@ -123,16 +146,13 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                 let Some(association) = association else {
                     return Err(Failure::failed("the endpoint was closed"));
                 };
-                match strangers.clone().try_acquire_owned() {
-                    Ok(permit) => {
-                        let (receiver, transfers) = (receiver.clone(), transfers.clone());
-                        sessions.spawn(async move {
-                            session(&receiver, association, &transfers, permit).await
-                        });
-                    }
-                    Err(_) => association.abort(reason::BUSY.as_bytes()),
-                }
+                let (receiver, transfers) = (receiver.clone(), transfers.clone());
+                let door = door.clone();
+                sessions.spawn(async move {
+                    session(&receiver, association, &transfers, &door).await
+                });
             }
+            _ = ticks.tick() => door.lines.tick(),
             Some(ended) = sessions.join_next() => {
                 // A session that panicked has said so; the others go on.
                 let Ok(Some(end)) = ended else { continue };
@@ -160,23 +180,37 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
     }
 }
 
+/// What all strangers have in common.
+#[derive(Clone)]
+struct Door {
+    lines: StrangerLines,
+    guesses: Arc<Guesses>,
+}
+
 /// Hears one peer out. Returns how its transfer ended, or `None` for a stranger.
 async fn session(
     receiver: &Receiver,
     association: Association,
     transfers: &Semaphore,
-    stranger: tokio::sync::OwnedSemaphorePermit,
+    door: &Door,
 ) -> Option<Result<()>> {
     let peer = association.peer()?;
+    if !door.guesses.may(peer.ip(), Instant::now()) {
+        door.lines.say(&format!("sent {peer} away: too many wrong tokens from there"));
+        transport::abort(&association, TOO_MANY_GUESSES).await;
+        return None;
+    }
     let admitted = tokio::select! {
         admitted = receiver.admit(association.clone(), peer) => admitted,
         () = transport::interrupted() => return None,
     };
-    drop(stranger);
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(why) => {
-            receiver.screen.line(&format!("sent {peer} away: {why}"));
+            if why.starts_with(reason::NOT_AUTHORISED) {
+                door.guesses.wrong(peer.ip(), Instant::now());
+            }
+            door.lines.say(&format!("sent {peer} away: {why}"));
             return None;
         }
     };
@@ -184,6 +218,7 @@ async fn session(
         transport::abort(&association, reason::BUSY).await;
         return None;
     };
+    association.admit();
     // Before the first content, so that its arrival can be measured from here.
     if admitted.welcome().await.is_err() {
         return None;

@@ -4,26 +4,33 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, RELAY_OVERHEAD, Relay, SendError,
+    EndpointOptions, RELAY_OVERHEAD, Relay, SendError, SendOptions, StrangerLimits,
 };
+use tokio::time::Instant;
 
 use crate::failure::{Failure, Result};
 
 /// How long the end of an association is waited for once everything is said.
 pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
-/// Associations that wait to be accepted. Each may fill its receive buffer.
-const ACCEPT_BACKLOG: usize = 16;
-/// Associations at a time, of peers with and without the right to be served.
-const ASSOCIATIONS_MAX: usize = 64;
+/// Associations that wait to be accepted; more than there are strangers, who make room for each
+/// other.
+const ACCEPT_BACKLOG: usize = 128;
+/// Associations at a time, of peers with and without the right to be served. Strangers are bounded
+/// by [`StrangerLimits`] as soon as a batch of packets is handled; within one, so many may come.
+const ASSOCIATIONS_MAX: usize = 1024;
 /// DATA chunks that a message of bulk content fills.
 const CHUNKS_PER_MESSAGE: usize = 32;
 
-/// Opens an endpoint on `bind`, addresses or interface names; none is all of the host's.
-pub(crate) fn open(config: Config, bind: &[String], port: u16, accept: bool) -> Result<Endpoint> {
-    let options = EndpointOptions { udp_port: port, accept, ..EndpointOptions::client() };
+/// Opens an endpoint that accepts, on `bind`, addresses or interface names; none is all of the
+/// host's. Peers are strangers until they are admitted.
+pub(crate) fn open(config: Config, bind: &[String], port: u16) -> Result<Endpoint> {
+    let strangers = Some(StrangerLimits::default());
+    let client = EndpointOptions::client();
+    let options = EndpointOptions { udp_port: port, accept: true, strangers, ..client };
     open_with(options, config, bind)
 }
 
@@ -57,11 +64,35 @@ fn open_with(options: EndpointOptions, config: Config, bind: &[String]) -> Resul
     })
 }
 
-/// Opens an association with any of `remotes`, within `limit`.
+/// Time between two questions to a peer that is busy; doubles with each answer, to the second.
+const BUSY_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
+/// The cause of the engine's ABORT when it has as many associations as it may (RFC 9260 §3.3.10.4).
+const OUT_OF_RESOURCE: u16 = 4;
+
+/// What a peer says to a first message.
+pub(crate) enum Answer {
+    /// Go on.
+    Welcome,
+    /// It has ended the association, or something else is wrong.
+    Ended(AssocClosed, Failure),
+    /// Nothing that asking again would mend.
+    Failed(Failure),
+}
+
+/// The peer has no room now, and may have later.
+fn is_busy(closed: &AssocClosed) -> bool {
+    let AssocClosed::PeerAborted { cause, reason } = closed else { return false };
+    *cause == OUT_OF_RESOURCE || reason.starts_with(b"busy")
+}
+
+/// Opens an association with any of `remotes` and hears what the peer says to `hello`. A peer that
+/// is busy is asked again until `limit` is over.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
     remotes: Vec<SocketAddr>,
     limit: Duration,
+    (options, hello): (SendOptions, Bytes),
+    mut answer: impl AsyncFnMut(&Association) -> Answer,
 ) -> Result<Association> {
     let shown = addresses(&remotes);
     let no_answer = || {
@@ -70,18 +101,42 @@ pub(crate) async fn connect(
              (UDP must pass)",
         )
     };
-    let connecting = endpoint.connect(ConnectTarget::new(remotes));
-    let Ok(connected) = tokio::time::timeout(limit, connecting).await else {
-        return Err(no_answer());
-    };
-    connected.map_err(|e| match e {
-        ConnectError::Failed(AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed) => {
-            no_answer()
+    let until = Instant::now() + limit;
+    let (mut pause, pause_max) = BUSY_PAUSE;
+    loop {
+        let target = ConnectTarget::new(remotes.clone());
+        let connecting = endpoint.connect_with(target, options, hello.clone());
+        let Ok(connected) = tokio::time::timeout_at(until, connecting).await else {
+            return Err(no_answer());
+        };
+        let (closed, failure) = match connected {
+            Ok(association) => match answer(&association).await {
+                Answer::Welcome => return Ok(association),
+                Answer::Ended(closed, failure) => (closed, failure),
+                Answer::Failed(failure) => return Err(failure),
+            },
+            Err(ConnectError::Failed(
+                AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed,
+            )) => return Err(no_answer()),
+            Err(ConnectError::Failed(closed)) => {
+                let failure = closed_failure(&closed, &shown);
+                (closed, failure)
+            }
+            Err(e @ (ConnectError::NoPath { .. } | ConnectError::NoRemote)) => {
+                return Err(Failure::no_path(e.to_string()));
+            }
+            Err(e) => return Err(Failure::failed(e.to_string())),
+        };
+        if !is_busy(&closed) {
+            return Err(failure);
         }
-        ConnectError::Failed(closed) => closed_failure(&closed, &shown),
-        ConnectError::NoPath { .. } | ConnectError::NoRemote => Failure::no_path(e.to_string()),
-        ConnectError::Refused(_) | ConnectError::EndpointClosed => Failure::failed(e.to_string()),
-    })
+        if Instant::now() + pause >= until {
+            return Err(Failure::failed(format!("{shown} is busy with others"))
+                .hint("try again later, or wait for longer with --connect-timeout"));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(pause_max);
+    }
 }
 
 /// What the end of an association with `peer` means when more was to come.

@@ -276,35 +276,23 @@ fn large_file(dir: &Path) -> std::path::PathBuf {
     file
 }
 
-/// Waits until something has been written below `dir`.
-fn wait_for_part(dir: &Path) {
-    let begin = now();
-    let part = || {
-        let mut entries = fs::read_dir(dir).unwrap();
-        entries.any(|e| e.unwrap().metadata().is_ok_and(|meta| meta.len() > 1_000_000))
-    };
-    while !part() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "nothing arrives");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn a_killed_receiver_is_exit_code_4_and_leaves_no_final_name() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let file = large_file(from.path());
-    let mut receiver = Receiver::start(to.path(), &["--once"]);
+    let mut receiver = Receiver::with_progress(to.path(), &["--once"], true);
     let ticket = receiver.ticket.clone();
     let quick = ["--set", "association_timeout=2s"];
     let sending = thread::spawn(move || send(&[&file], &ticket, &quick));
-    wait_for_part(to.path());
+    receiver.wait_for_bytes(1_000_000);
     receiver.kill();
     let (code, result, err) = sending.join().unwrap();
     assert_eq!(code, 4, "{err}");
     assert!(err.contains("no path answers any more"), "{err}");
     assert_eq!(result["completed"], false);
+    // Nothing, where files can be without a name; else what the next start removes.
     let left = listing(to.path());
-    assert!(left.iter().all(|name| name.starts_with("large.part-")), "{left:?}");
+    assert!(left.iter().all(|name| name.starts_with(".manypath-part-")), "{left:?}");
 }
 
 #[test]
@@ -312,10 +300,10 @@ fn a_killed_sender_leaves_nothing_at_the_receiver() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let file = large_file(from.path());
     let more = ["--once", "--set", "association_timeout=2s", "--set", "hb_interval=1s"];
-    let mut receiver = Receiver::start(to.path(), &more);
+    let mut receiver = Receiver::with_progress(to.path(), &more, true);
     let mut sender =
         Command::new(MANYPATH).arg("send").arg(&file).arg(&receiver.ticket).spawn().unwrap();
-    wait_for_part(to.path());
+    receiver.wait_for_bytes(1_000_000);
     sender.kill().unwrap();
     sender.wait().unwrap();
     assert_eq!(receiver.result()["completed"], false);
@@ -329,7 +317,7 @@ fn an_interruption_at_either_end_is_told_to_the_other() {
     for interrupt_receiver in [true, false] {
         let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
         let file = large_file(from.path());
-        let receiver = Receiver::start(to.path(), &["--once"]);
+        let mut receiver = Receiver::with_progress(to.path(), &["--once"], true);
         let sender = Command::new(MANYPATH)
             .arg("send")
             .arg(&file)
@@ -337,7 +325,7 @@ fn an_interruption_at_either_end_is_told_to_the_other() {
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        wait_for_part(to.path());
+        receiver.wait_for_bytes(1_000_000);
         signal(if interrupt_receiver { receiver.id() } else { sender.id() }, "INT");
         let sent = sender.wait_with_output().unwrap();
         let (received, said) = receiver.end();
@@ -354,11 +342,15 @@ fn an_interruption_at_either_end_is_told_to_the_other() {
 #[test]
 fn a_full_disk_is_exit_code_1_at_both_ends_and_leaves_nothing() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
-    let files = [from.path().join("large"), from.path().join("small")];
-    fs::write(&files[0], noise(5_000_000)).unwrap();
-    fs::write(&files[1], "small").unwrap();
+    let file = |name: &str, len: usize| {
+        let path = from.path().join(name);
+        fs::write(&path, noise(len)).unwrap();
+        path
+    };
+    let (too_large, first, second) = (file("large", 5_000_000), file("a", 100_000), file("b", 5));
     // A small disk of its own in a mount namespace of its own, gone with the receiver.
-    let script = "mount -t tmpfs -o size=1m tmpfs \"$1\" && shift && exec \"$@\"";
+    // It has room for one file: that one more does not fit is not known before it is created.
+    let script = "mount -t tmpfs -o size=1m,nr_inodes=2 tmpfs \"$1\" && shift && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh"]).arg(to.path());
     let mut probe = Command::new("unshare");
@@ -372,20 +364,135 @@ fn a_full_disk_is_exit_code_1_at_both_ends_and_leaves_nothing() {
     command.arg(to.path());
     let mut receiver = Receiver::spawn(command);
     let place = format!("/proc/{}/root{}", receiver.id(), to.path().display());
-    let (code, result, err) = send(&[&files[0], &files[1]], &receiver.ticket, &[]);
+    let (code, result, err) = send(&[&too_large], &receiver.ticket, &[]);
     assert_eq!(code, 1, "{err}");
-    assert!(err.contains("disk is full") && err.contains("large"), "{err}");
-    assert_eq!(result["files"][0]["status"], "disk_full");
-    assert_eq!(result["files"][1]["status"], "stored", "the next file fits");
+    assert!(err.contains("refuses the transfer") && err.contains("are free on the disk"), "{err}");
+    assert!(err.contains("try: free space"), "{err}");
+    assert_eq!((&result["completed"], &result["bytes"]), (&false.into(), &0.into()));
+
+    let (code, result, err) = send(&[&first, &second], &receiver.ticket, &[]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("disk is full") && err.contains("b:"), "{err}");
+    let status = |name: &str| {
+        let files = result["files"].as_array().unwrap();
+        files.iter().find(|f| f["name"] == name).unwrap()["status"].clone()
+    };
+    assert_eq!((status("a"), status("b")), ("stored".into(), "disk_full".into()));
     // It lingers a moment only; what cannot be seen any more cannot be damaged either.
     if let Ok(left) = fs::read_dir(&place) {
         let left: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(left, ["small"]);
+        assert_eq!(left, ["a"]);
     }
     assert_eq!(receiver.result()["files_failed"], 1);
     let (code, err) = receiver.end();
     assert_eq!(code, 1);
     assert!(err.contains("disk is full"), "{err}");
+}
+
+#[test]
+fn a_receiver_takes_what_it_was_told_to_and_says_what_it_does_not() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = |name: &str, len: usize| {
+        let path = from.path().join(name);
+        fs::write(&path, noise(len)).unwrap();
+        path
+    };
+    let (plain, hidden, large) = (file("plain", 10), file(".hidden", 10), file("large", 3_000));
+    let strict = Receiver::start(to.path(), &["--max-size", "2kB"]);
+    let (code, _, err) = send(&[&large], &strict.ticket, &[]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("at most 2000 are accepted") && err.contains("--max-size"), "{err}");
+    let (code, result, err) = send(&[&plain, &hidden], &strict.ticket, &[]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains(".hidden: hidden files") && err.contains("--hidden"), "{err}");
+    assert_eq!(result["files_failed"], 1, "{result}");
+    assert_eq!(listing(to.path()), ["plain"]);
+
+    let willing = Receiver::start(to.path(), &["--hidden"]);
+    let (code, _, err) = send(&[&hidden], &willing.ticket, &[]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(listing(to.path()), [".hidden", "plain"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_not_plain_text_is_not_sent() {
+    let from = tempdir().unwrap();
+    for name in ["a\x1b[2J", "a\u{202e}gpj.exe"] {
+        let file = from.path().join(name);
+        fs::write(&file, "x").unwrap();
+        let output = manypath(&["send", file.to_str().unwrap(), "127.0.0.1:9"]);
+        assert_eq!(code(&output), 1);
+        let err = stderr(&output);
+        assert!(err.contains("cannot be sent") && err.contains("\\u{"), "{err}");
+        assert!(!err.contains(['\x1b', '\u{202e}']), "{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
+    use manypath::{Endpoint, EndpointOptions, SendOptions, StreamId};
+    use manypath_files::frame::{PPID_CONTROL, ServerFrame};
+
+    let from = tempdir().unwrap();
+    let file = large_file(from.path());
+    // A receiver that says "send", and then takes nothing. Its engine goes on answering.
+    let bind = vec!["127.0.0.1".parse().unwrap()];
+    let options = EndpointOptions { udp_port: 0, accept: true, bind, ..EndpointOptions::client() };
+    let endpoint = Endpoint::bind(options).unwrap();
+    let dest = format!("127.0.0.1:{}", endpoint.udp_port());
+    let sending =
+        tokio::task::spawn_blocking(move || send(&[&file], &dest, &["--stall-timeout", "2s"]));
+    let association = endpoint.accept().await.unwrap();
+    let hello = association.recv().await.unwrap();
+    assert!(hello.is_some());
+    let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
+    association.send(control, ServerFrame::Welcome.encode().into()).await.unwrap();
+    let (code, result, err) = sending.await.unwrap();
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("no progress for 2 s") && err.contains("takes nothing more"), "{err}");
+    assert_eq!(result["completed"], false);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_peer_that_does_not_go_on_is_given_up() {
+    for stop_receiver in [true, false] {
+        let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+        let file = large_file(from.path());
+        let (patient, impatient) = (["--stall-timeout", "off"], ["--stall-timeout", "1s"]);
+        let (ours, theirs) =
+            if stop_receiver { (patient, impatient) } else { (impatient, patient) };
+        let mut receiver = Receiver::with_progress(to.path(), &["--once", ours[0], ours[1]], true);
+        let sender = Command::new(MANYPATH)
+            .arg("send")
+            .args(theirs)
+            .arg(&file)
+            .arg(&receiver.ticket)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        receiver.wait_for_bytes(1_000_000);
+        // Longer than the limit, but shorter than the time after which paths are given up.
+        let stopped = if stop_receiver { receiver.id() } else { sender.id() };
+        signal(stopped, "STOP");
+        let (sent, (received, said)) = if stop_receiver {
+            let sent = sender.wait_with_output().unwrap();
+            signal(stopped, "CONT");
+            (sent, receiver.end())
+        } else {
+            let received = receiver.end();
+            signal(stopped, "CONT");
+            (sender.wait_with_output().unwrap(), received)
+        };
+        let err = stderr(&sent);
+        assert_eq!((code(&sent), received), (1, 1), "{err} {said}");
+        let (gave_up, told) = if stop_receiver { (err, said) } else { (said, err) };
+        assert!(gave_up.contains("no progress for 1 s"), "{gave_up}");
+        assert!(gave_up.contains("--stall-timeout"), "{gave_up}");
+        assert!(told.contains("gave up: nothing went on"), "{told}");
+        assert_eq!(listing(to.path()), [""; 0]);
+    }
 }
 
 #[test]

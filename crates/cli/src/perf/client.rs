@@ -8,12 +8,13 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
-use super::run::{Broken, Carried, Run, next_frame, send};
+use super::run::{Broken, Carried, Run, first, next_frame};
 use crate::args::{PerfClientArgs, ReportArgs};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::paths::{PathReport, PathWatch};
 use crate::progress::{Screen, bit_rate, size};
+use crate::transport::Answer;
 use crate::{settings, show, transport, via};
 
 /// How long is sent when nothing is said.
@@ -56,7 +57,9 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     for note in endpoint.notes() {
         screen.line(note);
     }
-    let association = transport::connect(&endpoint, remotes, limit).await?;
+    let hello = first(Frame::Request(request));
+    let heard = async |association: &Association| hear_accept(association, &peer).await;
+    let association = transport::connect(&endpoint, remotes, limit, hello, heard).await?;
     let watch = PathWatch::start(&association, screen.clone());
     let _route_watch = via::watch_routes(&association, trace_interval);
     let mut intervals = Vec::new();
@@ -127,6 +130,21 @@ fn request(args: &PerfClientArgs, message_size: usize) -> Result<Request> {
     Ok(Request { direction, message_size, time, bytes })
 }
 
+/// Hears what the server says to our request.
+async fn hear_accept(association: &Association, peer: &str) -> Answer {
+    match next_frame(association).await {
+        Ok(Frame::Accept) => Answer::Welcome,
+        Err(Broken::Closed(closed)) => {
+            let failed = failure(&Broken::Closed(closed.clone()), peer);
+            Answer::Ended(closed, failed)
+        }
+        Ok(_) | Err(_) => {
+            transport::abort(association, "protocol error").await;
+            Answer::Failed(failure(&Broken::Protocol, peer))
+        }
+    }
+}
+
 /// Runs the measurement, telling how it goes once a second.
 async fn measure(
     association: &Association,
@@ -135,11 +153,6 @@ async fn measure(
     report: &ReportArgs,
     intervals: &mut Vec<Interval>,
 ) -> std::result::Result<(Report, Report, Option<f64>), Broken> {
-    send(association, Frame::Request(*request)).await?;
-    match next_frame(association).await? {
-        Frame::Accept => {}
-        _ => return Err(Broken::Protocol),
-    }
     let run = Run::new(association, report.json);
     let watching = async {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
@@ -217,13 +230,14 @@ fn text(
     for path in paths {
         let rtt = path.srtt_s.map_or("-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
         text += &format!(
-            "  {} - {}{}: {}, {} acknowledged, {} retransmissions, RTT {rtt}\n",
+            "  {} - {}{}: {}, {} acknowledged, {} retransmissions, RTT {rtt}, MTU {}\n",
             path.local,
             path.remote,
             via::text(path.relay.as_deref()),
             path.state,
             size(path.bytes_acked),
-            path.retransmissions
+            path.retransmissions,
+            path.mtu_bytes
         );
     }
     let (here, there) = (ours.cpu.as_secs_f64(), theirs.cpu.as_secs_f64());

@@ -6,5 +6,6 @@
 
 pub(crate) mod client;
 pub(crate) mod frame;
+mod places;
 pub(crate) mod run;
 pub(crate) mod server;

@@ -131,8 +131,14 @@ impl<'a> Run<'a> {
 
 /// Sends a frame.
 pub(crate) async fn send(association: &Association, frame: Frame) -> Result<(), Broken> {
+    let (options, bytes) = first(frame);
+    association.send(options, bytes).await.map_err(Broken::Send)
+}
+
+/// A frame as the first message of an association.
+pub(crate) fn first(frame: Frame) -> (SendOptions, Bytes) {
     let options = SendOptions { stream: STREAM, ppid: PPID_CONTROL, unordered: false };
-    association.send(options, frame.encode().into()).await.map_err(Broken::Send)
+    (options, frame.encode().into())
 }
 
 /// The next frame, where no content may come.

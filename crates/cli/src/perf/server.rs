@@ -5,21 +5,22 @@ use std::time::Duration;
 
 use manypath::{Association, Endpoint};
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::frame::{Direction, Frame, TIME_MAX};
+use super::frame::{Direction, Frame, Request};
+use super::places::Places;
 use super::run::{Broken, Carried, Run, next_frame, send};
 use crate::args::{PerfServerArgs, ReportArgs};
 use crate::failure::{Failure, Result};
 use crate::paths::PathWatch;
 use crate::progress::{Screen, bit_rate, size};
+use crate::strangers::{StrangerLines, TICK};
 use crate::transport;
 use crate::{settings, show};
 
-/// Measurements at a time; more would measure each other.
-const RUNS_MAX: usize = 4;
-/// How long a client may take to say what it wants, and to end once its time is over.
+/// How long a client may take to say what it wants.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long it may take to end once its time is over.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let preset = config.preset;
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, true)?;
+    let endpoint = transport::open(config, &args.listen.listen, args.listen.port)?;
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();
@@ -50,7 +51,11 @@ async fn serve(
     screen: &Screen,
     preset: &'static str,
 ) -> Result<()> {
-    let runs = Arc::new(Semaphore::new(RUNS_MAX));
+    let server =
+        Server { places: Places::new(), report: args.report, screen: screen.clone(), preset };
+    let server = Arc::new(server);
+    let lines = StrangerLines::new(screen.clone());
+    let mut ticks = tokio::time::interval(TICK);
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
@@ -58,23 +63,20 @@ async fn serve(
                 let Some(association) = association else {
                     return Err(Failure::failed("the endpoint was closed"));
                 };
-                let Ok(permit) = runs.clone().try_acquire_owned() else {
-                    association.abort("busy: too many measurements at a time");
-                    continue;
-                };
-                let (report, screen) = (args.report, screen.clone());
-                sessions.spawn(async move {
-                    let end = session(&association, &report, &screen, preset).await;
-                    drop(permit);
-                    end
-                });
+                let server = Arc::clone(&server);
+                sessions.spawn(async move { server.session(&association).await });
             }
             Some(ended) = sessions.join_next() => match ended {
-                Ok(end) if args.once => return end,
-                Ok(Err(failure)) => screen.line(&format!("manypath: {failure}")),
+                Ok(Ended::Measured(end)) if args.once => return end,
+                Ok(Ended::Measured(Err(failure))) => lines.say(&format!("manypath: {failure}")),
+                Ok(Ended::SentAway(why)) => lines.say(&why),
                 // A session that panicked has said so; the others go on.
-                Ok(Ok(())) | Err(_) => {}
+                Ok(Ended::Measured(Ok(()))) | Err(_) => {}
             },
+            _ = ticks.tick() => {
+                server.places.look();
+                lines.tick();
+            }
             () = transport::interrupted() => {
                 return match args.once {
                     true => Err(Failure::failed("interrupted")),
@@ -85,37 +87,83 @@ async fn serve(
     }
 }
 
-/// One measurement.
-async fn session(
-    association: &Association,
-    report: &ReportArgs,
-    screen: &Screen,
+/// What all measurements have in common.
+struct Server {
+    places: Places,
+    report: ReportArgs,
+    screen: Screen,
     preset: &'static str,
+}
+
+/// How a client's time here ended.
+enum Ended {
+    /// With a measurement, or one that failed.
+    Measured(Result<()>),
+    /// Without, for this reason.
+    SentAway(String),
+}
+
+impl Server {
+    /// Hears what a client wants, and measures if there is a place.
+    async fn session(&self, association: &Association) -> Ended {
+        let peer = association.peer().map_or_else(|| "a client".to_owned(), |p| p.to_string());
+        let asked = tokio::time::timeout(REQUEST_TIME_MAX, next_frame(association)).await;
+        let request = match asked {
+            Ok(Ok(Frame::Request(request))) => request,
+            Ok(Err(Broken::Closed(closed))) => {
+                return Ended::SentAway(format!("{peer} went away: {closed}"));
+            }
+            Err(_) => {
+                transport::abort(association, "protocol error: no request in time").await;
+                return Ended::SentAway(format!("sent {peer} away: it asked for nothing"));
+            }
+            Ok(_) => {
+                transport::abort(association, OTHER_PROTOCOL).await;
+                return Ended::SentAway(format!(
+                    "sent {peer} away: it does not speak the measurement protocol"
+                ));
+            }
+        };
+        let Some(_place) = self.places.take(association).await else {
+            transport::abort(association, "busy: too many measurements at a time").await;
+            return Ended::SentAway(format!("sent {peer} away: too many measurements at a time"));
+        };
+        association.admit();
+        let Server { report, screen, preset, .. } = self;
+        Ended::Measured(measure(association, &request, &peer, (report, screen, preset)).await)
+    }
+}
+
+/// What clients of something else are told.
+const OTHER_PROTOCOL: &str = "protocol error: `manypath perf` is spoken here";
+
+/// One measurement.
+async fn measure(
+    association: &Association,
+    request: &Request,
+    peer: &str,
+    (report, screen, preset): (&ReportArgs, &Screen, &'static str),
 ) -> Result<()> {
-    let peer = association.peer().map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
     let watch = PathWatch::start(association, screen.clone());
     let playing = async {
-        let Frame::Request(request) = next_frame(association).await? else {
-            return Err(Broken::Protocol);
-        };
         send(association, Frame::Accept).await?;
         let run = Run::new(association, report.json);
         let sends = request.direction != Direction::Up;
-        let (ours, theirs) = run.play(&request, sends).await?;
-        Ok((request, ours, theirs, run.latency_p99_s()))
+        let (ours, theirs) = run.play(request, sends).await?;
+        Ok((ours, theirs, run.latency_p99_s()))
     };
-    let played = tokio::time::timeout(TIME_MAX + PATIENCE, playing).await;
-    let (request, ours, theirs, latency_p99_s) = match played {
+    let played = tokio::time::timeout(request.time + PATIENCE, playing).await;
+    let (ours, theirs, latency_p99_s) = match played {
         Ok(Ok(played)) => played,
         Ok(Err(Broken::Protocol)) => {
-            transport::abort(association, "protocol error: `manypath perf` is spoken here").await;
+            transport::abort(association, OTHER_PROTOCOL).await;
             return Err(Failure::failed(format!("{peer} does not speak the measurement protocol")));
         }
-        Ok(Err(Broken::Closed(closed))) => return Err(transport::closed_failure(&closed, &peer)),
-        Ok(Err(Broken::Send(e))) => return Err(transport::send_failure(&e, &peer)),
+        Ok(Err(Broken::Closed(closed))) => return Err(transport::closed_failure(&closed, peer)),
+        Ok(Err(Broken::Send(e))) => return Err(transport::send_failure(&e, peer)),
         Err(_) => {
             transport::abort(association, "the measurement took too long").await;
-            return Err(Failure::failed(format!("{peer} took longer than an hour")));
+            return Err(Failure::failed(format!("{peer} took longer than it asked for")));
         }
     };
     // The client says good-bye; if it does not, the measurement is over all the same.

@@ -58,6 +58,11 @@ pub(crate) async fn send_frame(to: &Association, frame: Vec<u8>) -> Result<(), S
     to.send(options(PPID_CONTROL), frame.into()).await
 }
 
+/// A control frame as the first message of an association.
+pub(crate) fn first_frame(frame: Vec<u8>) -> (SendOptions, Bytes) {
+    (options(PPID_CONTROL), frame.into())
+}
+
 /// Sends content.
 pub(crate) async fn send_content(to: &Association, content: Bytes) -> Result<(), SendError> {
     to.send(options(PPID_CONTENT), content).await

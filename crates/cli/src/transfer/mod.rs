@@ -1,14 +1,14 @@
 //! The transfer of files: protocol, reading, writing, and both ends of it.
 //! `docs/protocol-transfer.md` describes the protocol.
 
-pub(crate) mod frame;
 pub(crate) mod messages;
 pub(crate) mod receiver;
-pub(crate) mod relative;
 pub(crate) mod report;
 pub(crate) mod sender;
-pub(crate) mod sink;
 pub(crate) mod source;
+pub(crate) mod stall;
+
+pub(crate) use manypath_files::{frame, relative, sink};
 
 /// What `send` and `recv` say until transfers are encrypted.
 pub(crate) const NOT_ENCRYPTED: &str =

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use manypath::{AssocClosed, Association};
+use manypath_files::SystemDisk;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::mpsc;
@@ -16,6 +17,7 @@ use super::frame::{ClientFrame, FrameError, Kind, ServerFrame, VERSION, reason};
 use super::messages::{Incoming, Messages, send_frame};
 use super::report::{DeliveryMeter, FileLog, TransferResult};
 use super::sink::{Done, Store, Work};
+use super::stall;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::paths::PathWatch;
@@ -26,6 +28,8 @@ use crate::transport::{self, closed_failure};
 const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
 /// Messages that wait for the disk.
 const WRITE_BEHIND: usize = 32;
+/// How long a writing thread may take to end after a stall, which may be the disk's.
+const STALLED_WRITER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Statuses that wait to be sent.
 const STATUSES_WAITING: usize = 64;
 
@@ -35,7 +39,9 @@ pub(crate) struct Receiver {
     /// SHA-256 of the token that senders must show.
     pub token_digest: [u8; 32],
     /// Where files go.
-    pub store: Store,
+    pub store: Store<SystemDisk>,
+    /// How long a transfer may make no progress.
+    pub stall_limit: Option<Duration>,
     /// The preset's name, for the result.
     pub preset: &'static str,
     /// Messages for the user.
@@ -63,8 +69,8 @@ impl Admitted {
 }
 
 impl Receiver {
-    /// Hears the hello of whoever opened `association`. A stranger is sent away with the reason, which is
-    /// returned.
+    /// Hears the hello of whoever opened `association`. A stranger is sent away with the reason,
+    /// which is returned.
     pub(crate) async fn admit(
         &self,
         association: Association,
@@ -77,12 +83,15 @@ impl Receiver {
             Ok(Err(Broken::Closed(closed))) => return Err(closed.to_string()),
             Ok(Err(broken)) => broken.reason(),
             Ok(Ok(ClientFrame::Hello(hello))) => {
-                // Digests compare in a time that says nothing about the token, nor about its length.
+                // Digests compare in a time that says nothing about the token, nor about its
+                // length.
                 let shown: [u8; 32] = Sha256::digest(&hello.token).into();
                 if !bool::from(shown.ct_eq(&self.token_digest)) {
                     format!("{}: wrong token", reason::NOT_AUTHORISED)
                 } else if hello.version != VERSION {
                     format!("{}: version {VERSION} is spoken here", reason::PROTOCOL)
+                } else if let Some((outcome, why)) = self.store.refuses(hello.bytes) {
+                    format!("{}: {}: {why}", reason::REFUSED, outcome.name())
                 } else {
                     return Ok(Admitted { association, peer, messages, total: hello.bytes });
                 }
@@ -93,7 +102,8 @@ impl Receiver {
         Err(refused)
     }
 
-    /// Receives everything from an admitted sender. Returns the result and why it failed, if it did.
+    /// Receives everything from an admitted sender. Returns the result and why it failed, if it
+    /// did.
     pub(crate) async fn receive(&self, admitted: Admitted) -> (TransferResult, Option<Failure>) {
         let Admitted { association, peer, mut messages, total } = admitted;
         self.screen.line(&format!("receiving from {peer}"));
@@ -110,16 +120,35 @@ impl Receiver {
         let writing = tokio::task::spawn_blocking(move || store.write_all(work_rx, &done_tx));
         let answering = tokio::spawn(answer(association.clone(), done_rx));
         let order = Order::default();
-        let mut intake =
-            Intake { association: &association, work: work_tx, meter, received, order };
+        let progress_made = || received.load(Ordering::Relaxed) + association.stats().bytes_acked;
+        let mut intake = Intake {
+            association: &association,
+            work: work_tx,
+            meter,
+            received: received.clone(),
+            order,
+        };
         let taken = tokio::select! {
             taken = intake.run(&mut messages) => taken,
+            () = stall::stalled(self.stall_limit, progress_made) => Err(Broken::Stalled(self.stall_limit)),
             () = transport::interrupted() => Err(Broken::Interrupted),
         };
         let meter = intake.end();
-        // Both end once the work's channel is closed; a part file is gone before we are.
-        let stored = writing.await;
-        let files = answering.await.unwrap_or_default();
+        // Both tasks end once the work's channel is closed, and an unfinished file is gone before
+        // we are; but the disk may hang, and a peer may take no answers.
+        let stored = match &taken {
+            Err(Broken::Stalled(_)) => {
+                transport::abort(&association, reason::STALLED).await;
+                tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.unwrap_or(Ok(()))
+            }
+            _ => writing.await,
+        };
+        let (taken, files) = tokio::select! {
+            files = answering => (taken, files.unwrap_or_default()),
+            () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {
+                (taken.and(Err(Broken::Stalled(self.stall_limit))), FileLog::default())
+            }
+        };
         let failure = match (&taken, stored) {
             (Ok(()), Ok(())) => self.conclude(&association, &meter, &files).await,
             (Ok(()), Err(_)) => Some(Failure::failed("the writing thread failed")),
@@ -152,7 +181,10 @@ impl Receiver {
         let summary = ServerFrame::Summary(meter.summary(Instant::now(), files));
         // A sender that is gone before it hears this changes nothing about what is stored.
         let _ = send_frame(association, summary.encode()).await;
-        transport::let_peer_finish(association).await;
+        tokio::select! {
+            () = transport::let_peer_finish(association) => {}
+            () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {}
+        }
         let (outcome, text) = files.first_failure.as_ref()?;
         let what = format!("{} of {} not stored; the first: {text}", files.failed, files.total);
         let failure = Failure::failed(what);
@@ -174,6 +206,8 @@ enum Broken {
     Order(&'static str),
     /// Our user stopped us.
     Interrupted,
+    /// Nothing went on for this time.
+    Stalled(Option<Duration>),
     /// The writing thread is gone.
     Writer,
 }
@@ -183,6 +217,7 @@ impl Broken {
     fn reason(&self) -> String {
         match self {
             Broken::Interrupted => reason::INTERRUPTED.to_owned(),
+            Broken::Stalled(_) => reason::STALLED.to_owned(),
             Broken::Frame(e) => format!("{}: {e}", reason::PROTOCOL),
             Broken::Order(what) => format!("{}: {what}", reason::PROTOCOL),
             Broken::Closed(_) | Broken::Writer => "the receiver failed".to_owned(),
@@ -198,7 +233,18 @@ impl Broken {
                     "the sender at {peer} was stopped; unfinished files are removed"
                 ))
             }
+            Broken::Closed(AssocClosed::PeerAborted { reason, .. })
+                if reason.starts_with(reason::STALLED.as_bytes()) =>
+            {
+                Failure::failed(format!("the sender at {peer} gave up: nothing went on any more"))
+                    .hint("look whether the disk here keeps up, or hangs")
+            }
             Broken::Closed(closed) => closed_failure(closed, &format!("the sender at {peer}")),
+            Broken::Stalled(limit) => Failure::failed(format!(
+                "no progress for {}: the sender at {peer} answers, but does not go on",
+                stall::shown(*limit)
+            ))
+            .hint("look at the sender, and at the disk here; --stall-timeout changes how long is waited"),
             Broken::Interrupted => Failure::failed("interrupted; unfinished files are removed"),
             other => Failure::failed(format!("the sender at {peer}: {}", other.reason())),
         }

@@ -1,28 +1,30 @@
 //! `manypath send`: the sending end of a transfer.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
+use manypath_files::SystemDisk;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::NOT_ENCRYPTED;
 use super::frame::{ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
-use super::messages::{Incoming, Messages, send_content, send_frame};
+use super::messages::{Incoming, Messages, first_frame, send_content, send_frame};
 use super::relative::printable;
 use super::report::{FileLog, TransferResult};
 use super::source::{Entry, Piece, Plan, Unwanted, read_all};
+use super::stall;
 use crate::args::SendArgs;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress, Screen};
-use crate::transport::{self, closed_failure, send_failure};
+use crate::transport::{self, Answer, closed_failure, send_failure};
 use crate::{settings, show, via};
 
 /// Messages that are read ahead of the network.
@@ -37,6 +39,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
+    let stall_limit = stall::limit(&args.stall_timeout)?;
     let plan = Plan::new(&args.files)?;
     let screen = Screen::new(&args.report);
     for path in &plan.skipped {
@@ -54,15 +57,17 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     for note in endpoint.notes() {
         screen.line(note);
     }
-    let connected = tokio::select! {
-        connected = transport::connect(&endpoint, remotes, limit) => connected,
-        () = transport::interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
-    };
     let entries = Arc::from(plan.entries);
     let bytes = plan.bytes;
     let files = FileLog::default();
     let measures_latency = args.report.json;
     let mut transfer = Transfer { peer, entries, bytes, message_size, files, measures_latency };
+    let hello = first_frame(transfer.hello(token));
+    let heard = async |association: &Association| transfer.hear_welcome(association).await;
+    let connected = tokio::select! {
+        connected = transport::connect(&endpoint, remotes, limit, hello, heard) => connected,
+        () = transport::interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
+    };
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
@@ -70,8 +75,14 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
             let _route_watch = via::watch_routes(&association, trace_interval);
             let progress =
                 Progress::start(&screen, &args.report, &association, bytes, Counted::Acked);
+            let heard = Cell::new(0);
+            let progress_made = || association.stats().bytes_acked + heard.get();
             let done = tokio::select! {
-                done = transfer.run(&association, token) => done,
+                done = transfer.run(&association, &heard) => done,
+                () = stall::stalled(stall_limit, progress_made) => {
+                    transport::abort(&association, reason::STALLED).await;
+                    Err(stall_failure(&transfer.peer, stall_limit))
+                }
                 () = transport::interrupted() => {
                     transport::abort(&association, reason::INTERRUPTED).await;
                     Err(Failure::failed("interrupted; the receiver keeps nothing of unfinished files"))
@@ -143,30 +154,37 @@ struct Shared<'a> {
 }
 
 impl Transfer {
-    async fn run(&mut self, association: &Association, token: Vec<u8>) -> Result<Measured> {
-        let hello = Hello {
-            version: VERSION,
-            token,
-            entries: self.entries.len() as u32,
-            bytes: self.bytes,
-        };
-        send_frame(association, ClientFrame::Hello(hello).encode())
-            .await
-            .map_err(|e| send_failure(&e, &self.peer))?;
-        let mut answers = Answers { association, messages: Messages::default(), peer: &self.peer };
-        let welcome = tokio::time::timeout(WELCOME_TIME_MAX, answers.next());
-        match welcome.await {
-            Ok(frame) => match frame? {
-                ServerFrame::Welcome => {}
-                _ => return Err(protocol_error(&self.peer)),
-            },
-            Err(_) => {
-                transport::abort(association, reason::PROTOCOL).await;
-                let what = format!("{} does not answer the transfer protocol", self.peer);
-                return Err(Failure::failed(what).hint("check that `manypath recv` listens there"));
-            }
-        }
+    /// What introduces us to the receiver.
+    fn hello(&self, token: Vec<u8>) -> Vec<u8> {
+        let (entries, bytes) = (self.entries.len() as u32, self.bytes);
+        ClientFrame::Hello(Hello { version: VERSION, token, entries, bytes }).encode()
+    }
 
+    /// Hears what the receiver says to our hello.
+    async fn hear_welcome(&self, association: &Association) -> Answer {
+        let (messages, heard) = (Messages::default(), &Cell::new(0));
+        let mut answers = Answers { association, messages, peer: &self.peer, heard };
+        let Ok(frame) = tokio::time::timeout(WELCOME_TIME_MAX, answers.message()).await else {
+            transport::abort(association, reason::PROTOCOL).await;
+            let what = format!("{} does not answer the transfer protocol", self.peer);
+            let hint = "check that `manypath recv` listens there";
+            return Answer::Failed(Failure::failed(what).hint(hint));
+        };
+        match frame {
+            Err(closed) => {
+                let failure = refusal(&closed, &self.peer);
+                Answer::Ended(closed, failure)
+            }
+            Ok(Ok(ServerFrame::Welcome)) => Answer::Welcome,
+            Ok(Ok(_)) => Answer::Failed(protocol_error(&self.peer)),
+            Ok(Err(failure)) => Answer::Failed(failure),
+        }
+    }
+
+    /// `heard` counts what the receiver says.
+    async fn run(&mut self, association: &Association, heard: &Cell<u64>) -> Result<Measured> {
+        let messages = Messages::default();
+        let answers = Answers { association, messages, peer: &self.peer, heard };
         let shared = Shared {
             entries: &self.entries,
             digests: RefCell::default(),
@@ -195,7 +213,7 @@ impl Transfer {
         let (entries, unwanted) = (self.entries.clone(), unwanted.clone());
         let message_size = self.message_size;
         drop(tokio::task::spawn_blocking(move || {
-            read_all(&entries, message_size, &unwanted, &pieces_tx);
+            read_all(&SystemDisk, &entries, message_size, &unwanted, &pieces_tx);
         }));
         pieces
     }
@@ -293,23 +311,26 @@ struct Answers<'a> {
     association: &'a Association,
     messages: Messages,
     peer: &'a str,
+    heard: &'a Cell<u64>,
 }
 
 impl Answers<'_> {
     async fn next(&mut self) -> Result<ServerFrame> {
+        self.message().await.map_err(|closed| refusal(&closed, self.peer))?
+    }
+
+    /// The next frame; how the association ended, if it did.
+    async fn message(&mut self) -> std::result::Result<Result<ServerFrame>, AssocClosed> {
         loop {
-            let message = match self.association.recv().await {
-                Ok(Some(message)) => message,
-                Ok(None) => return Err(closed_failure(&AssocClosed::Shutdown, self.peer)),
-                Err(closed) => return Err(refusal(&closed, self.peer)),
-            };
-            match self.messages.take(message) {
-                Ok(None) => {}
+            let message = self.association.recv().await?.ok_or(AssocClosed::Shutdown)?;
+            self.heard.set(self.heard.get() + 1);
+            return Ok(match self.messages.take(message) {
+                Ok(None) => continue,
                 Ok(Some(Incoming::Frame(bytes))) => {
-                    return ServerFrame::decode(&bytes).map_err(|_| protocol_error(self.peer));
+                    ServerFrame::decode(&bytes).map_err(|_| protocol_error(self.peer))
                 }
-                Ok(Some(Incoming::Content(_))) | Err(_) => return Err(protocol_error(self.peer)),
-            }
+                Ok(Some(Incoming::Content(_))) | Err(_) => Err(protocol_error(self.peer)),
+            });
         }
     }
 
@@ -334,6 +355,13 @@ impl Answers<'_> {
     }
 }
 
+fn stall_failure(peer: &str, limit: Option<Duration>) -> Failure {
+    let what =
+        format!("no progress for {}: {peer} answers, but takes nothing more", stall::shown(limit));
+    Failure::failed(what)
+        .hint("look at the receiver and its disk; --stall-timeout changes how long is waited")
+}
+
 fn protocol_error(peer: &str) -> Failure {
     Failure::failed(format!("{peer} does not speak this version of the transfer protocol"))
         .hint("use the same version of manypath on both sides, and `manypath recv` on the other")
@@ -352,6 +380,25 @@ fn refusal(closed: &AssocClosed, peer: &str) -> Failure {
     if text.starts_with(reason::BUSY) {
         return Failure::failed(format!("{peer} is busy with other transfers"))
             .hint("try again later");
+    }
+    if let Some(why) = text.strip_prefix(reason::REFUSED) {
+        let why = printable(why.trim_start_matches(':').trim());
+        let refused =
+            |outcome: Outcome| why.strip_prefix(outcome.name()).map(|rest| (outcome, rest));
+        let known = refused(Outcome::TooLarge).or_else(|| refused(Outcome::DiskFull));
+        let (hint, why) = match &known {
+            Some((outcome, why)) => (outcome.hint(), why.trim_start_matches(':').trim()),
+            None => (None, why.as_str()),
+        };
+        let failure =
+            Failure::failed(format!("{peer} refuses the transfer: {why}; nothing was sent"));
+        return match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        };
+    }
+    if text.starts_with(reason::STALLED) {
+        return Failure::failed(format!("{peer} gave up: nothing went on any more"));
     }
     if text.starts_with(reason::INTERRUPTED) {
         return Failure::failed(format!("the receiver at {peer} was stopped"));

@@ -1,23 +1,16 @@
-//! The sender's files: which they are, and a thread that reads and hashes them ahead of the network.
+//! The sender's files: which they are.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use bytes::Bytes;
-use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
 
 use super::frame::{FileHeader, Kind};
 use super::relative::RelativePath;
-use crate::failure::{Failure, Result};
+pub(crate) use manypath_files::source::{Entry, Piece, Unwanted, read_all};
 
-/// Messages read in one system call.
-const MESSAGES_PER_READ: usize = 4;
+use crate::failure::{Failure, Result};
 
 /// What is to be sent, in order; a directory comes before what it contains.
 #[derive(Debug, Default)]
@@ -28,31 +21,6 @@ pub(crate) struct Plan {
     pub bytes: u64,
     /// What a directory contained that is neither file nor directory and is left out.
     pub skipped: Vec<PathBuf>,
-}
-
-/// One file or directory.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    /// Where it is on this machine.
-    pub source: PathBuf,
-    /// What the receiver is told.
-    pub header: FileHeader,
-}
-
-/// What the reading thread hands over.
-#[derive(Debug)]
-pub(crate) enum Piece {
-    /// The entry of this index begins.
-    Begin(u32),
-    /// Content, the size of a message but for the last.
-    Content(Bytes),
-    /// The file is over.
-    End {
-        /// Its index.
-        index: u32,
-        /// Its SHA-256; an error if it could not be read to its end; none if it was not wanted.
-        result: std::result::Result<Option<[u8; 32]>, String>,
-    },
 }
 
 impl Plan {
@@ -188,89 +156,12 @@ fn since_1970(time: SystemTime) -> (i64, u32) {
     }
 }
 
-/// The files the receiver does not want (any more).
-#[derive(Clone, Debug)]
-pub(crate) struct Unwanted(Arc<AtomicU64>);
-
-impl Unwanted {
-    /// None yet.
-    pub(crate) fn none() -> Unwanted {
-        Unwanted(Arc::new(AtomicU64::new(u64::MAX)))
-    }
-
-    /// The receiver refused the file of this index. Only the last refusal counts: an earlier file
-    /// is over already.
-    pub(crate) fn set(&self, index: u32) {
-        self.0.store(u64::from(index), Ordering::Relaxed);
-    }
-
-    fn contains(&self, index: u32) -> bool {
-        self.0.load(Ordering::Relaxed) == u64::from(index)
-    }
-}
-
-/// Reads all of `entries` into `pieces`, content in messages of `message_size` bytes. Runs on a thread
-/// that may block; ends early when nobody listens any more.
-pub(crate) fn read_all(
-    entries: &[Entry],
-    message_size: usize,
-    unwanted: &Unwanted,
-    pieces: &mpsc::Sender<Piece>,
-) {
-    for entry in entries {
-        let index = entry.header.index;
-        if pieces.blocking_send(Piece::Begin(index)).is_err() {
-            return;
-        }
-        if entry.header.kind == Kind::Directory {
-            continue;
-        }
-        let Some(result) = read_one(entry, message_size, unwanted, pieces) else { return };
-        if pieces.blocking_send(Piece::End { index, result }).is_err() {
-            return;
-        }
-    }
-}
-
-/// Reads one file; `None` when nobody listens any more.
-fn read_one(
-    entry: &Entry,
-    message_size: usize,
-    unwanted: &Unwanted,
-    pieces: &mpsc::Sender<Piece>,
-) -> Option<std::result::Result<Option<[u8; 32]>, String>> {
-    let mut file = match File::open(&entry.source) {
-        Ok(file) => file,
-        Err(e) => return Some(Err(e.to_string())),
-    };
-    let mut sha256 = Sha256::new();
-    let mut left = entry.header.size;
-    while left > 0 {
-        if unwanted.contains(entry.header.index) {
-            return Some(Ok(None));
-        }
-        let len = left.min((message_size * MESSAGES_PER_READ) as u64) as usize;
-        let mut buffer = vec![0; len];
-        if let Err(e) = file.read_exact(&mut buffer) {
-            return Some(Err(match e.kind() {
-                io::ErrorKind::UnexpectedEof => "it became shorter while it was sent".to_owned(),
-                _ => e.to_string(),
-            }));
-        }
-        sha256.update(&buffer);
-        left -= len as u64;
-        let mut content = Bytes::from(buffer);
-        while !content.is_empty() {
-            let message = content.split_to(content.len().min(message_size));
-            pieces.blocking_send(Piece::Content(message)).ok()?;
-        }
-    }
-    Some(Ok(Some(sha256.finalize().into())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use manypath_files::SystemDisk;
+    use sha2::{Digest, Sha256};
+    use tokio::sync::mpsc;
 
     fn names(plan: &Plan) -> Vec<(&str, Kind, u64)> {
         let entry = |e: &'_ Entry| (e.header.kind, e.header.size);
@@ -323,7 +214,7 @@ mod tests {
         fs::write(&path, &content).unwrap();
         let plan = Plan::new(&[path]).unwrap();
         let (tx, mut rx) = mpsc::channel(1000);
-        read_all(&plan.entries, 1000, &Unwanted::none(), &tx);
+        read_all(&SystemDisk, &plan.entries, 1000, &Unwanted::none(), &tx);
         drop(tx);
         assert!(matches!(rx.blocking_recv(), Some(Piece::Begin(0))));
         let mut got = Vec::new();
@@ -352,7 +243,7 @@ mod tests {
         let plan = Plan::new(std::slice::from_ref(&path)).unwrap();
         let end = |unwanted: &Unwanted| {
             let (tx, mut rx) = mpsc::channel(1000);
-            read_all(&plan.entries, 1000, unwanted, &tx);
+            read_all(&SystemDisk, &plan.entries, 1000, unwanted, &tx);
             drop(tx);
             std::iter::from_fn(|| rx.blocking_recv()).last()
         };

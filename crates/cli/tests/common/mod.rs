@@ -46,8 +46,14 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Starts it with files going to `dir`.
     pub(crate) fn start(dir: &Path, more: &[&str]) -> Receiver {
+        Receiver::with_progress(dir, more, false)
+    }
+
+    /// The same, and it says how much arrives if `progress`.
+    pub(crate) fn with_progress(dir: &Path, more: &[&str], progress: bool) -> Receiver {
         let mut command = Command::new(MANYPATH);
         command.args(["recv", "--listen", "127.0.0.1", "--port", "0", "--dir"]).arg(dir).args(more);
+        command.args(progress.then_some("--progress"));
         Receiver::spawn(command)
     }
 
@@ -69,7 +75,25 @@ impl Receiver {
 
     /// The result of the next transfer.
     pub(crate) fn result(&mut self) -> Value {
-        record(&mut self.out).expect("a result")
+        loop {
+            let record = record(&mut self.out).expect("a result");
+            if record["event"] != "progress" {
+                return record;
+            }
+        }
+    }
+
+    /// Waits until so many bytes of content have arrived.
+    pub(crate) fn wait_for_bytes(&mut self, bytes: u64) {
+        // A record comes every 50 ms: some 20 seconds.
+        for _ in 0..400 {
+            let record = record(&mut self.out).expect("a record");
+            assert_eq!(record["event"], "progress", "{record}");
+            if record["bytes"].as_u64().expect("a number") >= bytes {
+                return;
+            }
+        }
+        panic!("nothing arrives");
     }
 
     /// Its process.

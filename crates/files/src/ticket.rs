@@ -24,7 +24,7 @@ use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 
 /// What every ticket of this version begins with.
-pub(crate) const PREFIX: &str = "manypath1:";
+pub const PREFIX: &str = "manypath1:";
 
 const LAYOUT: u8 = 1;
 const FLAG_FINGERPRINT: u8 = 1;
@@ -34,7 +34,7 @@ const ADDRESSES_MAX: usize = 32;
 
 /// Where a receiver listens and what it wants to hear.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
+pub struct Ticket {
     /// The receiver's addresses, most preferred first.
     pub addresses: Vec<IpAddr>,
     /// UDP port, the same on all of them.
@@ -47,7 +47,7 @@ pub(crate) struct Ticket {
 
 /// Why a word is not a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TicketError {
+pub enum TicketError {
     /// It does not begin with [`PREFIX`], but with another version's.
     OtherVersion,
     /// A character base32 does not have.
@@ -68,7 +68,7 @@ impl fmt::Display for TicketError {
 
 impl Ticket {
     /// Whether `word` is meant as a ticket, whole or not.
-    pub(crate) fn looks_like(word: &str) -> bool {
+    pub fn looks_like(word: &str) -> bool {
         let Some((scheme, _)) = word.split_once(':') else { return false };
         scheme
             .strip_prefix("manypath")
@@ -76,12 +76,12 @@ impl Ticket {
     }
 
     /// The receiver's transport addresses.
-    pub(crate) fn socket_addresses(&self) -> Vec<SocketAddr> {
+    pub fn socket_addresses(&self) -> Vec<SocketAddr> {
         self.addresses.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect()
     }
 
     /// Reads a ticket as a person pasted it.
-    pub(crate) fn parse(word: &str) -> Result<Ticket, TicketError> {
+    pub fn parse(word: &str) -> Result<Ticket, TicketError> {
         let text = word.trim().strip_prefix(PREFIX).ok_or(TicketError::OtherVersion)?;
         let upper = text.to_ascii_uppercase();
         if !upper.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b)) {
@@ -153,10 +153,15 @@ impl fmt::Display for Ticket {
                 }
             }
         }
-        let checksum = Sha256::digest(&bytes);
-        bytes.extend(&checksum[..CHECKSUM_LEN]);
-        write!(f, "{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
+        f.write_str(&word_of(&bytes))
     }
+}
+
+/// The word that carries these bytes, with their checksum.
+pub(crate) fn word_of(body: &[u8]) -> String {
+    let checksum = Sha256::digest(body);
+    let bytes = [body, &checksum[..CHECKSUM_LEN]].concat();
+    format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -205,11 +210,6 @@ mod tests {
 
     #[test]
     fn a_forged_layout_with_a_right_checksum_is_refused() {
-        let with_checksum = |mut body: Vec<u8>| {
-            let sum = Sha256::digest(&body);
-            body.extend(&sum[..CHECKSUM_LEN]);
-            format!("{PREFIX}{}", BASE32_NOPAD.encode(&body))
-        };
         for body in [
             vec![],
             vec![1, 0, 0, 1, 0, 1, 4, 1, 2, 3, 4], // empty token
@@ -221,7 +221,7 @@ mod tests {
             vec![1, 1, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4], // fingerprint missing
             vec![2, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4], // layout 2
         ] {
-            let word = with_checksum(body.clone());
+            let word = word_of(&body);
             assert_eq!(Ticket::parse(&word), Err(TicketError::Damaged), "{body:?}");
         }
     }

@@ -1,21 +1,21 @@
 //! The name of a transferred file: relative, with `/` between its parts, and safe to create.
 
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 /// Longest name in bytes.
 const NAME_MAX: usize = 4096;
 /// Longest part of a name in bytes; what common file systems allow.
 const PART_MAX: usize = 255;
 
-/// A name that stays inside the directory it is joined to (symbolic links aside, see
-/// [`RelativePath::in_dir`]).
+/// A name that stays inside the directory it is joined to (symbolic links aside: who creates it
+/// looks for those), and looks on a screen like what it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RelativePath(String);
+pub struct RelativePath(String);
 
 /// Why a name is not accepted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NameError {
+pub enum NameError {
     /// Nothing, or nothing between two slashes.
     Empty,
     /// Longer than the protocol or common file systems allow.
@@ -24,7 +24,8 @@ pub(crate) enum NameError {
     NotUtf8,
     /// Absolute, or with a part that leaves the directory (`..`) or means it (`.`).
     Escapes,
-    /// A NUL, or on Windows one of `\ : * ? " < > |` or a device name.
+    /// One that is not plain text (see [`is_plain`]), or on Windows one of `\ : * ? " < > |` or a
+    /// device name.
     BadCharacter,
 }
 
@@ -42,7 +43,7 @@ impl fmt::Display for NameError {
 
 impl RelativePath {
     /// Checks a name that came from the network.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<RelativePath, NameError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<RelativePath, NameError> {
         if bytes.len() > NAME_MAX {
             return Err(NameError::TooLong);
         }
@@ -55,7 +56,7 @@ impl RelativePath {
     }
 
     /// The name of a file of this machine, `path` being relative.
-    pub(crate) fn from_path(path: &Path) -> Result<RelativePath, NameError> {
+    pub fn from_path(path: &Path) -> Result<RelativePath, NameError> {
         let mut name = String::new();
         for part in path.components() {
             let Component::Normal(part) = part else { return Err(NameError::Escapes) };
@@ -68,43 +69,49 @@ impl RelativePath {
     }
 
     /// The name with `/` between its parts.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The file's place under `dir`. Fails with the offending place if something between `dir` and
-    /// the last part exists and is not a plain directory: a symbolic link there would lead outside.
-    pub(crate) fn in_dir(&self, dir: &Path) -> Result<PathBuf, PathBuf> {
-        let mut place = dir.to_owned();
-        let mut parts = self.0.split('/').peekable();
-        while let Some(part) = parts.next() {
-            place.push(part);
-            if parts.peek().is_some()
-                && place.symlink_metadata().is_ok_and(|meta| !meta.file_type().is_dir())
-            {
-                return Err(place);
-            }
-        }
-        Ok(place)
+    /// The names between the slashes.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// Whether a part begins with a dot: what Unix does not list, and programs take their settings
+    /// from.
+    pub fn is_hidden(&self) -> bool {
+        self.parts().any(|part| part.starts_with('.'))
     }
 }
 
 impl fmt::Display for RelativePath {
-    /// Control characters are escaped: the peer chose the name and we print it to a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.0))
+        f.write_str(&self.0)
     }
 }
 
-/// `text` with control characters escaped.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let escape = c.is_control().then(|| c.escape_default());
-            let plain = (!c.is_control()).then_some(c);
-            escape.into_iter().flatten().chain(plain)
-        })
-        .collect()
+/// Whether a character shows as itself and nothing else. Not so are control characters, which a
+/// terminal obeys; those that turn the direction of writing, so that a name reads as another one
+/// (Unicode's `Bidi_Control`); separators of lines and paragraphs; and the byte order mark.
+pub fn is_plain(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        && !matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// `text` on one line, with characters that are not plain escaped: what the network said, for a
+/// terminal.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_plain(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+    }
+    out
 }
 
 fn check_part(part: &str) -> Result<(), NameError> {
@@ -112,7 +119,7 @@ fn check_part(part: &str) -> Result<(), NameError> {
         "" => Err(NameError::Empty),
         "." | ".." => Err(NameError::Escapes),
         _ if part.len() > PART_MAX => Err(NameError::TooLong),
-        _ if part.contains('\0') => Err(NameError::BadCharacter),
+        _ if !part.chars().all(is_plain) => Err(NameError::BadCharacter),
         _ if cfg!(windows) && !fits_windows(part) => Err(NameError::BadCharacter),
         _ => Ok(()),
     }
@@ -144,7 +151,11 @@ mod tests {
         for name in ["", "a//b", "a/"] {
             assert_eq!(refused(name), NameError::Empty, "{name:?}");
         }
-        assert_eq!(refused("a\0b"), NameError::BadCharacter);
+        for name in
+            ["a\0b", "a\x1b[2J", "a\nb", "a\u{7f}", "a\u{9b}2J", "a\u{202e}gpj.exe", "\u{2066}a"]
+        {
+            assert_eq!(refused(name), NameError::BadCharacter, "{name:?}");
+        }
         assert_eq!(refused(&"x".repeat(256)), NameError::TooLong);
         assert_eq!(refused(&"x/".repeat(4000)), NameError::TooLong);
         assert_eq!(RelativePath::from_bytes(&[b'a', 0xff]), Err(NameError::NotUtf8));
@@ -172,23 +183,19 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[test]
-    fn a_symbolic_link_on_the_way_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/", dir.path().join("out")).unwrap();
-        std::fs::create_dir(dir.path().join("in")).unwrap();
-        std::fs::write(dir.path().join("file"), "").unwrap();
-        let place =
-            |name: &str| RelativePath::from_bytes(name.as_bytes()).unwrap().in_dir(dir.path());
-        assert_eq!(place("out/x"), Err(dir.path().join("out")));
-        assert_eq!(place("file/x"), Err(dir.path().join("file")));
-        assert_eq!(place("in/x"), Ok(dir.path().join("in/x")));
-        assert_eq!(place("new/deep/x"), Ok(dir.path().join("new/deep/x")));
+    fn a_dot_before_any_part_hides() {
+        let hidden = |name: &str| RelativePath::from_bytes(name.as_bytes()).unwrap().is_hidden();
+        assert!(
+            hidden(".ssh/authorized_keys") && hidden("a/.b/c") && hidden("...") && hidden("..a")
+        );
+        assert!(!hidden("a.b/c.") && !hidden("a"));
     }
 
     #[test]
     fn control_characters_are_not_printed_raw() {
         assert_eq!(printable("a\x1b[2Jb\nü"), "a\\u{1b}[2Jb\\nü");
+        assert_eq!(printable("\u{202e}gpj"), "\\u{202e}gpj");
+        assert_eq!(printable("ש שלום, 👩‍👧"), "ש שלום, 👩‍👧", "writing from right to left is plain");
     }
 }

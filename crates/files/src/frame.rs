@@ -7,22 +7,22 @@
 
 use std::fmt;
 
-use manypath::StreamId;
+use manypath_proto::StreamId;
 
 use super::relative::{NameError, RelativePath};
 
 /// Version of the protocol.
-pub(crate) const VERSION: u8 = 1;
+pub const VERSION: u8 = 1;
 /// The stream that carries everything, in both directions.
-pub(crate) const STREAM: StreamId = StreamId(0);
+pub const STREAM: StreamId = StreamId(0);
 /// Payload protocol identifier of a control frame ("mp", 1).
-pub(crate) const PPID_CONTROL: u32 = 0x6d70_0001;
+pub const PPID_CONTROL: u32 = 0x6d70_0001;
 /// Payload protocol identifier of file content ("mp", 2).
-pub(crate) const PPID_CONTENT: u32 = 0x6d70_0002;
+pub const PPID_CONTENT: u32 = 0x6d70_0002;
 /// Longest control frame in bytes; a longer one breaks the protocol.
-pub(crate) const FRAME_MAX: usize = 8 * 1024;
+pub const FRAME_MAX: usize = 8 * 1024;
 /// Longest token in bytes.
-pub(crate) const TOKEN_MAX: usize = 255;
+pub const TOKEN_MAX: usize = 255;
 
 const MAGIC: &[u8; 4] = b"MPFT";
 /// Longest explanation in bytes, in frames that carry one.
@@ -31,20 +31,24 @@ const TEXT_MAX: usize = 1024;
 const MODE_UNKNOWN: u32 = u32::MAX;
 
 /// What the abort reasons of this protocol begin with; the rest is for people.
-pub(crate) mod reason {
+pub mod reason {
     /// The token is wrong.
-    pub(crate) const NOT_AUTHORISED: &str = "not authorised";
+    pub const NOT_AUTHORISED: &str = "not authorised";
     /// The receiver serves as many senders as it will.
-    pub(crate) const BUSY: &str = "busy";
+    pub const BUSY: &str = "busy";
     /// The other side was stopped by its user.
-    pub(crate) const INTERRUPTED: &str = "interrupted";
+    pub const INTERRUPTED: &str = "interrupted";
+    /// The receiver does not accept this transfer: it is too large, or the disk is too full.
+    pub const REFUSED: &str = "refused";
+    /// The other side waited for progress in vain.
+    pub const STALLED: &str = "stalled";
     /// The other side did something this protocol does not know.
-    pub(crate) const PROTOCOL: &str = "protocol error";
+    pub const PROTOCOL: &str = "protocol error";
 }
 
 /// A frame from the sender of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ClientFrame {
+pub enum ClientFrame {
     /// The first frame.
     Hello(Hello),
     /// A file or directory follows.
@@ -65,7 +69,7 @@ pub(crate) enum ClientFrame {
 
 /// Introduces a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hello {
+pub struct Hello {
     /// Protocol version of the sender.
     pub version: u8,
     /// Proof that it may send.
@@ -78,7 +82,7 @@ pub(crate) struct Hello {
 
 /// Introduces a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileHeader {
+pub struct FileHeader {
     /// Counts from 0, one up for each header.
     pub index: u32,
     /// A directory has no content and no [`ClientFrame::End`].
@@ -95,7 +99,7 @@ pub(crate) struct FileHeader {
 
 /// What a header introduces.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A file.
     File,
     /// A directory; created if it does not exist.
@@ -104,7 +108,7 @@ pub(crate) enum Kind {
 
 /// A frame from the receiver of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ServerFrame {
+pub enum ServerFrame {
     /// The token is right; send.
     Welcome,
     /// What became of one file. Sent once a file, at its end or as soon as it failed.
@@ -115,7 +119,7 @@ pub(crate) enum ServerFrame {
 
 /// What became of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileStatus {
+pub struct FileStatus {
     /// The file's index.
     pub index: u32,
     /// Stored, or why not.
@@ -127,7 +131,7 @@ pub(crate) struct FileStatus {
 /// Whether a file was stored, and why not.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Under its final name, its SHA-256 verified.
     Stored = 0,
     /// There is something of that name already.
@@ -142,11 +146,15 @@ pub(crate) enum Outcome {
     DigestMismatch = 5,
     /// The sender gave it up.
     Abandoned = 6,
+    /// Larger than the receiver accepts, by itself or with what came before.
+    TooLarge = 7,
+    /// The receiver does not accept files of such a name.
+    NameRefused = 8,
 }
 
 /// What the receiver measured.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub struct Summary {
     /// Files and directories stored.
     pub stored: u32,
     /// Files and directories not stored.
@@ -163,7 +171,7 @@ pub(crate) struct Summary {
 
 /// Why a frame is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FrameError {
+pub enum FrameError {
     /// Shorter than its type requires, or longer.
     Length,
     /// The first frame does not begin as this protocol does.
@@ -198,7 +206,7 @@ const SUMMARY: u8 = 18;
 
 impl ClientFrame {
     /// The frame's bytes.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
             ClientFrame::Hello(hello) => {
@@ -226,7 +234,7 @@ impl ClientFrame {
     }
 
     /// Reads a frame.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<ClientFrame, FrameError> {
+    pub fn decode(bytes: &[u8]) -> Result<ClientFrame, FrameError> {
         let mut r = Reader(bytes);
         let frame = match r.u8()? {
             HELLO => {
@@ -301,7 +309,7 @@ fn decode_header(r: &mut Reader<'_>) -> Result<FileHeader, FrameError> {
 
 impl ServerFrame {
     /// The frame's bytes.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
             ServerFrame::Welcome => out.extend([WELCOME, VERSION]),
@@ -326,7 +334,7 @@ impl ServerFrame {
     }
 
     /// Reads a frame.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<ServerFrame, FrameError> {
+    pub fn decode(bytes: &[u8]) -> Result<ServerFrame, FrameError> {
         let mut r = Reader(bytes);
         let frame = match r.u8()? {
             WELCOME if r.u8()? == VERSION => ServerFrame::Welcome,
@@ -354,7 +362,7 @@ impl ServerFrame {
 }
 
 impl Outcome {
-    const ALL: [Outcome; 7] = [
+    const ALL: [Outcome; 9] = [
         Outcome::Stored,
         Outcome::Exists,
         Outcome::CannotCreate,
@@ -362,6 +370,8 @@ impl Outcome {
         Outcome::WriteFailed,
         Outcome::DigestMismatch,
         Outcome::Abandoned,
+        Outcome::TooLarge,
+        Outcome::NameRefused,
     ];
 
     fn from_byte(byte: u8) -> Option<Outcome> {
@@ -369,18 +379,20 @@ impl Outcome {
     }
 
     /// What the sender's user can do about it.
-    pub(crate) const fn hint(self) -> Option<&'static str> {
+    pub const fn hint(self) -> Option<&'static str> {
         match self {
             Outcome::Exists => Some("give the receiver --overwrite, or another --dir"),
             Outcome::CannotCreate => Some("look at the receiver's --dir and its permissions"),
             Outcome::DiskFull => Some("free space at the receiver, or give it another --dir"),
             Outcome::DigestMismatch => Some("send it again"),
+            Outcome::TooLarge => Some("give the receiver a larger --max-size"),
+            Outcome::NameRefused => Some("give the receiver --hidden, or rename the file"),
             Outcome::Stored | Outcome::WriteFailed | Outcome::Abandoned => None,
         }
     }
 
     /// The name used in JSON results.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Outcome::Stored => "stored",
             Outcome::Exists => "exists",
@@ -389,49 +401,58 @@ impl Outcome {
             Outcome::WriteFailed => "write_failed",
             Outcome::DigestMismatch => "digest_mismatch",
             Outcome::Abandoned => "abandoned",
+            Outcome::TooLarge => "too_large",
+            Outcome::NameRefused => "name_refused",
         }
     }
 }
 
 /// The beginning of `text`, at most `max` bytes, cut between characters.
-pub(crate) fn cut(text: &str, max: usize) -> &str {
+pub fn cut(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
 }
 
 /// Reads big-endian fields from the front.
-pub(crate) struct Reader<'a>(pub &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8], FrameError> {
+    /// The next `n` bytes.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], FrameError> {
         let (head, rest) = self.0.split_at_checked(n).ok_or(FrameError::Length)?;
         self.0 = rest;
         Ok(head)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+    /// The next `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(FrameError::Length)?;
         self.0 = rest;
         Ok(*head)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, FrameError> {
+    /// A byte.
+    pub fn u8(&mut self) -> Result<u8, FrameError> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, FrameError> {
+    /// Two bytes.
+    pub fn u16(&mut self) -> Result<u16, FrameError> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, FrameError> {
+    /// Four bytes.
+    pub fn u32(&mut self) -> Result<u32, FrameError> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, FrameError> {
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Result<u64, FrameError> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    pub(crate) fn end(&self) -> Result<(), FrameError> {
+    /// Fails if anything is left.
+    pub fn end(&self) -> Result<(), FrameError> {
         if self.0.is_empty() { Ok(()) } else { Err(FrameError::Length) }
     }
 }

@@ -1,0 +1,93 @@
+//! What the file layer asks of a disk.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What is at a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// File, directory or something else.
+    pub kind: SeenKind,
+    /// Names the file system it is on.
+    pub device: u64,
+}
+
+/// The kind of something at a path; symbolic links are not followed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SeenKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, a device, a pipe, …
+    Other,
+}
+
+/// A file system, as far as a transfer needs it. Every method may fail at any time.
+pub trait Disk: Clone + fmt::Debug + Send + 'static {
+    /// An open file.
+    type File: DiskFile;
+
+    /// What is at `path`, without following a symbolic link there; `None` if there is nothing.
+    fn look(&self, path: &Path) -> io::Result<Option<Seen>>;
+
+    /// The names in a directory, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Creates one directory.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Creates a file without a name on the file system of `dir`: it is gone with its last handle
+    /// unless [`Disk::give_name`] names it. `mode` is its Unix permissions before the umask. An
+    /// error of kind [`io::ErrorKind::Unsupported`] says that there is no such thing here.
+    fn create_unnamed(&self, dir: &Path, mode: Option<u32>) -> io::Result<Self::File>;
+
+    /// Creates a file that is not there yet.
+    fn create_new(&self, path: &Path, mode: Option<u32>) -> io::Result<Self::File>;
+
+    /// Opens a file for reading.
+    fn open(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Names a file that [`Disk::create_unnamed`] made. Fails if the name is taken.
+    fn give_name(&self, file: &Self::File, path: &Path) -> io::Result<()>;
+
+    /// Renames a file, in one step. What has the name `to` is replaced, or makes it fail with
+    /// [`io::ErrorKind::AlreadyExists`].
+    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()>;
+
+    /// Removes a file's name.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory survive a loss of power.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Bytes that can still be written to the file system of `dir`; `None` if it does not say.
+    fn free_space(&self, dir: &Path) -> io::Result<Option<u64>>;
+
+    /// A number for a name that nobody else chooses.
+    fn unique(&self) -> io::Result<u64>;
+}
+
+/// An open file of a [`Disk`].
+pub trait DiskFile: fmt::Debug + Send {
+    /// Appends the beginning of `slices`; how much of it.
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Reads what follows into `buffer`; 0 at the end.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Makes the content survive a loss of power. After an error nobody knows what of it does.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Sets the time of the last change.
+    fn set_modified(&self, time: SystemTime) -> io::Result<()>;
+
+    /// Takes the file for this process until it is closed; false if another has it.
+    fn try_lock(&self) -> io::Result<bool>;
+
+    /// Whether the file still has a name.
+    fn has_name(&self) -> io::Result<bool>;
+}

@@ -1,0 +1,198 @@
+//! Files that are not complete yet, and what a receiver that was killed left of them.
+//!
+//! Where the system has files without a name, an unfinished file is one and is gone with its
+//! receiver. Elsewhere, and for the moment in which a file replaces another, it is [`PREFIX`] and
+//! 16 hexadecimal digits in the receiver's directory, locked by its receiver as long as that lives.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, DiskFile, SeenKind};
+
+/// What the name of an unfinished file begins with.
+pub(crate) const PREFIX: &str = ".manypath-part-";
+const DIGITS: usize = 16;
+/// Names tried until one is free.
+const TRIES: usize = 8;
+
+/// Whether `name` is that of an unfinished file.
+pub(crate) fn is_part_name(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|digits| {
+        digits.len() == DIGITS
+            && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    })
+}
+
+/// An unfinished file. Dropped before it is placed, it leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct Part<D: Disk> {
+    disk: D,
+    pub(crate) file: D::File,
+    /// Its own name, if it has one.
+    name: Option<PathBuf>,
+}
+
+impl<D: Disk> Drop for Part<D> {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take() {
+            // There is nobody to tell; the next start tries again.
+            let _ = self.disk.remove(&name);
+        }
+    }
+}
+
+impl<D: Disk> Part<D> {
+    /// Creates one for a file to be placed in `dir`; if it needs a name, it gets one in `parts`.
+    pub(crate) fn create(
+        disk: &D,
+        dir: &Path,
+        parts: &Path,
+        mode: Option<u32>,
+        unnamed: bool,
+    ) -> io::Result<Part<D>> {
+        if unnamed {
+            match disk.create_unnamed(dir, mode) {
+                Ok(file) => return Ok(Part { disk: disk.clone(), file, name: None }),
+                Err(e) if e.kind() == io::ErrorKind::Unsupported => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for _ in 0..TRIES {
+            let name = part_path(disk, parts)?;
+            let file = match disk.create_new(&name, mode) {
+                Ok(file) => file,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    last = e;
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            let part = Part { disk: disk.clone(), file, name: Some(name) };
+            // Another receiver may clean up between the two steps: then try again.
+            if part.is_ours()? {
+                return Ok(part);
+            }
+        }
+        Err(last)
+    }
+
+    /// Locks the file. False if somebody else has it or has removed it.
+    fn is_ours(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            // Where there are no locks, unfinished files cannot be told from abandoned ones and
+            // stay.
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => Ok(true),
+            Err(e) => Err(e),
+            Ok(locked) => Ok(locked && self.file.has_name()?),
+        }
+    }
+
+    /// Gives the file its final name, in one step.
+    pub(crate) fn place(mut self, parts: &Path, place: &Path, replace: bool) -> io::Result<()> {
+        if self.name.is_none() && !replace {
+            return self.disk.give_name(&self.file, place);
+        }
+        if self.name.is_none() {
+            // A name is given only if it is free: the file takes one of its own, then the other's.
+            self.is_ours()?;
+            let name = part_path(&self.disk, parts)?;
+            self.disk.give_name(&self.file, &name)?;
+            self.name = Some(name);
+        }
+        if let Some(name) = &self.name {
+            self.disk.rename(name, place, replace)?;
+        }
+        self.name = None;
+        Ok(())
+    }
+}
+
+fn part_path<D: Disk>(disk: &D, parts: &Path) -> io::Result<PathBuf> {
+    Ok(parts.join(format!("{PREFIX}{:0width$x}", disk.unique()?, width = DIGITS)))
+}
+
+/// Removes what receivers that are gone left in `dir`; how many files. Those of living ones are
+/// locked.
+pub(crate) fn clean<D: Disk>(disk: &D, dir: &Path) -> io::Result<usize> {
+    let mut removed = 0;
+    for name in disk.list(dir)? {
+        let path = dir.join(&name);
+        if !name.to_str().is_some_and(is_part_name)
+            || disk.look(&path)?.is_none_or(|seen| seen.kind != SeenKind::File)
+        {
+            continue;
+        }
+        let file = match disk.open(&path) {
+            Ok(file) => file,
+            // Its receiver was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(e),
+        };
+        if matches!(file.try_lock(), Ok(true)) {
+            // While the lock is held, so that nobody begins to use it meanwhile.
+            disk.remove(&path)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SystemDisk;
+
+    #[test]
+    fn only_names_of_parts_are_names_of_parts() {
+        assert!(is_part_name(".manypath-part-0123456789abcdef"));
+        for name in [
+            "manypath-part-0123456789abcdef",
+            ".manypath-part-0123456789abcde",
+            ".manypath-part-0123456789abcdeF",
+            ".manypath-part-0123456789abcdef0",
+            ".manypath-part-",
+        ] {
+            assert!(!is_part_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn abandoned_parts_are_removed_and_living_ones_and_other_files_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let abandoned = dir.path().join(".manypath-part-0123456789abcdef");
+        let other = dir.path().join("x.part-01234567");
+        std::fs::write(&abandoned, "x").unwrap();
+        std::fs::write(&other, "x").unwrap();
+        let living = Part::create(&SystemDisk, dir.path(), dir.path(), None, false).unwrap();
+        assert_eq!(clean(&SystemDisk, dir.path()).unwrap(), 1);
+        assert!(!abandoned.exists() && other.exists());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+        drop(living);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_without_a_name_leaves_nothing_and_can_be_placed() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().unwrap();
+        let make = || Part::create(&SystemDisk, dir.path(), dir.path(), Some(0o600), true).unwrap();
+        let part = make();
+        if part.name.is_some() {
+            return; // the temporary directory's file system does not have them
+        }
+        drop(part);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let place = dir.path().join("x");
+        for (replace, text) in [(false, "one"), (true, "two")] {
+            let mut part = make();
+            part.file.write_all(text.as_bytes()).unwrap();
+            part.place(dir.path(), &place, replace).unwrap();
+            assert_eq!(std::fs::read_to_string(&place).unwrap(), text);
+        }
+        let taken = make().place(dir.path(), &place, false).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
