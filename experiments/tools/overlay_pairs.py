@@ -107,12 +107,13 @@ def main():
         text += f'"flow.ron.path.1.via" = {way(best[1])}\n'
     text += """
 [[sweep.verdict]]
-name = "wait"
-"transport.shared_verdict" = "wait"
+name = "measured"
+"transport.shared_verdict" = "measured"
 [[sweep.verdict]]
 name = "sequential"
 "transport.shared_verdict" = "sequential"
 "transport.shared_interval" = "100 ms"
+"transport.shared_zeta" = "0.05"
 """
     print(text, end="")
 

@@ -11,10 +11,10 @@ from network import link, node
 
 COUNT = 100
 BY_LOSSES = {"shared_congestion": "mtcp", "shared_verdict": "sequential", "shared_interval": "100 ms", "shared_zeta": "0.05"}
-PAPER = {"shared_congestion": "mtcp", "shared_verdict": "wait", "shared_interval": "200 ms"}
+PAPER = {"shared_congestion": "mtcp", "shared_interval": "200 ms"}
 RULES = {
-    "wait-0.05": PAPER | {"shared_zeta": "0.05"},
-    "wait-0.3": PAPER | {"shared_zeta": "0.3"},
+    "measured": PAPER | {"shared_verdict": "measured", "shared_zeta": "0.02"},
+    "wait": PAPER | {"shared_verdict": "wait", "shared_zeta": "0.05"},
     "sequential": BY_LOSSES,
     "trial": BY_LOSSES | {"shared_congestion": "trial"},
     "rfc8382": BY_LOSSES | {"shared_congestion": "rfc8382"},

@@ -1,14 +1,29 @@
 //! Claims: what a paper says, as a measure of the runs with an expectation, and the verdict.
 
+mod bounds;
 mod entry;
 mod judge;
+mod measured;
 mod select;
 mod show;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use bounds::{Bounds, Tolerance};
 pub use entry::ClaimEntry;
+pub(crate) use entry::OneOrMany;
 pub use judge::Evidence;
+
+/// Who says what a claim says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Author {
+    /// The paper.
+    #[default]
+    Paper,
+    /// We: beside what the paper says.
+    Ours,
+}
 
 /// What a paper says, as a check.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +36,10 @@ pub struct Claim {
     pub place: String,
     /// Why it does not hold, if that is known.
     pub explanation: Option<String>,
+    /// Who says it.
+    pub of: Author,
+    /// The placebo under which it must not hold, by name; the experiment's first without it.
+    pub placebo: Option<String>,
     /// What is measured and what must hold of it.
     pub(crate) measure: Measure,
 }
@@ -48,11 +67,24 @@ pub(crate) enum Quantity {
     Change,
     /// Mean at `at` over mean at `to`.
     Ratio,
+    /// Mean at `at` less mean at `to`.
+    Difference,
 }
 
 impl Quantity {
+    /// True if it compares `at` with `to`.
     pub(crate) fn is_of_two(&self) -> bool {
+        matches!(self, Quantity::Change | Quantity::Ratio | Quantity::Difference)
+    }
+
+    /// True if percentages of it are points.
+    pub(crate) fn is_in_points(&self) -> bool {
         matches!(self, Quantity::Change | Quantity::Ratio)
+    }
+
+    /// True if its confidence interval is known.
+    pub(crate) fn has_interval(&self) -> bool {
+        self.is_of_two() || matches!(self, Quantity::Mean)
     }
 }
 
@@ -63,25 +95,6 @@ pub(crate) struct Subject {
     pub field: String,
     pub at: Side,
     pub to: Side,
-}
-
-/// What must hold of a number.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Bounds {
-    /// The paper's number and how far we may be from it.
-    pub expect: Option<(f64, f64)>,
-    pub at_least: Option<f64>,
-    pub at_most: Option<f64>,
-}
-
-impl Bounds {
-    pub(crate) fn hold(&self, value: f64) -> bool {
-        // Room for the rounding of sums, so that "at most 0.1" accepts a mean of 0.1.
-        let slack = 1e-9 * value.abs().max(1e-9);
-        self.expect.is_none_or(|(expect, tolerance)| (value - expect).abs() <= tolerance + slack)
-            && self.at_least.is_none_or(|least| value >= least - slack)
-            && self.at_most.is_none_or(|most| value <= most + slack)
-    }
 }
 
 /// Which of the values at several points counts.
@@ -98,7 +111,14 @@ pub(crate) enum Take {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Measure {
     /// A number.
-    Value { subject: Subject, over: Vec<String>, take: Take, bounds: Bounds },
+    Value {
+        subject: Subject,
+        over: Vec<String>,
+        take: Take,
+        bounds: Bounds,
+        /// The parameter at whose last value the number is taken, less that at its first.
+        rise_along: Option<String>,
+    },
     /// Means in the order of the values of a parameter.
     Order {
         subject: Subject,
@@ -108,6 +128,8 @@ pub(crate) enum Measure {
         groups: Vec<Vec<String>>,
         tie: f64,
         tolerance: f64,
+        /// Means of neighbouring groups must differ by more than chance explains.
+        distinct: bool,
         /// Share of the points at which the order must hold.
         share: f64,
     },
@@ -162,6 +184,8 @@ impl Claim {
 pub enum Verdict {
     /// What was measured is as the paper says, within the tolerance.
     Holds,
+    /// The measurement is as the paper says, but chance may explain it.
+    Undecided,
     /// It is not, and nobody has said why.
     Fails,
     /// It is not, and the claim has an explanation.
@@ -175,6 +199,7 @@ impl Verdict {
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
+            Verdict::Undecided => "cannot be decided",
             Verdict::Fails => "does not hold",
             Verdict::Explained => "does not hold, explained",
             Verdict::NotRun => "not run",
@@ -210,8 +235,47 @@ pub struct Judgement {
     pub reason: Option<String>,
     /// Why it does not hold, as the claim says.
     pub explanation: Option<String>,
+    /// Who says it.
+    #[serde(default)]
+    pub of: Author,
+    /// The verdict with the mechanism off; `None` if that was not run.
+    #[serde(default)]
+    pub placebo: Option<UnderPlacebo>,
+    /// The mechanism that is off then, in words.
+    #[serde(default)]
+    pub placebo_says: Option<String>,
+    /// The measurement then.
+    #[serde(default)]
+    pub placebo_measured: Option<String>,
     /// Judged by few seeds: not the paper's sample size.
     pub quick: bool,
+}
+
+/// The verdict on a claim with the mechanism off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnderPlacebo {
+    /// It does not hold: that it holds with the mechanism is evidence.
+    Fails,
+    /// It holds all the same.
+    Holds,
+}
+
+impl Judgement {
+    /// The claim holds, and it would not without the mechanism.
+    pub fn is_evidence(&self) -> bool {
+        self.verdict == Verdict::Holds && self.placebo == Some(UnderPlacebo::Fails)
+    }
+
+    /// The weight that the placebo gives a claim that holds; `None` for any other.
+    pub fn weight(&self) -> Option<&'static str> {
+        let of_placebo = match self.placebo {
+            Some(UnderPlacebo::Fails) => "without the mechanism it does not",
+            Some(UnderPlacebo::Holds) => "and also without it: no evidence",
+            None => "no placebo tells: no evidence",
+        };
+        (self.verdict == Verdict::Holds).then_some(of_placebo)
+    }
 }
 
 #[cfg(test)]

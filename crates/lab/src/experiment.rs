@@ -10,6 +10,7 @@ use crate::claims::{Claim, ClaimEntry};
 use crate::derive::{Derive, DeriveEntry};
 use crate::error::{LabError, Source};
 use crate::group::{Group, GroupEntry};
+use crate::placebo::{self, Placebo, PlaceboEntry};
 use crate::plan::PlannedPoint;
 use crate::reference::Reference;
 
@@ -97,6 +98,8 @@ struct File {
     #[serde(default)]
     group: Vec<toml::Spanned<GroupEntry>>,
     #[serde(default)]
+    placebo: Vec<toml::Spanned<PlaceboEntry>>,
+    #[serde(default)]
     claim: Vec<toml::Spanned<ClaimEntry>>,
 }
 
@@ -131,6 +134,8 @@ pub struct Experiment {
     pub derived: Vec<Derive>,
     /// What its runs are grouped by, if not by the swept parameters.
     pub groups: Vec<Group>,
+    /// Its placebos, which switch off the mechanisms that its claims are about.
+    pub placebos: Vec<Placebo>,
     /// What the paper says, as checks.
     pub claims: Vec<Claim>,
     /// What the papers' simulator gives.
@@ -239,6 +244,7 @@ impl Experiment {
             })
         });
         let groups = groups.collect::<Result<Vec<_>, _>>()?;
+        let placebos = read_placebos(file.placebo, file.runs.as_deref(), file.kind, source)?;
         let mut claims: Vec<Claim> = Vec::new();
         for entry in file.claim {
             let at = entry.span();
@@ -249,6 +255,14 @@ impl Experiment {
             if claims.iter().any(|other| other.id == claim.id) {
                 let what = format!("a second claim `{}`", claim.id);
                 return Err(source.error(Some(at), what, "give each claim an id of its own"));
+            }
+            // Those of an experiment without runs of its own are in another folder.
+            let named = claim.placebo.as_deref().filter(|name| *name != placebo::NONE);
+            if let Some(name) = named.filter(|_| file.runs.is_none())
+                && claim.placebo_among(&placebos).is_none()
+            {
+                let what = format!("claim `{}`: no [[placebo]] has the id `{name}`", claim.id);
+                return Err(source.error(Some(at), what, "write one, or `placebo = \"none\"`"));
             }
             claims.push(claim);
         }
@@ -291,6 +305,7 @@ impl Experiment {
             samples,
             derived,
             groups,
+            placebos,
             claims,
         })
     }
@@ -330,6 +345,33 @@ fn further_variants(reference: &Reference) -> Vec<&str> {
         }
     }
     found
+}
+
+fn read_placebos(
+    entries: Vec<toml::Spanned<PlaceboEntry>>,
+    runs_of: Option<&str>,
+    kind: Kind,
+    source: Source<'_>,
+) -> Result<Vec<Placebo>, LabError> {
+    let mut placebos: Vec<Placebo> = Vec::new();
+    for entry in entries {
+        let at = entry.span();
+        let wrong = |what: String| {
+            source.error(Some(at.clone()), what, "see \"Placebos\" in docs/laboratory.md")
+        };
+        if let Some(other) = runs_of {
+            return Err(wrong(format!("the runs are those of `{other}`: write the placebo there")));
+        }
+        if kind == Kind::Overlay {
+            return Err(wrong("an experiment of kind overlay has no runs to change".to_owned()));
+        }
+        let placebo = Placebo::new(entry.into_inner()).map_err(wrong)?;
+        if placebos.iter().any(|other| other.id == placebo.id) {
+            return Err(wrong(format!("a second placebo `{}`", placebo.id)));
+        }
+        placebos.push(placebo);
+    }
+    Ok(placebos)
 }
 
 fn read_samples(
@@ -386,8 +428,18 @@ fn check_names(all: &[Experiment], root: &Path) -> Result<(), LabError> {
             }
         }
         if let Some(other) = &experiment.runs_of {
-            let has_runs = |e: &Experiment| e.id == *other && e.runs_of.is_none();
-            if !all.iter().any(has_runs) {
+            let owner = all.iter().find(|e| e.id == *other && e.runs_of.is_none());
+            let placebos = owner.map_or(&[][..], |owner| &owner.placebos);
+            let is_unknown = |claim: &&Claim| {
+                let name = claim.placebo.as_deref().filter(|name| *name != placebo::NONE);
+                name.is_some() && claim.placebo_among(placebos).is_none()
+            };
+            if let Some(claim) = experiment.claims.iter().find(is_unknown) {
+                let what = format!("claim `{}`: `{other}` has no such placebo", claim.id);
+                let remedy = "name one of those, or `placebo = \"none\"`";
+                return Err(LabError::file(&experiment.folder.join("claims.toml"), what, remedy));
+            }
+            if owner.is_none() {
                 let what = format!("`runs = \"{other}\"` names no experiment with runs of its own");
                 let path = experiment.folder.join("claims.toml");
                 return Err(LabError::file(&path, what, "name the folder of one that has them"));

@@ -237,7 +237,8 @@ fn judge_one(
     };
     let quick = about.quick || options.extent.quick;
     let reference = &experiment.reference;
-    let evidence = Evidence { table, other: &other, reference, quick };
+    let placebos = &owner.placebos;
+    let evidence = Evidence { table, other: &other, reference, placebos, quick };
     let judgements = experiment.claims.iter().map(|claim| claim.judge(&evidence)).collect();
     let (agreements, not_compared) = compare(reference, table);
     let failed = failed.iter().filter(|run| run.experiment == owner.id).cloned().collect();

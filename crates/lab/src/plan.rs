@@ -9,8 +9,9 @@ use manypath_sim::{LossRange, Sample, Samples, Sampling};
 
 use crate::derive::Series;
 use crate::error::LabError;
-use crate::experiment::{Experiment, Kind};
+use crate::experiment::{Experiment, Kind, SCENARIO};
 use crate::overlay;
+use crate::placebo::Placebo;
 use crate::table::{Fields, Params, fields_of_json};
 
 /// Seeds of a quick run.
@@ -88,13 +89,17 @@ impl Plan {
             return overlay::plan(experiment, extent);
         }
         let mut plan = Plan::default();
-        for (variant, path) in experiment.variants() {
-            let scenario = Scenario::load(&path)?;
+        let add = |plan: &mut Plan, variant: &str, path: &Path, placebo: Option<&Placebo>| {
+            let scenario = Scenario::load(path)?;
             let mut seeds = extent.seeds.clone().unwrap_or_else(|| scenario.seeds());
             if extent.quick {
                 seeds.truncate(QUICK_SEEDS);
             }
-            let points = scenario.points()?;
+            seeds.truncate(placebo.map_or(usize::MAX, |placebo| placebo.seeds));
+            let points = match placebo {
+                Some(placebo) => placebo.points(&scenario)?,
+                None => scenario.points()?,
+            };
             let all: Vec<_> = points.iter().map(|point| &point.params).collect();
             let kept = if extent.quick { thinned(&all, named) } else { vec![true; all.len()] };
             let variant: Arc<str> = Arc::from(variant);
@@ -108,9 +113,22 @@ impl Plan {
                             scenario: point.run,
                         }),
                         seeds: seeds.clone(),
-                        command: repeat(experiment, &path, number),
+                        command: match placebo {
+                            Some(_) => format!("manypath lab run {}", experiment.id),
+                            None => repeat(experiment, path, number),
+                        },
                     });
                 }
+            }
+            Ok::<(), LabError>(())
+        };
+        let variants = experiment.variants();
+        for (variant, path) in &variants {
+            add(&mut plan, variant, path, None)?;
+        }
+        if let Some((_, path)) = variants.iter().find(|(variant, _)| *variant == SCENARIO) {
+            for placebo in &experiment.placebos {
+                add(&mut plan, &placebo.variant(), path, Some(placebo))?;
             }
         }
         Ok(plan)

@@ -12,6 +12,7 @@ use crate::derive::Derive;
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::output::{read_json_lines, write_csv, write_json_line, write_parquet};
+use crate::placebo::is_placebo;
 use crate::plan::{Plan, PlannedPoint, RunData};
 use crate::reference::Agreement;
 use crate::stats::Summary;
@@ -164,7 +165,8 @@ impl Results {
             run.fields.insert(derive.name.clone(), value);
         }
         let place = point.seeds.iter().position(|own| *own == seed);
-        if place.is_some_and(|place| place < self.sampled_seeds) && !run.series.is_empty() {
+        let is_kept = place.is_some_and(|place| place < self.sampled_seeds);
+        if is_kept && !run.series.is_empty() && !is_placebo(&point.variant) {
             self.write_samples(&point.variant, &point.params, seed, &run)?;
         }
         self.table.push(&point.variant, &point.params, seed, run.fields);

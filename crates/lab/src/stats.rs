@@ -138,6 +138,15 @@ pub fn ratio(a: Moments, b: Moments) -> Option<Ratio> {
     Some(Ratio { ratio, ci95 })
 }
 
+/// The difference of the means of two independent samples, first less second, with half the width
+/// of its 95 % confidence interval (Welch); `None` if one has fewer than two values.
+pub fn difference(a: Moments, b: Moments) -> (f64, Option<f64>) {
+    let variance = variance_of_mean(a) + variance_of_mean(b);
+    let has_spread = a.n >= 2 && b.n >= 2 && variance > 0.0;
+    let half = has_spread.then(|| t_quantile(welch_freedom(a, b)) * variance.sqrt());
+    (a.mean - b.mean, half)
+}
+
 /// The mean difference of values that belong together (same seed), first minus second, with half the
 /// width of its 95 % confidence interval.
 pub fn paired_difference(pairs: &[(f64, f64)]) -> Option<(f64, Option<f64>)> {
@@ -223,6 +232,12 @@ mod tests {
         let (mean, half) = paired_difference(&[(5.0, 1.0), (7.0, 2.0), (9.0, 3.0)]).unwrap();
         assert_eq!(mean, 5.0);
         is_near(half.unwrap(), 4.302_65 / 3.0_f64.sqrt(), 1e-4);
+        let (a, b) = (Moments { mean: 7.0, std: 2.0, n: 3 }, Moments { mean: 2.0, std: 1.0, n: 3 });
+        let (apart, half) = difference(a, b);
+        assert_eq!(apart, 5.0);
+        // Welch: 2.9412 degrees of freedom.
+        is_near(half.unwrap(), 3.219_4 * (5.0_f64 / 3.0).sqrt(), 5e-3);
+        assert_eq!(difference(a, Moments { n: 1, ..b }), (5.0, None));
         assert_eq!(paired_ratio(&[]), None);
         assert_eq!(paired_ratio(&[(1.0, 0.0)]), None);
     }

@@ -298,7 +298,7 @@ impl Table {
 }
 
 /// The value of a swept parameter at a point.
-pub fn value_of<'a>(params: &'a Params, name: &str) -> Option<&'a str> {
+pub fn value_of<'a>(params: &'a [(String, String)], name: &str) -> Option<&'a str> {
     params.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
 }
 

@@ -34,7 +34,8 @@ pub(crate) enum LabCommand {
     /// One HTML file that needs no network to be viewed. docs/report.md says how figures are described.
     #[command(after_help = "Examples:
   manypath lab report
-  manypath lab report --results results --out report.html --figures figures")]
+  manypath lab report --results results --out report.html --figures figures
+  manypath lab report --claims claims.md")]
     Report(PageArgs),
 }
 
@@ -127,6 +128,10 @@ pub(crate) struct PageArgs {
     /// Draws every figure as SVG and PNG into this folder
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
+
+    /// Writes every claim with its verdict as Markdown into this file
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
     /// Where experiments are.
     #[command(flatten)]
     pub experiments: ExperimentsArgs,

@@ -11,7 +11,8 @@ use manypath_lab::claims::Verdict;
 use manypath_lab::error::LabError;
 use manypath_lab::experiment::{Experiment, Experiments, Kind};
 use manypath_lab::lab::{self, Options, Outcome, Progress};
-use manypath_lab::plan::{Extent, Plan};
+use manypath_lab::placebo::is_placebo;
+use manypath_lab::plan::{Extent, Plan, PlannedPoint};
 use manypath_lab::runner::all_processors;
 use manypath_realtime::planner::{Realtime, VARIANTS};
 use serde_json::json;
@@ -61,6 +62,7 @@ fn list(args: &ListArgs) -> Result<()> {
             "points": size.points,
             "runs": size.runs,
             "claims": experiment.claims.len(),
+            "placebos": experiment.placebos.iter().map(|placebo| &placebo.id).collect::<Vec<_>>(),
             "runs_of": experiment.runs_of,
         });
         text += &format!("{object}\n");
@@ -77,11 +79,14 @@ struct Size {
 fn size(experiment: &Experiment) -> Result<Size> {
     let plan =
         Plan::of_scenarios(experiment, &Extent::default(), &|_| Vec::new()).map_err(wrong)?;
-    let times = match experiment.kind {
-        Kind::Simulated | Kind::Overlay => 1,
-        Kind::Realtime => VARIANTS,
+    let times = |variant: &str| match experiment.kind {
+        Kind::Realtime if !is_placebo(variant) => VARIANTS,
+        _ => 1,
     };
-    Ok(Size { points: plan.points.len() * times, runs: plan.runs() * times })
+    let of = |count: fn(&PlannedPoint) -> usize| {
+        plan.points.iter().map(|point| count(point) * times(&point.variant)).sum()
+    };
+    Ok(Size { points: of(|_| 1), runs: of(|point| point.seeds.len()) })
 }
 
 fn run_experiments(args: &RunArgs) -> Result<()> {

@@ -15,6 +15,7 @@ pub(super) fn run(args: &PageArgs) -> Result<()> {
         results: args.results.clone(),
         out: args.out.clone(),
         figures: args.figures.clone(),
+        claims: args.claims.clone(),
     };
     let written = write(experiments.all(), &options).map_err(wrong)?;
     if args.report.json {
@@ -39,6 +40,9 @@ pub(super) fn run(args: &PageArgs) -> Result<()> {
     );
     if let Some(folder) = &args.figures {
         text += &format!("{}: {} pictures\n", folder.display(), written.pictures);
+    }
+    if let Some(file) = &args.claims {
+        text += &format!("{}: the claims\n", file.display());
     }
     print(&text)
 }

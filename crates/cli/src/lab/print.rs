@@ -1,11 +1,12 @@
 //! The tables that `manypath lab` prints.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
-use manypath_lab::claims::{Judgement, Verdict};
+use manypath_lab::claims::{Author, Judgement, Verdict};
 use manypath_lab::experiment::Experiment;
 use manypath_lab::lab::Outcome;
 use manypath_lab::reference::Agreement;
 use manypath_lab::table::show_params;
+use manypath_lab::tally::Tally;
 
 use super::Size;
 
@@ -96,7 +97,7 @@ fn one(outcome: &Outcome, all_points: bool) -> String {
 
 fn claims(judgements: &[Judgement]) -> String {
     let mut table =
-        table(&["claim", "the paper says", "measured", "expected", "reference", "verdict"]);
+        table(&["claim", "what is said", "measured", "expected", "reference", "verdict"]);
     for judged in judgements {
         let quick = if judged.quick { " (quick)" } else { "" };
         let mut measured = judged.measured.clone();
@@ -105,11 +106,18 @@ fn claims(judgements: &[Judgement]) -> String {
                 if measured.is_empty() { reason.clone() } else { format!("{measured}\n{reason}") };
         }
         let mut verdict = format!("{}{quick}", judged.verdict.text());
+        if let Some(weight) = judged.weight() {
+            verdict += &format!("; {weight}");
+        }
         if let (Verdict::Explained, Some(why)) = (judged.verdict, &judged.explanation) {
             verdict += &format!(":\n{why}");
         }
+        let id = match judged.of {
+            Author::Paper => judged.id.clone(),
+            Author::Ours => format!("{} (ours)", judged.id),
+        };
         table.add_row([
-            judged.id.clone(),
+            id,
             format!("{} ({})", judged.says, judged.place),
             measured,
             judged.expected.clone(),
@@ -159,17 +167,14 @@ fn point(agreement: &Agreement) -> String {
     }
 }
 
+/// The papers' claims and ours, each counted.
 fn count_claims(judged: &[&Judgement]) -> String {
-    let of = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
-    let (fails, explained) = (of(Verdict::Fails), of(Verdict::Explained));
-    let mut text = format!("claims: {} of {} hold", of(Verdict::Holds), judged.len());
-    if fails + explained > 0 {
-        text += &format!(", {} do not ({explained} explained)", fails + explained);
-    }
-    match of(Verdict::NotRun) {
-        0 => text,
-        not_run => format!("{text}, {not_run} not run"),
-    }
+    let count = |author: Author, whose: &str| {
+        let tally = Tally::of(judged.iter().copied().filter(|j| j.of == author));
+        (tally.all > 0).then(|| format!("{whose}: {tally}"))
+    };
+    let counts = [count(Author::Paper, "claims"), count(Author::Ours, "claims of ours")];
+    counts.into_iter().flatten().collect::<Vec<_>>().join("\n  ")
 }
 
 fn count_agreement(compared: &[&Agreement], not_compared: usize) -> String {

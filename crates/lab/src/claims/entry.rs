@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use super::{Bounds, Claim, Measure, Quantity, Side, Subject, Take};
+use super::{Author, Bounds, Claim, Measure, Quantity, Side, Subject, Take, Tolerance};
 
 /// A `[[claim]]` table as it is written; `docs/laboratory.md` describes the keys.
 #[derive(Clone, Debug, Deserialize)]
@@ -14,6 +14,9 @@ pub struct ClaimEntry {
     #[serde(rename = "where")]
     place: String,
     explanation: Option<String>,
+    #[serde(default)]
+    of: Author,
+    placebo: Option<String>,
     measure: String,
     field: String,
     #[serde(default)]
@@ -25,6 +28,11 @@ pub struct ClaimEntry {
     tolerance: Option<Number>,
     at_least: Option<Number>,
     at_most: Option<Number>,
+    above: Option<Number>,
+    below: Option<Number>,
+    compare: Option<String>,
+    #[serde(default)]
+    distinct: bool,
     by: Option<String>,
     largest_first: Option<Vec<OneOrMany>>,
     smallest_first: Option<Vec<OneOrMany>>,
@@ -35,13 +43,13 @@ pub struct ClaimEntry {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum OneOrMany {
+pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
 impl OneOrMany {
-    fn values(self) -> Vec<String> {
+    pub(crate) fn values(self) -> Vec<String> {
         match self {
             OneOrMany::One(value) => vec![value],
             OneOrMany::Many(values) => values,
@@ -102,6 +110,8 @@ impl Claim {
             says: entry.says,
             place: entry.place,
             explanation: entry.explanation,
+            of: entry.of,
+            placebo: entry.placebo,
             measure,
         })
     }
@@ -111,7 +121,15 @@ impl ClaimEntry {
     fn measure(&self) -> Result<Measure, String> {
         let over = self.over.clone().unwrap_or_default();
         let one = |quantity| self.subject(quantity);
-        let compared = |plain| if self.to.is_some() { Quantity::Change } else { plain };
+        let compared = || match (self.to.is_some(), self.compare.as_deref()) {
+            (false, None) => Ok(Quantity::Mean),
+            (true, None | Some("change")) => Ok(Quantity::Change),
+            (true, Some("difference")) => Ok(Quantity::Difference),
+            (false, Some(_)) => Err("`compare` goes with `to`".to_owned()),
+            (true, Some(other)) => {
+                Err(format!("`compare = \"{other}\"`: say change or difference"))
+            }
+        };
         match self.measure.as_str() {
             "mean" => self.value(one(Quantity::Mean)?),
             "median" => self.value(one(Quantity::Median)?),
@@ -120,6 +138,8 @@ impl ClaimEntry {
             "max" => self.value(one(Quantity::Max)?),
             "change" => self.value(one(Quantity::Change)?),
             "ratio" => self.value(one(Quantity::Ratio)?),
+            "difference" => self.value(one(Quantity::Difference)?),
+            "rise" => self.value(one(compared()?)?),
             "order" => Ok(Measure::Order {
                 subject: one(Quantity::Mean)?,
                 over,
@@ -127,10 +147,11 @@ impl ClaimEntry {
                 groups: self.groups()?,
                 tie: Number::share(&self.tie, 0.05)?,
                 tolerance: Number::share(&self.tolerance, 0.0)?,
+                distinct: self.distinct,
                 share: Number::share(&self.share, 1.0)?,
             }),
             "trend" => Ok(Measure::Trend {
-                subject: one(compared(Quantity::Mean))?,
+                subject: one(compared()?)?,
                 over,
                 by: self.by.clone().ok_or("a trend needs `by`: the parameter along which")?,
                 is_rising: match self.direction.as_deref() {
@@ -147,14 +168,19 @@ impl ClaimEntry {
                 Ok(Measure::Equal { subject: one(Quantity::Mean)?, expected })
             }
             other => Err(format!(
-                "`measure = \"{other}\"`: say mean, median, std, min, max, change, ratio, order, \
-                 trend or equal"
+                "`measure = \"{other}\"`: say mean, median, std, min, max, change, ratio, \
+                 difference, rise, order, trend or equal"
             )),
         }
     }
 
     fn value(&self, subject: Subject) -> Result<Measure, String> {
-        let bounds = self.bounds(subject.quantity.is_of_two())?;
+        let bounds = self.bounds(&subject.quantity)?;
+        let is_rise = self.measure == "rise";
+        let rise_along = self.by.clone().filter(|_| is_rise);
+        if is_rise && rise_along.is_none() {
+            return Err("a rise needs `by`: the parameter along which".to_owned());
+        }
         let take = match self.take.as_deref() {
             None | Some("all") => Take::All,
             Some("max") => Take::Max,
@@ -167,12 +193,14 @@ impl ClaimEntry {
         if self.take.is_some() && self.over.is_none() {
             return Err("`take` goes with `over`: the parameters whose values it takes from".into());
         }
-        Ok(Measure::Value { subject, over: self.over.clone().unwrap_or_default(), take, bounds })
+        let over = self.over.clone().unwrap_or_default();
+        Ok(Measure::Value { subject, over, take, bounds, rise_along })
     }
 
     fn subject(&self, quantity: Quantity) -> Result<Subject, String> {
         if quantity.is_of_two() != self.to.is_some() {
-            let needs = "`change` and `ratio` compare `at` with `to`; other measures have no `to`";
+            let needs = "`change`, `ratio` and `difference` compare `at` with `to`; a trend or rise may, \
+                         other measures have no `to`";
             return Err(needs.to_owned());
         }
         let at = side(&self.at)?;
@@ -189,7 +217,7 @@ impl ClaimEntry {
         Ok(Subject { quantity, field: self.field.clone(), at, to })
     }
 
-    fn bounds(&self, is_of_two: bool) -> Result<Bounds, String> {
+    fn bounds(&self, quantity: &Quantity) -> Result<Bounds, String> {
         let expect = match (&self.expect, &self.tolerance) {
             (None, None) => None,
             (Some(value), Some(tolerance)) => {
@@ -199,24 +227,25 @@ impl ClaimEntry {
                     other => Number::Text(other.as_str().unwrap_or_default().to_owned()),
                 };
                 let expect = number.value()?;
-                let (tolerance, is_percentage) = tolerance.read()?;
-                // Of a change or ratio these are points: +100 % within 20 % is 80 % to 120 %.
-                let is_relative = is_percentage && !is_of_two;
-                Some((expect, tolerance * if is_relative { expect.abs() } else { 1.0 }))
+                Some((expect, tolerance_of(tolerance, expect, quantity)?))
             }
             _ => return Err("`expect` and `tolerance` go together".to_owned()),
         };
-        if expect.is_some_and(|(_, tolerance)| tolerance < 0.0) {
-            return Err("a tolerance below 0".to_owned());
-        }
         let read = |number: &Option<Number>| number.as_ref().map(Number::value).transpose();
-        let (at_least, at_most) = (read(&self.at_least)?, read(&self.at_most)?);
-        if expect.is_none() && at_least.is_none() && at_most.is_none() {
-            let needs =
-                "nothing is expected: give `expect` and `tolerance`, `at_least` or `at_most`";
+        let bounds = Bounds {
+            expect,
+            at_least: read(&self.at_least)?,
+            at_most: read(&self.at_most)?,
+            above: read(&self.above)?,
+            below: read(&self.below)?,
+        };
+        if bounds == Bounds::default() {
+            let needs = "nothing is expected: give `expect` and `tolerance`, `at_least`, `at_most`, \
+                         `above` or `below`";
             return Err(needs.to_owned());
         }
-        Ok(Bounds { expect, at_least, at_most })
+        bounds.check(quantity)?;
+        Ok(bounds)
     }
 
     fn groups(&self) -> Result<Vec<Vec<String>>, String> {
@@ -245,6 +274,7 @@ impl ClaimEntry {
             Measure::Equal { .. } => (false, false, false),
         };
         let is_equal = !(is_value || is_order || is_trend);
+        let is_rise = self.measure == "rise";
         let keys = [
             ("over", self.over.is_some(), !is_equal),
             ("take", self.take.is_some(), is_value),
@@ -252,7 +282,11 @@ impl ClaimEntry {
             ("tolerance", self.tolerance.is_some(), !is_equal),
             ("at_least", self.at_least.is_some(), is_value),
             ("at_most", self.at_most.is_some(), is_value),
-            ("by", self.by.is_some(), is_order || is_trend),
+            ("above", self.above.is_some(), is_value),
+            ("below", self.below.is_some(), is_value),
+            ("by", self.by.is_some(), is_order || is_trend || is_rise),
+            ("compare", self.compare.is_some(), is_trend || is_rise),
+            ("distinct", self.distinct, is_order),
             ("largest_first", self.largest_first.is_some(), is_order),
             ("smallest_first", self.smallest_first.is_some(), is_order),
             ("tie", self.tie.is_some(), is_order),
@@ -264,6 +298,25 @@ impl ClaimEntry {
             None => Ok(()),
         }
     }
+}
+
+/// A tolerance as it is written: a number, a percentage, or a number of runs.
+fn tolerance_of(written: &Number, expect: f64, quantity: &Quantity) -> Result<Tolerance, String> {
+    if let Number::Text(text) = written
+        && let Some(runs) = text.trim().strip_suffix("runs")
+    {
+        let runs = runs.trim().parse::<u32>().ok().filter(|runs| *runs > 0);
+        let wrong =
+            || format!("`{text}`: write how many runs the paper's mean has, as \"30 runs\"");
+        return Ok(Tolerance::Runs(f64::from(runs.ok_or_else(wrong)?)));
+    }
+    let (width, is_percentage) = written.read()?;
+    if width < 0.0 {
+        return Err("a tolerance below 0".to_owned());
+    }
+    // Of a change or ratio these are points: +100 % within 20 % is 80 % to 120 %.
+    let is_relative = is_percentage && !quantity.is_in_points();
+    Ok(Tolerance::Of(width * if is_relative { expect.abs() } else { 1.0 }))
 }
 
 fn side(filter: &IndexMap<String, OneOrMany>) -> Result<Side, String> {

@@ -1,13 +1,18 @@
 //! From claims and runs to verdicts.
 
+use super::bounds::{Finding, beyond};
+use super::measured::{Measured, compare, measure_at, rise_at};
 use super::select::{
-    Group, Point, Pooled, groups, pick, points_of, points_of_reference, pool, why_none,
+    Group, Point, Pooled, groups, in_role, pick, points_of, points_of_reference, pool, present,
+    why_none,
 };
-use super::show::{number, signed_percent};
-use super::{Bounds, Claim, Judgement, Measure, Quantity, Subject, Take, Verdict};
+use super::show::{number, signed, signed_percent};
+use super::{
+    Bounds, Claim, Judgement, Measure, Quantity, Side, Subject, Take, UnderPlacebo, Verdict,
+};
 use crate::experiment::SCENARIO;
+use crate::placebo::Placebo;
 use crate::reference::Reference;
-use crate::stats::{Ratio, paired_ratio, ratio};
 use crate::table::Table;
 
 /// What claims are judged by.
@@ -18,20 +23,23 @@ pub struct Evidence<'a> {
     pub other: &'a dyn Fn(&str) -> Option<&'a Table>,
     /// What the papers' simulator gives.
     pub reference: &'a Reference,
+    /// The placebos of the claim's experiment.
+    pub placebos: &'a [Placebo],
     /// The runs are few and thinned.
     pub quick: bool,
 }
 
-/// A number with half the width of its confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Measured {
-    value: f64,
-    ci95: Option<f64>,
+/// A placebo in the place of the scenario.
+#[derive(Clone, Debug)]
+struct StandIn {
+    variant: String,
+    /// How many times as many seeds the scenario has.
+    scale: f64,
 }
 
 /// What a measure gives.
 struct Outcome {
-    holds: bool,
+    finding: Finding,
     value: Option<Measured>,
     text: String,
     /// What did not hold, where.
@@ -39,31 +47,31 @@ struct Outcome {
 }
 
 /// The points of both sides of a subject.
-struct Sides<'a> {
-    at: Vec<Point<'a>>,
-    to: Vec<Point<'a>>,
+pub(super) struct Sides<'a> {
+    pub(super) at: Vec<Point<'a>>,
+    pub(super) to: Vec<Point<'a>>,
+    /// Intervals are judged as those of so many times as many runs.
+    pub(super) scale: f64,
 }
 
 impl Claim {
-    /// Judges the claim.
+    /// Judges the claim, and whether it would hold with the mechanism off.
     pub fn judge(&self, evidence: &Evidence<'_>) -> Judgement {
-        let subject = self.measure.subject();
-        let outcome = match &self.measure {
-            Measure::Equal { expected, .. } => judge_equal(subject, expected, evidence),
-            measure => sides(subject, evidence).and_then(|sides| judge(measure, &sides)),
-        };
+        let outcome = self.measure.judge(evidence, None);
         let is_explained = self.explanation.is_some();
         let (verdict, value, measured, reason) = match outcome {
             Ok(found) => {
-                let verdict = match (found.holds, is_explained) {
-                    (true, _) => Verdict::Holds,
-                    (false, false) => Verdict::Fails,
-                    (false, true) => Verdict::Explained,
+                let verdict = match (found.finding, is_explained) {
+                    (Finding::Holds, _) => Verdict::Holds,
+                    (Finding::Undecided, _) => Verdict::Undecided,
+                    (Finding::Fails, false) => Verdict::Fails,
+                    (Finding::Fails, true) => Verdict::Explained,
                 };
                 (verdict, found.value, found.text, found.misses)
             }
             Err(why) => (Verdict::NotRun, None, String::new(), Some(why)),
         };
+        let (placebo, without) = self.judge_placebo(evidence).unzip();
         Judgement {
             id: self.id.clone(),
             says: self.says.clone(),
@@ -77,7 +85,47 @@ impl Claim {
             verdict,
             reason,
             explanation: self.explanation.clone(),
+            of: self.of,
+            placebo: without.as_ref().map(|outcome| match outcome.finding {
+                Finding::Holds => UnderPlacebo::Holds,
+                Finding::Undecided | Finding::Fails => UnderPlacebo::Fails,
+            }),
+            placebo_says: placebo.map(|placebo| placebo.says.clone()),
+            placebo_measured: without.map(|outcome| outcome.text),
             quick: evidence.quick,
+        }
+    }
+
+    /// The placebo of this claim with what it gives; nothing without one, or without its runs.
+    fn judge_placebo<'a>(&self, evidence: &Evidence<'a>) -> Option<(&'a Placebo, Outcome)> {
+        let subject = self.measure.subject();
+        let is_of_scenario = |side: &Side| side.variant.as_deref().is_none_or(|v| v == SCENARIO);
+        if !is_of_scenario(&subject.at) && !is_of_scenario(&subject.to) {
+            return None;
+        }
+        let placebo = self.placebo_among(evidence.placebos)?;
+        let variant = placebo.variant();
+        let tables = [&subject.at, &subject.to].map(|side| match &side.experiment {
+            None => Some(evidence.table),
+            Some(id) => (evidence.other)(id),
+        });
+        let table = tables.into_iter().flatten().find(|t| present(t, Some(&variant)).is_some())?;
+        let seeds = |variant: &str| {
+            let points = table.points().into_iter();
+            let of = points.filter(|rows| rows.first().is_some_and(|row| *row.variant == *variant));
+            of.map(<[_]>::len).max().unwrap_or(0)
+        };
+        let scale = seeds(SCENARIO) as f64 / seeds(&variant) as f64;
+        let stand_in = StandIn { variant, scale };
+        let outcome = self.measure.judge(evidence, Some(&stand_in)).ok()?;
+        Some((placebo, outcome))
+    }
+
+    /// The placebo that it names, else the first.
+    pub(crate) fn placebo_among<'p>(&self, placebos: &'p [Placebo]) -> Option<&'p Placebo> {
+        match &self.placebo {
+            Some(name) => placebos.iter().find(|placebo| placebo.id == *name),
+            None => placebos.first(),
         }
     }
 
@@ -87,25 +135,46 @@ impl Claim {
         if !self.experiments().is_empty() {
             return None;
         }
-        let of = |side: &super::Side| side.variant.clone().unwrap_or_else(|| SCENARIO.to_owned());
+        let of = |side: &Side| side.variant.clone().unwrap_or_else(|| SCENARIO.to_owned());
         let (at, to) = (of(&subject.at), of(&subject.to));
         let sides = Sides {
             at: points_of_reference(reference, &subject.field, &at),
             to: points_of_reference(reference, &subject.field, &to),
+            scale: 1.0,
         };
         judge(&self.measure, &sides).ok().map(|outcome| outcome.text)
     }
 }
 
-fn sides<'a>(subject: &Subject, evidence: &Evidence<'a>) -> Result<Sides<'a>, String> {
-    let points = |side: &super::Side| match &side.experiment {
-        None => points_of(evidence.table, &subject.field),
+impl Measure {
+    fn judge(
+        &self,
+        evidence: &Evidence<'_>,
+        stand_in: Option<&StandIn>,
+    ) -> Result<Outcome, String> {
+        let subject = self.subject();
+        match self {
+            Measure::Equal { expected, .. } => judge_equal(subject, expected, evidence, stand_in),
+            measure => sides(subject, evidence, stand_in).and_then(|sides| judge(measure, &sides)),
+        }
+    }
+}
+
+fn sides<'a>(
+    subject: &Subject,
+    evidence: &Evidence<'a>,
+    stand_in: Option<&StandIn>,
+) -> Result<Sides<'a>, String> {
+    let name = stand_in.map(|s| s.variant.as_str());
+    let points = |side: &Side| match &side.experiment {
+        None => points_of(evidence.table, &subject.field, name),
         Some(id) => {
             let table = (evidence.other)(id).ok_or_else(|| format!("needs the runs of `{id}`"))?;
-            points_of(table, &subject.field)
+            points_of(table, &subject.field, name)
         }
     };
-    Ok(Sides { at: points(&subject.at)?, to: points(&subject.to)? })
+    let scale = stand_in.map_or(1.0, |s| s.scale);
+    Ok(Sides { at: points(&subject.at)?, to: points(&subject.to)?, scale })
 }
 
 fn judge(measure: &Measure, sides: &Sides<'_>) -> Result<Outcome, String> {
@@ -113,72 +182,38 @@ fn judge(measure: &Measure, sides: &Sides<'_>) -> Result<Outcome, String> {
         let found = groups(&sides.at, &subject.at, over);
         if found.is_empty() { Err(why_none(&sides.at, &subject.at, over)) } else { Ok(found) }
     };
+    let others = |over: &[String], by: &String| -> Vec<String> {
+        over.iter().filter(|name| *name != by).cloned().collect()
+    };
     match measure {
-        Measure::Value { subject, over, take, bounds } => {
-            let found = all_groups(subject, over)?;
-            let measured =
-                found.iter().map(|group| Ok((group, measure_at(subject, sides, group)?)));
+        Measure::Value { subject, over, take, bounds, rise_along } => {
+            let over = rise_along.as_ref().map_or_else(|| over.clone(), |by| others(over, by));
+            let found = all_groups(subject, &over)?;
+            let measure = |group| match rise_along {
+                Some(along) => rise_at(subject, sides, group, along),
+                None => measure_at(subject, sides, group),
+            };
+            let measured = found.iter().map(|group| Ok((group, measure(group)?)));
             let measured: Vec<_> = measured.collect::<Result<_, String>>()?;
             Ok(judge_value(subject, &measured, *take, bounds))
         }
-        Measure::Order { subject, over, by, groups, tie, tolerance, share } => {
-            let over: Vec<_> = over.iter().filter(|name| *name != by).cloned().collect();
-            let found = all_groups(subject, &over)?;
-            let at = |group: &Group| {
-                let misses = order_misses(subject, sides, group, by, groups, *tie, *tolerance)?;
-                Ok((group.clone(), misses))
-            };
+        Measure::Order { subject, over, by, share, .. } => {
+            let found = all_groups(subject, &others(over, by))?;
+            let at =
+                |group: &Group| Ok((group.clone(), order_misses(measure, subject, sides, group)?));
             let misses = found.iter().map(at).collect::<Result<Vec<_>, String>>()?;
             Ok(judge_share(&misses, *share))
         }
         Measure::Trend { subject, over, by, is_rising, tolerance, share } => {
-            let over: Vec<_> = over.iter().filter(|name| *name != by).cloned().collect();
-            let found = all_groups(subject, &over)?;
+            let found = all_groups(subject, &others(over, by))?;
             let at = |group: &Group| {
                 let misses = trend_misses(subject, sides, group, by, *is_rising, *tolerance)?;
-                Ok((group.clone(), misses))
+                Ok((group.clone(), Misses { broken: misses, unsure: Vec::new() }))
             };
             let misses = found.iter().map(at).collect::<Result<Vec<_>, String>>()?;
             Ok(judge_share(&misses, *share))
         }
         Measure::Equal { .. } => Err("the reference has no such values".to_owned()),
-    }
-}
-
-/// The subject's quantity at a group.
-fn measure_at(subject: &Subject, sides: &Sides<'_>, group: &Group) -> Result<Measured, String> {
-    let at = pick(&sides.at, &subject.at, group)?;
-    let a = pool(&at)?;
-    let plain = |value| Ok(Measured { value, ci95: None });
-    match subject.quantity {
-        Quantity::Mean => {
-            let is_one_point = matches!(at.as_slice(), [_]) || !a.by_seed.is_empty();
-            let ci95 = a.summary.ci95().filter(|_| is_one_point);
-            Ok(Measured { value: a.summary.mean, ci95 })
-        }
-        Quantity::Median => plain(a.summary.median),
-        Quantity::Std => plain(a.summary.std.ok_or("one run has no deviation")?),
-        Quantity::Min => plain(a.summary.min),
-        Quantity::Max => plain(a.summary.max),
-        Quantity::Change | Quantity::Ratio => {
-            let b = pool(&pick(&sides.to, &subject.to, group)?)?;
-            let found = compare(&a, &b).ok_or("the mean to compare with is 0")?;
-            let less = if subject.quantity == Quantity::Change { 1.0 } else { 0.0 };
-            Ok(Measured { value: found.ratio - less, ci95: found.ci95 })
-        }
-    }
-}
-
-/// Mean over mean: of the runs with common seeds if all are common, else of independent samples.
-fn compare(a: &Pooled, b: &Pooled) -> Option<Ratio> {
-    let is_paired = !a.by_seed.is_empty() && a.by_seed.keys().eq(b.by_seed.keys());
-    if is_paired {
-        let pairs: Vec<_> = a.by_seed.values().copied().zip(b.by_seed.values().copied()).collect();
-        paired_ratio(&pairs)
-    } else {
-        let mut found = ratio(a.moments, b.moments)?;
-        found.ci95 = found.ci95.filter(|ci| ci.is_finite());
-        Some(found)
     }
 }
 
@@ -202,59 +237,87 @@ fn judge_value(
         let place = show_group(group);
         let text =
             if measured.len() > 1 { format!("{} at {place}", show(value)) } else { show(value) };
-        return Outcome { holds: bounds.hold(value.value), value: Some(value), text, misses: None };
+        let finding = bounds.find(&value);
+        return Outcome { finding, value: Some(value), text, misses: None };
     }
-    let values = || measured.iter().map(|(_, m)| m.value);
     if take == Take::Mean {
-        let mean = values().sum::<f64>() / measured.len() as f64;
-        let text = format!("{} over {} points", subject.show_value(mean, None), measured.len());
-        let value = Some(Measured { value: mean, ci95: None });
-        return Outcome { holds: bounds.hold(mean), value, text, misses: None };
+        let mean = Measured::mean(measured.iter().map(|(_, m)| *m));
+        let text = format!("{} over {} points", show(mean), measured.len());
+        return Outcome { finding: bounds.find(&mean), value: Some(mean), text, misses: None };
     }
-    let misses = measured.iter().filter(|(_, m)| !bounds.hold(m.value));
+    let findings: Vec<_> = measured.iter().map(|(g, m)| (bounds.find(m), g, m)).collect();
+    let misses = findings.iter().filter(|(finding, ..)| *finding != Finding::Holds);
     let misses: Vec<_> =
-        misses.map(|(g, m)| format!("{} at {}", show(*m), show_group(g))).collect();
+        misses.map(|(_, g, m)| format!("{} at {}", show(**m), show_group(g))).collect();
     let ends =
         [lowest, highest].into_iter().flatten().map(|(_, m)| subject.show_value(m.value, None));
     let text = format!("{} at {} points", ends.collect::<Vec<_>>().join(" to "), measured.len());
-    let holds = misses.is_empty();
-    Outcome { holds, value: None, text, misses: (!holds).then(|| misses.join("; ")) }
+    let finding = findings.iter().map(|(finding, ..)| *finding).max().unwrap_or(Finding::Holds);
+    let misses = (finding != Finding::Holds).then(|| misses.join("; "));
+    Outcome { finding, value: None, text, misses }
+}
+
+/// Deviations from the statement at one group.
+struct Misses {
+    /// Values that are on the wrong side.
+    broken: Vec<String>,
+    /// Values on the right side that chance may have put there.
+    unsure: Vec<String>,
+}
+
+impl Misses {
+    fn finding(&self) -> Finding {
+        match (self.broken.is_empty(), self.unsure.is_empty()) {
+            (true, true) => Finding::Holds,
+            (true, false) => Finding::Undecided,
+            (false, _) => Finding::Fails,
+        }
+    }
 }
 
 /// Where the order is broken at one group.
 fn order_misses(
+    measure: &Measure,
     subject: &Subject,
     sides: &Sides<'_>,
     group: &Group,
-    by: &str,
-    order: &[Vec<String>],
-    tie: f64,
-    tolerance: f64,
-) -> Result<Vec<String>, String> {
-    let mean = |value: &String| {
+) -> Result<Misses, String> {
+    let Measure::Order { by, groups, tie, tolerance, distinct, .. } = measure else {
+        return Err("no order".to_owned());
+    };
+    let runs = |value: &String| {
         let mut group = group.clone();
         group.push((by.to_owned(), value.clone()));
-        Ok((value.clone(), measure_at(subject, sides, &group)?.value))
+        Ok((value.clone(), pool(&pick(&sides.at, &subject.at, &group)?)?))
     };
-    let ranks = order.iter().map(|rank| rank.iter().map(mean).collect::<Result<Vec<_>, String>>());
+    let ranks = groups.iter().map(|rank| rank.iter().map(runs).collect::<Result<Vec<_>, String>>());
     let ranks = ranks.collect::<Result<Vec<_>, String>>()?;
-    let mut misses = Vec::new();
-    let pair = |a: &(String, f64), sign: &str, b: &(String, f64)| {
-        format!("{} {} {sign} {} {}", a.0, number(a.1), b.0, number(b.1))
+    let mut misses = Misses { broken: Vec::new(), unsure: Vec::new() };
+    let mean = |(_, runs): &(String, Pooled)| runs.summary.mean;
+    let pair = |a: &(String, Pooled), sign: &str, b: &(String, Pooled)| {
+        format!("{} {} {sign} {} {}", a.0, number(mean(a)), b.0, number(mean(b)))
     };
     for rank in &ranks {
-        let largest = rank.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let smallest = rank.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let largest = rank.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)));
+        let smallest = rank.iter().min_by(|a, b| mean(a).total_cmp(&mean(b)));
         if let (Some(a), Some(b)) = (largest, smallest)
-            && a.1 > b.1 * (1.0 + tie)
+            && mean(a) > mean(b) * (1.0 + tie)
         {
-            misses.push(pair(a, "is above", b));
+            misses.broken.push(pair(a, "is above", b));
         }
     }
     for (above, below) in ranks.iter().zip(ranks.iter().skip(1)) {
         for (a, b) in above.iter().flat_map(|a| below.iter().map(move |b| (a, b))) {
-            if a.1 < b.1 * (1.0 - tolerance) {
-                misses.push(pair(a, "is below", b));
+            let apart = compare(&Quantity::Difference, &a.1, &b.1, sides)?;
+            let finding = match distinct {
+                true => beyond(apart.value, 0.0, &apart),
+                false => Finding::of(mean(a) >= mean(b) * (1.0 - tolerance)),
+            };
+            match finding {
+                Finding::Holds => {}
+                Finding::Undecided => misses.unsure.push(pair(a, "is hardly above", b)),
+                Finding::Fails if *distinct => misses.broken.push(pair(a, "is not above", b)),
+                Finding::Fails => misses.broken.push(pair(a, "is below", b)),
             }
         }
     }
@@ -280,8 +343,8 @@ fn trend_misses(
         return Err(format!("a trend needs two values of `{by}` or more"));
     }
     // Of a change the tolerance is points; of a mean it is relative.
-    let slack =
-        |from: f64| if subject.quantity.is_of_two() { tolerance } else { tolerance * from.abs() };
+    let is_in_points = subject.quantity.is_in_points();
+    let slack = |from: f64| if is_in_points { tolerance } else { tolerance * from.abs() };
     let breaks = steps.iter().zip(steps.iter().skip(1)).filter(|((_, from), (_, to))| {
         if is_rising { *to < from - slack(*from) } else { *to > from + slack(*from) }
     });
@@ -291,23 +354,36 @@ fn trend_misses(
         .collect())
 }
 
-fn judge_share(misses: &[(Group, Vec<String>)], share: f64) -> Outcome {
-    let good = misses.iter().filter(|(_, misses)| misses.is_empty()).count();
-    let bad = misses.iter().filter(|(_, misses)| !misses.is_empty());
-    let bad: Vec<_> = bad.map(|(g, m)| format!("at {}: {}", show_group(g), m.join(", "))).collect();
-    let holds = good as f64 >= share * misses.len() as f64 - 1e-9;
-    let text = match misses.len() {
-        1 if good == 1 => "as stated".to_owned(),
-        1 => "not as stated".to_owned(),
-        all => format!("as stated at {good} of {all} points"),
+fn judge_share(misses: &[(Group, Misses)], share: f64) -> Outcome {
+    let count = |finding| misses.iter().filter(|(_, m)| m.finding() == finding).count();
+    let (good, unsure) = (count(Finding::Holds), count(Finding::Undecided));
+    let is_enough = |points: usize| points as f64 >= share * misses.len() as f64 - 1e-9;
+    let finding = match (is_enough(good), is_enough(good + unsure)) {
+        (true, _) => Finding::Holds,
+        (false, true) => Finding::Undecided,
+        (false, false) => Finding::Fails,
     };
-    Outcome { holds, value: None, text, misses: (!bad.is_empty()).then(|| bad.join("; ")) }
+    let bad = misses.iter().filter(|(_, m)| m.finding() != Finding::Holds);
+    let bad: Vec<_> = bad
+        .map(|(group, m)| {
+            let what: Vec<_> = m.broken.iter().chain(&m.unsure).map(String::as_str).collect();
+            format!("at {}: {}", show_group(group), what.join(", "))
+        })
+        .collect();
+    let text = match (misses.len(), finding) {
+        (1, Finding::Holds) => "as stated".to_owned(),
+        (1, Finding::Undecided) => "as stated, within chance".to_owned(),
+        (1, Finding::Fails) => "not as stated".to_owned(),
+        (all, _) => format!("as stated at {good} of {all} points"),
+    };
+    Outcome { finding, value: None, text, misses: (!bad.is_empty()).then(|| bad.join("; ")) }
 }
 
 fn judge_equal(
     subject: &Subject,
     expected: &str,
     evidence: &Evidence<'_>,
+    stand_in: Option<&StandIn>,
 ) -> Result<Outcome, String> {
     let table = match &subject.at.experiment {
         None => evidence.table,
@@ -316,8 +392,10 @@ fn judge_equal(
     let column = table.column(&subject.field);
     let column = column.ok_or_else(|| format!("the runs have no field `{}`", subject.field))?;
     let variant = subject.at.variant.as_deref().unwrap_or(SCENARIO);
-    let is_on =
-        |row: &&crate::table::Row| *row.variant == *variant && subject.at.accepts(&row.params);
+    let stand_in = present(table, stand_in.map(|s| s.variant.as_str()));
+    let is_on = |row: &&crate::table::Row| {
+        in_role(&row.variant, stand_in) == Some(variant) && subject.at.accepts(&row.params)
+    };
     let rows: Vec<_> = table.rows().iter().filter(is_on).collect();
     let same_json = |a: &str, b: &str| {
         let read = |text| serde_json::from_str::<serde_json::Value>(text).ok();
@@ -328,12 +406,12 @@ fn judge_equal(
         (0, _) => Err("no such runs".to_owned()),
         (n, None) => {
             let text = format!("as stated in {n} runs");
-            Ok(Outcome { holds: true, value: None, text, misses: None })
+            Ok(Outcome { finding: Finding::Holds, value: None, text, misses: None })
         }
         (_, Some(row)) => {
             let found = table.cell(row, column).json();
             let text = format!("{found} in seed {}", row.seed);
-            Ok(Outcome { holds: false, value: None, text, misses: None })
+            Ok(Outcome { finding: Finding::Fails, value: None, text, misses: None })
         }
     }
 }
@@ -346,7 +424,10 @@ fn show_group(group: &Group) -> String {
 impl Subject {
     /// A value of this subject with its interval, as text.
     pub(super) fn show_value(&self, value: f64, ci95: Option<f64>) -> String {
+        // What is left of rounding is no interval.
+        let ci95 = ci95.map(|half| if half < 1e-9 * value.abs() { 0.0 } else { half });
         let (value, half) = match self.quantity {
+            Quantity::Difference => (signed(value), ci95.map(number)),
             Quantity::Change => (signed_percent(value), ci95.map(|c| format!("{:.1}", c * 100.0))),
             _ => (number(value), ci95.map(number)),
         };

@@ -28,20 +28,41 @@ pub(super) enum Values {
     Reference(Moments),
 }
 
-/// The points of our runs, with the values of a field.
-pub(super) fn points_of<'a>(table: &'a Table, field: &str) -> Result<Vec<Point<'a>>, String> {
+/// The points of our runs, with the values of a field. Those of a stand-in take the scenario's
+/// place.
+pub(super) fn points_of<'a>(
+    table: &'a Table,
+    field: &str,
+    stand_in: Option<&str>,
+) -> Result<Vec<Point<'a>>, String> {
     if table.rows().is_empty() {
         return Err("there are no runs".to_owned());
     }
     let column = table.column(field).ok_or_else(|| no_field(table, field))?;
+    let stand_in = present(table, stand_in);
     let points = table.points().into_iter().filter_map(|rows| {
         let first = rows.first()?;
         let value = |row: &crate::table::Row| Some((row.seed, table.cell(row, column).number()?));
         let counted = rows.iter().filter(|row| table.is_counted(row));
         let values = Values::Runs(counted.filter_map(value).collect());
-        Some(Point { variant: &first.variant, params: &first.params, values })
+        let variant = in_role(&first.variant, stand_in)?;
+        Some(Point { variant, params: &first.params, values })
     });
     Ok(points.collect())
+}
+
+/// The stand-in, if the table has runs of it.
+pub(super) fn present<'a>(table: &Table, stand_in: Option<&'a str>) -> Option<&'a str> {
+    stand_in.filter(|name| table.rows().iter().any(|row| *row.variant == **name))
+}
+
+/// The variant that a run counts as: a stand-in's runs are the scenario's, and those are not there.
+pub(super) fn in_role<'a>(variant: &'a str, stand_in: Option<&str>) -> Option<&'a str> {
+    match stand_in {
+        Some(name) if name == variant => Some(SCENARIO),
+        Some(_) if variant == SCENARIO => None,
+        _ => Some(variant),
+    }
 }
 
 fn no_field(table: &Table, field: &str) -> String {
@@ -157,6 +178,39 @@ pub(super) struct Pooled {
     pub moments: Moments,
     /// Empty for the reference.
     pub by_seed: BTreeMap<u64, f64>,
+    /// Every seed has a value at every point.
+    is_balanced: bool,
+    is_one_point: bool,
+}
+
+impl Pooled {
+    /// How many runs its interval comes from: of several points, the seeds.
+    pub(super) fn runs(&self) -> usize {
+        if self.by_seed.is_empty() { self.summary.n } else { self.by_seed.len() }
+    }
+
+    /// Half the width of the mean's 95 % confidence interval. Of several points with the same seeds
+    /// it is that of the seeds' means: the points differ on purpose.
+    pub(super) fn ci95(&self) -> Option<f64> {
+        let seeds = self.by_seed.len();
+        if seeds == 0 || seeds == self.summary.n || !self.is_balanced {
+            return self.summary.ci95().filter(|_| self.has_interval());
+        }
+        let means: Vec<_> = self.by_seed.values().copied().collect();
+        Summary::of(&means).and_then(|summary| summary.ci95())
+    }
+
+    /// True if the spread is one of runs, not of points.
+    pub(super) fn has_interval(&self) -> bool {
+        !self.by_seed.is_empty() || self.is_one_point
+    }
+
+    /// The values of common seeds, if all are common.
+    pub(super) fn pairs_with(&self, other: &Pooled) -> Option<Vec<(f64, f64)>> {
+        let is_paired = !self.by_seed.is_empty() && self.by_seed.keys().eq(other.by_seed.keys());
+        let values = self.by_seed.values().copied().zip(other.by_seed.values().copied());
+        is_paired.then(|| values.collect())
+    }
 }
 
 pub(super) fn pool(values: &[Values]) -> Result<Pooled, String> {
@@ -183,6 +237,8 @@ pub(super) fn pool(values: &[Values]) -> Result<Pooled, String> {
         summary.std = Some(single.std).filter(|std| std.is_finite());
     }
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let is_balanced = seeds.values().all(|own| own.len() == values.len());
     let by_seed = seeds.into_iter().map(|(seed, values)| (seed, mean(values))).collect();
-    Ok(Pooled { summary, moments, by_seed })
+    let is_one_point = matches!(values, [_]);
+    Ok(Pooled { summary, moments, by_seed, is_balanced, is_one_point })
 }

@@ -1,6 +1,6 @@
 //! Claims in words.
 
-use super::{Bounds, Measure, Quantity, Side, Subject};
+use super::{Measure, Quantity, Side, Subject};
 use crate::table::{Params, is_same_value, value_of};
 
 /// A number with about four significant digits.
@@ -14,6 +14,11 @@ pub(crate) fn number(value: f64) -> String {
         _ if size >= 0.01 => format!("{value:.3}"),
         _ => format!("{value:.3e}"),
     }
+}
+
+/// A difference as text: `+3.14`.
+pub(crate) fn signed(value: f64) -> String {
+    format!("{}{}", if value < 0.0 { "" } else { "+" }, number(value))
 }
 
 /// A change as text: `+108.0 %`.
@@ -49,6 +54,7 @@ impl Subject {
             Quantity::Max => "largest",
             Quantity::Change => "change",
             Quantity::Ratio => "ratio",
+            Quantity::Difference => "difference",
         };
         let mut text = format!("{name} of {}", self.field);
         let at = self.at.show();
@@ -62,19 +68,6 @@ impl Subject {
     }
 }
 
-impl Bounds {
-    fn show(&self, subject: &Subject) -> String {
-        let show = |value| subject.show_value(value, None);
-        let expect = self.expect.map(|(expect, tolerance)| match subject.quantity {
-            Quantity::Change => format!("{} ± {:.1} points", show(expect), tolerance * 100.0),
-            _ => format!("{} ± {}", show(expect), number(tolerance)),
-        });
-        let least = self.at_least.map(|least| format!("at least {}", show(least)));
-        let most = self.at_most.map(|most| format!("at most {}", show(most)));
-        [expect, least, most].into_iter().flatten().collect::<Vec<_>>().join(", ")
-    }
-}
-
 impl Measure {
     /// What is measured.
     pub(super) fn show(&self) -> String {
@@ -83,14 +76,15 @@ impl Measure {
             names => format!(", for each {}", names.join(" and ")),
         };
         match self {
-            Measure::Value { subject, over: names, take, .. } => {
+            Measure::Value { subject, over: names, take, rise_along, .. } => {
                 let take = match take {
                     super::Take::All => "",
                     super::Take::Max => "highest ",
                     super::Take::Min => "lowest ",
                     super::Take::Mean => "mean ",
                 };
-                format!("{take}{}{}", subject.show(), over(names))
+                let along = rise_along.as_ref().map(|by| format!("rise along {by} of the "));
+                format!("{take}{}{}{}", along.unwrap_or_default(), subject.show(), over(names))
             }
             Measure::Order { subject, by, over: names, .. } => {
                 format!("order of {} by {by}{}", subject.show(), over(names))
@@ -114,9 +108,10 @@ impl Measure {
         };
         match self {
             Measure::Value { subject, bounds, .. } => bounds.show(subject),
-            Measure::Order { groups, share, .. } => {
+            Measure::Order { groups, share, distinct, .. } => {
                 let groups: Vec<_> = groups.iter().map(|group| group.join(" = ")).collect();
-                format!("{}{}", groups.join(" > "), at_share(*share))
+                let surely = if *distinct { ", surely" } else { "" };
+                format!("{}{surely}{}", groups.join(" > "), at_share(*share))
             }
             Measure::Trend { is_rising, share, .. } => {
                 let direction = if *is_rising { "rises" } else { "falls" };

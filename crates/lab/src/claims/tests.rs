@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::placebo::Placebo;
 use crate::reference::Reference;
 use crate::table::{Cell, Fields, Table};
 
@@ -28,6 +29,11 @@ fn table() -> Table {
     table
 }
 
+/// These runs, and no others.
+fn evidence<'a>(table: &'a Table, reference: &'a Reference) -> Evidence<'a> {
+    Evidence { table, other: &|_| None, reference, placebos: &[], quick: false }
+}
+
 fn claim(text: &str) -> Result<Claim, String> {
     let text = format!("id = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'time'\n{text}");
     let entry: ClaimEntry =
@@ -37,8 +43,7 @@ fn claim(text: &str) -> Result<Claim, String> {
 
 fn judged(text: &str) -> Judgement {
     let (table, reference) = (table(), Reference::default());
-    let evidence =
-        Evidence { table: &table, other: &|_| None, reference: &reference, quick: false };
+    let evidence = evidence(&table, &reference);
     claim(text).unwrap_or_else(|e| panic!("{text}: {e}")).judge(&evidence)
 }
 
@@ -154,8 +159,7 @@ fn values_that_every_run_has() {
         );
         let claim = Claim::new(toml::from_str(&text).unwrap()).unwrap();
         let (table, reference) = (table(), Reference::default());
-        let evidence =
-            Evidence { table: &table, other: &|_| None, reference: &reference, quick: false };
+        let evidence = evidence(&table, &reference);
         claim.judge(&evidence)
     };
     assert_eq!(equal("expect = ['PF', 'active']").verdict, Verdict::Holds);
@@ -200,7 +204,7 @@ fn without_runs_a_claim_says_why() {
             .unwrap(),
     );
     let (table, reference) = (table(), Reference::default());
-    let evidence = Evidence { table: &table, other: &|_| None, reference: &reference, quick: true };
+    let evidence = Evidence { quick: true, ..evidence(&table, &reference) };
     let found = claim.unwrap().judge(&evidence);
     assert_eq!(
         found.reason.as_deref(),
@@ -222,7 +226,13 @@ fn another_experiment_is_compared_with() {
         "own" => Some(&own),
         _ => None,
     };
-    let evidence = Evidence { table: &own, other: &lookup, reference: &reference, quick: false };
+    let evidence = Evidence {
+        table: &own,
+        other: &lookup,
+        reference: &reference,
+        placebos: &[],
+        quick: false,
+    };
     let claim = claim(
         "measure = 'ratio'\nat = { experiment = 'other' }\n\
          to = { experiment = 'own', policy = 'cwnd', loss = '0 %' }\nexpect = 2\ntolerance = 1e-6",
@@ -246,8 +256,7 @@ fn the_reference_is_measured_in_the_same_way() {
             is_compared: true,
         });
     }
-    let evidence =
-        Evidence { table: &table, other: &|_| None, reference: &reference, quick: false };
+    let evidence = evidence(&table, &reference);
     let judge = |text: &str| claim(text).unwrap().judge(&evidence).reference;
     let at = "at = { policy = 'same', loss = '3 %' }\n";
     assert_eq!(
@@ -261,6 +270,167 @@ fn the_reference_is_measured_in_the_same_way() {
         judge("measure = 'mean'\nat = { policy = 'asap', loss = '3 %' }\nat_least = 0"),
         None
     );
+}
+
+#[test]
+fn a_bound_that_must_be_passed_surely_leaves_the_interval_behind() {
+    // 16.2 ± 0.248.
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    for (bound, expected) in [
+        ("above = 15.9", Verdict::Holds),
+        ("above = 16", Verdict::Undecided),
+        ("above = 16.3", Verdict::Fails),
+        ("below = 16.5", Verdict::Holds),
+        ("below = 16.4", Verdict::Undecided),
+        ("below = 16.2", Verdict::Fails),
+        ("above = 16\nat_most = 16", Verdict::Fails),
+    ] {
+        assert_eq!(verdict(&format!("{at}{bound}")), expected, "{bound}");
+    }
+    // The same runs on both sides do not differ at all.
+    let none =
+        "measure = 'change'\nat = { policy = 'same', loss = '0 %' }\nto = { policy = 'cwnd' }\n";
+    assert_eq!(verdict(&format!("{none}at_least = 0")), Verdict::Holds);
+    assert_eq!(verdict(&format!("{none}above = 0")), Verdict::Fails);
+    let over =
+        "measure = 'change'\nat = { policy = 'same' }\nto = { policy = 'cwnd' }\nover = ['loss']\n";
+    assert_eq!(verdict(&format!("{over}above = '-1 %'")), Verdict::Holds);
+    assert_eq!(verdict(&format!("{over}above = 0")), Verdict::Fails);
+}
+
+#[test]
+fn a_tolerance_in_runs_is_what_chance_explains() {
+    // 16.2 ± 0.248 with 3 runs: two means of 3 runs differ by 0.351, of 12 by half of that.
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    let within = |expect: f64, runs: u32| {
+        verdict(&format!("{at}expect = {expect}\ntolerance = '{runs} runs'"))
+    };
+    assert_eq!(within(16.54, 3), Verdict::Holds);
+    assert_eq!(within(16.56, 3), Verdict::Fails);
+    assert_eq!(within(16.37, 12), Verdict::Holds);
+    assert_eq!(within(16.38, 12), Verdict::Fails);
+    let found = judged(&format!("{at}expect = 16\ntolerance = '30 runs'"));
+    assert_eq!(found.expected, "16.00 ± chance in 30 runs");
+}
+
+#[test]
+fn differences_are_in_the_unit_of_the_field() {
+    let found = judged(
+        "measure = 'difference'\nat = { policy = 'same', loss = '3 %' }\nto = { policy = 'cwnd' }\n\
+         expect = 6\ntolerance = 0.01",
+    );
+    assert_eq!((found.verdict, found.measured.as_str()), (Verdict::Holds, "+6.000 ± 0"));
+    // Pooled over the losses, which differ by 1 s each: the interval is that of the seeds.
+    let pooled = judged(
+        "measure = 'difference'\nat = { policy = 'same', loss = '*' }\nto = { policy = 'asap' }\nabove = 1.4",
+    );
+    assert_eq!((pooled.verdict, pooled.measured.as_str()), (Verdict::Holds, "+1.500 ± 0"));
+    let mean = judged("measure = 'mean'\nat = { policy = 'same', loss = '*' }\nabove = 12.9");
+    assert_eq!((mean.verdict, mean.measured.as_str()), (Verdict::Holds, "13.20 ± 0.248"));
+}
+
+#[test]
+fn rises_are_from_end_to_end() {
+    let rise = |rest: &str| judged(&format!("measure = 'rise'\nby = 'loss'\n{rest}"));
+    let own = rise("at = { policy = 'asap' }\nabove = 2.9");
+    assert_eq!((own.verdict, own.measured.as_str()), (Verdict::Holds, "3.000 ± 0"));
+    let own = rise("at = { policy = 'cwnd' }\nabove = 0");
+    assert_eq!(own.verdict, Verdict::Fails);
+    let seconds = "at = { policy = 'same' }\nto = { policy = 'asap' }\ncompare = 'difference'\n";
+    let found = rise(&format!("{seconds}expect = 3\ntolerance = 0.01"));
+    assert_eq!(found.verdict, Verdict::Holds, "{found:?}");
+    let found =
+        rise("at = { policy = 'same' }\nto = { policy = 'cwnd' }\nover = ['loss']\nabove = '50 %'");
+    assert_eq!(found.verdict, Verdict::Holds, "{found:?}");
+    assert!(found.measured.starts_with("+58.8 % ± 1."), "{}", found.measured);
+    assert_eq!(rise("at = { policy = 'cwnd', loss = '0 %' }\nabove = 0").verdict, Verdict::NotRun);
+    let trend = |direction: &str| {
+        verdict(&format!("measure = 'trend'\nby = 'loss'\ndirection = '{direction}'\n{seconds}"))
+    };
+    assert_eq!(trend("rising"), Verdict::Holds);
+    assert_eq!(trend("falling"), Verdict::Fails);
+}
+
+#[test]
+fn neighbours_of_a_distinct_order_differ_by_more_than_chance() {
+    let order = |at: &str| {
+        judged(&format!(
+            "measure = 'order'\nby = 'policy'\nat = {{ loss = '{at}' }}\nlargest_first = ['same', 'cwnd']\n\
+             distinct = true"
+        ))
+    };
+    assert_eq!(order("3 %").verdict, Verdict::Holds);
+    assert_eq!(order("0 %").verdict, Verdict::Fails, "equal is not above");
+    let mut table = table();
+    let noisy = [(1, 13.0), (2, 10.0), (3, 10.0)];
+    for (seed, time) in noisy {
+        let params = [("policy", "noisy"), ("loss", "0 %")];
+        let params = params.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let fields: Fields = [("time".to_owned(), Cell::Float(time))].into();
+        table.push(&Arc::from("scenario"), &Arc::new(Vec::from(params)), seed, fields);
+    }
+    let text = "measure = 'order'\nby = 'policy'\nat = { loss = '0 %' }\n\
+                largest_first = ['noisy', 'same']\ndistinct = true";
+    let reference = Reference::default();
+    let evidence = evidence(&table, &reference);
+    let found = claim(text).unwrap().judge(&evidence);
+    assert_eq!(found.verdict, Verdict::Undecided, "{found:?}");
+    assert!(found.reason.unwrap().contains("noisy 11.00 is hardly above same 10.20"));
+}
+
+/// The table, and with it the runs of a placebo under which every policy takes 10 s.
+fn table_with_placebo(seeds: u32) -> (Table, Placebo) {
+    let placebo = "id = 'all-alike'\nsays = 'no policy'\nset = { 'transport.rtx_policy' = 'same' }";
+    let placebo = Placebo::new(toml::from_str(placebo).unwrap()).unwrap();
+    let mut table = table();
+    let rows: Vec<_> = table.rows().iter().map(|r| (Arc::clone(&r.params), r.seed)).collect();
+    let variant: Arc<str> = Arc::from(placebo.variant());
+    for (params, seed) in rows.into_iter().filter(|(_, seed)| *seed <= u64::from(seeds)) {
+        let fields: Fields = [("time".to_owned(), Cell::Float(10.0 + seed as f64 / 10.0))].into();
+        table.push(&variant, &params, seed, fields);
+    }
+    (table, placebo)
+}
+
+#[test]
+fn what_holds_without_the_mechanism_as_well_is_no_evidence() {
+    let (table, placebo) = table_with_placebo(3);
+    let reference = Reference::default();
+    let placebos = [placebo];
+    let evidence = Evidence { placebos: &placebos, ..evidence(&table, &reference) };
+    let judge = |text: &str| claim(text).unwrap().judge(&evidence);
+    let change =
+        "measure = 'change'\nat = { policy = 'same', loss = '3 %' }\nto = { policy = 'cwnd' }\n";
+    let real = judge(&format!("{change}above = 0"));
+    assert_eq!((real.verdict, real.placebo), (Verdict::Holds, Some(UnderPlacebo::Fails)));
+    assert!(real.is_evidence());
+    assert_eq!(real.placebo_says.as_deref(), Some("no policy"));
+    assert_eq!(real.placebo_measured.as_deref(), Some("+0.0 % ± 0.0"));
+    assert_eq!(real.weight(), Some("without the mechanism it does not"));
+    let vacuous = judge(&format!("{change}at_least = 0"));
+    assert_eq!((vacuous.verdict, vacuous.placebo), (Verdict::Holds, Some(UnderPlacebo::Holds)));
+    assert_eq!(vacuous.weight(), Some("and also without it: no evidence"));
+    let none = judge(&format!("{change}above = 0\nplacebo = 'none'"));
+    assert_eq!((none.placebo, none.is_evidence()), (None, false));
+    assert_eq!(judge(&format!("{change}above = 9")).weight(), None, "it does not hold at all");
+    let other = "measure = 'mean'\nat = { policy = 'same', loss = '3 %', variant = 'packaged' }\nat_least = 0";
+    assert_eq!(judge(other).placebo, None, "the placebo is one of the scenario");
+    let tally = crate::tally::Tally::of([&real, &vacuous, &none].into_iter());
+    assert_eq!(tally.to_string(), "3 of 3 hold (1 of them only with the mechanism)");
+}
+
+#[test]
+fn a_placebo_of_few_runs_is_judged_as_one_of_as_many() {
+    // 10.15 with two runs is ± 0.635; as one of three it is judged by ± 0.519.
+    let (table, placebo) = table_with_placebo(2);
+    let (reference, placebos) = (Reference::default(), [placebo]);
+    let evidence = Evidence { placebos: &placebos, ..evidence(&table, &reference) };
+    let under = |bound: f64| {
+        let text = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\nabove =";
+        claim(&format!("{text} {bound:.1}")).unwrap().judge(&evidence).placebo
+    };
+    assert_eq!(under(9.6), Some(UnderPlacebo::Holds));
+    assert_eq!(under(9.7), Some(UnderPlacebo::Fails));
 }
 
 #[test]
@@ -286,6 +456,24 @@ fn errors_say_what_is_wrong() {
             "between 0 % and 100 %",
         ),
         ("measure = 'mean'\nat_least = 1\nexpects = 3", "unknown field `expects`"),
+        ("measure = 'rise'\nat_least = 1", "a rise needs `by`"),
+        (
+            "measure = 'rise'\nby = 'loss'\nabove = 0\ncompare = 'change'",
+            "`compare` goes with `to`",
+        ),
+        ("measure = 'mean'\nabove = 0\ncompare = 'change'", "`mean` does not read `compare`"),
+        ("measure = 'median'\nabove = 1", "need a confidence interval"),
+        (
+            "measure = 'mean'\nexpect = 1\ntolerance = 'few runs'",
+            "how many runs the paper's mean has",
+        ),
+        (
+            "measure = 'mean'\nexpect = 1\ntolerance = '0 runs'",
+            "how many runs the paper's mean has",
+        ),
+        ("measure = 'mean'\nexpect = 1\ntolerance = -1", "a tolerance below 0"),
+        ("measure = 'mean'\nat_least = 1\ndistinct = true", "`mean` does not read `distinct`"),
+        ("measure = 'mean'\nat_least = 1\nof = 'theirs'", "unknown variant `theirs`"),
     ] {
         let found = claim(text).unwrap_err();
         assert!(found.contains(error), "{text}: {found}");

@@ -55,6 +55,26 @@ fn errors_name_file_and_line() {
         ("title = 't'\n".to_owned(), true, "missing field `figure`"),
         (format!("{header}titel = 3\n"), true, "claims.toml:3: unknown field `titel`"),
         (
+            format!("{header}[[placebo]]\nid = 'none'\nsays = 's'\nset = {{ a = 1 }}\n"),
+            true,
+            "claims.toml:3: placebo `none`: the id is letters, digits and `-`, and not `none`",
+        ),
+        (
+            format!("{header}[[placebo]]\nid = 'off'\nsays = 's'\nset = {{}}\n"),
+            true,
+            "placebo `off`: it sets nothing",
+        ),
+        (
+            format!("{header}runs = 'x'\n[[placebo]]\nid = 'off'\nsays = 's'\nset = {{ a = 1 }}\n"),
+            true,
+            "the runs are those of `x`: write the placebo there",
+        ),
+        (
+            format!("{header}{claim}placebo = 'off'\n"),
+            true,
+            "claims.toml:3: claim `c`: no [[placebo]] has the id `off`",
+        ),
+        (
             format!("{header}{claim}").replace("'mean'", "'men'"),
             true,
             "claims.toml:3: claim `c`: `measure = \"men\"`",

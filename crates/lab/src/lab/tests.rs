@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::claims::Verdict;
+use crate::claims::{UnderPlacebo, Verdict};
 
 const SCENARIO: &str = r#"
 seeds = 3
@@ -188,4 +188,50 @@ fn quick_runs_say_so() {
     assert_eq!(outcomes[0].about.seeds, crate::plan::QUICK_SEEDS);
     assert!(outcomes.iter().all(|o| o.about.quick && o.judgements[0].quick));
     assert!(outcomes[0].about.command.ends_with("--quick"));
+}
+
+#[test]
+fn placebos_run_beside_the_scenario_and_claims_are_judged_by_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("experiments");
+    let _ = experiments(&root);
+    let placebo = "[[placebo]]\nid = \"no-loss\"\nsays = \"Nothing is lost\"\nseeds = 2\n\
+                   set = { \"path.2.loss\" = \"0 %\" }\n";
+    let claims = CLAIMS.replace("[[claim]]", &format!("{placebo}[[claim]]"));
+    // The first only: a placebo is written once.
+    let claims = claims.replacen(placebo, "", claims.matches(placebo).count() - 1);
+    let claims = claims.replace("at_least = 0", "at_least = 0.01");
+    std::fs::write(root.join("999-test/test-one/claims.toml"), claims).unwrap();
+    let experiments = Experiments::find(Some(&root)).unwrap();
+    let selected = experiments.select(&["test-*".to_owned()]).unwrap();
+    let out = folder.path().join("out");
+    let cancel = AtomicBool::new(false);
+    let outcomes = run(&experiments, &selected, &options(&out, 2), &cancel, &mut |_| {}).unwrap();
+    // Two points, with three seeds each and two of the placebo.
+    assert_eq!(outcomes[0].about.runs, 10);
+    assert_eq!(outcomes[0].about.variants, ["scenario", "placebo-no-loss"]);
+    for outcome in &outcomes {
+        let slows = &outcome.judgements[0];
+        assert_eq!(slows.verdict, Verdict::Holds, "{slows:?}");
+        let under = [slows.placebo, outcome.judgements[1].placebo];
+        let borrows = outcome.about.runs_of.is_some();
+        // The second one says that nothing happens without loss: it needs no loss.
+        let expected = [Some(UnderPlacebo::Fails), Some(UnderPlacebo::Holds)];
+        if borrows {
+            assert_eq!(under[1], expected[1]);
+        } else {
+            assert_eq!(under, expected, "{outcome:?}");
+        }
+    }
+    let again = judge(&experiments, &selected, &options(&out, 1)).unwrap();
+    assert_eq!(again[0].judgements, outcomes[0].judgements);
+    let unknown = experiments_with_claim_of_no_placebo(&root);
+    assert!(unknown.contains("`test-one` has no such placebo"), "{unknown}");
+}
+
+fn experiments_with_claim_of_no_placebo(root: &Path) -> String {
+    let file = root.join("999-test/test-two/claims.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{text}placebo = \"other\"\n")).unwrap();
+    Experiments::find(Some(root)).unwrap_err().to_string()
 }

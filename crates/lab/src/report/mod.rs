@@ -4,6 +4,7 @@
 //! asked an SVG and a PNG file for each figure.
 
 mod figure;
+mod list;
 mod page;
 mod palette;
 mod parts;
@@ -37,6 +38,8 @@ pub struct Options {
     pub out: PathBuf,
     /// The folder for SVG and PNG files; none are drawn without it.
     pub figures: Option<PathBuf>,
+    /// The list of claims to write, as Markdown; none is written without it.
+    pub claims: Option<PathBuf>,
 }
 
 /// What was written.
@@ -80,6 +83,9 @@ pub fn write(experiments: &[Experiment], options: &Options) -> Result<Written, L
     let chapters = read(experiments, &options.results)?;
     let page = page::render(&chapters);
     save(&options.out, page.as_bytes())?;
+    if let Some(file) = &options.claims {
+        save(file, list::render(&chapters).as_bytes())?;
+    }
     let figures = || chapters.iter().flat_map(|c| &c.figures);
     let mut pictures = 0;
     if let Some(folder) = &options.figures {

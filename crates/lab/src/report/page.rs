@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::figure::Figure;
 use super::results::Compared;
 use super::{Chapter, palette, parts, value};
-use crate::claims::{Judgement, Verdict};
+use crate::claims::{Author, Judgement, Verdict};
+use crate::tally::Tally;
 
 const PLOTLY: &str = include_str!("../../assets/plotly-basic.min.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -127,7 +128,8 @@ fn overview(chapters: &[Chapter]) -> Markup {
     let own = || ran.iter().filter(|r| r.info.runs_of.is_none());
     let runs: usize = own().map(|r| r.info.runs).sum();
     let failed: usize = own().map(|r| r.info.failed).sum();
-    let claims = tally(ran.iter().flat_map(|r| &r.claims));
+    let claims =
+        |author| ran.iter().flat_map(|r| &r.claims).filter(move |claim| claim.of == author);
     let compared: Vec<&Compared> = ran.iter().flat_map(|r| &r.compared).collect();
     let agree = compared.iter().filter(|c| c.agrees).count();
     let version = ran.iter().map(|r| r.info.version.as_str()).find(|v| !v.is_empty());
@@ -143,7 +145,10 @@ fn overview(chapters: &[Chapter]) -> Markup {
                     0 => format!("{} transfers simulated", parts::thousands(runs)),
                     _ => format!("{} transfers simulated, {failed} failed", parts::thousands(runs)),
                 }))
-                (claims_card(&claims))
+                (claims_card("claims of the papers hold", &claims(Author::Paper).collect::<Vec<_>>()))
+                @if claims(Author::Ours).next().is_some() {
+                    (claims_card("claims of ours hold", &claims(Author::Ours).collect::<Vec<_>>()))
+                }
                 @if compared.is_empty() {
                     (card("–", "agreement with ns-2", "no point compared yet"))
                 } @else {
@@ -164,22 +169,22 @@ fn card(figure: &str, what: &str, more: &str) -> Markup {
     html! { div.card { p.big { (figure) } p.what { (what) } p.small { (more) } } }
 }
 
-fn claims_card(tally: &BTreeMap<Verdict, usize>) -> Markup {
-    let all: usize = tally.values().sum();
-    let holds = tally.get(&Verdict::Holds).copied().unwrap_or(0);
+fn claims_card(what: &str, claims: &[&Judgement]) -> Markup {
+    let counts = tally(claims.iter().copied());
+    let words = Tally::of(claims.iter().copied());
     html! {
         div.card {
-            p.big { (holds) " of " (all) }
-            p.what { "claims of the papers hold" }
+            p.big { (words.hold) " of " (words.all) }
+            p.what { (what) }
             div.bar aria-hidden="true" {
-                @for (verdict, count) in tally {
+                @for (verdict, count) in &counts {
                     span class={"fill " (parts::class(*verdict))} style={"flex-grow:" (count)} {}
                 }
             }
             p.small {
-                @for (i, (verdict, count)) in tally.iter().enumerate() {
-                    @if i > 0 { ", " }
-                    (parts::count(*verdict, *count))
+                (words.evidence) " of those that hold do not with their mechanism switched off; the others are marked “no evidence”"
+                @for (verdict, count) in counts.iter().filter(|(verdict, _)| **verdict != Verdict::Holds) {
+                    ", " (parts::count(*verdict, *count))
                 }
             }
         }
@@ -220,7 +225,7 @@ fn largest(compared: &[Compared]) -> String {
     most.map_or_else(|| "–".into(), parts::signed_percent)
 }
 
-fn by_paper(chapters: &[Chapter]) -> Vec<(&str, Vec<&Chapter>)> {
+pub(crate) fn by_paper(chapters: &[Chapter]) -> Vec<(&str, Vec<&Chapter>)> {
     let mut papers: Vec<(&str, Vec<&Chapter>)> = Vec::new();
     for chapter in chapters {
         match papers.iter_mut().find(|(paper, _)| *paper == chapter.paper) {
@@ -232,7 +237,7 @@ fn by_paper(chapters: &[Chapter]) -> Vec<(&str, Vec<&Chapter>)> {
 }
 
 /// A paper's short and full title.
-fn paper_title(paper: &str) -> (&str, &str) {
+pub(crate) fn paper_title(paper: &str) -> (&str, &str) {
     match paper {
         "000-cmt-pf" => (
             "CMT-PF: path failure",
@@ -245,6 +250,10 @@ fn paper_title(paper: &str) -> (&str, &str) {
         "002-cmt" => (
             "CMT",
             "Iyengar and others: Concurrent multipath transfer over independent end-to-end paths",
+        ),
+        "003-mtcp" => (
+            "mTCP: redundant paths of an overlay",
+            "Zhang and others: A transport layer approach for improving end-to-end performance and robustness using redundant paths",
         ),
         "004-msacmt" => (
             "MSACMT: redundant paths",
@@ -268,6 +277,9 @@ fn papers(chapters: &[Chapter]) -> Markup {
 }
 
 fn experiment(chapter: &Chapter) -> Markup {
+    if chapter.results.is_none() {
+        return not_run(chapter);
+    }
     html! {
         article.experiment id=(chapter.id) {
             header {
@@ -280,12 +292,28 @@ fn experiment(chapter: &Chapter) -> Markup {
                 @for shown in &chapter.figures { (figure(shown, &chapter.title)) }
                 @if !results.claims.is_empty() { (parts::claims(&results.claims)) }
                 @if !results.compared.is_empty() { (parts::agreement(&results.compared)) }
-            } @else {
-                p.small { "Not run yet. To run it:" }
             }
             (parts::command(&chapter.command))
             @if !chapter.notes.is_empty() {
                 details.notes { summary { "Notes: what we chose, and why" } (parts::markdown(&chapter.notes)) }
+            }
+        }
+    }
+}
+
+/// An experiment without results takes a line, until it is opened.
+fn not_run(chapter: &Chapter) -> Markup {
+    html! {
+        article.experiment.folded id=(chapter.id) {
+            details {
+                summary {
+                    span.kicker { (chapter.id) @if !chapter.figure.is_empty() { " · " (chapter.figure) } }
+                    " " (chapter.title) " " span.chip.not-run { "not run" }
+                }
+                @if !chapter.says.is_empty() { p.says { strong { "The paper: " } (chapter.says) } }
+                p.small { "To run it:" }
+                (parts::command(&chapter.command))
+                @if !chapter.notes.is_empty() { (parts::markdown(&chapter.notes)) }
             }
         }
     }

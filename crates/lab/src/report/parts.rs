@@ -7,12 +7,13 @@ use super::Chapter;
 use super::figure::{Figure, Shape, View, unique};
 use super::results::Compared;
 use super::value;
-use crate::claims::{Judgement, Verdict};
+use crate::claims::{Author, Judgement, UnderPlacebo, Verdict};
 
 /// The page's class of a verdict.
 pub(crate) fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
+        Verdict::Undecided => "undecided",
         Verdict::Explained => "explained",
         Verdict::Fails => "fails",
         Verdict::NotRun => "not-run",
@@ -24,6 +25,7 @@ pub(crate) fn count(verdict: Verdict, claims: usize) -> String {
     let word = match verdict {
         Verdict::Holds if claims == 1 => "holds",
         Verdict::Holds => "hold",
+        Verdict::Undecided => "undecided",
         Verdict::Explained => "explained",
         Verdict::Fails => "unmet",
         Verdict::NotRun => "not run",
@@ -35,6 +37,7 @@ pub(crate) fn count(verdict: Verdict, claims: usize) -> String {
 pub(crate) fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "✓",
+        Verdict::Undecided => "?",
         Verdict::Explained => "≈",
         Verdict::Fails => "✗",
         Verdict::NotRun => "–",
@@ -85,46 +88,71 @@ pub(crate) fn thousands(n: usize) -> String {
     text
 }
 
-/// The claims of an experiment with what became of them.
+/// The claims of an experiment with what became of them: the paper's, then ours.
 pub(crate) fn claims(claims: &[Judgement]) -> Markup {
-    let unmet = |c: &Judgement| c.verdict == Verdict::Fails || c.verdict == Verdict::Explained;
+    let of = |author| claims.iter().filter(move |claim| claim.of == author).collect::<Vec<_>>();
     html! {
-        table.claims {
-            caption { "What the paper claims" }
-            thead { tr { th { "Verdict" } th { "Claim" } th { "Expected" } th { "Measured" } th { "ns-2" } } }
-            tbody {
-                @for claim in claims {
-                    tr id={"claim-" (claim.id)} {
-                        td data-label="Verdict" {
-                            span class={"chip " (class(claim.verdict))} { (mark(claim.verdict)) " " (verdict_of_one(claim.verdict)) }
-                        }
-                        td data-label="Claim" {
-                            (claim.says)
-                            @if !claim.place.is_empty() { span.place { " " (claim.place) } }
-                            @if !claim.measure.is_empty() { span.measure { (claim.measure) } }
-                            @for text in [&claim.explanation, &claim.reason].into_iter().flatten() {
-                                p.explanation {
-                                    @if unmet(claim) { strong { "Why: " } }
-                                    (text)
-                                }
-                            }
-                            @if claim.verdict == Verdict::Fails && claim.explanation.is_none() {
-                                p.explanation { "No explanation yet." }
-                            }
-                        }
-                        td data-label="Expected" { (claim.expected) }
-                        td data-label="Measured" { @if claim.measured.is_empty() { "–" } @else { (claim.measured) } }
-                        td data-label="ns-2" { (claim.reference.as_deref().unwrap_or("–")) }
-                    }
+        @for (author, title) in [(Author::Paper, "What the paper claims"), (Author::Ours, "Beside the paper: what we claim")] {
+            @let claims = of(author);
+            @if !claims.is_empty() {
+                table.claims {
+                    caption { (title) }
+                    thead { tr { th { "Verdict" } th { "Claim" } th { "Expected" } th { "Measured" } th { "Without the mechanism" } th { "ns-2" } } }
+                    tbody { @for claim in claims { (row_of_claim(claim)) } }
                 }
             }
         }
     }
 }
 
+fn row_of_claim(claim: &Judgement) -> Markup {
+    let unmet = matches!(claim.verdict, Verdict::Fails | Verdict::Explained);
+    html! {
+        tr id={"claim-" (claim.id)} {
+            td data-label="Verdict" {
+                span class={"chip " (class(claim.verdict))} { (mark(claim.verdict)) " " (verdict_of_one(claim.verdict)) }
+                @if let Some(weight) = claim.weight() { span.measure { (weight) } }
+            }
+            td data-label="Claim" {
+                (claim.says)
+                @if !claim.place.is_empty() { span.place { " " (claim.place) } }
+                @if !claim.measure.is_empty() { span.measure { (claim.measure) } }
+                @for text in [&claim.explanation, &claim.reason].into_iter().flatten() {
+                    p.explanation {
+                        @if unmet { strong { "Why: " } }
+                        (text)
+                    }
+                }
+                @if claim.verdict == Verdict::Fails && claim.explanation.is_none() {
+                    p.explanation { "No explanation yet." }
+                }
+            }
+            td data-label="Expected" { (claim.expected) }
+            td data-label="Measured" { @if claim.measured.is_empty() { "–" } @else { (claim.measured) } }
+            td data-label="Without the mechanism" { (under_placebo(claim)) }
+            td data-label="ns-2" { (claim.reference.as_deref().unwrap_or("–")) }
+        }
+    }
+}
+
+/// The claim's verdict with the mechanism off.
+fn under_placebo(claim: &Judgement) -> Markup {
+    let word = match claim.placebo {
+        None => return html! { "–" },
+        Some(UnderPlacebo::Fails) => "does not hold",
+        Some(UnderPlacebo::Holds) => "holds as well",
+    };
+    html! {
+        (word)
+        @if let Some(measured) = claim.placebo_measured.as_deref().filter(|text| !text.is_empty()) { ": " (measured) }
+        @if let Some(says) = &claim.placebo_says { span.measure { (says) } }
+    }
+}
+
 fn verdict_of_one(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
+        Verdict::Undecided => "cannot be decided",
         Verdict::Explained => "explained",
         Verdict::Fails => "does not hold",
         Verdict::NotRun => "not run",

@@ -9,6 +9,7 @@ use super::wrong;
 use crate::claims::Judgement;
 use crate::error::LabError;
 use crate::experiment::read;
+use crate::placebo::is_placebo;
 use crate::reference::{Reference, ReferencePoint};
 use crate::results::{AGREEMENT_COLUMNS, About};
 
@@ -212,7 +213,9 @@ fn means(file: &Path) -> Result<Vec<Mean>, LabError> {
     const FIXED: &[&str] = &["field", "mean", "std", "n", "ci95", "median", "min", "max"];
     let table = Table::load(file)?;
     let mut means = Vec::with_capacity(table.rows.len());
-    for (line, row) in &table.rows {
+    // Placebos are judged, not drawn.
+    let drawn = |row: &csv::StringRecord| !is_placebo(table.text(row, "variant"));
+    for (line, row) in table.rows.iter().filter(|(_, row)| drawn(row)) {
         // A field that no run of the point has is left empty.
         let Some(mean) = table.maybe(*line, row, "mean")? else { continue };
         means.push(Mean {

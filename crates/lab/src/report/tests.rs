@@ -314,13 +314,19 @@ fn the_page_counts_claims_and_shows_unmet_ones() {
     let page = page::render(&chapters);
     for part in [
         "4 of 5",
-        "2 of 5",
         "does not hold",
         "No explanation yet.",
         "half the queue",
         "points that differ",
         "manypath lab run made-lines",
-        "Not run yet.",
+        "To run it:",
+        // The claims of the papers, and ours; what the mechanism off makes of them.
+        "1 of 4",
+        "1 of 1",
+        "Beside the paper: what we claim",
+        "Every policy is RTX-SAME",
+        "without the mechanism it does not",
+        "and also without it: no evidence",
         "An experiment that was not run",
         "It will be as it was.",
         "quick run: few seeds",
@@ -338,9 +344,15 @@ fn pictures_need_no_fonts_and_say_what_they_show() {
         results: fixture().join("results"),
         out: out.path().join("sub/report.html"),
         figures: Some(out.path().join("figures")),
+        claims: Some(out.path().join("claims.md")),
     };
     let written = write(&experiments(), &options).unwrap();
     assert_eq!((written.experiments, written.figures, written.pictures), (4, 6, 16));
+    let list = std::fs::read_to_string(out.path().join("claims.md")).unwrap();
+    assert!(list.contains("| **all** | 3 | 1 | 0 | 2 |"), "{list}");
+    assert!(list.contains("| **all** | 1 | 0 | 1 | 0 |"), "ours: {list}");
+    assert!(list.contains("| holds, no evidence | holds: 1.1, 1.1, 1.0 |\n"), "{list}");
+    assert!(!list.contains("An experiment that was not run"), "{list}");
     let svg = std::fs::read_to_string(out.path().join("figures/made-lines.svg")).unwrap();
     assert!(svg.contains("<title>Transfer time with a receive buffer of 64 KB</title>"));
     assert!(!svg.contains("<text") && !svg.contains("font-family"), "text is drawn as paths");

@@ -1,0 +1,59 @@
+//! The list of claims and the README agree with the experiments.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use manypath_lab::claims::Author;
+use manypath_lab::experiment::Experiments;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(file: &str) -> String {
+    let path = root().join(file);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The numbers in the first line of a Markdown table that begins so: all claims, those that hold,
+/// those that cannot be decided, those that do not hold.
+fn counts(text: &str, line: &str) -> Vec<usize> {
+    let line = text.lines().find(|own| own.starts_with(line)).unwrap_or_else(|| panic!("{line}"));
+    line.split('|').filter_map(|cell| cell.trim().parse().ok()).collect()
+}
+
+#[test]
+fn the_list_of_claims_has_those_of_the_experiments_and_no_others() {
+    let list = read("experiments/CLAIMS.md");
+    let experiments = Experiments::find(Some(&root().join("experiments"))).unwrap();
+    let (mut all, mut of_papers) = (0, 0);
+    for experiment in experiments.all() {
+        for claim in &experiment.claims {
+            all += 1;
+            of_papers += usize::from(claim.of == Author::Paper);
+            let says = format!("{} ({})", claim.says, claim.place).replace('|', "\\|");
+            let says = says.split_whitespace().collect::<Vec<_>>().join(" ");
+            let id = format!("| `{}`", experiment.id);
+            let is_listed = list.lines().any(|line| line.starts_with(&id) && line.contains(&says));
+            let remedy = "after `lab run all`: `lab report --claims experiments/CLAIMS.md`";
+            assert!(is_listed, "{}/{} is not listed; {remedy}", experiment.id, claim.id);
+        }
+    }
+    let rows = list.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(rows, all, "claims are listed that are no more");
+    assert_eq!(counts(&list, "| **all** |")[0], of_papers, "not all were run");
+}
+
+#[test]
+fn the_readme_counts_the_claims_as_the_list_does() {
+    let counts = counts(&read("experiments/CLAIMS.md"), "| **all** |");
+    let [all, hold, undecided, fail] = counts[..] else { panic!("{counts:?}") };
+    assert_eq!(hold + undecided + fail, all);
+    let readme = read("README.md");
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!(
+        "Of {all} claims, {hold} hold and fail once their mechanism is switched off, {undecided} \
+         cannot be decided, and {fail} do not hold"
+    );
+    assert!(readme.contains(&expected), "the README does not say: {expected}");
+}
