@@ -220,8 +220,8 @@ def parse():
     parser.add_argument("--require", nargs=2, type=float, metavar=("THROUGHPUT", "CPU"),
                         help="fail unless the throughput ratio is at least, and the CPU ratio below, these")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "target/bench", help="where to build the usrsctp program")
-    parser.add_argument("--manypath-server", default="perf server --listen 127.0.0.1 --port {port} --once --json", help=argparse.SUPPRESS)
-    parser.add_argument("--manypath-client", default="perf client 127.0.0.1:{port} -t {seconds} --json", help=argparse.SUPPRESS)
+    parser.add_argument("--manypath-server", default="perf server --listen 127.0.0.1 --port {port} --once --json --set pmtu_max=1500", help=argparse.SUPPRESS)
+    parser.add_argument("--manypath-client", default="perf client 127.0.0.1:{port} -t {seconds} --json --set pmtu_max=1500", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     args = parser.parse_args()
     if args.pairs < 1 or not 0 < args.seconds <= 600:

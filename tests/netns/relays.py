@@ -14,6 +14,8 @@ PAUSE_MAX = 3.0  # seconds without a delivery when a relay dies
 FOUND_MAX = 15.0  # seconds until a shared bottleneck is found
 TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
 SETTLES = 2.0  # seconds that the flows have to share the link anew
+FAR_MS, FAR_LOSS = 100, 0.01  # of a direct link that is a bad way, each way
+LEAVES = 2.0  # seconds until SACKs have left it
 
 
 def sum_of_paths(case, lab, *more):
@@ -73,6 +75,28 @@ def direct_blackholed(case, lab):
             sh("ip", "-n", router, "route", "replace", "blackhole", net)
         return None
     lose_a_path(case, lab, cut)
+
+
+def sacks_leave(case, lab):
+    """The direct path, where the handshake goes, is far and loses packets. A relay is near: the SACKs go there as soon as the
+    round-trip times are known."""
+    overlay = Overlay(case, lab, delay_ms=FAR_MS, relays=1, loss=FAR_LOSS)
+    transfer, _, digest = overlay.start(20)
+    begin = transfer.send.begin
+    transfer.wait_bytes(1, 30)
+    time.sleep(max(0.0, begin + LEAVES - time.monotonic()))
+    sacks = dict(rates(lab, overlay.far, ["f1", "fr1"]))
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    case.check(f"bytes that take each way back in a second, after {LEAVES:.0f} s", sacks, sacks["fr1"] > 10 * sacks["f1"])
+    notices = sent.get("notices", [])
+    elected = [(n["at_s"], n.get("relay") or "direct", n["reason"])
+               for n in notices if n["event"] == "primary_elected" and n["by_peer"]]
+    relay = f"{overlay.relays[0][1]}:3478"
+    case.check("the receiver chose the relay once", elected, [tuple(what) for _, *what in elected] == [(relay, "better")])
+    if elected:
+        case.measure("chosen after", elected[0][0], "s")
+        case.check("chosen after", f"{elected[0][0]:.2f} s", elected[0][0] < LEAVES)
 
 
 def relays_only(case, lab):
@@ -173,12 +197,13 @@ def spares(case, lab):
     transfer, size, digest = overlay.start(100, *(word for text in chosen for word in ("--set", text)))
     transfer.wait_bytes(size // 3, 60)
     devices = {"n1": "direct", **{f"nr{n}": f"10.91.{n}.1:3478" for n in range(1, RELAYS + 1)}}
-    busiest = max(rates(lab, overlay.near, devices), key=lambda pair: pair[1])[0]
+    # A short look: a review, each 2 s, may exchange the path before it is slow.
+    busiest = max(rates(lab, overlay.near, devices, 0.25), key=lambda pair: pair[1])[0]
     sh("tc", "-n", overlay.near, "qdisc", "replace", "dev", busiest, *tbf("1mbit"))
     changed = time.monotonic() - transfer.send.begin
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
-    notices = [(n["at_s"], n["event"], n["relay"] or "direct", n.get("reason")) for n in sent.get("notices", [])]
+    notices = [(n["at_s"], n["event"], n.get("relay") or "direct", n.get("reason")) for n in sent.get("notices", [])]
     for at, *what in notices:
         case.note(f"{at:.1f} s", " ".join(map(str, what)))
     slow = devices[busiest]
@@ -197,10 +222,10 @@ def spares(case, lab):
         case.check("the rate from then on", f"{mbit(rate)}, {share:.0%} of two paths", share > 0.75)
 
 
-def rates(lab, host, devices):
-    """Pairs (device, bytes that left through it within a second)."""
+def rates(lab, host, devices, seconds=1):
+    """Pairs (device, bytes that left through it within so many seconds)."""
     before = {device: lab.sent_bytes(host, device) for device in devices}
-    time.sleep(1)
+    time.sleep(seconds)
     return [(device, lab.sent_bytes(host, device) - before[device]) for device in devices]
 
 
@@ -240,6 +265,7 @@ CASES = {
     "relays": sum_of_paths,
     "relays-cmt-pf": sum_with_cmt_pf,
     "relays-only": relays_only,
+    "sacks-leave": sacks_leave,
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
     "direct-blackholed": direct_blackholed,

@@ -14,10 +14,15 @@ import cases
 import failures
 import overlay_paths
 import relays
+import roaming
+import sizes
+import strangers
 from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOGETHER = 5  # cases at a time that fail on purpose
+# Their senders are slow, or wait for what happens next.
+WAITING = {**roaming.CASES, **sizes.CASES, **failures.CASES}
+TOGETHER = 5  # of these at a time
 
 
 class Case:
@@ -103,8 +108,9 @@ def parse(cases_known):
 
 
 def main():
-    named = overlay_paths.MEASURED
-    known = {**cases.CASES, **relays.CASES, **named, **failures.CASES}
+    named = {**overlay_paths.MEASURED, **strangers.MEASURED}
+    known = {**cases.CASES, **relays.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **named}
+    known |= failures.CASES
     options = parse(known)
     try:
         check_machine()
@@ -143,10 +149,10 @@ def distributions(done):
 
 
 def run_all(chosen, options):
-    """Runs the cases that measure one by one, then those that fail, and mostly wait, together."""
+    """Runs the cases that measure one by one, then those that mostly wait together."""
     done, together = [], []
     for name, body in chosen:
-        if name in failures.CASES:
+        if name in WAITING:
             together.append((Case(name, options), body))
             continue
         done.append(Case(name, options).run(body))

@@ -1,0 +1,154 @@
+"""Servers while strangers do what they like: `peer.py` is the stranger, in a network of its own."""
+
+import json
+import re
+import sys
+import time
+
+from cases import settings
+from lab import HERE, sh
+from transfer import make_file
+
+# Honest clients are served within this, and servers have this much memory at most.
+SERVED_MAX = 2.0
+MEMORY_MAX = 64 * 2**20
+TOKEN = "correct horse battery"
+
+
+def three_hosts(lab):
+    """A server with two links: to an honest client, and to a stranger with addresses in one network."""
+    server, honest, stranger = lab.host("b"), lab.host("a"), lab.host("x")
+    lab.veth(honest, "a1", "10.81.1.1/24", server, "b1", "10.81.1.2/24")
+    lab.veth(stranger, "x1", "10.81.9.1/24", server, "b9", "10.81.9.2/24")
+    for last in range(3, 33):
+        sh("ip", "-n", stranger, "addr", "add", f"10.81.9.{last}/24", "dev", "x1")
+    return server, honest, stranger
+
+
+def receiver(case, lab, host):
+    """A `recv` of the token."""
+    (lab.dir / "received").mkdir(exist_ok=True)
+    command = [case.options.binary, "recv", "--overwrite", "--token", TOKEN, "--dir", str(lab.dir / "received")]
+    process = lab.spawn(host, [*command, *settings(case.options)])
+    process.wait_line("manypath1:", 20)
+    return process
+
+
+def stranger_does(lab, host, what, *words, server="10.81.9.2:9899"):
+    return lab.spawn(host, [sys.executable, str(HERE / "peer.py"), what, server, *map(str, words)])
+
+
+def memory(process, name="VmRSS"):
+    """Resident memory in bytes, now or (VmHWM) at most."""
+    with open(f"/proc/{process.child.pid}/status", encoding="ascii") as status:
+        return int(re.search(rf"{name}:\s+(\d+) kB", status.read())[1]) * 1024
+
+
+def check_memory(case, what, process):
+    peak = memory(process, "VmHWM")
+    case.check(f"{what}: peak memory of the server", f"{peak / 2**20:.1f} MiB", peak < MEMORY_MAX)
+    case.note(f"{what}: memory now", f"{memory(process) / 2**20:.1f} MiB")
+
+
+def check_served(case, lab, who, host, words):
+    begin = time.monotonic()
+    process = lab.spawn(host, [case.options.binary, *words])
+    process.wait(30)
+    took = process.ended - begin
+    case.check(f"{who}: exit code", process.code, process.code == 0, process.said)
+    case.check(f"{who}: served within", f"{took:.2f} s", took <= SERVED_MAX)
+
+
+def idle(case, lab):
+    """33 and 3300 strangers shake hands with `recv` and `perf server` and say no more."""
+    server, honest, stranger = three_hosts(lab)
+    source = lab.dir / "source.bin"
+    make_file(source, 1_000_000)
+    recv = receiver(case, lab, server)
+    perf = lab.spawn(server, [case.options.binary, "perf", "server", "--port", "9898"])
+    perf.wait_for(lambda: next((line for _, line in perf.stderr if "Listening" in line), None), 20, "is not ready")
+    addresses = ",".join(f"10.81.9.{last}" for last in range(3, 33))
+    for count in (33, 3300):
+        peers = [stranger_does(lab, stranger, "idle", "--count", count, "--local", addresses, server=f"10.81.9.2:{port}")
+                 for port in (9899, 9898)]
+        for port, peer in zip((9899, 9898), peers):
+            said = peer.wait_line("opened", 60)
+            case.check(f"{count} strangers at port {port}", said, f"opened {count}," in said)
+        for turn in (1, 2, 3):
+            words = ["send", "--token", TOKEN, str(source), "10.81.1.2"]
+            check_served(case, lab, f"{count} strangers, sender {turn}", honest, words)
+            words = ["perf", "client", "-n", "1 MB", "10.81.1.2:9898"]
+            check_served(case, lab, f"{count} strangers, measurement {turn}", honest, words)
+        # From among the strangers, too.
+        words = ["send", "--token", TOKEN, str(source), "10.81.9.2"]
+        check_served(case, lab, f"{count} strangers, a sender of their network", stranger, words)
+        for peer in peers:
+            peer.kill()
+    check_memory(case, "recv", recv)
+    check_memory(case, "perf server", perf)
+
+
+def hoard(case, lab):
+    """Trains of datagrams pin large buffers, of strangers and of one with the token."""
+    server, _, stranger = three_hosts(lab)
+    for what, held, words in (
+        ("40 strangers", 0, ["--count", 40, "--trains", 300]),
+        ("512 bytes of each train", 8, ["--count", 1, "--token", TOKEN]),
+        ("1400 bytes of each train", 8, ["--count", 1, "--token", TOKEN, "--payload", 1400, "--trains", 7000]),
+        ("4 at once", 24, ["--count", 4, "--token", TOKEN, "--payload", 1000, "--trains", 8000]),
+    ):
+        recv = receiver(case, lab, server)
+        peer = stranger_does(lab, stranger, "hoard", *words)
+        peer.wait_line("hoarded", 120)
+        check_memory(case, what, recv)
+        case.check(f"{what}: it holds something", f"{held} MiB", memory(recv) > (held + 4) * 2**20)
+        peer.kill()
+        recv.kill()
+
+
+def aborts(case, lab):
+    """A stranger opens associations and aborts them for four seconds."""
+    server, honest, stranger = three_hosts(lab)
+    source = lab.dir / "source.bin"
+    make_file(source, 1_000_000)
+    recv = receiver(case, lab, server)
+    peer = stranger_does(lab, stranger, "abort", "--stay", 4)
+    check_served(case, lab, "a sender meanwhile", honest, ["send", "--token", TOKEN, str(source), "10.81.1.2"])
+    said = peer.wait_line("aborted", 30)
+    case.note("the stranger", said)
+    recv.wait_for(lambda: "left out" in recv.said() or None, 20, "does not say how much it left out")
+    lines = recv.said().splitlines()
+    case.check("lines that the receiver said", len(lines), len(lines) <= 60)
+    case.check("control characters", "\x1b" in recv.said(), "\x1b" not in recv.said())
+    check_memory(case, "recv", recv)
+
+
+def floods(case, lab):
+    """A measurement over 100 Mbit/s, alone and while 100,000 datagrams a second of each kind come from elsewhere."""
+    server, honest, stranger = lab.host("b"), lab.host("a"), lab.host("x")
+    lab.veth(honest, "a1", "10.81.1.1/24", server, "b1", "10.81.1.2/24", "100mbit")
+    lab.veth(stranger, "x1", "10.81.9.1/24", server, "b9", "10.81.9.2/24")
+    perf = lab.spawn(server, [case.options.binary, "perf", "server"])
+    perf.wait_for(lambda: next((line for _, line in perf.stderr if "Listening" in line), None), 20, "is not ready")
+
+    def goodput():
+        client = lab.spawn(honest, [case.options.binary, "perf", "client", "-t", "5", "--json", "10.81.1.2"])
+        client.wait(30)
+        result = json.loads("\n".join(line for _, line in client.stdout) or "{}")
+        return result.get("goodput_bps", 0) / 1e6
+
+    # The first finds a route and a queue that nobody has used.
+    alone = max(goodput() for _ in range(3))
+    case.note("alone", f"{alone:.1f} Mbit/s")
+    for kind in ("noise", "init", "cookie-echo", "data", "heartbeat", "abort", "shutdown-ack"):
+        peer = stranger_does(lab, stranger, "flood", "--kind", kind, "--stay", 7)
+        time.sleep(0.5)
+        meanwhile = goodput()
+        said = peer.wait_line("flooded", 30)
+        case.check(f"{kind}: {said}, goodput", f"{meanwhile:.1f} Mbit/s", meanwhile >= 0.95 * alone)
+    check_memory(case, "perf server", perf)
+
+
+# Need both processors to themselves: only if named.
+MEASURED = {"floods": floods}
+CASES = {"idle-strangers": idle, "hoarding": hoard, "abort-loop": aborts}
