@@ -163,8 +163,11 @@ fn data() -> impl Strategy<Value = Spec> {
 }
 
 fn chunk() -> impl Strategy<Value = Spec> {
-    let unknown_ty =
-        any::<u8>().prop_filter("a type that is not known", |ty| !matches!(ty, 0..=11 | 14 | 16));
+    let is_known = |ty: &u8| {
+        use chunk_type::{NR_SACK, PAD, SACK_PATH, TIMESTAMP};
+        matches!(*ty, 0..=11 | 14 | NR_SACK | PAD | TIMESTAMP | SACK_PATH)
+    };
+    let unknown_ty = any::<u8>().prop_filter("a type that is not known", move |ty| !is_known(ty));
     let blocks = || vec(any::<(u16, u16)>(), 0..9);
     prop_oneof![
         data(),
@@ -198,6 +201,8 @@ fn chunk() -> impl Strategy<Value = Spec> {
         any::<(u32, Option<u32>)>().prop_map(|(timestamp, echo)| Spec::Bare(Chunk::Timestamp(
             Timestamp { timestamp, echo }
         ))),
+        any::<(u32, bool)>()
+            .prop_map(|(serial, failed)| Spec::Bare(Chunk::SackPath(SackPath { serial, failed }))),
         Just(Spec::Bare(Chunk::CookieAck)),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),
