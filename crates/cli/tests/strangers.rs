@@ -129,6 +129,26 @@ async fn measurements_that_stand_still_make_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_asks_a_busy_server_again() {
+    let server = PerfServer::start();
+    let mut holders = silent(4, server.1).await;
+    for (_, holder) in &mut holders {
+        holder.send(frame(MEASUREMENT), request().into()).await.unwrap();
+        assert!(holder.recv().await.unwrap().is_some(), "accepted");
+    }
+    let server_address = server.1.to_string();
+    let client = tokio::task::spawn_blocking(move || {
+        manypath(&["perf", "client", &server_address, "-n", "1 MB", "--connect-timeout", "60 s"])
+    });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!client.is_finished(), "a busy server is no reason to give up");
+    holders[0].1.abort("done".to_owned());
+    let output = client.await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(holders[1..].iter().all(|(_, a)| a.close_reason().is_none()), "nobody made room");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tokens_cannot_be_tried_fast() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let receiver = Receiver::start(to.path(), &["--token", "correct horse"]);
