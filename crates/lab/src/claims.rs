@@ -51,7 +51,8 @@ pub(crate) struct Side {
     pub experiment: Option<String>,
     pub variant: Option<String>,
     pub filter: Vec<(String, Vec<String>)>,
-    /// The parameters that `to` names itself: its values hold at every point the claim is judged over.
+    /// The parameters that `to` names itself: its values hold at every point the claim is judged
+    /// over.
     pub own: Vec<String>,
 }
 

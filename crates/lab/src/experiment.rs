@@ -186,8 +186,8 @@ impl Experiments {
         self.all.iter().find(|e| e.id == id || e.figures.iter().any(|figure| figure == id))
     }
 
-    /// Those that the names select, each once, in the order of [`Experiments::all`]. A name is `all`,
-    /// an identifier, a paper (`002`, `002-cmt`) or a pattern with `*` and `?`.
+    /// Those that the names select, each once, in the order of [`Experiments::all`]. A name is
+    /// `all`, an identifier, a paper (`002`, `002-cmt`) or a pattern with `*` and `?`.
     ///
     /// # Errors
     ///
@@ -310,8 +310,8 @@ impl Experiment {
         })
     }
 
-    /// Its variants with their files, the one that follows the paper first: `scenario` and `packaged`
-    /// as far as they exist, and each that the reference names.
+    /// Its variants with their files, the one that follows the paper first: `scenario` and
+    /// `packaged` as far as they exist, and each that the reference names.
     pub fn variants(&self) -> Vec<(&str, PathBuf)> {
         let file = |name| (name, self.folder.join(format!("{name}.toml")));
         let mut all = Vec::from([SCENARIO, PACKAGED].map(file));
@@ -320,7 +320,8 @@ impl Experiment {
         all
     }
 
-    /// Whether a run has its time series taken: for `samples.csv`, or since a column is derived from them.
+    /// Whether a run has its time series taken: for `samples.csv`, or since a column is derived
+    /// from them.
     pub(crate) fn sampling(&self, point: &PlannedPoint, seed: u64) -> Option<Sampling> {
         let samples = self.samples?;
         let is_kept = point.seeds.iter().take(samples.seeds).any(|own| *own == seed);

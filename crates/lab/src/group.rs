@@ -16,7 +16,8 @@ pub struct GroupEntry {
     width: Option<String>,
 }
 
-/// A parameter whose value is not set but observed: runs are grouped by it instead of by what was swept.
+/// A parameter whose value is not set but observed: runs are grouped by it instead of by what was
+/// swept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// What the parameter is called.
@@ -58,8 +59,8 @@ impl Group {
         Ok(Group { name, of, width: width.as_deref().map(read_width).transpose()? })
     }
 
-    /// The group of a run with that value in the column: the multiple of the width that is nearest, of
-    /// two the larger. Without a width every value is a group.
+    /// The group of a run with that value in the column: the multiple of the width that is nearest,
+    /// of two the larger. Without a width every value is a group.
     pub fn value(&self, cell: &Cell) -> (Place, String) {
         let Some(width) = self.width else {
             let text = cell.text();

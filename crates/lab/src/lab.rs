@@ -61,8 +61,8 @@ pub struct Outcome {
 /// The runs at hand, by experiment.
 type Runs = BTreeMap<String, (About, Table)>;
 
-/// Runs experiments and judges them. When `cancel` becomes true the runs under way are finished, and
-/// what is done is kept and judged.
+/// Runs experiments and judges them. When `cancel` becomes true the runs under way are finished,
+/// and what is done is kept and judged.
 ///
 /// # Errors
 ///

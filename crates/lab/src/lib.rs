@@ -1,9 +1,10 @@
-//! The laboratory: runs the papers' experiments over the simulator, judges their claims, and writes the report.
+//! The laboratory: runs the papers' experiments over the simulator, judges their claims, and writes
+//! the report.
 //!
-//! An [`Experiment`](experiment::Experiment) is a folder: scenarios, what a paper says about them as
-//! [claims](claims::Claim), and what the papers' own simulator gives. [`lab::run`] makes the runs on
-//! all processors, writes them as JSON lines, CSV and Parquet, and judges the claims. The files and
-//! their columns are described in `docs/laboratory.md`.
+//! An [`Experiment`](experiment::Experiment) is a folder: scenarios, what a paper says about them
+//! as [claims](claims::Claim), and what the papers' own simulator gives. [`lab::run`] makes the
+//! runs on all processors, writes them as JSON lines, CSV and Parquet, and judges the claims. The
+//! files and their columns are described in `docs/laboratory.md`.
 
 pub mod claims;
 pub mod derive;

@@ -1,5 +1,5 @@
-//! Runs that points have in common: figures share lines, and a little more loss on a link that few packets
-//! cross often changes nothing. Such a run is made once.
+//! Runs that points have in common: figures share lines, and a little more loss on a link that few
+//! packets cross often changes nothing. Such a run is made once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,8 @@ struct Group {
 }
 
 impl Memo {
-    /// For the runs of these points. Results are kept as long as runs are to come that may need them.
+    /// For the runs of these points. Results are kept as long as runs are to come that may need
+    /// them.
     pub(crate) fn expecting<'a>(points: impl Iterator<Item = &'a PlannedPoint>) -> Memo {
         let mut groups = Groups::new();
         for point in points {
@@ -39,7 +40,8 @@ impl Memo {
         Memo { groups: Mutex::new(groups) }
     }
 
-    /// Makes a run, or gives the result that the same run gave. One that takes samples is always made.
+    /// Makes a run, or gives the result that the same run gave. One that takes samples is always
+    /// made.
     pub(crate) fn run(
         &self,
         point: &PlannedPoint,

@@ -1,6 +1,7 @@
 //! Files of runs: JSON lines, CSV and Parquet with the same columns, one row a run.
 //!
-//! The columns are `experiment`, `variant`, the swept parameters, `seed`, and the fields of the result.
+//! The columns are `experiment`, `variant`, the swept parameters, `seed`, and the fields of the
+//! result.
 
 use std::fs::File;
 use std::io::{self, Write};

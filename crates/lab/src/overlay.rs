@@ -1,7 +1,9 @@
-//! Experiments of kind `overlay`: between how many hosts of a random network lie how many disjoint paths.
+//! Experiments of kind `overlay`: between how many hosts of a random network lie how many disjoint
+//! paths.
 //!
-//! Nothing is sent. Paths, their scores and the choice among them are those of [`manypath_proto::overlay`], which
-//! `manypath paths` and `--via` use as well; only what probes and traceroute would find is computed here.
+//! Nothing is sent. Paths, their scores and the choice among them are those of
+//! [`manypath_proto::overlay`], which `manypath paths` and `--via` use as well; only what probes
+//! and traceroute would find is computed here.
 
 mod network;
 
@@ -110,7 +112,8 @@ fn check(source: Source<'_>) -> Result<File, LabError> {
     Ok(file)
 }
 
-/// How many disjoint paths there are between each two hosts, at one `beta`; of the networks asked for so far.
+/// How many disjoint paths there are between each two hosts, at one `beta`; of the networks asked
+/// for so far.
 struct Counts {
     shape: Arc<Shape>,
     beta: f64,
@@ -136,7 +139,8 @@ impl Counts {
     }
 }
 
-/// How many of the candidates the greedy selection takes if it may take all (mTCP paper, section 3.3).
+/// How many of the candidates the greedy selection takes if it may take all (mTCP paper, section
+/// 3.3).
 fn disjoint_paths(candidates: &[Candidate], beta: f64) -> usize {
     let choices = select(candidates, beta, usize::MAX);
     choices.iter().filter(|choice| matches!(choice, Choice::Selected { .. })).count()

@@ -24,7 +24,8 @@ pub struct RunData {
     pub fields: Fields,
     /// Its time series, if they were asked for.
     pub series: Vec<Series>,
-    /// The losses with which it would have been the same; see [`RunOutput`](manypath_sim::scenario::RunOutput).
+    /// The losses with which it would have been the same; see
+    /// [`RunOutput`](manypath_sim::scenario::RunOutput).
     pub loss_ranges: Vec<LossRange>,
 }
 
@@ -74,8 +75,8 @@ pub struct Extent {
 }
 
 impl Plan {
-    /// Plans the runs of an experiment that needs no real endpoints. `named` gives the values of a parameter that
-    /// claims need, which are not thinned out.
+    /// Plans the runs of an experiment that needs no real endpoints. `named` gives the values of a
+    /// parameter that claims need, which are not thinned out.
     ///
     /// # Errors
     ///
@@ -148,8 +149,8 @@ fn repeat(experiment: &Experiment, scenario: &Path, point: usize) -> String {
     format!("manypath sim run {} --point {}", scenario.display(), point + 1)
 }
 
-/// Which points a quick run keeps: of a parameter with more than three numeric values the first, the
-/// middle and the last, and those that claims name.
+/// Which points a quick run keeps: of a parameter with more than three numeric values the first,
+/// the middle and the last, and those that claims name.
 fn thinned(points: &[&Params], named: &dyn Fn(&str) -> Vec<String>) -> Vec<bool> {
     let mut axes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, value) in points.iter().flat_map(|params| params.iter()) {

@@ -421,7 +421,8 @@ pub fn load(out: &Path, experiment: &Experiment) -> Result<Option<(About, Table)
     load_runs_of(out, &experiment.id, experiment)
 }
 
-/// Reads the results of the experiment `id`, with what `experiment`, which may borrow them, derives and counts.
+/// Reads the results of the experiment `id`, with what `experiment`, which may borrow them, derives
+/// and counts.
 pub(crate) fn load_runs_of(
     out: &Path,
     id: &str,

@@ -1,4 +1,5 @@
-//! Spreads runs over threads; what comes out is in the order of the runs, whatever the number of threads.
+//! Spreads runs over threads; what comes out is in the order of the runs, whatever the number of
+//! threads.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -7,11 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Does the works 0, 1, ... `count - 1` on `jobs` threads and gives the results to `each` in this order.
+/// Does the works 0, 1, ... `count - 1` on `jobs` threads and gives the results to `each` in this
+/// order.
 ///
-/// Once `cancel` is true no further work is begun; what was begun is finished and given. Returns how
-/// many results were given: they are always the first ones. A work that panics gives the message of
-/// the panic as its error.
+/// Once `cancel` is true no further work is begun; what was begun is finished and given. Returns
+/// how many results were given: they are always the first ones. A work that panics gives the
+/// message of the panic as its error.
 pub fn run_in_order<T: Send>(
     count: usize,
     jobs: NonZeroUsize,

@@ -38,7 +38,8 @@ impl Summary {
         Some(Summary { n: values.len(), mean, std: std(values, mean), median, min, max })
     }
 
-    /// Half the width of the mean's 95 % confidence interval (Student's t); `None` below two values.
+    /// Half the width of the mean's 95 % confidence interval (Student's t); `None` below two
+    /// values.
     pub fn ci95(&self) -> Option<f64> {
         half_width(self.std?, self.n)
     }
@@ -110,8 +111,8 @@ pub struct Ratio {
     pub ci95: Option<f64>,
 }
 
-/// The ratio of the means of values that belong together (same seed), first over second. Its interval
-/// takes the spread of the pairs, so what both have in common does not widen it.
+/// The ratio of the means of values that belong together (same seed), first over second. Its
+/// interval takes the spread of the pairs, so what both have in common does not widen it.
 pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
     let n = pairs.len() as f64;
     let below = pairs.iter().map(|(_, b)| b).sum::<f64>() / n;
@@ -147,8 +148,8 @@ pub fn difference(a: Moments, b: Moments) -> (f64, Option<f64>) {
     (a.mean - b.mean, half)
 }
 
-/// The mean difference of values that belong together (same seed), first minus second, with half the
-/// width of its 95 % confidence interval.
+/// The mean difference of values that belong together (same seed), first minus second, with half
+/// the width of its 95 % confidence interval.
 pub fn paired_difference(pairs: &[(f64, f64)]) -> Option<(f64, Option<f64>)> {
     let differences: Vec<_> = pairs.iter().map(|(a, b)| a - b).collect();
     let summary = Summary::of(&differences)?;
@@ -188,7 +189,8 @@ mod tests {
 
     #[test]
     fn welch_test_gives_the_values_of_the_tables() {
-        // Alike in size and deviation it is Student's test with 18 degrees of freedom: 2.1009 is 5 %.
+        // Alike in size and deviation it is Student's test with 18 degrees of freedom: 2.1009 is 5
+        // %.
         let a = Moments { mean: 0.0, std: 1.0, n: 10 };
         let b = Moments { mean: 2.1009 * 0.2_f64.sqrt(), ..a };
         is_near(welch_p(a, b).unwrap(), 0.05, 1e-5);

@@ -175,7 +175,8 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// The runs of an experiment, in the order of (variant, point, seed); in groups, of (variant, group).
+/// The runs of an experiment, in the order of (variant, point, seed); in groups, of (variant,
+/// group).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     parameters: IndexSet<String>,
@@ -211,8 +212,8 @@ impl Table {
         self.rows.push(Row { variant, params, seed, cells });
     }
 
-    /// Computes these columns for the runs that are there, except those from time series, which only a
-    /// run has.
+    /// Computes these columns for the runs that are there, except those from time series, which
+    /// only a run has.
     pub fn derive(&mut self, derived: &[Derive]) {
         for derive in derived.iter().filter(|derive| !derive.needs_series()) {
             let value = |row: &Row| {
@@ -230,7 +231,8 @@ impl Table {
         }
     }
 
-    /// Groups the runs by observed values instead of by the swept parameters. Does nothing without groups.
+    /// Groups the runs by observed values instead of by the swept parameters. Does nothing without
+    /// groups.
     pub fn regroup(&mut self, groups: &[Group]) {
         if groups.is_empty() {
             return;

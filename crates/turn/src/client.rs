@@ -23,21 +23,24 @@ use crate::message::{
     CHANNELS, UDP, add, canonical, challenge, channel_header, long_term_key, read_channel, sign,
 };
 
-/// Wait for an answer after the first transmission of a request; it doubles with each (RFC 8489 §6.2.1).
+/// Wait for an answer after the first transmission of a request; it doubles with each (RFC 8489
+/// §6.2.1).
 const RTO: Duration = Duration::from_millis(500);
 /// Transmissions of a request. The last is waited for as long as for all before.
 const TRANSMISSIONS: u32 = 6;
-/// The transmission of the request for an allocation at which it is said that nobody answers, after 3.5 s.
+/// The transmission of the request for an allocation at which it is said that nobody answers, after
+/// 3.5 s.
 const SAID_AT: u32 = 4;
 /// Answers 438 (Stale Nonce) in a row that are believed.
 const STALE_MAX: u32 = 3;
 /// A channel is bound again this long after it was: with it the permission, which lasts 300 s
 /// (RFC 8656 §9), stays.
 const REBIND: Duration = Duration::from_secs(240);
-/// An allocation is refreshed this long before it ends, or at half of its lifetime if that is sooner.
+/// An allocation is refreshed this long before it ends, or at half of its lifetime if that is
+/// sooner.
 const REFRESH_BEFORE: Duration = Duration::from_secs(60);
-/// Without anything from the relay for so long after we sent something through it, it is asked whether it
-/// still knows us: it may have been started anew.
+/// Without anything from the relay for so long after we sent something through it, it is asked
+/// whether it still knows us: it may have been started anew.
 const SILENCE: Duration = Duration::from_secs(5);
 /// First wait before a failed allocation is tried again, and the longest; it doubles.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
@@ -138,7 +141,8 @@ pub enum Received {
     Other,
 }
 
-/// One allocation on a relay, asked for, kept alive, and asked for again when the relay has lost it.
+/// One allocation on a relay, asked for, kept alive, and asked for again when the relay has lost
+/// it.
 pub struct Client {
     user: String,
     password: String,
@@ -252,8 +256,8 @@ impl Client {
         }
     }
 
-    /// Asks for a way to `peer`; [`ClientEvent::PeerReady`] says when it is there. Of a family that the
-    /// relay's address is not of, or beyond the bound on peers, nothing happens.
+    /// Asks for a way to `peer`; [`ClientEvent::PeerReady`] says when it is there. Of a family that
+    /// the relay's address is not of, or beyond the bound on peers, nothing happens.
     pub fn add_peer(&mut self, now: Instant, peer: SocketAddr) {
         let wrong_family = peer.is_ipv6() != (self.family == AddressFamily::IPV6);
         if wrong_family

@@ -1,13 +1,16 @@
-//! TURN (RFC 8656) over UDP, without I/O: datagrams and the time go in, datagrams and decisions come out.
+//! TURN (RFC 8656) over UDP, without I/O: datagrams and the time go in, datagrams and decisions
+//! come out.
 //!
-//! A relay gives a host another transport address, on another network: packets sent to it come to the
-//! host through the relay, and packets the host sends through the relay come from it. To the engine it is
-//! one more local address, so a host with one uplink has as many paths as it has relays, plus one.
+//! A relay gives a host another transport address, on another network: packets sent to it come to
+//! the host through the relay, and packets the host sends through the relay come from it. To the
+//! engine it is one more local address, so a host with one uplink has as many paths as it has
+//! relays, plus one.
 //!
 //! [`Client`] holds one allocation on one relay and a channel for each peer, and keeps both alive.
-//! [`Server`] is a relay for authorised users, with a limit for everything that they can ask for. Both
-//! speak to other implementations; what they support is UDP between all parties and the long-term
-//! credential mechanism of RFC 8489 (HMAC-SHA1). STUN messages are read and written by `turn-types`.
+//! [`Server`] is a relay for authorised users, with a limit for everything that they can ask for.
+//! Both speak to other implementations; what they support is UDP between all parties and the
+//! long-term credential mechanism of RFC 8489 (HMAC-SHA1). STUN messages are read and written by
+//! `turn-types`.
 
 mod client;
 mod message;

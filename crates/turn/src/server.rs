@@ -37,7 +37,8 @@ const STRANGERS: Rates = Rates { address: 25, network: 100, all: 20_000 };
 /// right or wrong: so nobody learns anything faster.
 const GUESSES: Rates = Rates { address: 5, network: 20, all: 1000 };
 
-/// The lifetime that an allocation gets at least, unless the operator's limit is shorter (RFC 8656 §3.2).
+/// The lifetime that an allocation gets at least, unless the operator's limit is shorter (RFC 8656
+/// §3.2).
 const DEFAULT: Duration = Duration::from_secs(600);
 
 /// A user of the relay.
@@ -146,8 +147,8 @@ struct Account {
     rate: Bucket,
 }
 
-/// A TURN server without sockets. It keeps nothing for a client that has not proven who it is, and for
-/// one that has no more than [`Limits`] says.
+/// A TURN server without sockets. It keeps nothing for a client that has not proven who it is, and
+/// for one that has no more than [`Limits`] says.
 pub struct Server {
     realm: String,
     accounts: Vec<Account>,
@@ -157,7 +158,8 @@ pub struct Server {
     /// By the client's transport address.
     allocations: BTreeMap<SocketAddr, Allocation>,
     by_id: BTreeMap<AllocationId, SocketAddr>,
-    /// When allocations may end, soonest first. An entry may be early: it is moved when it comes up.
+    /// When allocations may end, soonest first. An entry may be early: it is moved when it comes
+    /// up.
     ends: BTreeSet<(Instant, SocketAddr)>,
     next_id: u64,
     total: Bucket,

@@ -78,8 +78,8 @@ pub(super) struct Network {
 impl Network {
     /// Draws a network.
     ///
-    /// Two routers are linked the likelier the nearer they are (after Waxman); what is left apart is linked where it
-    /// is nearest. Packets take the way of least latency.
+    /// Two routers are linked the likelier the nearer they are (after Waxman); what is left apart
+    /// is linked where it is nearest. Packets take the way of least latency.
     pub(super) fn draw(shape: &Shape, seed: u64) -> Network {
         let rng = Rng::from_number(seed);
         let mut graph = backbone(shape, &mut rng.fork("backbone"));

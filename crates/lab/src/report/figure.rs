@@ -153,7 +153,8 @@ pub(crate) fn variants(means: &[Mean]) -> Vec<String> {
     found
 }
 
-/// The reference that is drawn beside a variant: its own, else that of the papers' simulator as packaged.
+/// The reference that is drawn beside a variant: its own, else that of the papers' simulator as
+/// packaged.
 fn reference_beside<'a>(reference: &'a [Mean], variant: &str) -> Vec<&'a Mean> {
     let is_of = |mean: &&Mean, wanted: &str| match mean.variant.as_str() {
         "" => wanted == PACKAGED,
@@ -417,8 +418,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The change from `base` to `mean` in percent, and the half width of its interval: of the pairs if both ran with the
-/// same seeds, else by first-order propagation from two independent means.
+/// The change from `base` to `mean` in percent, and the half width of its interval: of the pairs if
+/// both ran with the same seeds, else by first-order propagation from two independent means.
 fn change(mean: &Mean, base: &Mean) -> Option<(f64, f64)> {
     if base.mean == 0.0 {
         return None;

@@ -1,7 +1,8 @@
-//! The report: one page, and one picture a figure, made from the files that a run of the laboratory wrote.
+//! The report: one page, and one picture a figure, made from the files that a run of the laboratory
+//! wrote.
 //!
-//! [`write()`] reads the results and each experiment's `figures.toml`, and writes one HTML file that needs no network, and if
-//! asked an SVG and a PNG file for each figure.
+//! [`write()`] reads the results and each experiment's `figures.toml`, and writes one HTML file
+//! that needs no network, and if asked an SVG and a PNG file for each figure.
 
 mod figure;
 mod list;
@@ -174,7 +175,8 @@ fn add_runs<'s>(
     Ok(())
 }
 
-/// Writes a figure's pictures: `ID.svg` and `ID.png` of the papers' rules, `ID-packaged.…` of the other variant.
+/// Writes a figure's pictures: `ID.svg` and `ID.png` of the papers' rules, `ID-packaged.…` of the
+/// other variant.
 fn draw(figure: &Figure, folder: &Path) -> Result<usize, LabError> {
     for (i, view) in figure.views.iter().enumerate() {
         let name =

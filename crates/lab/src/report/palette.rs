@@ -1,7 +1,8 @@
 //! One colour and one mark for each policy, the same in every figure.
 //!
-//! The hues are those of Okabe and Ito, which people with the common kinds of colour blindness tell apart, made darker on
-//! white and lighter on black until each has a contrast of 3:1 or more. A mark of its own goes with each, for grey prints.
+//! The hues are those of Okabe and Ito, which people with the common kinds of colour blindness tell
+//! apart, made darker on white and lighter on black until each has a contrast of 3:1 or more. A
+//! mark of its own goes with each, for grey prints.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ pub(crate) const LIGHT: [&str; SLOTS] =
 pub(crate) const DARK: [&str; SLOTS] =
     ["#5ab0f0", "#ff8a5c", "#3fcf9f", "#dc8fd2", "#f0bf3f", "#5fdcea", "#aeb8c4", "#d3a27a"];
 
-/// How many colours there are; more lines than that in one figure share colours and differ in their marks.
+/// How many colours there are; more lines than that in one figure share colours and differ in their
+/// marks.
 pub(crate) const SLOTS: usize = 8;
 
 /// Policies that meet in many figures, with their slots.
@@ -43,7 +45,8 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    /// Slots for the lines of one figure: the usual ones, and another where two lines would share one.
+    /// Slots for the lines of one figure: the usual ones, and another where two lines would share
+    /// one.
     pub(crate) fn slots(&mut self, keys: &[String]) -> Vec<usize> {
         let mut taken: Vec<usize> = Vec::new();
         let mut slots = vec![0; keys.len()];

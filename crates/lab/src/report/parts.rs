@@ -277,7 +277,8 @@ fn cell(figure: &Figure, points: &[super::figure::Point], x: f64) -> String {
     point.map_or_else(|| "–".into(), |p| value::with_interval(p.y, p.ci))
 }
 
-/// Markdown as HTML. What is HTML in it stays text, links that leave the page stay, others become their words.
+/// Markdown as HTML. What is HTML in it stays text, links that leave the page stay, others become
+/// their words.
 pub(crate) fn markdown(text: &str) -> Markup {
     let mut events: Vec<Event<'_>> = Vec::new();
     let (mut in_title, mut links) = (false, Vec::new());

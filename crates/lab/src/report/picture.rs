@@ -1,6 +1,7 @@
 //! A figure as SVG and as PNG, without a browser and without the machine's fonts.
 //!
-//! The text is drawn as paths from an embedded font (DejaVu Sans), so a picture looks the same everywhere.
+//! The text is drawn as paths from an embedded font (DejaVu Sans), so a picture looks the same
+//! everywhere.
 
 use std::sync::{Arc, OnceLock};
 

@@ -69,8 +69,8 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// The results of experiment `id` below `out`, or `None` if it has not been run. `folder` is the experiment's own, where
-    /// `reference.csv` lies.
+    /// The results of experiment `id` below `out`, or `None` if it has not been run. `folder` is
+    /// the experiment's own, where `reference.csv` lies.
     pub(crate) fn load(out: &Path, id: &str, folder: &Path) -> Result<Option<Self>, LabError> {
         let dir = out.join(id);
         let file = dir.join("experiment.json");
@@ -94,7 +94,8 @@ impl Results {
         }))
     }
 
-    /// Adds to our means of `field` what they are means of, so that points can be compared seed by seed.
+    /// Adds to our means of `field` what they are means of, so that points can be compared seed by
+    /// seed.
     pub(crate) fn add_runs(&mut self, field: &str, runs: &crate::table::Table) {
         let Some(column) = runs.column(field) else { return };
         let mut found: BTreeMap<(&str, Params), BTreeMap<u64, f64>> = BTreeMap::new();
@@ -118,7 +119,8 @@ fn json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<T, LabError> {
     })
 }
 
-/// A CSV file of the laboratory whose columns are a fixed set and, between them, the swept parameters.
+/// A CSV file of the laboratory whose columns are a fixed set and, between them, the swept
+/// parameters.
 struct Table {
     file: PathBuf,
     header: Vec<String>,

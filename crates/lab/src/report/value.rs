@@ -24,7 +24,8 @@ pub(crate) fn same(a: &str, b: &str) -> bool {
     a == b || matches!((split(a), split(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// The unit of an axis over these values, or the texts themselves if they are not numbers of one unit.
+/// The unit of an axis over these values, or the texts themselves if they are not numbers of one
+/// unit.
 pub(crate) fn axis(texts: &[String], categories: bool) -> (String, Vec<String>) {
     let parts: Option<Vec<_>> = texts.iter().map(|t| split(t)).collect();
     match parts {

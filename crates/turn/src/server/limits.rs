@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use manypath_proto::Instant;
 
-/// The limits of a relay. Memory is bounded by `allocations_total` and `peers_per_allocation`, whatever
-/// anybody sends.
+/// The limits of a relay. Memory is bounded by `allocations_total` and `peers_per_allocation`,
+/// whatever anybody sends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Allocations of all users together, at most.
@@ -16,8 +16,8 @@ pub struct Limits {
     pub allocations_per_user: u32,
     /// Peers of one allocation: permissions, and as many channels.
     pub peers_per_allocation: usize,
-    /// Bytes a second that one user's allocations forward together, both directions, with 28 bytes for
-    /// the headers of each packet; 0 is no limit. What is above is dropped.
+    /// Bytes a second that one user's allocations forward together, both directions, with 28 bytes
+    /// for the headers of each packet; 0 is no limit. What is above is dropped.
     pub user_bytes_per_s: u64,
     /// The same for all users together; 0 is no limit.
     pub total_bytes_per_s: u64,

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 /// Which peers' addresses a relay forwards to.
 ///
-/// By default only public ones. A relay stands inside some network, often beside services that trust
-/// every host there; forwarding to loopback or private addresses would let its users, who are outside,
-/// speak to these services. What an operator wants to open is named range by range.
+/// By default only public ones. A relay stands inside some network, often beside services that
+/// trust every host there; forwarding to loopback or private addresses would let its users, who are
+/// outside, speak to these services. What an operator wants to open is named range by range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerRules {
     /// Ranges that are forwarded to although they are not public.
@@ -85,8 +85,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let segments = ip.segments();
-    // Global unicast is 2000::/3; of it, not documentation, and not what carries an IPv4 address inside
-    // (6to4, Teredo), which may be a private one. 64:ff9b::/96 (NAT64) is outside of it.
+    // Global unicast is 2000::/3; of it, not documentation, and not what carries an IPv4 address
+    // inside (6to4, Teredo), which may be a private one. 64:ff9b::/96 (NAT64) is outside of it.
     let documentation = segments[0] == 0x2001 && segments[1] == 0x0db8;
     let carries_v4 = segments[0] == 0x2002 || (segments[0] == 0x2001 && segments[1] == 0);
     segments[0] & 0xe000 == 0x2000 && !documentation && !carries_v4

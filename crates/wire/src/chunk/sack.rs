@@ -36,10 +36,10 @@ const ITEM_LEN: usize = 4;
 /// +---------------+---------------+---------------+---------------+
 /// ```
 ///
-/// An NR-SACK (type 16) tells apart what the receiver may still discard from what it will not: the number of
-/// gap ack blocks is followed by that of *non-renegable* ones, and the number of duplicate TSNs by two reserved
-/// bytes; the non-renegable blocks stand between the others and the duplicates. A TSN is in a block of one of
-/// both kinds, or of both.
+/// An NR-SACK (type 16) tells apart what the receiver may still discard from what it will not: the
+/// number of gap ack blocks is followed by that of *non-renegable* ones, and the number of
+/// duplicate TSNs by two reserved bytes; the non-renegable blocks stand between the others and the
+/// duplicates. A TSN is in a block of one of both kinds, or of both.
 ///
 /// Blocks and duplicates stay in the received bytes and are read when iterated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,8 +137,8 @@ impl Sack {
         GapAckBlocks(Items::new(&self.items[..self.gap_ack_blocks_len()]))
     }
 
-    /// The non-renegable gap ack blocks as received, in their order: TSNs that the receiver will not discard.
-    /// None in a SACK.
+    /// The non-renegable gap ack blocks as received, in their order: TSNs that the receiver will
+    /// not discard. None in a SACK.
     #[must_use]
     #[inline]
     pub fn nr_gap_ack_blocks(&self) -> GapAckBlocks<'_> {
@@ -190,8 +190,8 @@ impl Sack {
 }
 
 impl PacketBuilder<'_> {
-    /// Appends a SACK chunk with as many of `gaps` (start and end, see [`GapAckBlock`]) as fit, then
-    /// as many of `dups`. Returns `false` only if not even a SACK without any fits.
+    /// Appends a SACK chunk with as many of `gaps` (start and end, see [`GapAckBlock`]) as fit,
+    /// then as many of `dups`. Returns `false` only if not even a SACK without any fits.
     #[inline]
     pub fn push_sack(
         &mut self,
@@ -225,9 +225,9 @@ impl PacketBuilder<'_> {
 }
 
 impl PacketBuilder<'_> {
-    /// Appends an NR-SACK chunk with as many of the non-renegable blocks `nr_gaps` (start and end, see
-    /// [`GapAckBlock`]) as fit, then of `gaps`, then of `dups`. Returns `false` only if not even an NR-SACK
-    /// without any fits.
+    /// Appends an NR-SACK chunk with as many of the non-renegable blocks `nr_gaps` (start and end,
+    /// see [`GapAckBlock`]) as fit, then of `gaps`, then of `dups`. Returns `false` only if not
+    /// even an NR-SACK without any fits.
     pub fn push_nr_sack(
         &mut self,
         cum_tsn_ack: Tsn,

@@ -1,5 +1,6 @@
-//! SACK PATH: a private chunk that says which path SACKs take (Zhang et al., "A transport layer approach for
-//! improving end-to-end performance and robustness using redundant paths", section 3.5.2). No RFC has it.
+//! SACK PATH: a private chunk that says which path SACKs take (Zhang et al., "A transport layer
+//! approach for improving end-to-end performance and robustness using redundant paths", section
+//! 3.5.2). No RFC has it.
 
 use super::{CHUNK_HEADER_LEN, RawChunk, chunk_type};
 use crate::builder::PacketBuilder;
@@ -10,11 +11,11 @@ pub const SACK_PATH_LEN: usize = CHUNK_HEADER_LEN + 4;
 /// The flag that says that the path has failed.
 const FLAG_FAILED: u8 = 1;
 
-/// Without the F bit: all SACKs of its sender take the path on which it arrives, until one with a later serial number
-/// arrives on another. It precedes the SACK of its packet.
+/// Without the F bit: all SACKs of its sender take the path on which it arrives, until one with a
+/// later serial number arrives on another. It precedes the SACK of its packet.
 ///
-/// With the F bit: the path that its receiver chose with that serial number has failed, and nothing it acknowledges
-/// arrives. It stands alone in its packet.
+/// With the F bit: the path that its receiver chose with that serial number has failed, and nothing
+/// it acknowledges arrives. It stands alone in its packet.
 ///
 /// Its type asks a receiver that does not know it to skip it in silence.
 ///
@@ -35,7 +36,8 @@ pub struct SackPath {
 }
 
 impl SackPath {
-    /// `None` if the length is not right: the type is private, and someone else's may look different.
+    /// `None` if the length is not right: the type is private, and someone else's may look
+    /// different.
     pub(super) fn decode(raw: &RawChunk<'_>) -> Option<Self> {
         let fixed: &[u8; 4] = raw.fixed().ok().filter(|_| raw.length == SACK_PATH_LEN)?;
         let failed = raw.flags & FLAG_FAILED != 0;

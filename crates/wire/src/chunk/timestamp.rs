@@ -1,5 +1,6 @@
-//! TIMESTAMP: a private chunk that measures the round-trip time of every packet (Caro, Amer, Stewart,
-//! "Retransmission policies for multihomed transport protocols", section 4.2). No RFC has it.
+//! TIMESTAMP: a private chunk that measures the round-trip time of every packet (Caro, Amer,
+//! Stewart, "Retransmission policies for multihomed transport protocols", section 4.2). No RFC has
+//! it.
 
 use super::{CHUNK_HEADER_LEN, RawChunk, chunk_type};
 use crate::builder::PacketBuilder;
@@ -10,8 +11,8 @@ pub const TIMESTAMP_LEN: usize = CHUNK_HEADER_LEN + 8;
 /// The flag that says that the echo counts.
 const FLAG_ECHO: u8 = 1;
 
-/// When a packet was sent, and the time that a packet of the peer carried. It precedes the DATA and SACK
-/// chunks of its packet. Its type asks a receiver that does not know it to skip it in silence.
+/// When a packet was sent, and the time that a packet of the peer carried. It precedes the DATA and
+/// SACK chunks of its packet. Its type asks a receiver that does not know it to skip it in silence.
 ///
 /// ```text
 ///  0               1               2               3
@@ -32,7 +33,8 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// `None` if the length is not right: the type is private, and someone else's may look different.
+    /// `None` if the length is not right: the type is private, and someone else's may look
+    /// different.
     pub(super) fn decode(raw: &RawChunk<'_>) -> Option<Self> {
         let fixed: &[u8; 8] = raw.fixed().ok().filter(|_| raw.length == TIMESTAMP_LEN)?;
         let [t0, t1, t2, t3, e0, e1, e2, e3] = *fixed;
