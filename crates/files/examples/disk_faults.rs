@@ -1,8 +1,10 @@
 //! Transfers onto a disk that fails, fills, lies and loses power, run by run, each from its seed.
 //!
 //! ```text
-//! cargo run --profile checks -p manypath-files --features testing --example disk_faults -- --runs 10000
-//! cargo run --profile checks -p manypath-files --features testing --example disk_faults -- --seed 4711 --runs 1
+//! cargo run --profile checks -p manypath-files --features testing \
+//!     --example disk_faults -- --runs 10000
+//! cargo run --profile checks -p manypath-files --features testing \
+//!     --example disk_faults -- --seed 4711 --runs 1
 //! ```
 //!
 //! A failing run is named with its seed; the exit code is 1 then.

@@ -1,4 +1,4 @@
-//! What the file layer asks of a disk.
+//! The operations that the file layer needs from a disk.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What is at a path.
+/// The entry found at a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// File, directory or something else.
@@ -31,7 +31,7 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// An open file.
     type File: DiskFile;
 
-    /// What is at `path`, without following a symbolic link there; `None` if there is nothing.
+    /// The entry at `path`, without following a symbolic link there; `None` if there is nothing.
     fn look(&self, path: &Path) -> io::Result<Option<Seen>>;
 
     /// The names in a directory, in no order.
@@ -88,6 +88,6 @@ pub trait DiskFile: fmt::Debug + Send {
     /// Takes the file for this process until it is closed; false if another has it.
     fn try_lock(&self) -> io::Result<bool>;
 
-    /// Whether the file still has a name.
+    /// True while the file has a name.
     fn has_name(&self) -> io::Result<bool>;
 }

@@ -30,7 +30,7 @@ const TEXT_MAX: usize = 1024;
 /// The mode of a file whose permissions are not known.
 const MODE_UNKNOWN: u32 = u32::MAX;
 
-/// What the abort reasons of this protocol begin with; the rest is for people.
+/// The first words of this protocol's abort reasons; the rest is for humans.
 pub mod reason {
     /// The token is wrong.
     pub const NOT_AUTHORISED: &str = "not authorised";
@@ -97,7 +97,7 @@ pub struct FileHeader {
     pub name: RelativePath,
 }
 
-/// What a header introduces.
+/// The kind of entry that a header introduces.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -111,13 +111,13 @@ pub enum Kind {
 pub enum ServerFrame {
     /// The token is right; send.
     Welcome,
-    /// What became of one file. Sent once a file, at its end or as soon as it failed.
+    /// The outcome of one file. Sent once per file, at its end or as soon as it failed.
     Status(FileStatus),
-    /// What became of all; the last frame.
+    /// The outcome of the transfer; the last frame.
     Summary(Summary),
 }
 
-/// What became of one file.
+/// The outcome of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStatus {
     /// The file's index.
@@ -128,7 +128,7 @@ pub struct FileStatus {
     pub text: String,
 }
 
-/// Whether a file was stored, and why not.
+/// Success, or the reason why a file was not stored.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
@@ -152,7 +152,7 @@ pub enum Outcome {
     NameRefused = 8,
 }
 
-/// What the receiver measured.
+/// Measurements of the receiver.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Files and directories stored.
@@ -378,7 +378,7 @@ impl Outcome {
         Outcome::ALL.into_iter().find(|o| *o as u8 == byte)
     }
 
-    /// What the sender's user can do about it.
+    /// A remedy for the sender's user.
     pub const fn hint(self) -> Option<&'static str> {
         match self {
             Outcome::Exists => Some("give the receiver --overwrite, or another --dir"),

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, DiskFile, SeenKind};
 
-/// What the name of an unfinished file begins with.
+/// The prefix of the names of unfinished files.
 pub(crate) const PREFIX: &str = ".manypath-part-";
 const DIGITS: usize = 16;
 /// Names tried until one is free.
 const TRIES: usize = 8;
 
-/// Whether `name` is that of an unfinished file.
+/// True if `name` is that of an unfinished file.
 pub(crate) fn is_part_name(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|digits| {
         digits.len() == DIGITS

@@ -78,8 +78,8 @@ impl RelativePath {
         self.0.split('/')
     }
 
-    /// Whether a part begins with a dot: what Unix does not list, and programs take their settings
-    /// from.
+    /// True if a part begins with a dot. Unix does not list such names, and programs take settings
+    /// from them.
     pub fn is_hidden(&self) -> bool {
         self.parts().any(|part| part.starts_with('.'))
     }
@@ -91,9 +91,9 @@ impl fmt::Display for RelativePath {
     }
 }
 
-/// Whether a character shows as itself and nothing else. Not so are control characters, which a
-/// terminal obeys; those that turn the direction of writing, so that a name reads as another one
-/// (Unicode's `Bidi_Control`); separators of lines and paragraphs; and the byte order mark.
+/// True if a character shows as itself and nothing else. These do not: control characters, which a
+/// terminal obeys; bidirectional controls, which make a name read as another one (Unicode's
+/// `Bidi_Control`); separators of lines and paragraphs; and the byte order mark.
 pub fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -125,7 +125,7 @@ fn check_part(part: &str) -> Result<(), NameError> {
     }
 }
 
-/// Whether Windows takes `part` as an ordinary file's name.
+/// True if Windows takes `part` as the name of an ordinary file.
 fn fits_windows(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or(part).trim_end().to_ascii_uppercase();
     let numbered = |device| {

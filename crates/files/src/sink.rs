@@ -28,7 +28,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Directories remembered as durable, so that they are synced once.
 const DIRS_REMEMBERED: usize = 10_000;
 
-/// What the network side hands to the writing thread, in the order it arrived.
+/// Input for the writing thread from the network side, in order of arrival.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// A file or directory begins.
@@ -39,10 +39,10 @@ pub enum Work {
     End(Option<[u8; 32]>),
 }
 
-/// What became of one entry, for the sender and for the result.
+/// The outcome of one entry, for the sender and for the result.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// What the sender is told.
+    /// The status for the sender.
     pub status: FileStatus,
     /// The header it belongs to.
     pub header: FileHeader,
@@ -53,17 +53,17 @@ pub struct Done {
 /// Where and how files are stored, and which.
 #[derive(Clone, Debug)]
 pub struct Store<D: Disk> {
-    /// What they are stored on.
+    /// The disk that stores the files.
     pub disk: D,
     /// The directory everything goes under.
     pub dir: PathBuf,
-    /// Whether a file that exists may be replaced.
+    /// Allows an existing file to be replaced.
     pub overwrite: bool,
-    /// Whether names may have parts that begin with a dot.
+    /// Allows names with parts that begin with a dot.
     pub hidden: bool,
     /// Bytes that a transfer, and so each file of it, may have at most.
     pub max_size: Option<u64>,
-    /// Whether unfinished files are without a name; [`Store::start`] finds out if they can be.
+    /// Unfinished files have no name; [`Store::start`] finds out if the disk supports that.
     pub unnamed: bool,
 }
 
@@ -109,8 +109,8 @@ impl<D: Disk> Store<D> {
         Ok(removed)
     }
 
-    /// Why a transfer of so many bytes cannot be received, as the sender may see it. What a disk
-    /// does not say is no reason.
+    /// The reason why a transfer of this size cannot be received, as the sender may see it. Free
+    /// space that the disk does not report is no reason.
     pub fn refuses(&self, bytes: u64) -> Option<Refusal> {
         if let Some(max) = self.max_size.filter(|max| bytes > *max) {
             let text = format!("{bytes} bytes; at most {max} are accepted in a transfer");
@@ -121,7 +121,7 @@ impl<D: Disk> Store<D> {
             .then(|| (Outcome::DiskFull, format!("{bytes} bytes; {free} are free on the disk")))
     }
 
-    /// What stores one transfer.
+    /// A writer that stores one transfer.
     pub fn writer(&self) -> Writer<D> {
         Writer {
             store: self.clone(),
@@ -221,7 +221,7 @@ pub struct Writer<D: Disk> {
 }
 
 impl<D: Disk> Writer<D> {
-    /// What it writes to.
+    /// The disk that it writes to.
     pub fn disk(&self) -> &D {
         &self.store.disk
     }

@@ -20,11 +20,11 @@ const MESSAGES_PER_READ: usize = 4;
 pub struct Entry {
     /// Where it is on this machine.
     pub source: PathBuf,
-    /// What the receiver is told.
+    /// The header for the receiver.
     pub header: FileHeader,
 }
 
-/// What the reading thread hands over.
+/// Output of the reading thread.
 #[derive(Debug)]
 pub enum Piece {
     /// The entry of this index begins.

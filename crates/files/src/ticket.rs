@@ -23,7 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 
-/// What every ticket of this version begins with.
+/// The prefix of every ticket of this version.
 pub const PREFIX: &str = "manypath1:";
 
 const LAYOUT: u8 = 1;
@@ -67,7 +67,7 @@ impl fmt::Display for TicketError {
 }
 
 impl Ticket {
-    /// Whether `word` is meant as a ticket, whole or not.
+    /// True if `word` is meant as a ticket, complete or not.
     pub fn looks_like(word: &str) -> bool {
         let Some((scheme, _)) = word.split_once(':') else { return false };
         scheme

@@ -1,4 +1,4 @@
-//! What the fuzz targets run, with random bytes.
+//! The functions of the fuzz targets, run with random bytes.
 
 use manypath_files::testing::{fuzz_frame, fuzz_ticket};
 use manypath_proto::Rng;

@@ -25,12 +25,12 @@ pub enum Author {
     Ours,
 }
 
-/// What a paper says, as a check.
+/// A statement of a paper, as a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Its name within the experiment.
     pub id: String,
-    /// What the paper says, in our words, with its number.
+    /// The paper's statement, in our words, with its number.
     pub says: String,
     /// Where it says so: figure, section.
     pub place: String,
@@ -40,7 +40,7 @@ pub struct Claim {
     pub of: Author,
     /// The placebo under which it must not hold, by name; the experiment's first without it.
     pub placebo: Option<String>,
-    /// What is measured and what must hold of it.
+    /// The measured quantity and its expectation.
     pub(crate) measure: Measure,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Side {
     pub own: Vec<String>,
 }
 
-/// What is measured at a point, or between two.
+/// The quantity measured at a point, or between two.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Quantity {
     Mean,
@@ -108,7 +108,7 @@ pub(crate) enum Take {
     Mean,
 }
 
-/// What is measured and what must hold of it.
+/// The measured quantity and its expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Measure {
     /// A number.
@@ -179,11 +179,11 @@ impl Claim {
     }
 }
 
-/// Whether a claim holds.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// What was measured is as the paper says, within the tolerance.
+    /// The measurement agrees with the paper, within the tolerance.
     Holds,
     /// The measurement is as the paper says, but chance may explain it.
     Undecided,
@@ -213,16 +213,16 @@ impl Verdict {
 pub struct Judgement {
     /// The claim's name.
     pub id: String,
-    /// What the paper says.
+    /// The paper's statement.
     pub says: String,
     /// Where it says so.
     #[serde(rename = "where")]
     pub place: String,
-    /// What is measured, in words.
+    /// The measured quantity, in words.
     pub measure: String,
-    /// What must hold of it, in words.
+    /// The expectation, in words.
     pub expected: String,
-    /// What was measured, with its 95 % confidence interval; empty if not run.
+    /// The measured value with its 95 % confidence interval; empty if not run.
     pub measured: String,
     /// The number that was measured, if it is one.
     pub value: Option<f64>,
@@ -230,7 +230,7 @@ pub struct Judgement {
     pub ci95: Option<f64>,
     /// The same measure of the papers' simulator, if the reference has the points.
     pub reference: Option<String>,
-    /// Whether it holds.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why it was not run, or what did not hold.
     pub reason: Option<String>,

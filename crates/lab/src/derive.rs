@@ -7,7 +7,7 @@ use crate::table::Cell;
 /// A quantity over time in one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What it is, such as `path1.cwnd_bytes`.
+    /// Its name, such as `path1.cwnd_bytes`.
     pub name: String,
     /// Time in seconds since the run began, and the value from then on; times never fall.
     pub points: Vec<(f64, f64)>,
@@ -46,7 +46,7 @@ enum Formula {
     Series { series: Vec<String>, take: Take, from: f64, to: f64 },
 }
 
-/// What is taken from a series.
+/// The value taken from a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Take {
     /// The value at the end of the time.
@@ -93,7 +93,7 @@ impl Derive {
         Ok(Derive { name, formula, scale: scale.unwrap_or(1.0) })
     }
 
-    /// Whether its value depends on that column.
+    /// True if its value depends on that column.
     pub(crate) fn reads(&self, column: &str) -> bool {
         match &self.formula {
             Formula::Fields { sum, less, per } => {
@@ -103,7 +103,7 @@ impl Derive {
         }
     }
 
-    /// Whether it needs time series.
+    /// True if it needs time series.
     pub fn needs_series(&self) -> bool {
         matches!(self.formula, Formula::Series { .. })
     }

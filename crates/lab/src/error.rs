@@ -1,4 +1,4 @@
-//! What can be wrong with an experiment's files.
+//! Errors in an experiment's files.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,9 +11,9 @@ use manypath_sim::scenario::ScenarioError;
 pub struct LabError {
     /// The file, with its line where that is known: `claims.toml:12`.
     pub place: String,
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What to try.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -118,7 +118,7 @@ pub struct Experiment {
     pub title: String,
     /// The paper's figure or table, such as "Fig. 12".
     pub figure: String,
-    /// What the paper says, in a paragraph; may be empty.
+    /// The paper's statement, in a paragraph; may be empty.
     pub says: String,
     /// Other identifiers under which it is found: one for each figure it draws.
     pub figures: Vec<String>,
@@ -132,13 +132,13 @@ pub struct Experiment {
     pub samples: Option<Samples>,
     /// Columns that are computed from others or from time series.
     pub derived: Vec<Derive>,
-    /// What its runs are grouped by, if not by the swept parameters.
+    /// The groups of its runs, if not by the swept parameters.
     pub groups: Vec<Group>,
     /// Its placebos, which switch off the mechanisms that its claims are about.
     pub placebos: Vec<Placebo>,
-    /// What the paper says, as checks.
+    /// The paper's statements, as checks.
     pub claims: Vec<Claim>,
-    /// What the papers' simulator gives.
+    /// The results of the papers' simulator.
     pub reference: Reference,
 }
 
@@ -320,8 +320,8 @@ impl Experiment {
         all
     }
 
-    /// Whether a run has its time series taken: for `samples.csv`, or since a column is derived
-    /// from them.
+    /// The sampling of a run, if it records time series: for `samples.csv`, or for a column derived
+    /// from it.
     pub(crate) fn sampling(&self, point: &PlannedPoint, seed: u64) -> Option<Sampling> {
         let samples = self.samples?;
         let is_kept = point.seeds.iter().take(samples.seeds).any(|own| *own == seed);

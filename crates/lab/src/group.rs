@@ -20,7 +20,7 @@ pub struct GroupEntry {
 /// swept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What the parameter is called.
+    /// The name of the parameter.
     pub name: String,
     /// The field or derived column that gives its value.
     pub of: String,

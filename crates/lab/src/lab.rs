@@ -43,10 +43,10 @@ pub struct Progress<'a> {
     pub experiment: &'a str,
 }
 
-/// What came of one experiment.
+/// The outcome of one experiment.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outcome {
-    /// What `experiment.json` says.
+    /// The contents of `experiment.json`.
     pub about: About,
     /// Its claims with their verdicts.
     pub judgements: Vec<Judgement>,

@@ -146,7 +146,7 @@ fn disjoint_paths(candidates: &[Candidate], beta: f64) -> usize {
     choices.iter().filter(|choice| matches!(choice, Choice::Selected { .. })).count()
 }
 
-/// A point: pairs of hosts with at most so many disjoint paths.
+/// A point: pairs of hosts with at most this many disjoint paths.
 struct AtMost {
     counts: Arc<Counts>,
     paths: usize,

@@ -1,4 +1,4 @@
-//! What an experiment runs: points, seeds, and what makes a run.
+//! The runs of an experiment: points, seeds, and how each is made.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::table::{Fields, Params, fields_of_json};
 /// Seeds of a quick run.
 pub const QUICK_SEEDS: usize = 5;
 
-/// What a run gives.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunData {
     /// Its result.
@@ -38,7 +38,7 @@ pub trait Runnable: Send + Sync {
     /// Why there is no result.
     fn run(&self, seed: u64, samples: Option<Sampling>) -> Result<RunData, String>;
 
-    /// What its runs depend on; `None` if no other run can be the same.
+    /// The inputs of its runs; `None` if no other run can be the same.
     fn identity(&self) -> Option<&Identity> {
         None
     }
@@ -50,7 +50,7 @@ pub struct PlannedPoint {
     pub variant: Arc<str>,
     /// The swept parameters.
     pub params: Arc<Params>,
-    /// What runs.
+    /// The code to run.
     pub run: Box<dyn Runnable>,
     /// The seeds it runs with.
     pub seeds: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What the papers' simulator gives: `reference.csv`, and how our means agree with it.
+//! The results of the papers' simulator, `reference.csv`, and how our means agree with them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -18,7 +18,7 @@ use crate::reference::Agreement;
 use crate::stats::Summary;
 use crate::table::{Cell, Params, Table, show_params, value_of};
 
-/// What `experiment.json` says.
+/// The contents of `experiment.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// The experiment's identifier.
@@ -29,7 +29,7 @@ pub struct About {
     pub paper: String,
     /// The paper's figure or table.
     pub figure: String,
-    /// What the paper says.
+    /// The paper's statement.
     pub says: String,
     /// Its other identifiers.
     pub figures: Vec<String>,
@@ -69,7 +69,7 @@ pub struct FailedRun {
     pub point: String,
     /// The seed.
     pub seed: u64,
-    /// What went wrong.
+    /// The error message.
     pub error: String,
     /// The command that repeats this run.
     pub command: String,
@@ -280,7 +280,7 @@ impl About {
 }
 
 impl About {
-    /// What an experiment says that uses these runs.
+    /// The description of an experiment that uses these runs.
     pub(crate) fn borrowed(&self, by: &Experiment) -> About {
         let own = About::new(by, &Plan::default(), self.quick);
         About {

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// The confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What a sample of runs says about one field.
+/// Statistics of one field over a sample of runs.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Summary {
     /// How many values.

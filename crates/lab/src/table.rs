@@ -286,7 +286,7 @@ impl Table {
         row.cells.get(column).unwrap_or(&Cell::Null)
     }
 
-    /// Whether a run counts in statistics: unless told otherwise only those that completed do.
+    /// True if a run counts in statistics; by default only completed ones do.
     pub fn is_counted(&self, row: &Row) -> bool {
         let completed = self.column("completed").map(|column| self.cell(row, column));
         self.counts_incomplete || completed != Some(&Cell::Bool(false))
@@ -304,7 +304,7 @@ pub fn value_of<'a>(params: &'a [(String, String)], name: &str) -> Option<&'a st
     params.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
 }
 
-/// Whether two texts are the same value of a swept parameter: white space does not count.
+/// True if two texts are the same value of a swept parameter, without regard to white space.
 pub fn is_same_value(a: &str, b: &str) -> bool {
     let solid = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     a == b || solid(a) == solid(b)

@@ -40,7 +40,7 @@ const REBIND: Duration = Duration::from_secs(240);
 /// sooner.
 const REFRESH_BEFORE: Duration = Duration::from_secs(60);
 /// Without anything from the relay for so long after we sent something through it, it is asked
-/// whether it still knows us: it may have been started anew.
+/// whether it still knows us: it may have restarted.
 const SILENCE: Duration = Duration::from_secs(5);
 /// First wait before a failed allocation is tried again, and the longest; it doubles.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
@@ -114,7 +114,7 @@ impl ClientError {
     }
 }
 
-/// What happened to the allocation.
+/// An event of the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
     /// The relay gave us this transport address.
@@ -127,7 +127,7 @@ pub enum ClientEvent {
     Failed(ClientError),
 }
 
-/// What a datagram of the relay was.
+/// The kind of a datagram from the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// The part `payload` of it came from `peer`.
@@ -234,7 +234,7 @@ impl Client {
         client
     }
 
-    /// Begins anew with the same peers, as from another address of ours: the relay knows an
+    /// Restarts with the same peers, as from another address of ours: the relay knows an
     /// allocation by that.
     pub fn restart(&mut self, now: Instant) {
         for peer in &mut self.peers {
@@ -317,7 +317,7 @@ impl Client {
         self.out.pop_front()
     }
 
-    /// What has happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
@@ -511,7 +511,7 @@ impl Client {
         }
     }
 
-    /// What was allocated is gone: for good, or to be allocated anew.
+    /// The allocation is gone, for good or to be allocated again.
     fn deleted(&mut self, now: Instant) {
         self.state = match self.state {
             State::Closing | State::Closed => State::Closed,
@@ -524,7 +524,7 @@ impl Client {
         if matches!(self.state, State::Closing | State::Closed) {
             return;
         }
-        // A relay that was started anew gives a new address at once.
+        // A relay that was restarted gives a new address at once.
         let lost = self.relayed().is_some() && error == ClientError::Mismatch;
         self.state = if error.is_final() {
             State::Failed(None)

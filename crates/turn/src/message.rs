@@ -1,4 +1,4 @@
-//! What client and server share of STUN (RFC 8489) and TURN (RFC 8656).
+//! The parts of STUN (RFC 8489) and TURN (RFC 8656) that client and server share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;

@@ -50,7 +50,7 @@ pub struct User {
     pub password: String,
 }
 
-/// What a relay is.
+/// The configuration of a relay.
 #[derive(Clone)]
 pub struct ServerConfig {
     /// The realm that passwords belong to; clients take it from the relay.
@@ -69,7 +69,7 @@ pub struct ServerConfig {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocationId(u64);
 
-/// What socket an allocation needs.
+/// The socket that an allocation needs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// IPv6 instead of IPv4.
@@ -86,7 +86,7 @@ pub trait Sockets {
     fn close(&mut self, id: AllocationId);
 }
 
-/// What to do with a datagram of a client.
+/// The action for a datagram of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing.
@@ -109,11 +109,11 @@ pub enum Reply {
 pub struct Forward {
     /// The owner of the allocation.
     pub client: SocketAddr,
-    /// What comes before the payload.
+    /// The prefix of the payload.
     pub prefix: Prefix,
 }
 
-/// What the client is told of the sender.
+/// The information for the client about the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// The header of ChannelData.
@@ -122,7 +122,7 @@ pub enum Prefix {
     Indication(Vec<u8>),
 }
 
-/// What a relay did since it began.
+/// Counters of a relay since it began.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerStats {
     /// Allocations made.
@@ -336,7 +336,7 @@ impl Server {
         }
     }
 
-    /// What it did so far.
+    /// The counters so far.
     pub fn stats(&self) -> ServerStats {
         self.stats
     }

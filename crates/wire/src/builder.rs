@@ -37,7 +37,7 @@ impl<'a> PacketBuilder<'a> {
         self.max_len.saturating_sub(self.len()) & !3
     }
 
-    /// Whether the packet has no chunk yet.
+    /// True if the packet has no chunk yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == COMMON_HEADER_LEN

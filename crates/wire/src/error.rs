@@ -1,4 +1,4 @@
-//! What can be wrong with received bytes.
+//! The errors in received bytes.
 
 /// Received bytes that are not what RFC 9260 describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -7,7 +7,7 @@ pub struct DecodeError {
     /// Where the offending item begins, in bytes from the start of the packet. In lists that were
     /// built and not received, from the start of the list.
     pub offset: usize,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: DecodeErrorKind,
 }
 

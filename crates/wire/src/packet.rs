@@ -8,7 +8,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::header::{COMMON_HEADER_LEN, CommonHeader};
 use crate::tlv::padded;
 
-/// Whether parsing compares the checksum.
+/// The treatment of the checksum by the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checksum {
     /// Reject a packet whose CRC32c is wrong (RFC 9260 §6.8).

@@ -164,7 +164,7 @@ impl UnknownParameter {
         u16::from_be_bytes([self.raw[0], self.raw[1]])
     }
 
-    /// What follows the parameter header, without padding.
+    /// The bytes after the parameter header, without padding.
     #[must_use]
     pub fn value(&self) -> Bytes {
         self.raw.slice(TLV_HEADER_LEN..)
@@ -176,7 +176,7 @@ impl UnknownParameter {
         &self.raw
     }
 
-    /// What the type's upper bits ask for.
+    /// The action that the type's upper bits ask for.
     #[must_use]
     pub fn action(&self) -> UnknownAction {
         UnknownAction::of_parameter(self.ty())

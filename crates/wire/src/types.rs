@@ -31,25 +31,25 @@ macro_rules! serial_number {
                 Self(self.0.wrapping_add(n))
             }
 
-            /// Whether this number comes before `other`.
+            /// True if this number comes before `other`.
             #[must_use]
             pub const fn lt(self, other: Self) -> bool {
                 self.0 != other.0 && other.0.wrapping_sub(self.0) < Self::HALF
             }
 
-            /// Whether this number is `other` or comes before it.
+            /// True if this number is `other` or comes before it.
             #[must_use]
             pub const fn le(self, other: Self) -> bool {
                 other.0.wrapping_sub(self.0) < Self::HALF
             }
 
-            /// Whether this number comes after `other`.
+            /// True if this number comes after `other`.
             #[must_use]
             pub const fn gt(self, other: Self) -> bool {
                 other.lt(self)
             }
 
-            /// Whether this number is `other` or comes after it.
+            /// True if this number is `other` or comes after it.
             #[must_use]
             pub const fn ge(self, other: Self) -> bool {
                 other.le(self)

@@ -1,4 +1,4 @@
-//! What to do with a chunk or parameter of a type that is not known.
+//! The treatment of chunks and parameters of unknown types.
 
 /// The sender's wish, in the two upper bits of a type, for receivers that do not know the type
 /// (RFC 9260 §3.2 for chunks, §3.2.1 for parameters).
@@ -20,13 +20,13 @@ pub struct UnknownAction {
 }
 
 impl UnknownAction {
-    /// What the upper bits of a chunk type ask for.
+    /// The action that the upper bits of a chunk type ask for.
     #[must_use]
     pub const fn of_chunk(ty: u8) -> Self {
         Self { stop: ty & 0x80 == 0, report: ty & 0x40 != 0 }
     }
 
-    /// What the upper bits of a parameter type ask for.
+    /// The action that the upper bits of a parameter type ask for.
     #[must_use]
     pub const fn of_parameter(ty: u16) -> Self {
         Self::of_chunk((ty >> 8) as u8)

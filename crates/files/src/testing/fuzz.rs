@@ -1,4 +1,4 @@
-//! What fuzzers run.
+//! The functions that fuzzers run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is on a simulated disk: what programs see, and what a loss of power leaves.
+//! The state of a simulated disk: as programs see it, and as a loss of power leaves it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,7 +9,7 @@ use manypath_proto::Rng;
 
 use super::disk::{Crash, Faults};
 
-/// What a write may be torn into.
+/// The unit of a torn write, in bytes.
 const BLOCK: usize = 512;
 /// The root directory's number.
 pub(super) const ROOT: usize = 0;

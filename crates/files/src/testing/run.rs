@@ -35,7 +35,7 @@ const MESSAGE: usize = 700;
 /// Pieces read ahead; more than a run has.
 const PIECES: usize = 10_000;
 
-/// What happened in a run, or in many.
+/// Counts of events in one run, or in many.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
     /// Runs.
@@ -70,7 +70,7 @@ impl Outcomes {
     }
 }
 
-/// What is sent and what was there.
+/// The files that are sent and those that were there before.
 struct Case {
     entries: Vec<Entry>,
     sent: BTreeMap<String, Vec<u8>>,
@@ -181,7 +181,7 @@ fn faults(rng: &mut Rng, size: u64) -> Faults {
     }
 }
 
-/// What the receiver gets to do, as the network brings it.
+/// The receiver's input, as the network delivers it.
 fn work(case: &Case, source: &SimDisk) -> Vec<Work> {
     work_damaged(case, source, |_| {})
 }

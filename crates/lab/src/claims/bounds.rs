@@ -6,9 +6,9 @@ use super::{Quantity, Subject};
 /// How far a number may be from the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Tolerance {
-    /// So far.
+    /// This distance.
     Of(f64),
-    /// As far as chance puts the means of two samples of so many runs apart, with the spread of
+    /// As far as chance puts the means of two samples of this many runs apart, with the spread of
     /// ours.
     Runs(f64),
 }

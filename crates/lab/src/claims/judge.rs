@@ -15,13 +15,13 @@ use crate::placebo::Placebo;
 use crate::reference::Reference;
 use crate::table::Table;
 
-/// What claims are judged by.
+/// The data that claims are judged by.
 pub struct Evidence<'a> {
     /// The runs of the claim's own experiment.
     pub table: &'a Table,
     /// The runs of other experiments, by identifier, as far as there are any.
     pub other: &'a dyn Fn(&str) -> Option<&'a Table>,
-    /// What the papers' simulator gives.
+    /// The results of the papers' simulator.
     pub reference: &'a Reference,
     /// The placebos of the claim's experiment.
     pub placebos: &'a [Placebo],
@@ -37,12 +37,12 @@ struct StandIn {
     scale: f64,
 }
 
-/// What a measure gives.
+/// The result of a measure.
 struct Outcome {
     finding: Finding,
     value: Option<Measured>,
     text: String,
-    /// What did not hold, where.
+    /// The expectation that failed, and where.
     misses: Option<String>,
 }
 
@@ -50,7 +50,7 @@ struct Outcome {
 pub(super) struct Sides<'a> {
     pub(super) at: Vec<Point<'a>>,
     pub(super) to: Vec<Point<'a>>,
-    /// Intervals are judged as those of so many times as many runs.
+    /// The factor by which intervals assume more runs.
     pub(super) scale: f64,
 }
 

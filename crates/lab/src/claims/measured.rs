@@ -40,7 +40,7 @@ impl Measured {
         Some(half / self.scale.sqrt())
     }
 
-    /// The same with so many runs.
+    /// The same with this many runs.
     pub(super) fn half_width_of(&self, runs: f64) -> Option<f64> {
         let half = self.ci95.or((self.runs >= 2).then_some(0.0))?;
         Some(half * (self.runs as f64 / runs).sqrt())

@@ -11,7 +11,7 @@ use crate::table::{Params, Table, is_same_value, value_of};
 /// Values of some parameters: one of the points over which a claim is judged.
 pub(super) type Group = Vec<(String, String)>;
 
-/// What is known of one point.
+/// The data of one point.
 pub(super) struct Point<'a> {
     variant: &'a str,
     params: &'a Params,
@@ -105,7 +105,7 @@ pub(super) fn points_of_reference<'a>(
     of_field.map(point).collect()
 }
 
-/// Whether a point is on that side.
+/// True if a point is on that side.
 fn is_on(point: &Point<'_>, side: &Side, group: &Group) -> bool {
     let has = |name: &String, value: &String| {
         value_of(point.params, name).is_some_and(|own| is_same_value(own, value))

@@ -27,7 +27,7 @@ pub(crate) fn signed_percent(value: f64) -> String {
 }
 
 impl Side {
-    /// Whether a point has the values of this side; its variant is not looked at.
+    /// True if a point has the values of this side; its variant is ignored.
     pub(super) fn accepts(&self, params: &Params) -> bool {
         self.filter.iter().all(|(name, values)| {
             let own = value_of(params, name);
@@ -69,7 +69,7 @@ impl Subject {
 }
 
 impl Measure {
-    /// What is measured.
+    /// The measured quantity, in words.
     pub(super) fn show(&self) -> String {
         let over = |over: &[String]| match over {
             [] => String::new(),
@@ -100,7 +100,7 @@ impl Measure {
         }
     }
 
-    /// What must hold of it.
+    /// The expectation, in words.
     pub(super) fn show_expected(&self) -> String {
         let at_share = |share: f64| match share {
             1.0 => String::new(),

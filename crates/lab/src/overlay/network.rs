@@ -9,7 +9,7 @@ use petgraph::algo::astar;
 use petgraph::graph::{DiGraph, NodeIndex};
 use serde::Deserialize;
 
-/// What networks are drawn.
+/// The kind of networks to draw.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Shape {
@@ -29,7 +29,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// What is wrong, if anything.
+    /// An error in the values, if there is one.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_time = |ms: f64| (0.0..=10_000.0).contains(&ms);
         let [least, most] = self.access_ms;
@@ -63,7 +63,7 @@ struct Link {
 #[derive(Clone, Debug)]
 struct Way {
     hops: Vec<Hop>,
-    /// What of all packets arrives.
+    /// The fraction of packets that arrives.
     arrives: f64,
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Line {
     pub(crate) name: String,
     /// Colour and mark, an index into the palette.
     pub(crate) slot: usize,
-    /// Whether these are points of the papers' simulator.
+    /// True for points of the papers' simulator.
     pub(crate) reference: bool,
     pub(crate) points: Vec<Point>,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Mark {
     pub(crate) label: String,
 }
 
-/// What is wrong with a description, and what to do about it.
+/// An error in a description, and its remedy.
 pub(crate) type Wrong = (String, String);
 
 impl Figure {
@@ -165,7 +165,7 @@ fn reference_beside<'a>(reference: &'a [Mean], variant: &str) -> Vec<&'a Mean> {
     if own.is_empty() { of(PACKAGED) } else { own }
 }
 
-/// What a reader calls a variant.
+/// The name of a variant for readers.
 pub(crate) fn view_name(variant: &str) -> String {
     match variant {
         "scenario" | "" => "The papers' rules".into(),

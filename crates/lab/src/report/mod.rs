@@ -43,7 +43,7 @@ pub struct Options {
     pub claims: Option<PathBuf>,
 }
 
-/// What was written.
+/// The files written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Experiments with results.

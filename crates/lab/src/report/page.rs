@@ -15,7 +15,7 @@ const PLOTLY: &str = include_str!("../../assets/plotly-basic.min.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 const STYLE: &str = include_str!("../../assets/report.css");
 
-/// What the page's script reads.
+/// The data for the page's script.
 #[derive(Serialize)]
 struct Data<'a> {
     light: [&'static str; palette::SLOTS],

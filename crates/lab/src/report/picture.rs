@@ -15,7 +15,7 @@ use super::figure::{Figure, Line, Panel, Point, Shape, View};
 use super::palette::{LIGHT, SLOTS};
 use super::scale::{self, Scale};
 
-/// What can go wrong while a picture is drawn; the words of the library that met it.
+/// An error while a picture is drawn, in the words of the library that met it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct DrawError(String);
@@ -112,7 +112,7 @@ fn draw(figure: &Figure, view: &View) -> Result<String, DrawError> {
     Ok(text)
 }
 
-/// What the legend says of one kind of line.
+/// The legend's text for one kind of line.
 struct Entry {
     name: String,
     slot: Option<usize>,

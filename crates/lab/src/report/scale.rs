@@ -18,7 +18,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Whether the axis has a place for a value: a logarithmic one has none for zero.
+    /// True if the axis has a place for a value: a logarithmic one has none for zero.
     pub(crate) fn has(&self, value: f64) -> bool {
         !self.log || value > 0.0
     }

@@ -94,7 +94,7 @@ pub(crate) struct FigureSpec {
     /// The unit of `x` in a scatter; a swept parameter has its own.
     #[serde(default)]
     pub(crate) x_unit: String,
-    /// What a field on the horizontal axis is multiplied by.
+    /// Factor for a field on the horizontal axis.
     #[serde(default = "one")]
     pub(crate) x_scale: f64,
     #[serde(default)]
@@ -105,12 +105,12 @@ pub(crate) struct FigureSpec {
     pub(crate) y_label: Option<String>,
     #[serde(default)]
     pub(crate) y_unit: String,
-    /// What the field is multiplied by before it is drawn: 0.001 for thousands.
+    /// Factor for the field before it is drawn: 0.001 for thousands.
     #[serde(default = "one")]
     pub(crate) y_scale: f64,
     #[serde(default)]
     pub(crate) y_log: bool,
-    /// Whether the vertical axis begins at zero; bars always do.
+    /// The vertical axis begins at zero; bars always do.
     #[serde(default)]
     pub(crate) y_zero: bool,
     /// The swept parameters that tell the lines apart; by default all that are left.
@@ -119,7 +119,7 @@ pub(crate) struct FigureSpec {
     /// The swept parameter with a small figure for each of its values.
     #[serde(default)]
     pub(crate) facet: Option<String>,
-    /// What to call the values of parameters: `same = "RTX-SAME"`.
+    /// Names for the values of parameters: `same = "RTX-SAME"`.
     #[serde(default)]
     pub(crate) names: BTreeMap<String, String>,
     /// Keep only these values of a parameter.

@@ -19,7 +19,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then(|| (number, text[end..].trim()))
 }
 
-/// Whether two texts say the same value: "0.50 %" and "0.5 %" do.
+/// True if two texts have the same value, such as "0.50 %" and "0.5 %".
 pub(crate) fn same(a: &str, b: &str) -> bool {
     a == b || matches!((split(a), split(b)), (Some(a), Some(b)) if a == b)
 }

@@ -148,7 +148,7 @@ fn closing_gives_the_allocation_back() {
 fn an_allocation_of_an_earlier_life_is_replaced() {
     let mut relay = Relay::new(Limits::default());
     relay.client(at(0), address(HOME), address(PEER));
-    // The program was started anew and has the same port.
+    // The program was restarted and has the same port.
     let mut client = Client::new(at(1000), "ann", "a secret", false);
     client.add_peer(at(1000), address(PEER));
     let mut events = relay.serve(at(1000), address(HOME), &mut client);

@@ -1,4 +1,4 @@
-//! What is kept for one allocation.
+//! The state of one allocation.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

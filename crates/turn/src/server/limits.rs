@@ -1,4 +1,4 @@
-//! What users may ask for, and how often strangers.
+//! Limits of requests by users and strangers.
 
 use std::hash::Hasher;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -86,7 +86,7 @@ impl Bucket {
     }
 }
 
-/// Events of one kind that are allowed, so many a second.
+/// Events of one kind, with a limit per second.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Rates {
     /// From one address.
@@ -118,7 +118,7 @@ impl Crowd {
         }
     }
 
-    /// Whether one more is allowed from there.
+    /// True if one more is allowed from there.
     pub(super) fn has(&mut self, now: Instant, from: SocketAddr) -> bool {
         let (address, network) = self.places(from);
         self.addresses.has(now, address) && self.networks.has(now, network) && self.all.has(now, 1)

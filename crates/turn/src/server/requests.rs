@@ -350,7 +350,7 @@ fn allocated(
     answer
 }
 
-/// What must be understood and is not.
+/// The attributes that must be understood and are not.
 fn unknown(message: &Message<'_>) -> Option<UnknownAttributes> {
     let types: Vec<AttributeType> = message
         .iter_attributes()

@@ -34,7 +34,7 @@ pub struct Abort {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// What was wrong.
+    /// The errors reported.
     pub causes: Causes,
 }
 

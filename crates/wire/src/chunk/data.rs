@@ -117,25 +117,25 @@ impl DataFlags {
     /// I: the sender wants a SACK at once (first defined in RFC 7053).
     pub const IMMEDIATE: DataFlags = DataFlags(8);
 
-    /// Whether this is the last fragment of a message.
+    /// True for the last fragment of a message.
     #[must_use]
     pub const fn end(self) -> bool {
         self.0 & Self::END.0 != 0
     }
 
-    /// Whether this is the first fragment of a message.
+    /// True for the first fragment of a message.
     #[must_use]
     pub const fn begin(self) -> bool {
         self.0 & Self::BEGIN.0 != 0
     }
 
-    /// Whether the message is unordered.
+    /// True if the message is unordered.
     #[must_use]
     pub const fn unordered(self) -> bool {
         self.0 & Self::UNORDERED.0 != 0
     }
 
-    /// Whether the sender wants a SACK at once.
+    /// True if the sender wants a SACK at once.
     #[must_use]
     pub const fn immediate(self) -> bool {
         self.0 & Self::IMMEDIATE.0 != 0

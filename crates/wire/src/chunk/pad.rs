@@ -29,7 +29,7 @@ impl Pad {
 }
 
 impl PacketBuilder<'_> {
-    /// Appends a PAD chunk with so many zero bytes of padding.
+    /// Appends a PAD chunk with this number of zero bytes of padding.
     pub fn push_pad(&mut self, chunk: Pad) -> bool {
         self.push_with(chunk_type::PAD, 0, |out, _| {
             out.resize(out.len() + usize::from(chunk.length), 0);

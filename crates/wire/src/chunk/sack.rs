@@ -152,7 +152,7 @@ impl Sack {
         DuplicateTsns(Items::new(&self.items[self.blocks_len()..]))
     }
 
-    /// Whether every block is a range (`start` at least 1, `end` not before it) that begins beyond
+    /// True if every block is a range (`start` at least 1, `end` not before it) that begins beyond
     /// the end of the block before it. RFC 9260 §3.3.4 wants this of a sender; decoding does not
     /// check it.
     #[must_use]

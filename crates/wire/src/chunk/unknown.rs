@@ -29,7 +29,7 @@ impl UnknownChunk {
         self.raw[1]
     }
 
-    /// What follows the chunk header, without padding.
+    /// The bytes after the chunk header, without padding.
     #[must_use]
     pub fn value(&self) -> Bytes {
         self.raw.slice(CHUNK_HEADER_LEN..)
@@ -41,7 +41,7 @@ impl UnknownChunk {
         &self.raw
     }
 
-    /// What the type's upper bits ask for.
+    /// The action that the type's upper bits ask for.
     #[must_use]
     pub fn action(&self) -> UnknownAction {
         UnknownAction::of_chunk(self.ty())
