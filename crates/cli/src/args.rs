@@ -20,20 +20,20 @@ Exit codes:
   0  done
   1  failed
   2  the command line is wrong
-  3  interrupted, can be resumed (reserved: no command resumes yet)
+  3  interrupted but resumable (reserved: no command resumes yet)
   4  no usable path to the peer
   5  not authorised";
 
 /// Sends files over several network paths at once.
 ///
-/// One transfer uses all paths between two hosts together (two uplinks, two addresses) and goes on
-/// when one of them dies. It speaks SCTP (RFC 9260) over UDP and needs no privileges.
+/// A transfer uses all paths between two hosts at once (two uplinks, two addresses) and continues
+/// when one of them fails. It uses SCTP (RFC 9260) over UDP and needs no privileges.
 #[derive(Debug, Parser)]
 #[command(name = "manypath", version, propagate_version = true, max_term_width = 100)]
 #[command(after_long_help = EXIT_CODES)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -41,10 +41,10 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Shows a transfer over two emulated paths, one of which dies and returns
+    /// Shows a transfer over two emulated paths, one of which fails and returns
     ///
-    /// Starts a real sender and a real receiver on this machine, with two emulated paths of 20 Mbit/s
-    /// and 20 ms between them. The second path dies at 5 s and returns at 10 s.
+    /// Starts a real sender and a real receiver on this machine, with two emulated paths of 20
+    /// Mbit/s and 20 ms between them. The second path fails at 5 s and returns at 10 s.
     #[command(after_help = "Examples:
   manypath demo
   manypath demo --size 20MB --down 2s --for 2s
@@ -52,8 +52,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Sends files and directories to a receiver
     ///
-    /// Nothing is sent if something cannot be read. The receiver verifies the SHA-256 of every file
-    /// before it gets its name. Symbolic links inside directories are left out. Transfers are NOT
+    /// If one file cannot be read, nothing is sent. The receiver verifies the SHA-256 of every file
+    /// before it gets its name. Symbolic links inside directories are omitted. Transfers are NOT
     /// encrypted yet.
     #[command(after_help = "Examples:
   manypath send holiday.mp4 manypath1:ae...       (the ticket that recv printed)
@@ -64,10 +64,10 @@ pub(crate) enum Command {
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
     ///
-    /// Existing files are not replaced unless --overwrite is given, and hidden ones (names that
-    /// begin with a dot) not accepted without --hidden. A file gets its name only when it is
-    /// complete and verified; what a receiver that was killed left is removed at the next start.
-    /// Transfers are NOT encrypted yet; the ticket's token keeps strangers out.
+    /// Existing files are replaced only with --overwrite, and hidden files (names that begin with a
+    /// dot) accepted only with --hidden. A file gets its name only when it is complete and
+    /// verified. Unfinished files of a killed receiver are removed at the next start. Transfers are
+    /// NOT encrypted yet; the ticket's token keeps strangers out.
     #[command(after_help = "Examples:
   manypath recv --once
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
@@ -76,25 +76,25 @@ pub(crate) enum Command {
     /// Measures the throughput between two hosts
     #[command(subcommand)]
     Perf(PerfCommand),
-    /// Lists the paths to a host, direct and through relays: how good, what they share, which to use
+    /// Lists the direct and relayed paths to a host: quality, shared hops, which to use
     ///
-    /// Probes every path (round-trip time, loss), looks for the routers on the way as traceroute does,
-    /// and chooses as mTCP does: from the best score down, each path that is disjoint enough from those
-    /// chosen before. Needs no privileges and no token; a `recv` or `perf server` must run at DEST.
-    /// Routers are seen on Linux only, and not those between a relay and DEST.
+    /// Probes every path (round-trip time, loss) and traces its routers as traceroute does. Then
+    /// selects as mTCP does: in order of score, each path that is disjoint enough from those
+    /// selected before. Needs no privileges and no token; `recv` or `perf server` must run at DEST.
+    /// Routers are traced on Linux only, and those between a relay and DEST are not visible.
     #[command(after_help = "Examples:
   manypath paths server.example
   manypath paths --via @relays --svg paths.svg manypath1:ae...
   manypath paths --via turn:ann:PASSWORD@relay.example server.example --json")]
     Paths(PathsArgs),
-    /// Relays for others: gives authorised users another path, as a TURN server (RFC 8656)
+    /// Relays for authorised users, as a TURN server (RFC 8656): one more path for them
     ///
-    /// It forwards packets between its users and their peers, and reads none. Without --user or --users
-    /// it invents a user and a password and prints them as a word for --via. By default it forwards to
-    /// public addresses only: not to loopback, private, link-local or multicast ones, since services
-    /// beside the relay may trust every host of their network.
+    /// Forwards packets between its users and their peers and reads none of them. Without --user or
+    /// --users it creates a user with a random password and prints the argument for --via. By
+    /// default it forwards to public addresses only, not to loopback, private, link-local or
+    /// multicast ones, because services beside the relay may trust every host of their network.
     #[command(after_help = "Examples:
-  manypath relay                                  (prints a word for --via)
+  manypath relay                                  (prints the argument for --via)
   manypath relay --users relay-users --rate-per-user 20Mbit/s
   manypath relay --allow-peer 10.0.0.0/8 --listen 10.0.0.7
 Then, elsewhere:
@@ -132,7 +132,7 @@ pub(crate) enum PerfCommand {
     #[command(after_help = "Example:
   manypath perf server --listen 192.0.2.7,198.51.100.7")]
     Server(PerfServerArgs),
-    /// Measures against a server: ten seconds, towards the server, unless told otherwise
+    /// Measures against a server: by default ten seconds towards the server
     #[command(after_help = "Examples:
   manypath perf client server.example
   manypath perf client 192.0.2.7,198.51.100.7 -t 30 -R
@@ -144,7 +144,7 @@ pub(crate) enum PerfCommand {
 /// `manypath config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Shows every parameter: value, unit and range, default, and where each comes from
+    /// Shows every parameter: value, unit, range, default and source
     #[command(after_help = "Examples:
   manypath config show
   manypath config show --profile rfc9260 --preset sctp
@@ -156,10 +156,10 @@ pub(crate) enum ConfigCommand {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportArgs {
-    /// Whole system to use: see `manypath presets` [default: cmt-pf; with --via: mtcp]
+    /// Policies of a whole system: see `manypath presets` [default: cmt-pf; with --via: mtcp]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Set of constants to use: see `manypath presets` [default: fast]
+    /// Set of constants: see `manypath presets` [default: fast]
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
     /// Sets one parameter, such as rto_min=100ms; repeatable; see `manypath config show`
@@ -183,24 +183,26 @@ pub(crate) struct BindArgs {
 pub(crate) struct ViaArgs {
     /// Also uses a path through each of these TURN relays
     ///
-    /// The preset is then mtcp, unless --preset names another: at most five paths carry data at a time (paths_max), and
-    /// of those that turn out to share a bottleneck only one, so that other flows get their share.
+    /// The default preset is then mtcp. At most five paths (paths_max) carry data at a time. Of
+    /// paths that turn out to share a bottleneck only one carries data, so that other flows get
+    /// their share.
     ///
-    /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (port 3478 unless said), or @FILE with one a line. On
-    /// systems with several users others can see a command line: use a file, or leave :PASSWORD out
-    /// and set MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
+    /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (default port 3478), or @FILE with one RELAY a line.
+    /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
+    /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
     #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
     pub via: Vec<String>,
 }
 
-/// Looking for the hops of paths.
+/// Tracing the hops of paths.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// How often the hops of paths through relays are looked for; off: never [default: 60 s with paths_max]
+    /// How often to trace the hops of relayed paths; off: never [default: 60 s with paths_max]
     ///
-    /// With --via. The routers on the way are looked for as `manypath paths` does: when paths come, and after each
-    /// of these times. A path that is not disjoint from a better one carries no data as long as that one works. Done
-    /// unasked where the number of paths is limited (paths_max), as the preset mtcp has it. On Linux.
+    /// Needs --via and Linux. Traces routers as `manypath paths` does, when a path is added and
+    /// after each interval. A path that is not disjoint from a better one carries no data while
+    /// that one works. On by default if the number of paths is limited (paths_max), as in the
+    /// preset mtcp.
     #[arg(long, value_name = "TIME")]
     pub trace_interval: Option<String>,
 }
@@ -232,13 +234,13 @@ pub(crate) struct DemoArgs {
     /// One-way delay of each path
     #[arg(long, default_value = "20 ms")]
     pub delay: String,
-    /// Random loss on each path, each way
+    /// Random loss on each path, in each direction
     #[arg(long, default_value = "0 %")]
     pub loss: String,
-    /// When the second path dies
+    /// Time at which the second path fails
     #[arg(long, default_value = "5 s")]
     pub down: String,
-    /// For how long it stays dead; 0 s keeps it alive
+    /// Length of the failure; 0 s: no failure
     #[arg(long = "for", value_name = "FOR", default_value = "5 s")]
     pub down_for: String,
     /// The transport's configuration.
@@ -261,10 +263,10 @@ pub(crate) struct SendArgs {
     /// The receiver's token, if DEST is not a ticket
     #[arg(long)]
     pub token: Option<String>,
-    /// Gives up if the receiver has not answered after this time
+    /// Gives up if the receiver does not answer within this time
     #[arg(long, value_name = "TIME", default_value = "15 s")]
     pub connect_timeout: String,
-    /// Gives up if the transfer has made no progress for this time; off: never
+    /// Gives up if the transfer makes no progress for this time; off: never
     #[arg(long, value_name = "TIME", default_value = "10 min")]
     pub stall_timeout: String,
     /// Local addresses.
@@ -273,7 +275,7 @@ pub(crate) struct SendArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
-    /// Looking for the hops of paths.
+    /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
     /// The transport's configuration.
@@ -307,20 +309,19 @@ pub(crate) struct RecvArgs {
     /// Exits after one transfer, with its exit code
     #[arg(long)]
     pub once: bool,
-    /// Replaces files that exist
+    /// Replaces existing files
     #[arg(long)]
     pub overwrite: bool,
     /// Accepts hidden files and directories: names that begin with a dot
     #[arg(long)]
     pub hidden: bool,
-    /// Refuses transfers, and so files, that are larger than this, such as 10GB [default: what is
-    /// free on the disk]
+    /// Refuses transfers larger than this, such as 10GB [default: the free space of the disk]
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
-    /// Breaks a transfer off that has made no progress for this time; off: never
+    /// Aborts a transfer that makes no progress for this time; off: never
     #[arg(long, value_name = "TIME", default_value = "10 min")]
     pub stall_timeout: String,
-    /// Uses this token, at least 8 characters, instead of a random one
+    /// Uses this token of at least 8 characters instead of a random one
     #[arg(long)]
     pub token: Option<String>,
     /// Gives unfinished files names, as on file systems where they must have one
@@ -360,10 +361,10 @@ pub(crate) struct PerfClientArgs {
     /// HOST[:PORT][,HOST[:PORT]...]
     #[arg(value_name = "DEST")]
     pub dest: String,
-    /// How long to send, in seconds [default: 10]
+    /// Duration in seconds [default: 10]
     #[arg(short = 't', long, value_name = "SECONDS", conflicts_with = "bytes")]
     pub time: Option<f64>,
-    /// How much to send, such as 1GB
+    /// Amount of data to send, such as 1GB
     #[arg(short = 'n', long, value_name = "BYTES")]
     pub bytes: Option<String>,
     /// The server sends, the client receives
@@ -372,10 +373,10 @@ pub(crate) struct PerfClientArgs {
     /// Both send at the same time
     #[arg(long)]
     pub bidir: bool,
-    /// Size of each message [default: what fills 32 packets]
+    /// Size of each message [default: 32 full packets]
     #[arg(long, value_name = "SIZE")]
     pub messages: Option<String>,
-    /// Gives up if the server has not answered after this time
+    /// Gives up if the server does not answer within this time
     #[arg(long, value_name = "TIME", default_value = "15 s")]
     pub connect_timeout: String,
     /// Local addresses.
@@ -384,7 +385,7 @@ pub(crate) struct PerfClientArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
-    /// Looking for the hops of paths.
+    /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
     /// The transport's configuration.
@@ -407,13 +408,13 @@ pub(crate) struct PathsArgs {
     /// Time between two probes on one path
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     pub interval: String,
-    /// A path is chosen only if its disjointness from those chosen is above this
+    /// Selects a path only if its disjointness from those selected is above this
     #[arg(long, value_name = "RATIO", default_value = "0.5")]
     pub beta: String,
-    /// Paths to choose, at most
+    /// Maximum number of paths to select
     #[arg(long, value_name = "K", default_value_t = 5)]
     pub max_paths: usize,
-    /// Does not look for routers; all paths count as disjoint
+    /// Does not trace routers; all paths count as disjoint
     #[arg(long)]
     pub no_routes: bool,
     /// Draws the paths into an SVG file
@@ -433,10 +434,10 @@ pub(crate) struct PathsArgs {
 /// `manypath relay`.
 #[derive(Debug, Args)]
 pub(crate) struct RelayArgs {
-    /// Who may use it, NAME:PASSWORD; repeatable (others on this system can see it: see --users)
+    /// Adds a user; repeatable. Other users of this system can see the password: prefer --users
     #[arg(long, value_name = "NAME:PASSWORD")]
     pub user: Vec<String>,
-    /// File of users, NAME:PASSWORD a line; # begins a comment
+    /// File of users, one NAME:PASSWORD a line; # begins a comment
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// Local addresses or interface names to listen on [default: all]
@@ -445,31 +446,31 @@ pub(crate) struct RelayArgs {
     /// UDP port to listen on; 0 takes a free one
     #[arg(long, default_value_t = crate::via::TURN_PORT)]
     pub port: u16,
-    /// UDP ports for allocations; a firewall must let them pass
+    /// UDP ports for allocations; open them in the firewall
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-65535")]
     pub ports: String,
-    /// The address that others reach this host at, if a NAT translates it
+    /// Public address of this host, if it is behind a NAT
     #[arg(long, value_name = "IP")]
     pub external: Option<IpAddr>,
-    /// Ranges that it forwards to although they are not public, such as 10.0.0.0/8
+    /// Also forwards to these ranges although they are not public, such as 10.0.0.0/8
     #[arg(long, value_name = "RANGE,..", value_delimiter = ',')]
     pub allow_peer: Vec<String>,
-    /// Allocations of one user at a time, at most
+    /// Maximum number of allocations of one user
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub allocations_per_user: u32,
-    /// Allocations at a time, at most
+    /// Maximum number of allocations in total
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub allocations: usize,
-    /// Rate of one user over all of his allocations and both directions; 0 is no limit
+    /// Maximum rate of one user over all allocations and both directions; 0: no limit
     #[arg(long, value_name = "RATE", default_value = "100 Mbit/s")]
     pub rate_per_user: String,
-    /// Rate of all users together; 0 is no limit
+    /// Maximum rate of all users together; 0: no limit
     #[arg(long, value_name = "RATE", default_value = "0")]
     pub rate: String,
-    /// Time after which an allocation ends that its user does not refresh
+    /// Time after which an allocation expires unless its user refreshes it
     #[arg(long, value_name = "TIME", default_value = "10 min")]
     pub lifetime: String,
-    /// The name that passwords belong to; clients take it from the relay
+    /// TURN realm of the passwords; clients learn it from the relay
     #[arg(long, default_value = "manypath")]
     pub realm: String,
     /// How results are reported.

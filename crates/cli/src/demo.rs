@@ -34,7 +34,7 @@ const FILE: &str = "demo.bin";
 /// SCTP common header and DATA chunk header, in bytes.
 const SCTP_HEADERS: u64 = 12 + 16;
 
-/// What is emulated.
+/// The emulated network.
 #[derive(Clone, Debug)]
 struct Plan {
     bytes: u64,
@@ -163,7 +163,7 @@ struct Session {
     epoch: Epoch,
 }
 
-/// What had been delivered, and when.
+/// The delivered bytes, and when they were counted.
 type Sample = (Duration, u64);
 
 impl Session {
@@ -360,7 +360,7 @@ fn both_paths_bps(samples: &[Sample], plan: &Plan) -> Option<f64> {
     (seconds >= 0.5).then(|| (after - before) as f64 * 8.0 / seconds)
 }
 
-/// What one such path without an outage would need at the very least: every byte with its headers at
+/// The least time over one such path without an outage: every byte with its headers at
 /// the link's rate, and one way's delay. No transport does better over one path.
 fn single_path_s(plan: &Plan, chunk: u64) -> f64 {
     let packets = plan.bytes.div_ceil(chunk);

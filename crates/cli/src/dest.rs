@@ -12,7 +12,7 @@ const ADDRESSES_MAX: usize = 8;
 /// Where to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// What a receiver printed.
+    /// The ticket that a receiver printed.
     Ticket(Ticket),
     /// Names or addresses, with ports.
     Hosts(Vec<(String, u16)>),

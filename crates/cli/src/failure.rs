@@ -21,9 +21,9 @@ pub(crate) enum Exit {
 pub(crate) struct Failure {
     /// The process's exit code.
     pub exit: Exit,
-    /// What went wrong, and where; one sentence without a full stop.
+    /// The error and its place; one sentence without a full stop.
     pub message: String,
-    /// What to try, if we know.
+    /// The remedy, if known.
     pub hint: Option<String>,
 }
 

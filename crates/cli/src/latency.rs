@@ -1,4 +1,5 @@
-//! How long the messages that this end sends take, from their handing over to their acknowledgement.
+//! How long the messages that this end sends take, from their handing over to their
+//! acknowledgement.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +15,8 @@ const TICK: Duration = Duration::from_millis(5);
 /// Messages handed over within this time are timed together.
 const TOGETHER: Duration = Duration::from_millis(1);
 
-/// Measures the latencies of the messages handed to an association. The clocks of two hosts differ, so the delivery
-/// itself cannot be timed here; the acknowledgement comes half a round trip later.
+/// Measures the latencies of the messages handed to an association. The clocks of two hosts differ,
+/// so the delivery itself cannot be timed here; the acknowledgement comes half a round trip later.
 #[derive(Debug)]
 pub(crate) struct AckLatency {
     log: Arc<Mutex<Log>>,
@@ -40,12 +41,13 @@ impl AckLatency {
         AckLatency { log, association: association.clone(), task }
     }
 
-    /// A message of so many bytes was handed over now.
+    /// A message of this many bytes was sent now.
     pub(crate) fn handed_over(&self, bytes: usize) {
         lock(&self.log).handed_over(bytes, Instant::now());
     }
 
-    /// The time that 99 of 100 messages took at most, in seconds, once all that matter are acknowledged.
+    /// The time that 99 of 100 messages took at most, in seconds, once all that matter are
+    /// acknowledged.
     pub(crate) fn p99_s(&self) -> Option<f64> {
         let mut log = lock(&self.log);
         log.acked(self.association.stats().bytes_acked, Instant::now());
@@ -73,7 +75,7 @@ struct Batch {
     at: Instant,
 }
 
-/// What waits for its acknowledgement; never more than the send buffer holds.
+/// Messages that wait for their acknowledgement; never more than the send buffer holds.
 #[derive(Debug, Default)]
 struct Log {
     /// User bytes handed to the association.
@@ -95,7 +97,7 @@ impl Log {
         }
     }
 
-    /// So many user bytes are acknowledged, cumulatively.
+    /// This many user bytes are acknowledged, cumulatively.
     fn acked(&mut self, bytes: u64, now: Instant) {
         while let Some(batch) = self.waiting.front().filter(|batch| batch.end <= bytes) {
             self.histogram.add(now.saturating_duration_since(batch.at), batch.messages);

@@ -1,4 +1,4 @@
-//! What the engine finds out about paths together, and what it does about it: as sentences and in results.
+//! Events about paths, and the engine's decisions: as sentences and in results.
 
 use manypath::overlay::BETA;
 use manypath::{Association, ElectReason, Event, MtuReason, PathId, RestoreReason, SuppressReason};
@@ -46,8 +46,8 @@ impl std::fmt::Display for PathName {
     }
 }
 
-/// Something that was found or decided about paths, as [traces](../../../docs/trace.md) call it. The keys are a
-/// public contract.
+/// Something that was found or decided about paths, as [traces](../../../docs/trace.md) call it.
+/// The keys are a public contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Notice {
@@ -55,7 +55,7 @@ pub(crate) enum Notice {
     SharedBottleneck {
         /// The two.
         paths: [PathName; 2],
-        /// What it was judged by: `fast_retransmits`, `delays` or `delay_statistics`.
+        /// The kind of evidence: `fast_retransmits`, `delays` or `delay_statistics`.
         sign: &'static str,
         /// How many of these signs each of them showed.
         events: [u32; 2],
@@ -65,13 +65,14 @@ pub(crate) enum Notice {
         ratio: f64,
         /// The ratio above which a bottleneck counts as shared.
         threshold: f64,
-        /// So many of the path with fewer of them were waited for.
+        /// The number of events that the path with fewer of them needed.
         needed: Option<u32>,
-        /// A bound of the probability with which so many come together by chance.
+        /// An upper bound of the probability with which this many come together by chance.
         chance: f64,
         /// By how much those of the second path came later, in seconds.
         lag_s: f64,
-        /// The number of the path that carries no more data because of it; null if both stay in use.
+        /// The number of the path that carries no more data because of it; null if both stay in
+        /// use.
         suppressed: Option<u16>,
         #[serde(skip)]
         grounds: String,
@@ -136,13 +137,14 @@ pub(crate) enum Notice {
         name: PathName,
         /// True if they are the peer's, false if ours.
         by_peer: bool,
-        /// What became of the path where they went before, as far as this side knows: `failed`, `set_aside` or `silent`.
+        /// The state of the previous path, as far as this side knows: `failed`, `set_aside` or
+        /// `silent`.
         reason: &'static str,
     },
 }
 
 impl Notice {
-    /// What is to be said of an event; `name` says what a path is called. `None` for all other events.
+    /// The notice for an event; `name` gives a path's name. `None` for all other events.
     pub(crate) fn of(event: &Event, name: impl Fn(PathId) -> PathName) -> Option<Notice> {
         Some(match event {
             Event::SharedBottleneck { evidence, suppressed } => Notice::SharedBottleneck {

@@ -1,4 +1,4 @@
-//! What is reported about an association's paths: counters for the result, changes as they happen.
+//! Reports about an association's paths: counters for the result, changes as they happen.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::notices::{Notice, PathName};
 use crate::progress::Screen;
 
-/// As many state changes as are kept for each association, and as many notices; a path that flaps must not fill
-/// memory.
+/// As many state changes as are kept for each association, and as many notices; a path that flaps
+/// must not fill memory.
 const CHANGES_MAX: usize = 1000;
 
 /// One path in a result. The keys are a public contract; what only a simulation knows is null.
@@ -27,7 +27,8 @@ pub(crate) struct PathReport {
     pub relay: Option<String>,
     /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
     pub state: &'static str,
-    /// Why it carries no data though it works: `shared_bottleneck`, `slow` or `spare`; null if it may.
+    /// Why it carries no data though it works: `shared_bottleneck`, `slow` or `spare`; null if it
+    /// may.
     pub suppressed: Option<&'static str>,
     /// SCTP packets sent.
     pub packets_sent: u64,
@@ -83,7 +84,7 @@ pub(crate) struct PathWatch {
     task: JoinHandle<()>,
 }
 
-/// What has happened so far.
+/// The events so far.
 #[derive(Debug, Default)]
 struct Seen {
     changes: Vec<StateChange>,
@@ -95,7 +96,7 @@ struct Seen {
 pub(crate) struct TimedNotice {
     /// Seconds since the association was established.
     pub at_s: f64,
-    /// What was found or done.
+    /// The event or decision.
     #[serde(flatten)]
     pub notice: Notice,
 }
@@ -137,7 +138,7 @@ impl PathWatch {
         PathWatch { seen, task }
     }
 
-    /// What was found and decided about paths so far, in order.
+    /// The events and decisions about paths so far, in order.
     pub(crate) fn notices(&self) -> Vec<TimedNotice> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).notices.clone()
     }

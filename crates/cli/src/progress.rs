@@ -79,12 +79,12 @@ fn style(template: &str) -> ProgressStyle {
         .progress_chars("█▓░")
 }
 
-/// What is counted towards the total.
+/// The source of the count.
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
-    /// What the peer has acknowledged.
+    /// Bytes that the peer has acknowledged.
     Acked,
-    /// What the application says it has received.
+    /// Bytes that the application has received.
     Received(Arc<AtomicU64>),
 }
 

@@ -28,7 +28,7 @@ use manypath_files::ticket::Ticket;
 const TOKEN_LEN: usize = 16;
 /// Shortest token that a user may choose.
 const TOKEN_MIN: usize = 8;
-/// What an address is told that showed too many wrong tokens, whatever it shows now.
+/// The message for an address that showed too many wrong tokens, whatever it shows now.
 const TOO_MANY_GUESSES: &str = "busy: too many wrong tokens from your address; wait some seconds";
 /// Transfers at a time.
 const TRANSFERS_MAX: usize = 8;
@@ -83,7 +83,7 @@ fn token(chosen: Option<&str>) -> Result<Vec<u8>> {
     }
 }
 
-/// What stores the files. Finds out now, not after a long transfer, whether the directory takes
+/// The store for the files. Finds out now, not after a long transfer, if the directory takes
 /// files, and removes what receivers that were killed left in it.
 fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
     let max_size = args.max_size.as_deref().map(|text| settings::size("--max-size", text));
@@ -180,7 +180,7 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
     }
 }
 
-/// What all strangers have in common.
+/// The state shared by all strangers.
 #[derive(Clone)]
 struct Door {
     lines: StrangerLines,

@@ -1,4 +1,4 @@
-//! What commands that run many simulations have in common.
+//! Code shared by commands that run many simulations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,8 @@ pub(crate) fn progress_bar(is_hidden: bool) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Becomes true at the first Ctrl-C, after which runs under way may end; the second ends the program.
+/// Becomes true at the first Ctrl-C, after which runs under way may end; the second ends the
+/// program.
 pub(crate) fn cancel_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);

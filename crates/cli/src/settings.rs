@@ -18,8 +18,8 @@ pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
     build(args, Preset::DEFAULT.name)
 }
 
-/// The same for a command that may send through relays. With relays the default preset is mTCP's, which was made for such
-/// paths: it finds out which of them are one.
+/// The same for a command that may send through relays. With relays the default preset is mTCP's,
+/// which was made for such paths: it finds out which of them are one.
 pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
     let preset = if via.via.is_empty() { Preset::DEFAULT.name } else { PRESET_WITH_RELAYS };
     build(args, preset)

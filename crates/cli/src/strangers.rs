@@ -1,4 +1,4 @@
-//! What anybody on the network can make a listening command do: say things, and try tokens.
+//! Limits on what strangers on the network can cause: lines of output, and token guesses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -39,7 +39,7 @@ struct LineCount {
 }
 
 impl LineCount {
-    /// Whether a line may be shown, and how many were left out in a window that is over.
+    /// True if a line may be shown, and how many were left out in a window that is over.
     fn line(&mut self, now: Instant) -> (bool, u64) {
         let left_out = self.end_window(now);
         self.since.get_or_insert(now);
@@ -72,8 +72,8 @@ impl StrangerLines {
         }
     }
 
-    /// Tells what was left out once a window is over, even if nothing more comes. To be called every
-    /// [`TICK`].
+    /// Tells what was left out once a window is over, even if nothing more comes. To be called
+    /// every [`TICK`].
     pub(crate) fn tick(&self) {
         let left_out = self.locked().end_window(Instant::now());
         self.tell_left_out(left_out);
@@ -110,7 +110,7 @@ impl Guesser {
 }
 
 impl Guesses {
-    /// Whether a token from there is to be looked at.
+    /// True if a token from there is to be compared.
     pub(crate) fn may(&self, from: IpAddr, now: Instant) -> bool {
         self.locked().get(&guesser(from)).is_none_or(|g| g.left(now) >= 1.0)
     }

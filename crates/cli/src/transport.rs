@@ -20,7 +20,7 @@ pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
 /// other.
 const ACCEPT_BACKLOG: usize = 128;
 /// Associations at a time, of peers with and without the right to be served. Strangers are bounded
-/// by [`StrangerLimits`] as soon as a batch of packets is handled; within one, so many may come.
+/// by [`StrangerLimits`] as soon as a batch of packets is handled; within one, this many may come.
 const ASSOCIATIONS_MAX: usize = 1024;
 /// DATA chunks that a message of bulk content fills.
 const CHUNKS_PER_MESSAGE: usize = 32;
@@ -39,7 +39,7 @@ pub(crate) fn open_via(config: Config, bind: &[String], relays: Vec<Relay>) -> R
     open_with(EndpointOptions { relays, ..EndpointOptions::client() }, config, bind)
 }
 
-/// What `--bind` names: an interface's name if no address.
+/// The values of `--bind`: an interface's name if not an address.
 pub(crate) fn bind_to(bind: &[String]) -> Vec<BindTo> {
     let parse = |text: &String| match text.parse() {
         Ok(bind) => bind,
@@ -69,7 +69,7 @@ const BUSY_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::
 /// The cause of the engine's ABORT when it has as many associations as it may (RFC 9260 §3.3.10.4).
 const OUT_OF_RESOURCE: u16 = 4;
 
-/// What a peer says to a first message.
+/// The peer's answer to a first message.
 pub(crate) enum Answer {
     /// Go on.
     Welcome,
@@ -139,7 +139,7 @@ pub(crate) async fn connect(
     }
 }
 
-/// What the end of an association with `peer` means when more was to come.
+/// The failure when an association with `peer` ends before everything has come.
 pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
     match closed {
         AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed => {
@@ -159,7 +159,7 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
     }
 }
 
-/// What a failed send to `peer` means.
+/// The failure that a failed send to `peer` means.
 pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
     match error {
         SendError::Closed(closed) => closed_failure(closed, peer),
@@ -168,7 +168,8 @@ pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
     }
 }
 
-/// Bytes of a message of bulk content that fills its packets, over any of `remotes`, through relays or not.
+/// Bytes of a message of bulk content that fills its packets, over any of `remotes`, through relays
+/// or not.
 pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr], relays: bool) -> usize {
     let ip_header = if remotes.iter().any(SocketAddr::is_ipv6) { 40 } else { 20 };
     // UDP header, SCTP common header, DATA chunk header; chunks are padded to four bytes.
@@ -178,8 +179,8 @@ pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr], relays:
     chunk.max(4) * CHUNKS_PER_MESSAGE
 }
 
-/// The IP addresses that a server can be reached at, most useful first: those it is bound to without
-/// loopback and link-local ones, or these if there are no others.
+/// The IP addresses that a server can be reached at, most useful first: those it is bound to
+/// without loopback and link-local ones, or these if there are no others.
 pub(crate) fn reachable(endpoint: &Endpoint) -> Vec<IpAddr> {
     let mut all: Vec<IpAddr> = Vec::new();
     for address in endpoint.local_addresses() {
@@ -211,10 +212,12 @@ pub(crate) async fn finish(association: &Association) {
     let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.shutdown()).await;
 }
 
-/// Waits until the peer has everything that was said and ends the association, or is found to be gone.
+/// Waits until the peer has everything that was said and ends the association, or is found to be
+/// gone.
 ///
-/// The last words may leave on a path that has died meanwhile; they are sent again on another when its
-/// timer expires, after seconds or a minute. Only then does it count how long a peer takes to say good-bye.
+/// The last words may leave on a path that has died meanwhile; they are sent again on another when
+/// its timer expires, after seconds or a minute. Only then does it count how long a peer takes to
+/// say good-bye.
 pub(crate) async fn let_peer_finish(association: &Association) {
     let finishing = async {
         if association.acknowledged().await.is_ok() {

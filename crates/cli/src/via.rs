@@ -76,8 +76,8 @@ fn words(via: &[String]) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// How often the hops of paths are to be looked for; `None` if never: without relays, if the user says so, and if he says
-/// nothing and the configuration uses all paths there are.
+/// How often the hops of paths are to be looked for; `None` if never: without relays, if the user
+/// says so, and if he says nothing and the configuration uses all paths there are.
 pub(crate) fn trace_interval(
     args: &TraceArgs,
     config: &Config,
@@ -146,7 +146,7 @@ fn parse(word: &str) -> Result<Named> {
     Ok(Named { user, password, host: host.to_owned(), port })
 }
 
-/// What is wrong with a user's name or password.
+/// The error in a user's name or password.
 pub(crate) fn check_words(user: &str, password: Option<&str>) -> std::result::Result<(), String> {
     let fits = |word: &str| (1..=WORD_MAX).contains(&word.len());
     match (fits(user), password.is_none_or(fits)) {

@@ -1,4 +1,4 @@
-//! What the command says about itself, and about wrong usage.
+//! Tests of the command's information about itself, and of wrong usage.
 
 mod common;
 

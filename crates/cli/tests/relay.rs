@@ -15,7 +15,7 @@ use tempfile::tempdir;
 struct Relay {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// What it said when it began.
+    /// Its `listening` event.
     listening: Value,
 }
 

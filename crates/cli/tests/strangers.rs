@@ -41,7 +41,7 @@ async fn open(ip: &str, server: SocketAddr) -> Option<(Endpoint, Association)> {
     Some((endpoint, association))
 }
 
-/// So many associations of which nothing is heard.
+/// This many silent associations.
 async fn silent(count: usize, server: SocketAddr) -> Vec<(Endpoint, Association)> {
     let mut all = Vec::new();
     for i in 0..count {

@@ -14,11 +14,11 @@ pub(crate) enum LabCommand {
   manypath lab list
   manypath lab list 002 'rtx-*' --json")]
     List(ListArgs),
-    /// Runs experiments and judges what the papers say of them
+    /// Runs experiments and judges the papers' claims about them
     ///
-    /// Prints each claim of the paper with what was measured, what is expected, what the papers' own
-    /// simulator gives, and whether it holds; then how our means agree with that simulator's. A claim
-    /// that does not hold is reported and is no error, unless --strict is given.
+    /// Prints each claim with the measured value, the expectation, the result of the papers' own
+    /// simulator and a verdict; then the agreement of our means with that simulator's. A claim that
+    /// does not hold is reported, but is an error only with --strict.
     #[command(after_help = "Examples:
   manypath lab run cmt-fig12a
   manypath lab run 002 'rtx-fig?' --out results
@@ -31,7 +31,7 @@ pub(crate) enum LabCommand {
     Judge(JudgeArgs),
     /// Writes a page with every figure, claim and comparison, from the results of earlier runs
     ///
-    /// One HTML file that needs no network to be viewed. docs/report.md says how figures are described.
+    /// The page is one HTML file that needs no network. docs/report.md describes figures.toml.
     #[command(after_help = "Examples:
   manypath lab report
   manypath lab report --results results --out report.html --figures figures
@@ -42,7 +42,8 @@ pub(crate) enum LabCommand {
 /// Where experiments are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExperimentsArgs {
-    /// Folder of the experiments [default: the nearest `experiments` here or above, or those built in]
+    /// Folder of the experiments
+    /// [default: the nearest `experiments` here or above, or those built in]
     #[arg(long, value_name = "DIR")]
     pub experiments: Option<PathBuf>,
 }
@@ -67,22 +68,22 @@ pub(crate) struct RunArgs {
     /// Identifiers, papers (002), patterns, or all
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
-    /// Runs five seeds, and long sweeps thinned; every output says so
+    /// Runs five seeds and thins long sweeps; every output is marked quick
     #[arg(long)]
     pub quick: bool,
-    /// Runs at a time [default: as many as there are processors]
+    /// Number of parallel runs [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Folder of the results; each experiment gets one in it
+    /// Folder of the results, with a folder for each experiment
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub out: PathBuf,
-    /// Seeds: how many, or from..to [default: the experiment's]
+    /// Seeds 1 to N, or A to B [default: the experiment's]
     #[arg(long, value_name = "N|A..B", value_parser = read_seeds)]
     pub seeds: Option<Seeds>,
     /// Fails if a claim does not hold
     #[arg(long)]
     pub strict: bool,
-    /// Prints all points that were compared with the reference, not only those that differ
+    /// Prints all points compared with the reference, not only those that differ
     #[arg(long = "all-points")]
     pub verbose_agreement: bool,
     /// Where experiments are.
@@ -105,7 +106,7 @@ pub(crate) struct JudgeArgs {
     /// Fails if a claim does not hold
     #[arg(long)]
     pub strict: bool,
-    /// Prints all points that were compared with the reference, not only those that differ
+    /// Prints all points compared with the reference, not only those that differ
     #[arg(long = "all-points")]
     pub verbose_agreement: bool,
     /// Where experiments are.

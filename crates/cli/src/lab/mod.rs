@@ -150,7 +150,8 @@ fn report(outcomes: &[Outcome], is_json: bool, all_points: bool) -> Result<()> {
     print(&text.map_err(|e| Failure::failed(e.to_string()))?)
 }
 
-/// Says what makes the command fail: runs without a result, and with `--strict` claims that do not hold.
+/// Says what makes the command fail: runs without a result, and with `--strict` claims that do not
+/// hold.
 fn finish(outcomes: &[Outcome], is_strict: bool) -> Result<()> {
     let failed: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.failed).collect();
     if let Some(first) = failed.first() {

@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// How long relays may take to be ready.
 const RELAY_WAIT: Duration = Duration::from_secs(5);
 
-/// What to measure and how to choose.
+/// The measurements and the rules of the choice.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// Probes on each path.
@@ -72,7 +72,7 @@ pub(super) async fn measure(
     Ok(report(plan, remotes, &relays, &paths, &routes, notes))
 }
 
-/// What can be traced of a path from here: to the destination, or to the relay.
+/// The part of a path that can be traced from here: to the destination, or to the relay.
 fn first_leg(path: &ProbedPath, relays: &[Relay]) -> Leg {
     match path.relay.and_then(|index| relays.get(index)) {
         Some(relay) => {
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn a_relay_beside_the_direct_way_is_left_out_and_one_elsewhere_is_used() {
-        // The first relay stands behind most of the direct way, the second has a way of its own. Sources of
-        // the legs do not exist here, so that they are the paths' local addresses.
+        // The first relay stands behind most of the direct way, the second has a way of its own.
+        // Sources of the legs do not exist here, so that they are the paths' local addresses.
         let relays = [relay("192.0.2.1:3478"), relay("192.0.2.2:3478")];
         let paths = [
             probed("10.0.0.1:5", None, 20),

@@ -1,4 +1,5 @@
-//! `manypath paths`: the candidate paths to a host, how good and how disjoint they are, which to use.
+//! `manypath paths`: the candidate paths to a host, how good and how disjoint they are, which to
+//! use.
 
 mod measure;
 mod picture;
@@ -12,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::progress::Screen;
 use crate::{settings, show, via};
 
-/// What is said of the candidates. The keys are a public contract.
+/// The report about the candidates. The keys are a public contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Report {
     /// The destination's transport addresses.
@@ -23,7 +24,7 @@ struct Report {
     max_paths: usize,
     /// The candidates: direct ones, then those through relays.
     paths: Vec<PathLine>,
-    /// What was not measured, and what did not work.
+    /// Missing measurements and errors.
     notes: Vec<String>,
 }
 
@@ -48,9 +49,10 @@ struct PathLine {
     loss: f64,
     /// Packets a second: sqrt(1.5) / (rtt sqrt(p)), with p = (lost + 1/2) / (probes + 1).
     score: f64,
-    /// The routers from here on that were seen, then the relay if there is one, and the destination.
+    /// The routers from here on that were seen, then the relay if there is one, and the
+    /// destination.
     hops: Vec<HopLine>,
-    /// What it has in common with each other candidate.
+    /// The parts shared with each other candidate.
     shares: Vec<Share>,
     /// It is to be used.
     selected: bool,
@@ -69,7 +71,7 @@ struct HopLine {
     router: Option<u32>,
 }
 
-/// What two candidates have in common.
+/// The links that two candidates share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Share {
     /// The number of the other one.

@@ -7,7 +7,7 @@ use super::{PathLine, Report};
 /// Columns of the table at most.
 const WIDTH: u16 = 140;
 
-/// What a person reads.
+/// The report as text.
 pub(super) fn text(report: &Report) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

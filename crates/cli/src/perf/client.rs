@@ -22,7 +22,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(10);
 /// Intervals kept for the result.
 const INTERVALS_MAX: usize = 3700;
 
-/// What was carried in one interval.
+/// The traffic of one interval.
 #[derive(Debug, Serialize)]
 struct Interval {
     /// Its end, in seconds from the beginning.

@@ -34,7 +34,7 @@ pub(crate) enum Direction {
     Both,
 }
 
-/// What is measured.
+/// The requested measurement.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// Who sends.
@@ -47,7 +47,7 @@ pub(crate) struct Request {
     pub bytes: Option<u64>,
 }
 
-/// What one end measured.
+/// The measurements of one end.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Content bytes received.

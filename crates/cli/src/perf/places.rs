@@ -13,7 +13,7 @@ const RUNS_MAX: usize = 4;
 const STALLED: Duration = Duration::from_secs(10);
 /// How long the end of one that makes room is waited for.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
-/// What is said to one that makes room.
+/// The message for a client that makes room.
 const MADE_ROOM: &str = "busy: nothing was carried for 10 s, and others wait";
 
 /// The places for measurements.
@@ -107,7 +107,7 @@ impl Places {
     }
 }
 
-/// What both directions carried so far, in bytes.
+/// The bytes carried in both directions so far.
 fn carried(association: &Association) -> u64 {
     let stats = association.stats();
     stats.bytes_received + stats.bytes_acked

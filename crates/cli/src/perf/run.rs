@@ -33,7 +33,7 @@ pub(crate) struct Run<'a> {
     latency: Option<AckLatency>,
 }
 
-/// What one direction carried.
+/// The traffic of one direction.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub(crate) struct Carried {
     /// Content bytes received.
@@ -52,7 +52,7 @@ impl From<Report> for Carried {
     }
 }
 
-/// What arrived.
+/// A message that arrived.
 enum Incoming {
     Frame(Frame),
     Content(usize),
@@ -66,8 +66,8 @@ impl<'a> Run<'a> {
         Run { association, begin, cpu_begin, received: AtomicU64::new(0), latency }
     }
 
-    /// The time that 99 of 100 messages sent from here took at most, from their handing over to their acknowledgement,
-    /// in seconds; `None` if that was not measured or nothing was sent.
+    /// The time that 99 of 100 messages sent from here took at most, from their handing over to
+    /// their acknowledgement, in seconds; `None` if that was not measured or nothing was sent.
     pub(crate) fn latency_p99_s(&self) -> Option<f64> {
         self.latency.as_ref().and_then(AckLatency::p99_s)
     }

@@ -87,7 +87,7 @@ async fn serve(
     }
 }
 
-/// What all measurements have in common.
+/// The state shared by all measurements.
 struct Server {
     places: Places,
     report: ReportArgs,
@@ -134,7 +134,7 @@ impl Server {
     }
 }
 
-/// What clients of something else are told.
+/// The message for clients of another protocol.
 const OTHER_PROTOCOL: &str = "protocol error: `manypath perf` is spoken here";
 
 /// One measurement.

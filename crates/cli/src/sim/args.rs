@@ -11,9 +11,9 @@ use crate::args::ReportArgs;
 pub(crate) enum SimCommand {
     /// Runs a scenario file in the simulator
     ///
-    /// Every point of its sweep runs with every seed. Prints a table with a row for each point: means with
-    /// their 95 % confidence intervals. The same file and seed give the same results on any machine,
-    /// whatever --jobs. The format of the files is described in docs/scenarios.md.
+    /// Every point of its sweep runs with every seed. Prints a table with a row for each point:
+    /// means with 95 % confidence intervals. The same file and seed give the same results on any
+    /// machine and with any --jobs. docs/scenarios.md describes the format of the files.
     #[command(after_help = "Examples:
   manypath sim run two-paths.toml
   manypath sim run two-paths.toml --seeds 30 --set path.2.loss=3% --set transport.preset=cmt
@@ -23,8 +23,8 @@ pub(crate) enum SimCommand {
     Run(RunArgs),
     /// Checks and explains a scenario file
     ///
-    /// Prints what is swept, how many runs that makes, and of one point the topology, what follows from
-    /// it, and every parameter that differs from its profile. All points are checked.
+    /// Checks all points. Prints the sweep and the number of runs, and for one point the topology,
+    /// derived values such as round-trip times, and every parameter that differs from its profile.
     #[command(after_help = "Examples:
   manypath sim check two-paths.toml
   manypath sim check two-paths.toml --point 3 --set transport.receive_buffer='32 KiB'")]
@@ -40,10 +40,10 @@ pub(crate) struct ScenarioArgs {
     /// Sets a value by its dotted name, such as path.2.loss=3%; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seeds: how many, or from..to [default: the file's]
+    /// Seeds 1 to N, or A to B [default: the file's]
     #[arg(long, value_name = "N|A..B")]
     pub seeds: Option<String>,
-    /// Only this point of the sweep, counted from 1
+    /// Selects one point of the sweep, counted from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub point: Option<u32>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     /// Which scenario.
     #[command(flatten)]
     pub scenario: ScenarioArgs,
-    /// Runs at a time [default: as many as there are processors]
+    /// Number of parallel runs [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// Writes a CSV file with a row for each run

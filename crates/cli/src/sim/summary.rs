@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use manypath_lab::stats::Summary;
 use manypath_sim::scenario::RunResult;
 
-/// What is shown of a run.
+/// The values of a run that are shown.
 #[derive(Debug, Default)]
 struct Values {
     params: Vec<String>,

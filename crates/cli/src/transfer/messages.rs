@@ -5,7 +5,7 @@ use manypath::{Association, Message, SendError, SendOptions};
 
 use super::frame::{FRAME_MAX, PPID_CONTENT, PPID_CONTROL, STREAM};
 
-/// What one message brought.
+/// The contents of one message.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A whole control frame.
@@ -14,7 +14,7 @@ pub(crate) enum Incoming {
     Content(Vec<Bytes>),
 }
 
-/// What a peer of this protocol never sends.
+/// Messages that a peer of this protocol never sends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unexpected {
     /// A message on another stream or of another kind.

@@ -10,6 +10,6 @@ pub(crate) mod stall;
 
 pub(crate) use manypath_files::{frame, relative, sink};
 
-/// What `send` and `recv` say until transfers are encrypted.
+/// The warning of `send` and `recv` until transfers are encrypted.
 pub(crate) const NOT_ENCRYPTED: &str =
     "Note: this transfer is NOT encrypted; anyone on the way can read it.";

@@ -33,7 +33,7 @@ const STALLED_WRITER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Statuses that wait to be sent.
 const STATUSES_WAITING: usize = 64;
 
-/// What all transfers of a receiver have in common.
+/// The state shared by all transfers of a receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     /// SHA-256 of the token that senders must show.
@@ -48,7 +48,7 @@ pub(crate) struct Receiver {
     pub screen: Screen,
     /// How results are reported.
     pub report: ReportArgs,
-    /// Whether progress is printed as JSON records.
+    /// Prints progress as JSON records.
     pub progress_records: bool,
 }
 
@@ -213,7 +213,7 @@ enum Broken {
 }
 
 impl Broken {
-    /// What the peer is told.
+    /// The reason for the peer.
     fn reason(&self) -> String {
         match self {
             Broken::Interrupted => reason::INTERRUPTED.to_owned(),
@@ -328,7 +328,7 @@ impl Order {
         self.current.map(|_| ()).ok_or(Broken::Order("content outside a file"))
     }
 
-    /// What a frame means for the disk; `None` at the end of all.
+    /// The work for the disk that a frame asks for; `None` after the last.
     fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Option<Work>, Broken> {
         match ClientFrame::decode(bytes).map_err(Broken::Frame)? {
             ClientFrame::File(header) => {

@@ -1,4 +1,4 @@
-//! What a transfer's result says, as JSON and to a person.
+//! The result of a transfer, as JSON and as text.
 
 use serde::Serialize;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct TransferResult {
     pub seed: Option<u64>,
     /// Everything arrived and was stored.
     pub completed: bool,
-    /// What went wrong, if anything did.
+    /// The error, if there was one.
     pub error: Option<String>,
     /// Content bytes delivered to the receiving application.
     pub bytes: u64,
@@ -37,16 +37,17 @@ pub(crate) struct TransferResult {
     pub receive_buffer_blocked_s: Option<f64>,
     /// Longest pause between two deliveries of content to the receiving application.
     pub max_delivery_gap_s: Option<f64>,
-    /// The time that 99 of 100 messages of content took at most, from their handing over to their acknowledgement; null
-    /// at the receiver.
+    /// The time that 99 of 100 messages of content took at most, from their handing over to their
+    /// acknowledgement; null at the receiver.
     pub message_latency_p99_s: Option<f64>,
-    /// Bytes sent on all paths, SCTP headers included, for each content byte delivered; null at the receiver.
+    /// Bytes sent on all paths, SCTP headers included, for each content byte delivered; null at the
+    /// receiver.
     pub overhead: Option<f64>,
     /// Only simulations have one.
     pub trace_hash: Option<String>,
     /// The association's paths as this side sees them.
     pub paths: Vec<PathReport>,
-    /// What was found about paths together, and what was done about it, in order.
+    /// Events and decisions about paths, in order.
     pub notices: Vec<TimedNotice>,
     /// The first files and directories and what became of them.
     pub files: Vec<FileReport>,
@@ -58,7 +59,7 @@ pub(crate) struct TransferResult {
     pub sha256: Option<String>,
 }
 
-/// What became of one file.
+/// The outcome of one file.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FileReport {
     /// Name at the receiver.
@@ -205,7 +206,7 @@ impl DeliveryMeter {
         self.last.map_or(Duration::ZERO, |last| last - self.welcome)
     }
 
-    /// What the sender is told at `now`.
+    /// The summary for the sender at `now`.
     pub(crate) fn summary(&self, now: Instant, files: &FileLog) -> Summary {
         Summary {
             stored: files.total - files.failed,

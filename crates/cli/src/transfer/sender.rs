@@ -114,7 +114,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// What a transfer that came to its end measured.
+/// The measurements of a complete transfer.
 struct Measured {
     summary: Summary,
     time: Duration,
@@ -144,7 +144,7 @@ struct Transfer {
     measures_latency: bool,
 }
 
-/// What both halves of a transfer, feeding and listening, know of its files.
+/// The state of the files shared by both halves of a transfer, feeding and listening.
 struct Shared<'a> {
     entries: &'a [Entry],
     /// Digests of files whose status is awaited.
@@ -154,7 +154,7 @@ struct Shared<'a> {
 }
 
 impl Transfer {
-    /// What introduces us to the receiver.
+    /// The frame that introduces us to the receiver.
     fn hello(&self, token: Vec<u8>) -> Vec<u8> {
         let (entries, bytes) = (self.entries.len() as u32, self.bytes);
         ClientFrame::Hello(Hello { version: VERSION, token, entries, bytes }).encode()
@@ -367,7 +367,7 @@ fn protocol_error(peer: &str) -> Failure {
         .hint("use the same version of manypath on both sides, and `manypath recv` on the other")
 }
 
-/// What the receiver's ABORT means.
+/// The failure that the receiver's ABORT means.
 fn refusal(closed: &AssocClosed, peer: &str) -> Failure {
     let text = match closed {
         AssocClosed::PeerAborted { reason, .. } => String::from_utf8_lossy(reason),

@@ -12,14 +12,14 @@ pub(crate) use manypath_files::source::{Entry, Piece, Unwanted, read_all};
 
 use crate::failure::{Failure, Result};
 
-/// What is to be sent, in order; a directory comes before what it contains.
+/// The entries to send, in order; a directory comes before its contents.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// Files and directories.
     pub entries: Vec<Entry>,
     /// Sum of the files' sizes in bytes.
     pub bytes: u64,
-    /// What a directory contained that is neither file nor directory and is left out.
+    /// Entries of directories that are neither files nor directories, and are left out.
     pub skipped: Vec<PathBuf>,
 }
 

@@ -13,7 +13,7 @@ use crate::settings;
 /// first.
 const LOOKS: u32 = 20;
 
-/// What `--stall-timeout` says; `None` for "off".
+/// The value of `--stall-timeout`; `None` for "off".
 pub(crate) fn limit(text: &str) -> Result<Option<Duration>> {
     match text {
         "off" => Ok(None),

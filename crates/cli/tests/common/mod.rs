@@ -1,4 +1,4 @@
-//! What the tests of the command line have in common: they run the built binary.
+//! Code shared by the tests of the command line: they run the built binary.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -83,7 +83,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until so many bytes of content have arrived.
+    /// Waits until this many bytes of content have arrived.
     pub(crate) fn wait_for_bytes(&mut self, bytes: u64) {
         // A record comes every 50 ms: some 20 seconds.
         for _ in 0..400 {
