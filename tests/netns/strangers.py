@@ -116,7 +116,7 @@ def aborts(case, lab):
     check_served(case, lab, "a sender meanwhile", honest, ["send", "--token", TOKEN, str(source), "10.81.1.2"])
     said = peer.wait_line("aborted", 30)
     case.note("the stranger", said)
-    recv.wait_for(lambda: "left out" in recv.said() or None, 20, "does not say how much it left out")
+    recv.wait_for(lambda: "were omitted" in recv.said() or None, 20, "does not say how much it omitted")
     lines = recv.said().splitlines()
     case.check("lines that the receiver said", len(lines), len(lines) <= 60)
     case.check("control characters", "\x1b" in recv.said(), "\x1b" not in recv.said())

@@ -94,7 +94,7 @@ fn introduction(plan: &Plan) -> String {
     let rate = bit_rate(plan.link.rate_bps as f64);
     let outage = match &plan.outage {
         Some(outage) => format!(
-            "path 2 dies at {} s and returns at {} s",
+            "path 2 fails at {} s and returns at {} s",
             outage.start.as_secs_f64(),
             outage.end.as_secs_f64()
         ),

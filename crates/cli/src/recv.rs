@@ -126,7 +126,7 @@ fn announce(args: &RecvArgs, screen: &Screen, ticket: &Ticket) -> Result<()> {
     }
     let ends: Vec<String> = ticket.socket_addresses().iter().map(ToString::to_string).collect();
     screen.line(&format!(
-        "Listening on {}, for files into {}",
+        "Listening on {}, storing files in {}",
         ends.join(", "),
         args.dir.display()
     ));
@@ -196,7 +196,7 @@ async fn session(
 ) -> Option<Result<()>> {
     let peer = association.peer()?;
     if !door.guesses.may(peer.ip(), Instant::now()) {
-        door.lines.say(&format!("sent {peer} away: too many wrong tokens from there"));
+        door.lines.say(&format!("rejected {peer}: too many wrong tokens from its address"));
         transport::abort(&association, TOO_MANY_GUESSES).await;
         return None;
     }
@@ -210,7 +210,7 @@ async fn session(
             if why.starts_with(reason::NOT_AUTHORISED) {
                 door.guesses.wrong(peer.ip(), Instant::now());
             }
-            door.lines.say(&format!("sent {peer} away: {why}"));
+            door.lines.say(&format!("rejected {peer}: {why}"));
             return None;
         }
     };

@@ -77,7 +77,7 @@ fn users(args: &RelayArgs) -> Result<Vec<User>> {
         let (name, password) = word.split_once(':').ok_or_else(|| wrong("no colon"))?;
         check_words(name, Some(password)).map_err(|what| wrong(&what))?;
         if users.iter().any(|u| u.name == name) {
-            return Err(wrong(&format!("{name} is there twice")));
+            return Err(wrong(&format!("{name} appears twice")));
         }
         users.push(User { name: name.to_owned(), password: password.to_owned() });
     }
@@ -197,7 +197,7 @@ fn announce(
 fn text((stats, allocations): (ServerStats, usize)) -> String {
     format!(
         "{allocations} allocation(s) now, {} so far, {} expired; {} forwarded, {} packets above a rate; \
-         {} requests refused, {} datagrams of no use",
+         {} requests refused, {} datagrams ignored",
         stats.allocated,
         stats.expired,
         size(stats.bytes),

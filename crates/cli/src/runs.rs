@@ -31,7 +31,7 @@ pub(crate) fn cancel_on_ctrl_c() -> Result<Arc<AtomicBool>> {
         runtime.block_on(async {
             if tokio::signal::ctrl_c().await.is_ok() {
                 flag.store(true, Ordering::Relaxed);
-                eprintln!("manypath: ends after the runs under way; again Ctrl-C ends at once");
+                eprintln!("manypath: stopping after the current runs; Ctrl-C again stops at once");
                 // Whether a second one comes or cannot be waited for: it ends here.
                 let _ = tokio::signal::ctrl_c().await;
                 std::process::exit(1);

@@ -81,7 +81,7 @@ impl StrangerLines {
 
     fn tell_left_out(&self, count: u64) {
         if count > 0 {
-            self.screen.line(&format!("({count} more lines about strangers were left out)"));
+            self.screen.line(&format!("({count} more lines about strangers were omitted)"));
         }
     }
 

@@ -132,7 +132,7 @@ pub(crate) async fn connect(
         }
         if Instant::now() + pause >= until {
             return Err(Failure::failed(format!("{shown} is busy with others"))
-                .hint("try again later, or wait for longer with --connect-timeout"));
+                .hint("try again later, or wait longer with --connect-timeout"));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(pause_max);
@@ -144,17 +144,17 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
     match closed {
         AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed => {
             Failure::no_path(format!("lost {peer}: no path answers any more"))
-                .hint("check that the other side still runs, and the networks between")
+                .hint("check that the other side still runs, and the network in between")
         }
         AssocClosed::Shutdown => Failure::failed(format!("{peer} ended the association early"))
-            .hint("look at what the other side says"),
+            .hint("see the messages of the other side"),
         AssocClosed::Aborted => Failure::failed("interrupted"),
         AssocClosed::PeerAborted { reason, .. } if !reason.is_empty() => {
             let reason = crate::transfer::relative::printable(&String::from_utf8_lossy(reason));
-            Failure::failed(format!("{peer} broke off: {reason}"))
+            Failure::failed(format!("{peer} aborted: {reason}"))
         }
         AssocClosed::PeerAborted { .. } => Failure::failed(format!("{peer} broke off"))
-            .hint("the program there has ended or was restarted; look at what it says"),
+            .hint("the program there has ended or was restarted; see its messages"),
         other => Failure::failed(format!("{peer}: {other}")),
     }
 }

@@ -127,9 +127,9 @@ fn parse(word: &str) -> Result<Named> {
         Some((user, password)) => (user, Some(password)),
         None => (who, None),
     };
-    let user = unescape(user).ok_or_else(|| wrong("a wrong % in a user's name"))?;
+    let user = unescape(user).ok_or_else(|| wrong("an invalid % in a user's name"))?;
     let password = password
-        .map(|p| unescape(p).ok_or_else(|| wrong("a wrong % in a password")))
+        .map(|p| unescape(p).ok_or_else(|| wrong("an invalid % in a password")))
         .transpose()?;
     check_words(&user, password.as_deref()).map_err(|what| wrong(&what))?;
     let (host, port) = match place.rsplit_once(':') {
@@ -208,7 +208,7 @@ impl RelayWatch {
                     match (&relay.error, relay.relayed) {
                         (Some(error), _) => screen.line(&format!("relay {}: {error}", relay.name)),
                         (None, Some(relayed)) => {
-                            screen.line(&format!("relay {}: gave us {relayed}", relay.name));
+                            screen.line(&format!("relay {}: allocated {relayed}", relay.name));
                         }
                         (None, None) => {}
                     }

@@ -95,7 +95,7 @@ fn a_transfer_goes_through_relays_and_says_which() {
     let [one, two] = relays;
     assert_eq!(names, [Value::from(one.address()), two.address().into(), Value::Null]);
     for relay in [one, two] {
-        assert!(err.contains(&format!("relay {}: gave us", relay.address())), "{err}");
+        assert!(err.contains(&format!("relay {}: allocated", relay.address())), "{err}");
         let end = relay.stop();
         assert_eq!((&end["event"], &end["allocated"]), (&"stopped".into(), &1.into()));
         assert!(end["bytes"].as_u64().unwrap() > 1_000_000, "{end}");

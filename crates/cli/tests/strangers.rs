@@ -197,7 +197,7 @@ async fn what_strangers_cause_to_be_said_is_limited() {
     // The count of the others comes a second after the window of 10 s at the latest.
     let (lines, said_since) = std::sync::mpsc::channel();
     std::thread::spawn(move || err.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
-    while !said.contains("more lines about strangers were left out") {
+    while !said.contains("more lines about strangers were omitted") {
         let line = said_since.recv_timeout(Duration::from_secs(30));
         said += &line.unwrap_or_else(|_| panic!("nothing is said of the others: {said}"));
         said.push('\n');

@@ -121,7 +121,7 @@ fn run_experiments(args: &RunArgs) -> Result<()> {
     let outcomes = outcomes.map_err(wrong)?;
     report(&outcomes, args.report.json, args.verbose_agreement)?;
     if cancel.load(Ordering::Relaxed) {
-        let what = "interrupted; the runs that were done are kept and judged";
+        let what = "interrupted; the finished runs are kept and judged";
         return Err(Failure::failed(format!("{what} in {}", args.out.display())));
     }
     finish(&outcomes, args.strict)

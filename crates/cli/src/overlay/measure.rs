@@ -120,12 +120,12 @@ fn report(
     let lines: Vec<PathLine> = lines.collect();
     if plan.routes && paths.iter().any(|p| p.relay.is_some()) {
         notes.push(
-            "what is between a relay and the destination is not seen from here; it counts as one link"
+            "the route between a relay and the destination is not visible from here; it counts as one link"
                 .to_owned(),
         );
     }
     if !plan.routes {
-        notes.push("routers were not looked for: all paths count as disjoint".to_owned());
+        notes.push("routers were not traced: all paths count as disjoint".to_owned());
     }
     Report {
         destination: remotes.iter().map(ToString::to_string).collect(),
@@ -189,11 +189,11 @@ fn line(
 fn why(choice: Choice, plan: &Plan) -> String {
     match choice {
         Choice::Selected { rank: 1 } => "the best score".to_owned(),
-        Choice::Selected { rank } => format!("score number {rank} of those disjoint enough"),
+        Choice::Selected { rank } => format!("rank {rank} by score among the disjoint paths"),
         Choice::Overlaps { with, disjoint } => {
             format!("disjointness from path {} is {disjoint:.2}, not above {}", with + 1, plan.beta)
         }
-        Choice::Enough => format!("{} better ones are used already", plan.max_paths),
+        Choice::Enough => format!("{} better paths are used already", plan.max_paths),
         Choice::Dead => "no probe was answered".to_owned(),
     }
 }

@@ -109,7 +109,7 @@ pub(crate) async fn run(args: PathsArgs) -> Result<()> {
     let relays = via::relays(&args.via).await?;
     let screen = Screen::new(&args.report);
     let seconds = f64::from(plan.probes) * plan.interval.as_secs_f64();
-    screen.line(&format!("Probing for {seconds:.0} s, then looking for routers ..."));
+    screen.line(&format!("Probing for {seconds:.0} s, then tracing routers ..."));
     let report = measure::measure(&plan, &args.bind.bind, relays, &remotes).await?;
     if let Some(file) = &args.svg {
         std::fs::write(file, picture::svg(&report))

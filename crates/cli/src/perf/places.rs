@@ -14,7 +14,7 @@ const STALLED: Duration = Duration::from_secs(10);
 /// How long the end of one that makes room is waited for.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
 /// The message for a client that makes room.
-const MADE_ROOM: &str = "busy: nothing was carried for 10 s, and others wait";
+const MADE_ROOM: &str = "busy: no data for 10 s, and others wait";
 
 /// The places for measurements.
 #[derive(Clone, Debug)]

@@ -111,22 +111,22 @@ impl Server {
         let request = match asked {
             Ok(Ok(Frame::Request(request))) => request,
             Ok(Err(Broken::Closed(closed))) => {
-                return Ended::SentAway(format!("{peer} went away: {closed}"));
+                return Ended::SentAway(format!("{peer} disconnected: {closed}"));
             }
             Err(_) => {
                 transport::abort(association, "protocol error: no request in time").await;
-                return Ended::SentAway(format!("sent {peer} away: it asked for nothing"));
+                return Ended::SentAway(format!("rejected {peer}: it made no request"));
             }
             Ok(_) => {
                 transport::abort(association, OTHER_PROTOCOL).await;
                 return Ended::SentAway(format!(
-                    "sent {peer} away: it does not speak the measurement protocol"
+                    "rejected {peer}: it does not speak the measurement protocol"
                 ));
             }
         };
         let Some(_place) = self.places.take(association).await else {
             transport::abort(association, "busy: too many measurements at a time").await;
-            return Ended::SentAway(format!("sent {peer} away: too many measurements at a time"));
+            return Ended::SentAway(format!("rejected {peer}: too many measurements at a time"));
         };
         association.admit();
         let Server { report, screen, preset, .. } = self;
@@ -135,7 +135,7 @@ impl Server {
 }
 
 /// The message for clients of another protocol.
-const OTHER_PROTOCOL: &str = "protocol error: `manypath perf` is spoken here";
+const OTHER_PROTOCOL: &str = "protocol error: this is a `manypath perf` server";
 
 /// One measurement.
 async fn measure(

@@ -100,7 +100,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let is_interrupted = cancel.load(Ordering::Relaxed);
     output.finish(args)?;
     match is_interrupted {
-        true => Err(Failure::failed("interrupted; what is shown is of the runs that were done")),
+        true => Err(Failure::failed("interrupted; the results are of the finished runs only")),
         false => Ok(()),
     }
 }
@@ -108,12 +108,12 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
 fn options(args: &RunArgs, count: usize) -> Result<RunOptions> {
     let is_to_output = args.trace.as_deref() == Some(Path::new("-"));
     if args.trace.is_some() && count > 1 {
-        let what = format!("--trace writes one run, and these are {count}");
-        return Err(Failure::usage(what).hint("choose it: --point 1 --seeds 7..7"));
+        let what = format!("--trace writes one run, but {count} are selected");
+        return Err(Failure::usage(what).hint("select one: --point 1 --seeds 7..7"));
     }
     if is_to_output && args.report.json {
         let what = "--trace - and --json both write to standard output";
-        return Err(Failure::usage(what).hint("give the trace a file"));
+        return Err(Failure::usage(what).hint("write the trace to a file"));
     }
     let is_traced = args.trace.is_some() || args.pcapng.is_some();
     let trace = is_traced

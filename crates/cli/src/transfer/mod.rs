@@ -12,4 +12,4 @@ pub(crate) use manypath_files::{frame, relative, sink};
 
 /// The warning of `send` and `recv` until transfers are encrypted.
 pub(crate) const NOT_ENCRYPTED: &str =
-    "Note: this transfer is NOT encrypted; anyone on the way can read it.";
+    "Note: this transfer is NOT encrypted; anyone who can capture the traffic can read it.";

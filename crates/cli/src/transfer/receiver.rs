@@ -89,7 +89,7 @@ impl Receiver {
                 if !bool::from(shown.ct_eq(&self.token_digest)) {
                     format!("{}: wrong token", reason::NOT_AUTHORISED)
                 } else if hello.version != VERSION {
-                    format!("{}: version {VERSION} is spoken here", reason::PROTOCOL)
+                    format!("{}: this side uses version {VERSION}", reason::PROTOCOL)
                 } else if let Some((outcome, why)) = self.store.refuses(hello.bytes) {
                     format!("{}: {}: {why}", reason::REFUSED, outcome.name())
                 } else {
@@ -236,15 +236,17 @@ impl Broken {
             Broken::Closed(AssocClosed::PeerAborted { reason, .. })
                 if reason.starts_with(reason::STALLED.as_bytes()) =>
             {
-                Failure::failed(format!("the sender at {peer} gave up: nothing went on any more"))
-                    .hint("look whether the disk here keeps up, or hangs")
+                Failure::failed(format!(
+                    "the sender at {peer} gave up: the transfer made no progress"
+                ))
+                .hint("check whether the disk here is slow or hangs")
             }
             Broken::Closed(closed) => closed_failure(closed, &format!("the sender at {peer}")),
             Broken::Stalled(limit) => Failure::failed(format!(
-                "no progress for {}: the sender at {peer} answers, but does not go on",
+                "no progress for {}: the sender at {peer} answers, but sends nothing more",
                 stall::shown(*limit)
             ))
-            .hint("look at the sender, and at the disk here; --stall-timeout changes how long is waited"),
+            .hint("check the sender, and the disk here; --stall-timeout changes this limit"),
             Broken::Interrupted => Failure::failed("interrupted; unfinished files are removed"),
             other => Failure::failed(format!("the sender at {peer}: {}", other.reason())),
         }

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let plan = Plan::new(&args.files)?;
     let screen = Screen::new(&args.report);
     for path in &plan.skipped {
-        screen.line(&format!("left out, neither file nor directory: {}", path.display()));
+        screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
     }
     let remotes = dest.resolve().await?;
     let relays = via::relays(&args.via).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                 }
                 () = transport::interrupted() => {
                     transport::abort(&association, reason::INTERRUPTED).await;
-                    Err(Failure::failed("interrupted; the receiver keeps nothing of unfinished files"))
+                    Err(Failure::failed("interrupted; the receiver removes unfinished files"))
                 }
             };
             progress.end().await;
@@ -356,10 +356,12 @@ impl Answers<'_> {
 }
 
 fn stall_failure(peer: &str, limit: Option<Duration>) -> Failure {
-    let what =
-        format!("no progress for {}: {peer} answers, but takes nothing more", stall::shown(limit));
+    let what = format!(
+        "no progress for {}: {peer} answers, but accepts no more data",
+        stall::shown(limit)
+    );
     Failure::failed(what)
-        .hint("look at the receiver and its disk; --stall-timeout changes how long is waited")
+        .hint("check the receiver and its disk; --stall-timeout changes this limit")
 }
 
 fn protocol_error(peer: &str) -> Failure {
@@ -398,7 +400,7 @@ fn refusal(closed: &AssocClosed, peer: &str) -> Failure {
         };
     }
     if text.starts_with(reason::STALLED) {
-        return Failure::failed(format!("{peer} gave up: nothing went on any more"));
+        return Failure::failed(format!("{peer} gave up: the transfer made no progress"));
     }
     if text.starts_with(reason::INTERRUPTED) {
         return Failure::failed(format!("the receiver at {peer} was stopped"));

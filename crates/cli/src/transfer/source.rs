@@ -59,7 +59,7 @@ impl Plan {
         }
         if !meta.is_file() {
             let what = format!("{} is neither a file nor a directory", path.display());
-            return Err(Failure::failed(what).hint("copy what it holds into a file first"));
+            return Err(Failure::failed(what).hint("copy its contents into a file first"));
         }
         self.add_file(path.to_owned(), &name, &meta)
     }
@@ -125,7 +125,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => failure.hint("check the name; nothing was sent"),
         io::ErrorKind::PermissionDenied => {
-            failure.hint("ask its owner for permission, or leave it out; nothing was sent")
+            failure.hint("ask its owner for permission, or omit it; nothing was sent")
         }
         _ => failure,
     }
