@@ -1,4 +1,4 @@
-//! The tables of rules name tests that exist.
+//! The tables of rules name tests and source files that exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,7 +32,45 @@ fn every_test_that_the_tables_name_exists() {
     let quoted =
         table.lines().filter(|l| l.starts_with('|')).flat_map(|l| l.split('`').skip(1).step_by(2));
     let tests = quoted.map(|q| q.split_once(": ").map_or(q, |(_, name)| name));
-    let missing: Vec<_> =
-        tests.filter(|t| t.len() > 20 && t.contains('_') && !names.contains(*t)).collect();
+    let is_test = |t: &&str| t.len() > 20 && t.contains('_') && !t.ends_with(".rs");
+    let missing: Vec<_> = tests.filter(is_test).filter(|t| !names.contains(*t)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The cells of a table's row.
+fn cells(row: &str) -> Vec<&str> {
+    row.trim_matches('|').split(" | ").map(str::trim).collect()
+}
+
+#[test]
+fn every_rule_names_source_files_that_exist() {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Ok(page) = std::fs::read_to_string(crate_root.join("../../docs/rfc9260.md")) else {
+        return; // The crate alone, without the repository.
+    };
+    let exists = |file: &str| match file.starts_with("crates/") {
+        true => crate_root.join("../..").join(file).is_file(),
+        false => crate_root.join("src").join(file).is_file(),
+    };
+    let (mut column, mut rows, mut wrong) = (None, 0, Vec::new());
+    for line in page.lines() {
+        let cells = cells(line);
+        match column {
+            _ if !line.starts_with('|') => column = None,
+            None => {
+                column = cells.iter().position(|cell| *cell == "source");
+                assert!(column.is_some(), "a table without a column of sources: {line}");
+            }
+            Some(_) if line.starts_with("| ---") => {}
+            Some(source) => {
+                rows += 1;
+                let files: Vec<_> = cells[source].split('`').skip(1).step_by(2).collect();
+                if files.is_empty() || !files.iter().all(|file| exists(file)) {
+                    wrong.push(line);
+                }
+            }
+        }
+    }
+    assert!(rows > 150, "only {rows} rules");
+    assert!(wrong.is_empty(), "no source, or a file that does not exist:\n{}", wrong.join("\n"));
 }
