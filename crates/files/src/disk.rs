@@ -67,7 +67,7 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// Bytes that can still be written to the file system of `dir`; `None` if it does not say.
     fn free_space(&self, dir: &Path) -> io::Result<Option<u64>>;
 
-    /// A number for a name that nobody else chooses.
+    /// A random number for a unique name.
     fn unique(&self) -> io::Result<u64>;
 }
 
@@ -79,7 +79,7 @@ pub trait DiskFile: fmt::Debug + Send {
     /// Reads what follows into `buffer`; 0 at the end.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Makes the content survive a loss of power. After an error nobody knows what of it does.
+    /// Makes the content survive a loss of power. After an error the durable part is unknown.
     fn sync(&self) -> io::Result<()>;
 
     /// Sets the time of the last change.

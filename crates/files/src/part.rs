@@ -35,7 +35,7 @@ pub(crate) struct Part<D: Disk> {
 impl<D: Disk> Drop for Part<D> {
     fn drop(&mut self) {
         if let Some(name) = self.name.take() {
-            // There is nobody to tell; the next start tries again.
+            // The error cannot be reported; the next start tries again.
             let _ = self.disk.remove(&name);
         }
     }
@@ -80,7 +80,7 @@ impl<D: Disk> Part<D> {
     /// Locks the file. False if somebody else has it or has removed it.
     fn is_ours(&self) -> io::Result<bool> {
         match self.file.try_lock() {
-            // Where there are no locks, unfinished files cannot be told from abandoned ones and
+            // Without locks, files in use cannot be distinguished from abandoned ones, so they
             // stay.
             Err(e) if e.kind() == io::ErrorKind::Unsupported => Ok(true),
             Err(e) => Err(e),
@@ -130,7 +130,7 @@ pub(crate) fn clean<D: Disk>(disk: &D, dir: &Path) -> io::Result<usize> {
             Err(e) => return Err(e),
         };
         if matches!(file.try_lock(), Ok(true)) {
-            // While the lock is held, so that nobody begins to use it meanwhile.
+            // While the lock is held, so that no other receiver begins to use it.
             disk.remove(&path)?;
             removed += 1;
         }

@@ -8,12 +8,12 @@ const NAME_MAX: usize = 4096;
 /// Longest part of a name in bytes; what common file systems allow.
 const PART_MAX: usize = 255;
 
-/// A name that stays inside the directory it is joined to (symbolic links aside: who creates it
-/// looks for those), and looks on a screen like what it is.
+/// A name that stays inside the directory it is joined to and looks on a screen like what it is.
+/// Symbolic links are checked when the file is created.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RelativePath(String);
 
-/// Why a name is not accepted.
+/// The reason why a name is not accepted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     /// Nothing, or nothing between two slashes.

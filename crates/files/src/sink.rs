@@ -1,10 +1,10 @@
-//! The receiver's files: what hashes and writes what the network delivers.
+//! The receiver's files: hashes and writes the content that the network delivers.
 //!
-//! Content goes to an unfinished file (see `part`). When its digest is verified it joins a batch:
-//! the files of a batch are made durable one after the other, get their names, and then their
-//! directories are made durable, each once. Only then is the sender told. A small file of its own
-//! costs two waits for the disk; in a batch of many it costs one and a bit. A batch ends when
-//! nothing else is waiting to be written, so nobody waits for company.
+//! Content goes to an unfinished file (see `part`). When its digest is verified the file joins a
+//! batch. The files of a batch are made durable one after the other and get their names; then each
+//! of their directories is made durable once. Only then does the sender get the status. A single
+//! small file costs two waits for the disk, a file in a large batch little more than one. A batch
+//! ends when no other data waits to be written, so batching delays no file.
 
 use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
@@ -240,7 +240,7 @@ impl<D: Disk> Writer<D> {
                 Err(refusal) => return vec![failed(header, refusal)],
             },
             Work::Content(pieces) => {
-                // Content of a file that failed already was on its way; it is dropped.
+                // Content of a file that failed was still in flight; it is dropped.
                 let Some(arriving) = &mut self.current else { return Vec::new() };
                 if let Err(e) = arriving.append(&pieces)
                     && let Some(arriving) = self.current.take()
@@ -318,9 +318,9 @@ impl<D: Disk> Writer<D> {
         failed
     }
 
-    /// A file's or directory's place. Creates the directories before it, and notes where their
-    /// names must be made durable with it, although they may be there already: who made them may
-    /// have been killed.
+    /// The place of a file or directory. Creates the directories above it and notes that their
+    /// names must be made durable with it, even if they exist: the receiver that made them may have
+    /// been killed before it did that.
     fn place(&mut self, header: &FileHeader) -> Result<PathBuf, Refusal> {
         self.store.check_name(header)?;
         let mut place = self.store.dir.clone();

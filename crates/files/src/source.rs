@@ -29,7 +29,7 @@ pub struct Entry {
 pub enum Piece {
     /// The entry of this index begins.
     Begin(u32),
-    /// Content, the size of a message but for the last.
+    /// Content, of the size of a message except for the last.
     Content(Bytes),
     /// The file is over.
     End {
@@ -62,7 +62,7 @@ impl Unwanted {
 }
 
 /// Reads all of `entries` into `pieces`, content in messages of `message_size` bytes. Runs on a
-/// thread that may block; ends early when nobody listens any more.
+/// thread that may block; ends early when the receiver of `pieces` is gone.
 pub fn read_all<D: Disk>(
     disk: &D,
     entries: &[Entry],
@@ -85,7 +85,7 @@ pub fn read_all<D: Disk>(
     }
 }
 
-/// Reads one file; `None` when nobody listens any more.
+/// Reads one file; `None` when the receiver of the pieces is gone.
 fn read_one<D: Disk>(
     disk: &D,
     entry: &Entry,

@@ -14,8 +14,8 @@
 //! 4 bytes     checksum: the first four bytes of the SHA-256 of all the above
 //! ```
 //!
-//! Base32 because a double click selects it whole and its letters survive being read aloud; the
-//! checksum because a paste that lost its end must be told from a wrong receiver.
+//! Base32, because a double click selects all of it and its letters can be read aloud. The checksum
+//! distinguishes a truncated ticket from a wrong receiver.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -45,7 +45,7 @@ pub struct Ticket {
     pub fingerprint: Option<[u8; 32]>,
 }
 
-/// Why a word is not a ticket.
+/// The reason why a word is not a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TicketError {
     /// It does not begin with [`PREFIX`], but with another version's.

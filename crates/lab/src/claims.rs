@@ -21,7 +21,7 @@ pub enum Author {
     /// The paper.
     #[default]
     Paper,
-    /// We: beside what the paper says.
+    /// Ours, in addition to the paper's.
     Ours,
 }
 
@@ -185,11 +185,11 @@ impl Claim {
 pub enum Verdict {
     /// The measurement agrees with the paper, within the tolerance.
     Holds,
-    /// The measurement is as the paper says, but chance may explain it.
+    /// The measurement agrees with the paper, but chance may explain it.
     Undecided,
-    /// It is not, and nobody has said why.
+    /// The measurement disagrees, without an explanation.
     Fails,
-    /// It is not, and the claim has an explanation.
+    /// The measurement disagrees, and the claim has an explanation.
     Explained,
     /// There are no runs to judge it by.
     NotRun,

@@ -120,7 +120,7 @@ pub struct Experiment {
     pub figure: String,
     /// The paper's statement, in a paragraph; may be empty.
     pub says: String,
-    /// Other identifiers under which it is found: one for each figure it draws.
+    /// Other identifiers of the experiment: one for each figure it draws.
     pub figures: Vec<String>,
     /// How its runs are made.
     pub kind: Kind,
@@ -337,7 +337,7 @@ impl Experiment {
     }
 }
 
-/// The variants beside `scenario` and `packaged` that lines of the reference belong to.
+/// Further variants, besides `scenario` and `packaged`, that the reference names.
 fn further_variants(reference: &Reference) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for variant in reference.points.iter().filter_map(|point| point.variant.as_deref()) {

@@ -52,7 +52,7 @@ pub struct Outcome {
     pub judgements: Vec<Judgement>,
     /// How our means compare with the reference.
     pub agreements: Vec<Agreement>,
-    /// Means of the reference that have no runs of ours beside them.
+    /// Means of the reference without runs of ours.
     pub not_compared: usize,
     /// Runs without a result.
     pub failed: Vec<FailedRun>,
@@ -61,8 +61,8 @@ pub struct Outcome {
 /// The runs at hand, by experiment.
 type Runs = BTreeMap<String, (About, Table)>;
 
-/// Runs experiments and judges them. When `cancel` becomes true the runs under way are finished,
-/// and what is done is kept and judged.
+/// Runs experiments and judges them. When `cancel` becomes true the current runs are finished,
+/// and the finished ones are kept and judged.
 ///
 /// # Errors
 ///

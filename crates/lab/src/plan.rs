@@ -54,7 +54,7 @@ pub struct PlannedPoint {
     pub run: Box<dyn Runnable>,
     /// The seeds it runs with.
     pub seeds: Vec<u64>,
-    /// The command line that repeats one run, but for the seed.
+    /// The command line that repeats one run, without the seed.
     pub command: String,
 }
 
@@ -141,7 +141,7 @@ impl Plan {
     }
 }
 
-/// The command that repeats the runs of a point, but for the seed.
+/// The command that repeats the runs of a point, without the seed.
 fn repeat(experiment: &Experiment, scenario: &Path, point: usize) -> String {
     if experiment.is_built_in {
         return format!("manypath lab run {}", experiment.id);

@@ -143,8 +143,8 @@ pub struct Agreement {
     pub agrees: bool,
 }
 
-/// Compares all means that the reference has and we have too. Returns how many of the reference's
-/// we have no runs for beside them.
+/// Compares all means that both the reference and our runs have. Also returns the number of means
+/// of the reference without runs of ours.
 pub fn compare(reference: &Reference, table: &Table) -> (Vec<Agreement>, usize) {
     let points = table.points();
     let has = |name: &str| points.iter().any(|rows| rows.iter().any(|row| *row.variant == *name));

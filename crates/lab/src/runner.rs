@@ -1,5 +1,4 @@
-//! Spreads runs over threads; what comes out is in the order of the runs, whatever the number of
-//! threads.
+//! Spreads runs over threads. The results are in the order of the runs for any number of threads.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,12 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Does the works 0, 1, ... `count - 1` on `jobs` threads and gives the results to `each` in this
-/// order.
+/// Runs jobs 0, 1, … `count - 1` on `jobs` threads and passes each result to `each` in order.
 ///
-/// Once `cancel` is true no further work is begun; what was begun is finished and given. Returns
-/// how many results were given: they are always the first ones. A work that panics gives the
-/// message of the panic as its error.
+/// Once `cancel` is true, no further job starts; started ones finish, and their results are passed
+/// on. Returns the number of results passed, which are always the first ones. If a job panics, its
+/// error is the message of the panic.
 pub fn run_in_order<T: Send>(
     count: usize,
     jobs: NonZeroUsize,
@@ -22,7 +20,7 @@ pub fn run_in_order<T: Send>(
     mut each: impl FnMut(usize, Result<T, String>),
 ) -> usize {
     let next = AtomicUsize::new(0);
-    // Bounded, so that cancelling stops the works soon after the results that led to it.
+    // Bounded, so that cancelling stops the jobs soon after the results that led to it.
     let (sender, results) = mpsc::sync_channel(jobs.get());
     let worker = |sender: mpsc::SyncSender<_>| {
         while !cancel.load(Ordering::Relaxed) {
@@ -80,7 +78,7 @@ mod tests {
     #[test]
     fn results_come_in_order_whatever_the_number_of_jobs() {
         let cancel = AtomicBool::new(false);
-        // The first works take longest, so that the later ones are ready before them.
+        // The first jobs take longest, so that the later ones are ready before them.
         let work = |n: usize| {
             std::thread::sleep(Duration::from_millis(if n < 3 { 20 } else { 0 }));
             Ok(n * n)

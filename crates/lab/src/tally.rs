@@ -46,7 +46,7 @@ impl Tally {
 }
 
 impl Tally {
-    /// Those that hold whether the mechanism works or not, and those that chance may explain.
+    /// Claims that also hold without the mechanism, and those that chance may explain.
     pub fn cannot_be_decided(&self) -> usize {
         self.hold - self.evidence + self.undecided
     }

@@ -26,23 +26,23 @@ use crate::message::{
 /// Wait for an answer after the first transmission of a request; it doubles with each (RFC 8489
 /// §6.2.1).
 const RTO: Duration = Duration::from_millis(500);
-/// Transmissions of a request. The last is waited for as long as for all before.
+/// Transmissions of a request. The wait after the last is as long as all before together.
 const TRANSMISSIONS: u32 = 6;
-/// The transmission of the request for an allocation at which it is said that nobody answers, after
-/// 3.5 s.
+/// The transmission of an allocation request at which the client reports that the relay does not
+/// answer, after 3.5 s.
 const SAID_AT: u32 = 4;
-/// Answers 438 (Stale Nonce) in a row that are believed.
+/// Maximum number of consecutive answers 438 (Stale Nonce) that are followed.
 const STALE_MAX: u32 = 3;
-/// A channel is bound again this long after it was: with it the permission, which lasts 300 s
-/// (RFC 8656 §9), stays.
+/// Interval at which a channel is bound again. This also renews its permission, which lasts 300 s
+/// (RFC 8656 §9).
 const REBIND: Duration = Duration::from_secs(240);
 /// An allocation is refreshed this long before it ends, or at half of its lifetime if that is
 /// sooner.
 const REFRESH_BEFORE: Duration = Duration::from_secs(60);
-/// Without anything from the relay for so long after we sent something through it, it is asked
-/// whether it still knows us: it may have restarted.
+/// If the relay is silent for this time after we sent something through it, the client asks if it
+/// still knows us: it may have restarted.
 const SILENCE: Duration = Duration::from_secs(5);
-/// First wait before a failed allocation is tried again, and the longest; it doubles.
+/// First and longest wait before a failed allocation is tried again; it doubles.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Peers at most: as many paths as an association may have.
@@ -256,8 +256,8 @@ impl Client {
         }
     }
 
-    /// Asks for a way to `peer`; [`ClientEvent::PeerReady`] says when it is there. Of a family that
-    /// the relay's address is not of, or beyond the bound on peers, nothing happens.
+    /// Requests a channel to `peer`; [`ClientEvent::PeerReady`] reports when it is there. Ignores
+    /// peers of another address family than the relay's, and those beyond the limit.
     pub fn add_peer(&mut self, now: Instant, peer: SocketAddr) {
         let wrong_family = peer.is_ipv6() != (self.family == AddressFamily::IPV6);
         if wrong_family
@@ -274,7 +274,8 @@ impl Client {
         }
     }
 
-    /// The header that makes `len` bytes a packet to `peer`; `None` if there is no way to it (yet).
+    /// The header that makes `len` bytes a packet to `peer`; `None` if there is no channel to it
+    /// (yet).
     pub fn header(&mut self, now: Instant, peer: SocketAddr, len: usize) -> Option<[u8; 4]> {
         self.relayed()?;
         let peer = self.peers.iter().find(|p| p.address == peer && p.ready)?;

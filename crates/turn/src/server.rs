@@ -33,8 +33,8 @@ pub use peers::PeerRules;
 /// work.
 const STRANGERS: Rates = Rates { address: 25, network: 100, all: 20_000 };
 
-/// Wrong names and passwords, a second, that are found to be wrong. What is above is not looked at,
-/// right or wrong: so nobody learns anything faster.
+/// Wrong names and passwords that are rejected in a second. Requests beyond that are not checked,
+/// right or wrong, so guessing faster gains nothing.
 const GUESSES: Rates = Rates { address: 5, network: 20, all: 1000 };
 
 /// The lifetime that an allocation gets at least, unless the operator's limit is shorter (RFC 8656
@@ -55,7 +55,7 @@ pub struct User {
 pub struct ServerConfig {
     /// The realm that passwords belong to; clients take it from the relay.
     pub realm: String,
-    /// Who may use it; nobody else may.
+    /// The users; others are not served.
     pub users: Vec<User>,
     /// The limits for all and for each user.
     pub limits: Limits,
@@ -127,11 +127,11 @@ pub enum Prefix {
 pub struct ServerStats {
     /// Allocations made.
     pub allocated: u64,
-    /// Of these, those that ended because nobody refreshed them.
+    /// Of these, those that expired without a refresh.
     pub expired: u64,
     /// Requests that were refused for their user, password, or a limit of the user.
     pub refused: u64,
-    /// Datagrams that are no message of ours, or of nobody with an allocation.
+    /// Datagrams that are no valid message, or from clients without an allocation.
     pub garbage: u64,
     /// Payload bytes forwarded, both directions.
     pub bytes: u64,
@@ -147,8 +147,8 @@ struct Account {
     rate: Bucket,
 }
 
-/// A TURN server without sockets. It keeps nothing for a client that has not proven who it is, and
-/// for one that has no more than [`Limits`] says.
+/// A TURN server without sockets. It keeps no state for clients that have not authenticated, and
+/// for others no more than [`Limits`] allows.
 pub struct Server {
     realm: String,
     accounts: Vec<Account>,

@@ -11,7 +11,7 @@ pub struct DecodeError {
     pub kind: DecodeErrorKind,
 }
 
-/// The ways in which bytes can be malformed. Lengths are in bytes and count headers.
+/// The kinds of malformed bytes. Lengths are in bytes and count headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DecodeErrorKind {
     /// The packet cannot hold a common header.

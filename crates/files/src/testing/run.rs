@@ -1,18 +1,18 @@
-//! A transfer onto a simulated disk that fails, and what must hold whatever happens.
+//! A transfer onto a simulated disk that fails, and the invariants that must hold.
 //!
-//! The sender's disk fails too. Frames are encoded and decoded on the way, as on a network that
-//! works. What must hold:
+//! The sender's disk fails too. Frames are encoded and decoded, as on a working network. The
+//! invariants:
 //!
-//! 1. No file under a final name is ever wrong: it is what was sent, in full, or what was there
-//!    before.
-//! 2. What the sender was told is stored is stored, also after a loss of power.
+//! 1. No file under a final name is ever wrong: it is the complete file that was sent, or the one
+//!    that was there before.
+//! 2. A file that the sender was told is stored is stored, also after a loss of power.
 //! 3. After the next start nothing unfinished is left.
-//! 4. Sent again on a disk that works, everything is stored.
-//! 5. Nothing is refused without a reason: what is damaged on the way is, and no other receiver
-//!    that starts in the same directory takes away what this one is writing.
+//! 4. When the files are sent again onto a working disk, all are stored.
+//! 5. Nothing is refused without a reason, such as damage in transit, and no other receiver that
+//!    starts in the same directory removes a file that this one is writing.
 //!
-//! A disk that says content is durable when it is not, and then loses power, can break the first
-//! two; no program can do anything about that. Such runs hold the other rules, and are counted.
+//! A disk that reports content as durable when it is not, and then loses power, can break the first
+//! two, and no program can prevent that. Such runs are counted and must keep the other rules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -186,7 +186,7 @@ fn work(case: &Case, source: &SimDisk) -> Vec<Work> {
     work_damaged(case, source, |_| {})
 }
 
-/// The same, with content that is damaged on the way.
+/// The same, with content that is damaged in transit.
 fn work_damaged(case: &Case, source: &SimDisk, mut damage: impl FnMut(&mut Vec<u8>)) -> Vec<Work> {
     let (pieces_tx, mut pieces) = mpsc::channel(PIECES);
     read_all(source, &case.entries, MESSAGE, &Unwanted::none(), &pieces_tx);
@@ -214,7 +214,7 @@ fn work_damaged(case: &Case, source: &SimDisk, mut damage: impl FnMut(&mut Vec<u
     work
 }
 
-/// Takes note of what the sender is told, as it reads it.
+/// Records the frames for the sender, decoded as the sender does.
 fn tell(done: Vec<Done>, told: &mut BTreeMap<u32, Outcome>) {
     for Done { status, .. } in done {
         let Ok(ServerFrame::Status(status)) =

@@ -59,7 +59,7 @@ struct Link {
     loss: f64,
 }
 
-/// One way between two hosts: the routers it passes, and what is lost on it.
+/// One route between two hosts: its routers, and the loss on it.
 #[derive(Clone, Debug)]
 struct Way {
     hops: Vec<Hop>,
@@ -67,7 +67,7 @@ struct Way {
     arrives: f64,
 }
 
-/// Hosts, and the way that the network takes between each two.
+/// Hosts, and the route of the network between each two.
 #[derive(Debug)]
 pub(super) struct Network {
     hosts: usize,
@@ -78,8 +78,9 @@ pub(super) struct Network {
 impl Network {
     /// Draws a network.
     ///
-    /// Two routers are linked the likelier the nearer they are (after Waxman); what is left apart
-    /// is linked where it is nearest. Packets take the way of least latency.
+    /// Two routers are linked with a probability that falls with their distance (after Waxman).
+    /// Separate parts are then linked at their nearest routers. Packets take the route of least
+    /// latency.
     pub(super) fn draw(shape: &Shape, seed: u64) -> Network {
         let rng = Rng::from_number(seed);
         let mut graph = backbone(shape, &mut rng.fork("backbone"));
@@ -122,7 +123,7 @@ impl Network {
     }
 }
 
-/// A path over some ways, one after the other. Back, packets take as long and get lost as often.
+/// A path over several routes in sequence. Delay and loss are the same in both directions.
 fn candidate(ways: &[&Way]) -> Candidate {
     let hops: Vec<Hop> = ways.iter().flat_map(|way| way.hops.iter().copied()).collect();
     let route = Route { hops };
@@ -175,7 +176,7 @@ fn link(ms: f64, loss: f64) -> Link {
     Link { latency_ns: (ms * 1e6) as u64, loss }
 }
 
-/// The way of least latency.
+/// The route of least latency.
 fn way(graph: &DiGraph<(), Link>, from: NodeIndex, to: NodeIndex) -> Way {
     let latency = |edge: petgraph::graph::EdgeReference<'_, Link>| edge.weight().latency_ns;
     let found = astar(graph, from, |node| node == to, latency, |_| 0);

@@ -1,4 +1,4 @@
-//! The list of claims: every claim with its verdict as Markdown, to be kept beside the experiments.
+//! The list of claims: every claim with its verdict as Markdown, for the folder of the experiments.
 
 use std::fmt::Write;
 

@@ -215,7 +215,7 @@ pub(crate) fn command(command: &str) -> Markup {
 /// How many moments of a figure over time its table shows.
 const MOMENTS: usize = 25;
 
-/// The figure's values as tables, for readers who do not see it and for those who want the numbers.
+/// The figure's values as tables, for readers who cannot see it or who want the numbers.
 pub(crate) fn data(figure: &Figure) -> Markup {
     html! {
         details.data {

@@ -15,7 +15,7 @@ use super::figure::{Figure, Line, Panel, Point, Shape, View};
 use super::palette::{LIGHT, SLOTS};
 use super::scale::{self, Scale};
 
-/// An error while a picture is drawn, in the words of the library that met it.
+/// An error while a picture is drawn, with the message of the library.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct DrawError(String);
@@ -45,7 +45,7 @@ pub(crate) fn svg(figure: &Figure, view: &View) -> Result<String, DrawError> {
         indent: usvg::Indent::None,
         ..Default::default()
     });
-    // Words for readers who do not see the picture.
+    // Text for readers who cannot see the picture.
     let words = maud::html! {
         title { (figure.title) }
         desc { (figure.y.title()) " over " (figure.x.title()) "; " (view.name) }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use manypath_proto::Instant;
 
 /// The limits of a relay. Memory is bounded by `allocations_total` and `peers_per_allocation`,
-/// whatever anybody sends.
+/// whatever clients send.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Allocations of all users together, at most.
+    /// Maximum number of allocations of all users.
     pub allocations_total: usize,
     /// Allocations of one user, at most.
     pub allocations_per_user: u32,
@@ -97,9 +97,8 @@ pub(super) struct Rates {
     pub(super) all: u64,
 }
 
-/// Counts events by where they come from, so that nobody uses up what others need. Its memory is
-/// the same whatever comes: sources share places that a secret chooses, and those of one place
-/// share its rate.
+/// Counts events by source, so that one source cannot use up the rate of others. Its memory is
+/// constant: a secret hash maps sources to places, and the sources of one place share its rate.
 #[derive(Debug)]
 pub(super) struct Crowd {
     secret: [u8; 32],

@@ -29,7 +29,8 @@ impl Nonces {
 
     /// True if `nonce` was made for this client and has not ended.
     pub(super) fn is_valid(&self, now: Instant, client: SocketAddr, nonce: &str) -> bool {
-        // Not a secret: who knows it still needs the password. A plain comparison will do.
+        // Not a secret: a client that knows it still needs the password. A plain comparison will
+        // do.
         let Some((ends, signature)) = nonce.split_at_checked(8) else { return false };
         let Ok(ends) = u32::from_str_radix(ends, 16) else { return false };
         let fresh = u64::from(ends) > now.as_nanos() / 1_000_000_000;

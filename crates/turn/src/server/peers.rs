@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Which peers' addresses a relay forwards to.
+/// The peers' addresses to which a relay forwards.
 ///
-/// By default only public ones. A relay stands inside some network, often beside services that
-/// trust every host there; forwarding to loopback or private addresses would let its users, who are
-/// outside, speak to these services. What an operator wants to open is named range by range.
+/// By default these are public ones only. A relay is inside some network, often beside services
+/// that trust every host there. Forwarding to loopback or private addresses would give its users,
+/// who are outside, access to these services. An operator opens further ranges by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerRules {
     /// Ranges that are forwarded to although they are not public.

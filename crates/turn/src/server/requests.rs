@@ -1,4 +1,4 @@
-//! Requests: who asks, and for what.
+//! Requests: authentication and handling.
 
 use std::net::SocketAddr;
 
@@ -40,7 +40,7 @@ const UNDERSTOOD: [AttributeType; 12] = [
 type Refusal = u16;
 
 impl Server {
-    /// Binding (RFC 8489 §3): tells anybody the address it comes from.
+    /// Binding (RFC 8489 §3): tells every client its own address.
     pub(super) fn on_binding(
         &mut self,
         now: Instant,
@@ -109,14 +109,14 @@ impl Server {
         ) else {
             return Err(Some(ErrorCode::BAD_REQUEST));
         };
-        // First of all: who has a nonce of ours receives what is sent to that address.
+        // First of all: a client with a nonce of ours can receive at its address.
         if !self.nonces.is_valid(now, client, nonce.nonce()) {
             return Err(Some(ErrorCode::STALE_NONCE));
         }
         let named = self.accounts.iter().position(|a| a.name == user.username());
         let allocation = self.allocations.get(&client);
         let is_known = allocation.is_some_and(|a| named == Some(a.account));
-        // A user at work does not suffer from others who guess behind the same address translation.
+        // An active user does not suffer from others that guess behind the same NAT.
         if !is_known && !self.guesses.has(now, client) {
             return Err(None);
         }
@@ -187,7 +187,7 @@ impl Server {
         let v6 = family.is_ok_and(|f| f.family() == AddressFamily::IPV6);
         let even = message.attribute::<EvenPort>();
         if even.as_ref().is_ok_and(EvenPort::requested) {
-            // No second port is reserved: RFC 8656 §7.2 has this error for it.
+            // No second port is reserved: RFC 8656 §7.2 defines this error for it.
             return Err(ErrorCode::INSUFFICIENT_CAPACITY);
         }
         let wanted = Wanted { v6, even: even.is_ok() };

@@ -112,7 +112,7 @@ pub enum Chunk {
     ShutdownAck,
     /// Operation error (§3.3.10).
     Error(ErrorChunk),
-    /// State cookie, returned to who made it (§3.3.11).
+    /// State cookie, returned to its sender (§3.3.11).
     CookieEcho(Bytes),
     /// Cookie acknowledgement (§3.3.12).
     CookieAck,

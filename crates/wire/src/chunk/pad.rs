@@ -3,8 +3,8 @@
 use super::{CHUNK_HEADER_LEN, RawChunk, chunk_type};
 use crate::builder::PacketBuilder;
 
-/// A chunk whose value means nothing: beside a HEARTBEAT it makes a probe of a path's size (RFC
-/// 8899 §6.2.1). Its type asks a receiver that does not know it to skip it in silence.
+/// A chunk without meaning: it pads a HEARTBEAT to a probe of the path's packet size (RFC 8899
+/// §6.2.1). Its type makes receivers that do not know it skip it silently.
 ///
 /// ```text
 ///  0               1               2               3
@@ -21,7 +21,7 @@ pub struct Pad {
 }
 
 impl Pad {
-    /// The padding itself is not kept: nobody reads it.
+    /// The padding itself is not stored.
     pub(super) fn decode(raw: &RawChunk<'_>) -> Self {
         let length = raw.length - CHUNK_HEADER_LEN;
         Self { length: u16::try_from(length).unwrap_or(u16::MAX) }
@@ -36,9 +36,9 @@ impl PacketBuilder<'_> {
         })
     }
 
-    /// Appends a PAD chunk that makes the packet `len` bytes long, a multiple of 4. False, and
-    /// nothing is written, if the packet is so long already but for less than the header of one, or
-    /// must not become so long.
+    /// Appends a PAD chunk that makes the packet `len` bytes long, a multiple of 4. Returns false
+    /// and writes nothing if there is no room for a chunk header before `len`, or if the packet
+    /// must not become that long.
     pub fn push_pad_to(&mut self, len: usize) -> bool {
         let header = self.len() + CHUNK_HEADER_LEN;
         let padding = len.checked_sub(header).and_then(|padding| u16::try_from(padding).ok());
