@@ -125,6 +125,11 @@ def starts_block(text):
     return bool(re.match(r"(\s*([-*+]|\d+[.)])\s|\s*\||#|\s*```|    |\[[^\]]*\]: |$)", text))
 
 
+def is_alone(text):
+    """Whether a line of a comment is no part of a paragraph: empty, code, of a table, a heading."""
+    return not text or text.startswith(("    ", "#")) or text.lstrip().startswith("|")
+
+
 def wrap_paragraph(indent, marker, lines):
     first = re.match(r"\s*(([-*+]|\d+[.)])\s+)?", lines[0])[0]
     hanging = " " * len(first)
@@ -149,7 +154,7 @@ def wrapped(text):
         nonlocal paragraph
         if paragraph:
             originals, texts = zip(*paragraph)
-            if any(len(line) > COLUMNS for line in originals) and not starts_table(texts[0]):
+            if any(len(line) > COLUMNS for line in originals):
                 result.extend(wrap_paragraph(*head, texts))
             else:
                 result.extend(originals)
@@ -171,16 +176,12 @@ def wrapped(text):
             flush()
             code = code != fence
         head = here
-        if fence or code or not content or not comment[3] or content.startswith("    "):
+        if fence or code or not comment[3] or is_alone(content):
             result.append(line)
         else:
             paragraph.append((line, content))
     flush()
     return "\n".join(result)
-
-
-def starts_table(text):
-    return text.strip().startswith(("|", "#"))
 
 
 # Commits
@@ -231,6 +232,8 @@ def self_test():
     assert wrapped(once) == once
     assert max(map(len, once.split("\n"))) <= COLUMNS, once
     assert once.count("word") == 25 and "///   item" in once and once.endswith("\nfn a() {}\n"), once
+    heading = wrapped("/// # Errors\n" + long + "\n").split("\n")
+    assert heading[0] == "/// # Errors" and max(map(len, heading)) <= COLUMNS, heading
     untouched = "/// ```\n/// " + "c " * 60 + "\n/// ```\n/// | " + "t " * 60 + "|\n    x // " + "y " * 60 + "\n"
     assert wrapped(untouched) == untouched
     with tempfile.TemporaryDirectory() as folder:
