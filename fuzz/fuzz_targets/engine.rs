@@ -1,5 +1,5 @@
-//! Runs arbitrary bytes as a script of packets, commands and time against an endpoint. Nothing may panic,
-//! and no invariant may break.
+//! Runs arbitrary bytes as a script of packets, commands and time against an endpoint. Nothing may
+//! panic, and no invariant may break.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What decodes can be encoded, and then decodes to the same.
+//! Decoded input can be encoded, and then decodes to the same.
 
 #![no_main]
 
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     chunks.iter().for_each(lists_survive);
 });
 
-/// Parameters and causes, decoded and collected anew, decode to the same.
+/// Parameters and causes, decoded and collected again, decode to the same.
 fn lists_survive(chunk: &Chunk) {
     match chunk {
         Chunk::Init(init) | Chunk::InitAck(init) => {

@@ -1,5 +1,6 @@
-//! Arbitrary datagrams to a relay, to sockets of its allocations, and to its client. Nothing may panic, nobody who has
-//! not proven who he is gets an allocation, and answers to strangers are not much longer than what they sent.
+//! Arbitrary datagrams to a relay, to sockets of its allocations, and to its client. Nothing may
+//! panic, nobody who has not proven who he is gets an allocation, and answers to strangers are not
+//! much longer than what they sent.
 
 #![no_main]
 
