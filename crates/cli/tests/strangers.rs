@@ -204,7 +204,7 @@ async fn what_strangers_cause_to_be_said_is_limited() {
     }
     receiver.kill().unwrap();
     receiver.wait().unwrap();
-    let lines = said.lines().filter(|line| line.contains("sent 127.0.0.9")).count();
+    let lines = said.lines().filter(|line| line.contains("rejected 127.0.0.9")).count();
     assert!((1..=60).contains(&lines), "{said}");
     assert!(!said.contains('\x1b'), "{said}");
 }

@@ -267,7 +267,7 @@ mod tests {
         // 192.0.2.2 did not answer: it is as far as the last router.
         let relay = &report.paths[2].hops[2];
         assert_eq!((relay.address.as_deref(), relay.rtt_s), (Some("192.0.2.2"), Some(0.012)));
-        assert!(report.notes[0].contains("not seen from here"));
+        assert!(report.notes[0].contains("not visible from here"));
     }
 
     #[test]
