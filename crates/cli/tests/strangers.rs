@@ -142,7 +142,7 @@ async fn a_client_asks_a_busy_server_again() {
     });
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!client.is_finished(), "a busy server is no reason to give up");
-    holders[0].1.abort("done".to_owned());
+    holders[0].1.abort("done");
     let output = client.await.unwrap();
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(holders[1..].iter().all(|(_, a)| a.close_reason().is_none()), "nobody made room");
