@@ -16,7 +16,7 @@ const THIRD: PathId = PathId(2);
 /// A DATA chunk of 84 bytes with its header.
 const SIZE: usize = 100;
 
-fn rules(via: PathId) -> AckRules {
+fn rules(via: PathId) -> AckRules<'static> {
     AckRules { via: Some(via), ..RULES }
 }
 
