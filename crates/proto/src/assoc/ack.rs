@@ -45,7 +45,7 @@ impl Association {
             sfr: self.config.sfr,
             mfr: self.config.mfr,
             cuc: self.config.cuc,
-            dac: self.config.dac,
+            dac: self.sack_paths.dac,
             missing_reports: u8::try_from(self.config.missing_reports).unwrap_or(u8::MAX),
             reports_gaps,
             in_fast_recovery: self.paths.iter().any(|p| p.recovery.is_some()),
@@ -58,7 +58,7 @@ impl Association {
             reports_by_highest_so_far: self.config.reports_by_highest_so_far,
             waiting_counts_reports: self.config.waiting_counts_reports && !self.config.sfr,
             overtaken_revokes: self.config.overtaken_sack_revokes,
-            watches_delays: self.policies.watches_delays,
+            watches_delays: self.policies.wants.delays,
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, sack),
@@ -102,7 +102,7 @@ impl Association {
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.go_on_with_ack_test(released, &paths);
         self.digest.paths = paths;
-        if self.policies.duplicates {
+        if self.policies.wants.roles {
             self.note_flights();
         }
         if is_fast_retransmit && self.config.fast_rtx_cuts_waiting {
@@ -128,7 +128,7 @@ impl Association {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         // RFC 9260 §7.2.4: fast recovery is of the association. With SFR each path has its own.
-        let lost = facts.lost + facts.lost_copies;
+        let lost = facts.lost + facts.lost_extra;
         let others_recover = !config.sfr && (grows || lost > 0) && self.recovers_beside(id);
         let cuts_again = config.new_losses_cut_again && !config.sfr && self.loses_beyond(facts);
         let cum = self.out.cum_tsn_ack_point();
@@ -188,7 +188,7 @@ impl Association {
         self.share_window(id);
         if facts.newly_acked_bytes > 0 {
             self.data_acked_on(now, id, facts);
-            if self.policies.watches_silence {
+            if self.policies.wants.silence {
                 self.renew_silence(now, id);
             }
         }
@@ -199,8 +199,8 @@ impl Association {
         if enters_recovery {
             self.look_for_shared_bottleneck(now, id);
         }
-        if self.policies.watches_delays {
-            self.policies.shared.on_fates(id, facts.chunks_sent_here, lost);
+        if self.policies.wants.delays {
+            self.policies.path_set.on_fates(id, facts.chunks_sent_here, lost);
         }
         if let Some(sent_at) = facts.latest_sent_at {
             self.note_delay(now, id, sent_at);

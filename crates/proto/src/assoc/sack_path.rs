@@ -1,23 +1,29 @@
-//! Paths that fail by silence, and the one path that all SACKs take (mTCP paper, sections 3.1.5 and 3.5).
-
-use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::Duration;
+//! One path for all SACKs (mTCP paper, sections 3.1.5 and 3.5.2): what both ends agreed on when the
+//! association was opened, and which path it is.
 
 use manypath_wire::SackPath;
 
 use super::control::Control;
-use super::{AssocTimer, Association, PathTimer, Timer};
+use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
 use crate::event::Event;
 use crate::path::{ElectReason, Path, PathId, PathState};
+use crate::policy::{Wants, ack_path};
 use crate::time::Instant;
 
 /// Which path SACKs take, at both ends.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SackPaths {
     /// Both ends announced the SACK PATH chunk.
     agreed: bool,
+    /// Our SACKs take one path because the peer asked, although the configuration has them take
+    /// others.
+    as_asked: bool,
+    /// A SACK may count for several packets (CMT paper, Fig. 4): `dac`, unless the peer asked for one
+    /// path, whose sender takes a SACK for one report.
+    pub(super) dac: bool,
+    /// Gaps need not be reported at once: `sack_gaps_wait`, or the peer asked for one path.
+    pub(super) gaps_wait: bool,
     /// Where our last one went, and its serial number.
     ours: Option<(PathId, u32)>,
     /// Where the peer's SACKs come from, and the serial number with which it said so.
@@ -29,34 +35,68 @@ pub(super) struct SackPaths {
     is_reported: bool,
 }
 
-/// Whether an end understands SACK PATH chunks and says so when it opens an association.
-pub(super) fn announces_sack_path(config: &Config) -> bool {
-    config.ack_path == "primary" || config.failure == "mtcp"
-}
-
-/// Whether an end says so that answers a peer which does, or does not.
-pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
-    announces_sack_path(config) || (config.ack_path_as_asked && peer_knows)
-}
-
-/// The configuration of an association that such a peer opened.
-pub(super) fn as_asked(config: Arc<Config>, peer_knows: bool) -> Arc<Config> {
-    match config.ack_path_as_asked && peer_knows && config.ack_path != "primary" {
-        true => Arc::new(Config {
-            ack_path: Cow::Borrowed("primary"),
-            // As the preset mtcp has it, whose sender takes a SACK for one report.
-            dac: false,
-            sack_gaps_wait: true,
-            ..(*config).clone()
-        }),
-        false => config,
+impl SackPaths {
+    /// Before the handshake: as configured.
+    pub(super) fn new(config: &Config) -> SackPaths {
+        SackPaths {
+            agreed: false,
+            as_asked: false,
+            dac: config.dac,
+            gaps_wait: config.sack_gaps_wait,
+            ours: None,
+            peers: None,
+            waits: false,
+            is_reported: false,
+        }
     }
+
+    /// The path that the peer's SACKs take, if it says so.
+    pub(super) fn of_peer(&self) -> Option<PathId> {
+        self.peers.map(|(path, _)| path)
+    }
+
+    /// The path of the peer's SACKs has failed.
+    pub(super) fn peers_has_failed(&mut self) {
+        self.waits = true;
+    }
+
+    /// The peer is to choose another path for its SACKs: none arrive until then.
+    pub(super) fn awaits_choice(&self) -> bool {
+        self.waits
+    }
+}
+
+/// Whether an end that is connected to announces SACK PATH chunks to a peer which does, or does not.
+/// One that connects announces them if its policies want them.
+pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
+    (config.ack_path_as_asked && peer_knows) || Wants::of(config).sack_path_chunks
 }
 
 impl Association {
     /// Uses SACK PATH chunks from now on if both ends announced them.
     pub(super) fn agree_on_sack_path(&mut self, peer_knows: bool) {
-        self.sack_paths.agreed = announces_sack_path(&self.config) && peer_knows;
+        self.sack_paths.agreed = self.policies.wants.sack_path_chunks && peer_knows;
+    }
+
+    /// Does as a peer asks that opened the association and announced SACK PATH chunks: all SACKs
+    /// take one path, and are sent as the preset mtcp sends them.
+    pub(super) fn grant_sack_path(&mut self, peer_knows: bool) {
+        if !self.config.ack_path_as_asked || !peer_knows || self.policies.ack_path.elects() {
+            return;
+        }
+        self.policies.set_ack_path(ack_path::one_path(&self.config));
+        let paths = &mut self.sack_paths;
+        (paths.as_asked, paths.dac, paths.gaps_wait) = (true, false, true);
+    }
+
+    /// Says what was agreed on, once the association is open.
+    pub(super) fn tell_sack_path_agreed(&mut self) {
+        if self.sack_paths.agreed {
+            self.events.push_back(Event::SackPathAgreed {
+                ours: self.policies.ack_path.elects(),
+                as_asked: self.sack_paths.as_asked,
+            });
+        }
     }
 
     /// Makes the path that the policy chose for a SACK the primary, if the policy elects.
@@ -173,123 +213,55 @@ impl Association {
     /// A path is gone.
     pub(super) fn forget_sack_path(&mut self, id: PathId) {
         self.policies.ack_path.forget(id);
+        self.policies.fail.forget(id);
         let paths = &mut self.sack_paths;
         paths.peers = paths.peers.filter(|(path, _)| *path != id);
         paths.waits &= paths.peers.is_some();
-    }
-
-    /// For how long nothing need be acknowledged on a path that works.
-    fn silence_max(&self, id: PathId) -> Option<Duration> {
-        let path = self.paths.get(id).filter(|p| p.state == PathState::Active)?;
-        let limit = self.policies.fail.silence_max(path.rto.rto());
-        limit.filter(|_| !self.sack_paths.waits)
-    }
-
-    /// DATA was sent on a path: from now on an ack is waited for, if none was before.
-    pub(super) fn start_silence(&mut self, now: Instant, id: PathId) {
-        let timer = Timer::Path(id, PathTimer::Silence);
-        let Some(limit) = self.silence_max(id).filter(|_| !self.timers.is_running(timer)) else {
-            return;
-        };
-        if let Some(p) = self.paths.get_mut(id) {
-            p.silence_max = limit;
-        }
-        self.timers.set(timer, now + limit);
-    }
-
-    /// DATA that was sent on a path is acknowledged: the time begins anew if there is more.
-    pub(super) fn renew_silence(&mut self, now: Instant, id: PathId) {
-        self.timers.stop(Timer::Path(id, PathTimer::Silence));
-        if self.out.chunks_in_flight(id) > 0 {
-            self.start_silence(now, id);
-        }
-    }
-
-    /// Nothing was acknowledged on a path for too long.
-    pub(super) fn on_silence(&mut self, now: Instant, id: PathId) {
-        let is_active = self.paths.get(id).is_some_and(|p| p.state == PathState::Active);
-        if !is_active || !self.state.is_open() {
-            return;
-        }
-        // A peer whose SACKs come back on every path, or that does not say which they take, is silent on a path
-        // that has failed only.
-        match self.sack_paths.peers.is_some_and(|(path, _)| path == id) {
-            true => self.fail_primary(now, id),
-            false => self.fail_silent(now, id),
-        }
-    }
-
-    /// A path has failed; what is outstanding there goes to others.
-    fn fail_silent(&mut self, now: Instant, id: PathId) {
-        let config = self.config_rc();
-        self.move_outstanding(id);
-        let last_order = self.out.last_order();
-        let Some(p) = self.paths.get_mut(id) else { return };
-        let limits = p.limits(&config);
-        if p.window.cwnd > limits.packet {
-            p.window = p.cc.on_timeout(p.window, &limits);
-        }
-        p.silent_at = Some(now);
-        p.doubted_order = Some(last_order);
-        self.set_path_state(now, id, PathState::PotentiallyFailed);
-    }
-
-    /// The path of the peer's SACKs has failed, so that all paths seem to. Those that failed since it may have
-    /// are taken back, and DATA goes to all that are active. The peer is told there, and would also notice that DATA
-    /// comes no longer from the primary; it elects another.
-    fn fail_primary(&mut self, now: Instant, id: PathId) {
-        let Some(limit) = self.paths.get(id).map(|p| p.silence_max) else { return };
-        let since = now.saturating_sub(limit);
-        self.sack_paths.waits = true;
-        self.fail_silent(now, id);
-        for other in self.paths.ids().filter(|other| *other != id) {
-            self.timers.stop(Timer::Path(other, PathTimer::Silence));
-            let Some(p) = self.paths.get_mut(other) else { continue };
-            let seems = p.state == PathState::PotentiallyFailed;
-            if seems && p.silent_at.is_some_and(|at| at >= since) {
-                p.silent_at = None;
-                p.error_count = 0;
-                self.set_path_state(now, other, PathState::Active);
-            }
-            let is_active = self.paths.get(other).is_some_and(|p| p.state == PathState::Active);
-            if is_active {
-                self.move_outstanding(other);
-                if let Some(p) = self.paths.get_mut(other) {
-                    p.one_packet = true;
-                }
-                self.tell_sack_path_failed(other);
-            }
-        }
-    }
-
-    /// Takes all that is outstanding on a path for lost: it is sent again where there is room.
-    pub(super) fn move_outstanding(&mut self, id: PathId) {
-        let (marked, _) = self.out.mark_path(id, None);
-        self.out.forget_lost(id);
-        if let Some(p) = self.paths.get_mut(id) {
-            p.counters.chunks_lost += marked as u64;
-        }
-        self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
-        self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::Identity;
     use super::*;
-    use crate::config::{Preset, Profile};
+    use crate::Rng;
+    use manypath_wire::Tsn;
+
+    fn of(preset: &str, settings: &[(&str, &str)]) -> Config {
+        let owned: Vec<_> =
+            settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Config::build("fast", preset, &owned).expect("valid")
+    }
+
+    /// Whether all SACKs take one path, `dac` and `gaps_wait`, at an end that a peer has connected to.
+    fn sacks(config: &Config, peer_knows: bool) -> (bool, bool, bool) {
+        let id = Identity {
+            local_tag: 1,
+            peer_tag: 2,
+            local_port: 1,
+            peer_port: 1,
+            initial_tsn: Tsn(1),
+        };
+        let config = Arc::new(config.clone());
+        let mut a = Association::new(config, id, Vec::new(), Rng::from_number(1));
+        a.grant_sack_path(peer_knows);
+        (a.policies.ack_path.elects(), a.sack_paths.dac, a.sack_paths.gaps_wait)
+    }
 
     #[test]
     fn who_is_asked_sends_sacks_as_the_preset_mtcp_does() {
-        let of = |preset| Config::of(Profile::Fast, Preset::from_name(preset).unwrap());
-        let sacks = |c: &Config| (c.ack_path.clone(), c.dac, c.sack_gaps_wait);
-        let (plain, mtcp) = (Arc::new(of("cmt-pf")), of("mtcp"));
-        assert_ne!(sacks(&plain), sacks(&mtcp));
-        assert_eq!(sacks(&as_asked(Arc::clone(&plain), true)), sacks(&mtcp));
-        assert_eq!(sacks(&as_asked(Arc::clone(&plain), false)), sacks(&plain));
-        let refuses = Arc::new(Config { ack_path_as_asked: false, ..(*plain).clone() });
-        assert_eq!(sacks(&as_asked(refuses, true)), sacks(&plain));
-        let chosen = Arc::new(Config { dac: true, ..mtcp });
-        assert!(as_asked(chosen, true).dac, "what is configured for one path for SACKs stays");
+        let asked = [("ack_path_as_asked", "true")];
+        let (plain, mtcp) = (of("cmt-pf", &asked), of("mtcp", &[]));
+        let of_mtcp = sacks(&mtcp, true);
+        assert_eq!(of_mtcp, (true, false, true));
+        assert_eq!(sacks(&plain, true), of_mtcp);
+        assert_eq!(sacks(&plain, false), (false, plain.dac, plain.sack_gaps_wait));
+        assert_ne!(sacks(&plain, false), of_mtcp);
+        let refuses = of("cmt-pf", &[("ack_path_as_asked", "false")]);
+        assert_eq!(sacks(&refuses, true), sacks(&plain, false));
+        let chosen = of("mtcp", &[("ack_path_as_asked", "true"), ("dac", "true")]);
+        assert_eq!(sacks(&chosen, true), (true, true, true), "what is configured stays");
     }
 }
