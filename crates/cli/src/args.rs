@@ -144,9 +144,14 @@ pub(crate) enum PerfCommand {
 /// `manypath config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Shows every parameter: value, unit and range, default, and where each comes from
+    /// Shows the parameters by subject: value, range and unit, default, and where each comes from
+    ///
+    /// It shows those that a user might set, and those that are set. --all adds those that only
+    /// repeat a paper, a simulator or an older RFC, and constants that are better left alone. --json
+    /// has all of them in any case. With -v each is explained.
     #[command(after_help = "Examples:
   manypath config show
+  manypath config show --all -v
   manypath config show --profile rfc9260 --preset sctp
   manypath config show --set rto_min=100ms --json")]
     Show(ShowArgs),
@@ -480,6 +485,9 @@ pub(crate) struct RelayArgs {
 /// `manypath config show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
+    /// Shows every parameter, also those that only repeat a paper or a simulator
+    #[arg(long)]
+    pub all: bool,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,

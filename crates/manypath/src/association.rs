@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Message, PathId, PathStats, SendOptions, StreamId,
+    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, SendOptions, StreamId,
 };
 use tokio::task::coop;
 
@@ -173,6 +173,11 @@ impl Association {
         self.shared().with(|inner, _| {
             inner.engine.assoc(self.id()).map(|a| a.paths().collect()).unwrap_or_default()
         })
+    }
+
+    /// The configuration that it runs with; `None` once nothing is known of the association any more.
+    pub fn config(&self) -> Option<Arc<Config>> {
+        self.shared().with(|inner, _| Some(Arc::clone(inner.engine.assoc(self.id())?.config())))
     }
 
     /// The name of the relay that a path with this local address goes through; `None` for a direct path.

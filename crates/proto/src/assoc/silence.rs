@@ -1,6 +1,5 @@
 //! Paths that fail by silence, and the one path that all SACKs take (mTCP paper, sections 3.1.5 and 3.5).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::Config;
 use crate::event::Event;
 use crate::path::{ElectReason, Path, PathId, PathState};
+use crate::policy::known;
 use crate::time::Instant;
 
 /// Which path SACKs take, at both ends.
@@ -31,7 +31,8 @@ pub(super) struct SackPaths {
 
 /// Whether an end understands SACK PATH chunks and says so when it opens an association.
 pub(super) fn announces_sack_path(config: &Config) -> bool {
-    config.ack_path == "primary" || config.failure == "mtcp"
+    let watches_silence = || config.failure.build(config).silence_max(config.rto_initial).is_some();
+    config.ack_path.build(config).elects() || watches_silence()
 }
 
 /// Whether an end says so that answers a peer which does, or does not.
@@ -41,9 +42,10 @@ pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
 
 /// The configuration of an association that such a peer opened.
 pub(super) fn as_asked(config: Arc<Config>, peer_knows: bool) -> Arc<Config> {
-    match config.ack_path_as_asked && peer_knows && config.ack_path != "primary" {
+    let is_asked = config.ack_path_as_asked && peer_knows;
+    match is_asked && !config.ack_path.build(&config).elects() {
         true => Arc::new(Config {
-            ack_path: Cow::Borrowed("primary"),
+            ack_path: known("primary"),
             // As the preset mtcp has it, whose sender takes a SACK for one report.
             dac: false,
             sack_gaps_wait: true,

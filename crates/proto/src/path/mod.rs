@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::config::{Config, MaxBurstRule, Units};
 use crate::overlay::Route;
-use crate::policy::cc::{self, CongestionControl, Limits, Window};
+use crate::policy::cc::{CongestionControl, Limits, Window};
 use crate::time::Instant;
 use pacer::Pacer;
 use rto::Rto;
@@ -364,8 +364,7 @@ impl Path {
                 ssthresh: bytes(config.initial_ssthresh.bytes(peer_rwnd)),
                 partial_bytes_acked: 0,
             },
-            cc: cc::build(&config.congestion_control, config)
-                .unwrap_or_else(|| Box::new(cc::Rfc9260)),
+            cc: config.congestion_control.build(config),
             rto: Rto::new(config),
             pacer: Pacer::default(),
             error_count: 0,

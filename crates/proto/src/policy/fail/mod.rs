@@ -30,6 +30,11 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
     fn silence_max(&self, _rto: Duration) -> Option<Duration> {
         None
     }
+
+    /// Timeouts in a row beyond which a path is potentially failed; `None` if they do not decide it.
+    fn pf_max_retrans(&self) -> Option<u32> {
+        None
+    }
 }
 
 registry!(FailurePolicy {

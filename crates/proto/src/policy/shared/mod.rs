@@ -128,6 +128,11 @@ impl fmt::Display for SharedEvidence {
 
 /// Finds paths that share a bottleneck.
 pub trait SharedPolicy: std::fmt::Debug + Send {
+    /// False for a policy that never finds any.
+    fn is_on(&self) -> bool {
+        true
+    }
+
     /// A path carries data from now on: what was seen of it before counts no longer.
     fn begin(&mut self, now: Instant, path: PathId);
 
