@@ -9,6 +9,7 @@ use super::Association;
 use super::state::State;
 use crate::endpoint::Transmit;
 use crate::path::{Path, PathId};
+use crate::sizes;
 use crate::time::Instant;
 
 /// A control chunk that waits to be sent, in a packet of its own.
@@ -27,7 +28,7 @@ pub(super) enum Control {
 }
 
 /// The SCTP packet that fits the size with which every path begins, over IPv6 and UDP.
-const BASE_PACKET: usize = 1280 - 48;
+const BASE_PACKET: usize = sizes::IPV6_MIN_MTU - sizes::IPV6_HEADER - sizes::UDP_HEADER;
 
 /// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
 pub(super) const MAX_CONTROL: usize = 64;

@@ -14,13 +14,12 @@ use super::limits::Answer;
 use super::{Endpoint, MAX_USED_COOKIES, Reply};
 use crate::assoc::cookie::Cookie;
 use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
+use crate::sizes;
 use crate::time::Instant;
 
 /// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
 /// packets is no reason to hold memory.
 const MAX_REPLIES: usize = 256;
-/// IPv4 and UDP headers, in bytes, for the bound on amplification.
-const DATAGRAM_OVERHEAD: usize = 28;
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
 
@@ -101,8 +100,9 @@ impl Endpoint {
             }
         };
         let sealed = self.keys.seal(&cookie, now);
-        let allowed = AMPLIFICATION * (packet.bytes().len() + DATAGRAM_OVERHEAD);
-        let fits = allowed.saturating_sub(DATAGRAM_OVERHEAD).min(config.mtu - 48);
+        let allowed = AMPLIFICATION * (packet.bytes().len() + sizes::UDP_IPV4_HEADERS);
+        let most = config.mtu - sizes::IPV6_HEADER - sizes::UDP_HEADER;
+        let fits = allowed.saturating_sub(sizes::UDP_IPV4_HEADERS).min(most);
         let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
         let local = &self.config.local_addresses;
         let sizes = (receive_buffer, budget);

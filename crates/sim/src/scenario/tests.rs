@@ -54,7 +54,7 @@ fn a_scenario_runs_as_the_pair_it_describes() {
     assert!(expected.completed && result.completed);
     assert_eq!(result.transfer_time_s, expected.transfer_time_s);
     let sent = |result: &crate::TransferResult| {
-        result.paths.iter().map(|p| p.data_chunks_sent).collect::<Vec<_>>()
+        result.paths.iter().map(|p| p.stats.counters.data_chunks_sent).collect::<Vec<_>>()
     };
     assert_eq!(sent(&result), sent(&expected));
 }
@@ -186,7 +186,7 @@ fn an_outage_is_of_its_path_direction_and_time() {
         let text = format!("{TWO_PATHS}\n[set]\n\"path.1.down\" = [{{ at = \"500 ms\"{more} }}]\n");
         let result = run(&text, 2).transfer;
         assert!(result.completed, "{more}");
-        result.paths[0].state
+        result.paths[0].stats.state.name()
     };
     assert_eq!(down(""), "inactive");
     assert_eq!(down(", for = \"1 s\""), "active");
