@@ -16,7 +16,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::{DemoArgs, TransportArgs};
 use crate::failure::{Failure, Result};
-use crate::progress::{Rate, Screen, bit_rate, size};
+use crate::figures::{Rate, bit_rate, size};
+use crate::screen::Screen;
 use crate::{settings, show, transport};
 use manypath_realtime::emulator::link::{HEADER_BYTES, Link, LinkConfig};
 use manypath_realtime::emulator::relay::{Epoch, Relay};

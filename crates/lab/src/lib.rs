@@ -5,6 +5,7 @@
 //! all processors, writes them as JSON lines, CSV and Parquet, and judges the claims. The files and
 //! their columns are described in `docs/laboratory.md`.
 
+pub mod cell;
 pub mod claims;
 pub mod derive;
 pub mod error;
@@ -20,6 +21,8 @@ pub mod reference;
 pub mod report;
 pub mod results;
 pub mod runner;
+mod simulated;
 pub mod stats;
 pub mod table;
 pub mod tally;
+pub mod variant;

@@ -13,8 +13,9 @@ use manypath_proto::{
     Event, Instant, PacketTooBig, PathId, PathState, PathStats, Rng, SharedEvidence,
 };
 
+use crate::ids::NodeId;
 use crate::ledger::Ledger;
-use crate::network::{Network, NodeId};
+use crate::network::Network;
 use crate::packet::{Delivery, TooLong};
 use crate::traffic::{Pace, Receiver, Sender};
 
@@ -407,9 +408,9 @@ impl Host {
 
     /// Hands a packet to the engine.
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
-        let Delivery { route, ecn, payload, .. } = delivery;
+        let Delivery { route, payload, .. } = delivery;
         let (local, remote) = net.seen_ends(route);
-        self.endpoint.handle_datagram(net.now(), Datagram { local, remote, ecn, payload });
+        self.endpoint.handle_datagram(net.now(), Datagram::new(local, remote, payload));
         self.drive(net);
     }
 
@@ -614,9 +615,9 @@ impl Host {
             }
             let mut rest = net.pool.seal(out);
             while rest.len() > segment {
-                net.send_from(&outlet, to.ecn, to.may_fragment, rest.split_to(segment));
+                net.send_from(&outlet, to.may_fragment, rest.split_to(segment));
             }
-            net.send_from(&outlet, to.ecn, to.may_fragment, rest);
+            net.send_from(&outlet, to.may_fragment, rest);
         }
     }
 }

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 
 use manypath_proto::{Association, Event, Instant, Rng};
 
-use crate::cross::SourceId;
+use crate::ids::{LinkId, NodeId, RouteId, SourceId};
 use crate::link::loss_range::LossRange;
 use crate::link::{Link, LinkStats};
 use crate::observe::Observer;
 use crate::packet::{Delivery, PacketPool, Packets, TooLong};
 use crate::packet_log::PacketLog;
-use crate::paths::{Path, PathDrops};
 use crate::queue::{Due, Slot, SlotQueue};
 use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
@@ -20,27 +19,17 @@ mod addresses;
 mod facts;
 mod fixed;
 mod passage;
+mod path;
 mod sources;
 #[cfg(test)]
 mod tests;
 
 pub use addresses::AddressChange;
+pub(crate) use path::{Path, PathDrops};
 use sources::{Feed, SourceState};
 
 /// The longest IP packet that a host's interface takes, unless its link says more, in bytes.
 const ETHERNET_MTU: usize = 1500;
-
-/// Names a node: a host with addresses and one timer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
-
-/// Names one direction of a link.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub(crate) u32);
-
-/// Names a route: the way of packets from one address to another.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouteId(pub(crate) u32);
 
 /// The way of packets from one address to another, as a route is made.
 #[derive(Clone, Debug)]
@@ -123,7 +112,7 @@ pub enum Happening {
 /// let (source, destination) = ("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?);
 /// net.add_route(RouteSpec { from: a, source, destination, links: vec![link], to: z });
 ///
-/// net.send(a, source, destination, None, Bytes::from_static(&[0; 972]));
+/// net.send(a, source, destination, Bytes::from_static(&[0; 972]));
 /// let Some(Happening::Packet(packet)) = net.poll(Instant::from_millis(100)) else { panic!() };
 /// assert_eq!(packet.node, z);
 /// assert_eq!(net.now(), Instant::from_millis(6)); // 1000 bytes at 8 Mbit/s, then 5 ms

@@ -22,6 +22,7 @@ use turn_types::stun::prelude::*;
 
 use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
 use allocation::Allocation;
+pub use allocation::AllocationId;
 pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
@@ -63,10 +64,6 @@ pub struct ServerConfig {
     /// A random key for the nonces.
     pub secret: [u8; 32],
 }
-
-/// Names an allocation; never used again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AllocationId(u64);
 
 /// What socket an allocation needs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Writing a packet.
 
 use crate::checksum;
-use crate::chunk::CHUNK_HEADER_LEN;
+use crate::header::CHUNK_HEADER_LEN;
 use crate::header::{CHECKSUM_OFFSET, COMMON_HEADER_LEN, CommonHeader};
 use crate::tlv::{padded, put_padding};
 

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use manypath_proto::Rng;
 
-use super::disk::{Crash, Faults};
+use super::faults::{Crash, Faults};
 
 /// What a write may be torn into.
 const BLOCK: usize = 512;

@@ -10,10 +10,10 @@ use super::show::{number, signed, signed_percent};
 use super::{
     Bounds, Claim, Judgement, Measure, Quantity, Side, Subject, Take, UnderPlacebo, Verdict,
 };
-use crate::experiment::SCENARIO;
 use crate::placebo::Placebo;
 use crate::reference::Reference;
 use crate::table::Table;
+use crate::variant::SCENARIO;
 
 /// What claims are judged by.
 pub struct Evidence<'a> {
@@ -44,14 +44,6 @@ struct Outcome {
     text: String,
     /// What did not hold, where.
     misses: Option<String>,
-}
-
-/// The points of both sides of a subject.
-pub(super) struct Sides<'a> {
-    pub(super) at: Vec<Point<'a>>,
-    pub(super) to: Vec<Point<'a>>,
-    /// Intervals are judged as those of so many times as many runs.
-    pub(super) scale: f64,
 }
 
 impl Claim {

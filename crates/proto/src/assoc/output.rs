@@ -5,7 +5,7 @@ use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, TIMESTAMP_LEN,
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::config::{MaxBurstRule, T3Watches};
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
 use crate::policy::rtx::RtxCandidate;

@@ -11,6 +11,7 @@ pub const T3_IN_A_ROW: usize = 8;
 
 /// Counters of a path, and a snapshot of its variables.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PathStats {
     /// The path.
     pub id: PathId,

@@ -72,6 +72,7 @@ impl IntoIterator for Payload {
 
 /// A user message, or one part of a message too large to hold as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Message {
     /// The stream it came on.
     pub stream: StreamId,

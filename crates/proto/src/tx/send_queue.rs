@@ -25,6 +25,7 @@ impl Default for SendOptions {
 
 /// Why a message was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The send buffer is full; wait for [`Event::Writable`](crate::Event::Writable).
     #[error("the send buffer is full")]

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::network::RouteId;
+use crate::ids::RouteId;
 use crate::packet::Packet;
 use crate::spec::{GilbertElliott, Rate, Red};
 
@@ -28,7 +28,6 @@ impl Inside {
             route: RouteId(0),
             size,
             hop: 0,
-            ecn: None,
             may_fragment: false,
             fate: None,
         };

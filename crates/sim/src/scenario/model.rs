@@ -6,7 +6,7 @@ use std::time::Duration;
 use manypath_proto::config::Config;
 
 use crate::cross::CrossTraffic;
-use crate::paths::End;
+use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
 use crate::traffic::Pace;
 

@@ -26,7 +26,8 @@ use manypath_wire::{
 };
 
 use crate::host::Host;
-use crate::network::{Happening, Network, NodeId};
+use crate::ids::NodeId;
+use crate::network::{Happening, Network};
 use crate::pair::Pair;
 use crate::paths::PathEnds;
 use crate::spec::PathSpec;
@@ -163,7 +164,7 @@ impl<S: Script> Stage<S> {
         act(&mut self.script, self.pair.net.now(), &mut out);
         let (near, far) = self.ends;
         for packet in out.packets {
-            self.pair.net.send(self.node, near, far, None, Bytes::from(packet));
+            self.pair.net.send(self.node, near, far, Bytes::from(packet));
         }
         self.wake();
     }

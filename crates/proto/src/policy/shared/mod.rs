@@ -25,6 +25,7 @@ use crate::time::Instant;
 
 /// What a policy for shared bottlenecks goes by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SharedSign {
     /// Fast retransmits of two paths that come together (mTCP paper, section 3.2).
     FastRetransmits,
@@ -47,6 +48,7 @@ impl SharedSign {
 
 /// What is known of two paths that may share a bottleneck.
 #[derive(Copy, Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SharedEvidence {
     /// The two paths, the lower id first.
     pub paths: (PathId, PathId),
