@@ -1,4 +1,4 @@
-//! What happens to an association, for those who watch.
+//! Events of an association, for those who watch.
 
 use manypath_proto::Event;
 use tokio::sync::broadcast;
@@ -30,8 +30,8 @@ impl EventStream {
         }
     }
 
-    /// How many events were lost because this reader was more than 256 of them behind; the oldest go
-    /// first. What they said can be read from [`paths`](crate::Association::paths).
+    /// How many events were lost because this reader was more than 256 of them behind; the oldest
+    /// go first. What they said can be read from [`paths`](crate::Association::paths).
     pub fn missed(&self) -> u64 {
         self.missed
     }

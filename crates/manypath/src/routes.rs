@@ -21,7 +21,8 @@ const SETTLES: Duration = Duration::from_millis(100);
 /// The longest and the shortest time between two looks at the hops.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 
-/// Looks for the hops of an association's paths until it is dropped, see [`Association::watch_routes`].
+/// Looks for the hops of an association's paths until it is dropped, see
+/// [`Association::watch_routes`].
 #[derive(Debug)]
 pub struct RouteWatch(JoinHandle<()>);
 
@@ -32,13 +33,15 @@ impl Drop for RouteWatch {
 }
 
 impl Association {
-    /// Looks for the hops of the paths, now, when paths come, and every `interval` (1 s to a day), and sets paths aside that
-    /// have too many in common with better ones (mTCP, section 3.3; what exactly is with the engine's
-    /// [`set_routes`](manypath_proto::Association::set_routes)). Data goes on meanwhile. For every first leg of a path, to the
-    /// peer or to the relay, a few packets are sent, six at a time. Where hops cannot be looked for (on Linux they can,
-    /// without privileges) nothing happens.
+    /// Looks for the hops of the paths, now, when paths come, and every `interval` (1 s to a day),
+    /// and sets paths aside that have too many in common with better ones (mTCP, section 3.3; what
+    /// exactly is with the engine's [`set_routes`](manypath_proto::Association::set_routes)). Data
+    /// goes on meanwhile. For every first leg of a path, to the peer or to the relay, a few packets
+    /// are sent, six at a time. Where hops cannot be looked for (on Linux they can, without
+    /// privileges) nothing happens.
     ///
-    /// It ends when the answer is dropped, or the association is over. Must be called within a tokio runtime.
+    /// It ends when the answer is dropped, or the association is over. Must be called within a
+    /// tokio runtime.
     pub fn watch_routes(&self, interval: Duration) -> RouteWatch {
         let events = self.events();
         let interval = interval.clamp(INTERVALS.0, INTERVALS.1);
@@ -88,8 +91,8 @@ impl Watcher {
         })
     }
 
-    /// Traces the legs of all paths, also of those that relays will give; only new ones unless it is due. False if that
-    /// is not possible on this system.
+    /// Traces the legs of all paths, also of those that relays will give; only new ones unless it
+    /// is due. False if that is not possible on this system.
     async fn trace(&mut self, is_due: bool) -> bool {
         let relays = self.shared.relays.borrow().clone();
         let paths = self.paths();
@@ -134,7 +137,7 @@ struct Way {
 }
 
 impl Way {
-    /// What can be traced of it. Nothing if its relay has another address for us by now.
+    /// The leg that can be traced. None if its relay has another address for us by now.
     fn leg(&self, relays: &[RelayStatus]) -> Option<Leg> {
         match self.of_relay {
             true => relay_leg(relays.iter().find(|r| r.relayed == Some(self.local))?),
@@ -143,8 +146,8 @@ impl Way {
     }
 }
 
-/// The legs that are to be traced now: all if it is due, and otherwise those that are new, also of paths that relays will
-/// give. The others are forgotten.
+/// The legs that are to be traced now: all if it is due, and otherwise those that are new, also of
+/// paths that relays will give. The others are forgotten.
 fn legs_to_trace(
     routes: &mut Routes,
     paths: &[Way],
@@ -170,7 +173,7 @@ fn known_routes(routes: &Routes, paths: &[Way], relays: &[RelayStatus]) -> Vec<(
     found
 }
 
-/// What can be traced of a path through a relay.
+/// The leg that can be traced of a path through a relay.
 fn relay_leg(relay: &RelayStatus) -> Option<Leg> {
     Some((preferred_source(relay.address).ok()?, relay.address.ip()))
 }

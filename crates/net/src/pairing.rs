@@ -6,10 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 /// Matches local with remote transport addresses into paths, the primary first.
 ///
 /// Within a family, `n` = the larger of the two counts paths come out: each remote with the source
-/// that `preferred` (the kernel, see [`preferred_source`](crate::preferred_source)) names for it, as
-/// long as that spreads the paths over the locals; otherwise the i-th local with the i-th remote,
-/// the shorter list wrapping round. So a client with two uplinks has two paths to a server with one
-/// address, and a client with one address has two paths to a server with two.
+/// that `preferred` (the kernel, see [`preferred_source`](crate::preferred_source)) names for it,
+/// as long as that spreads the paths over the locals; otherwise the i-th local with the i-th
+/// remote, the shorter list wrapping round. So a client with two uplinks has two paths to a server
+/// with one address, and a client with one address has two paths to a server with two.
 ///
 /// Loopback addresses are matched among themselves if both sides have some.
 pub fn pair(
@@ -34,7 +34,7 @@ pub fn pair(
     paths
 }
 
-/// What must agree within a path.
+/// The properties that both ends of a path must share.
 #[derive(Copy, Clone, PartialEq, Eq)]
 struct Scope {
     v6: bool,
@@ -46,8 +46,8 @@ impl Scope {
         Scope { v6: address.is_ipv6(), loopback: address.ip().is_loopback() }
     }
 
-    /// The locals of this scope; failing that, all of its family, since a host reaches its own other
-    /// addresses from loopback too.
+    /// The locals of this scope; failing that, all of its family, since a host reaches its own
+    /// other addresses from loopback too.
     fn candidates(self, locals: &[SocketAddr]) -> Vec<SocketAddr> {
         let same: Vec<_> = locals.iter().copied().filter(|&l| Scope::of(l) == self).collect();
         if !same.is_empty() {

@@ -21,8 +21,8 @@ use crate::recv::UdpReceiver;
 use crate::send::Outgoing;
 use crate::sockets::UdpSockets;
 
-/// Size of the buffers of an allocation's socket in bytes, each way: some 50 ms at 100 Mbit/s. With the
-/// limit on allocations it bounds what peers can fill.
+/// Size of the buffers of an allocation's socket in bytes, each way: some 50 ms at 100 Mbit/s. With
+/// the limit on allocations it bounds what peers can fill.
 const BUFFER: usize = 1 << 20;
 
 /// Ports tried for an allocation before the relay says that it has no room.
@@ -39,8 +39,8 @@ const BATCH_BYTES: usize = 64_000;
 pub struct RelayServerOptions {
     /// The users, limits and rules.
     pub config: ServerConfig,
-    /// Where clients reach it; nothing is every address. An allocation is opened on the address that its
-    /// client spoke to.
+    /// Where clients reach it; nothing is every address. An allocation is opened on the address
+    /// that its client spoke to.
     pub listen: Vec<BindTo>,
     /// The UDP port for clients; 3478 is the one of TURN.
     pub port: u16,
@@ -59,7 +59,7 @@ pub struct RelayServer {
     opener: Opener,
     clock: Clock,
     timer: Pin<Box<Sleep>>,
-    /// What the timer is set to.
+    /// The time that the timer is set to.
     timer_at: Option<Instant>,
     outgoing: Batches,
 }
@@ -147,7 +147,7 @@ impl RelayServer {
         self.clients.bound().reachable()
     }
 
-    /// What it did so far, and how many allocations there are.
+    /// Its counters so far, and the number of allocations now.
     pub fn stats(&self) -> (ServerStats, usize) {
         (self.server.stats(), self.server.allocations())
     }
@@ -201,7 +201,8 @@ impl RelayServer {
                 let Some(forward) = self.server.handle_peer(now, id, peer, &payload) else {
                     continue;
                 };
-                // Clients are spoken to from the address they spoke to, which the allocation is on too.
+                // Clients are spoken to from the address they spoke to, which the allocation is on
+                // too.
                 let from = SocketAddr::new(local.ip(), self.clients.bound().port());
                 let way = (from, forward.client);
                 match &forward.prefix {

@@ -10,7 +10,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
 
-/// What can be traced of a path from here: from our address to the peer's, or to the relay's.
+/// The part of a path that can be traced from here: from our address to the peer's or relay's.
 pub type Leg = (IpAddr, IpAddr);
 
 /// A hop as it was seen: who answered, and after which time.
@@ -23,7 +23,7 @@ const ALIASES_MAX: usize = 64;
 /// As many of them at a time: a few packets beside a transfer.
 const ASKED_TOGETHER: usize = 16;
 
-/// What is known of routes, by where they begin and end.
+/// Known routes, by their first and last address.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     traces: BTreeMap<Leg, Trace>,
@@ -39,8 +39,8 @@ impl Routes {
         Routes::default()
     }
 
-    /// Looks for the routers of a leg, again if they were looked for before. An error says why nothing was found. Routers
-    /// limit how often they answer: one leg after the other.
+    /// Looks for the routers of a leg, again if they were looked for before. An error says why
+    /// nothing was found. Routers limit how often they answer: one leg after the other.
     pub async fn find(&mut self, leg: Leg, options: TraceOptions) -> io::Result<()> {
         let tracing = spawn_blocking(move || traceroute(leg.0, leg.1, options));
         // An error of the task is the end of the runtime.
@@ -66,7 +66,7 @@ impl Routes {
         self.aliases.push((a, b));
     }
 
-    /// Whether a leg was looked for.
+    /// True if the leg was traced.
     pub fn knows(&self, leg: Leg) -> bool {
         self.traces.contains_key(&leg)
     }
@@ -76,8 +76,8 @@ impl Routes {
         self.traces.retain(|leg, _| legs.contains(leg));
     }
 
-    /// Asks every router that was seen, and not asked before, at the address it was seen with: another one in its answer
-    /// is an alias.
+    /// Asks every router that was seen, and not asked before, at the address it was seen with:
+    /// another one in its answer is an alias.
     pub async fn find_aliases(&mut self) {
         let mut wanted = Vec::new();
         for (&(from, _), trace) in &self.traces {
@@ -115,8 +115,8 @@ impl Routes {
         aliases
     }
 
-    /// The hops of a path: the routers that were seen, the relay if its leg ends at one, the peer's address. `rtt` is the
-    /// shortest round-trip time of the whole path, 0 if not known.
+    /// The hops of a path: the routers that were seen, the relay if its leg ends at one, the peer's
+    /// address. `rtt` is the shortest round-trip time of the whole path, 0 if not known.
     pub fn hops(&self, leg: Leg, through_relay: bool, peer: IpAddr, rtt: Duration) -> Vec<Seen> {
         let trace = self.traces.get(&leg);
         let hop = |(index, hop): (usize, &TraceHop)| {
@@ -128,7 +128,8 @@ impl Routes {
         let reached = trace.is_some_and(|t| t.reached);
         let end = if reached { hops.pop().flatten() } else { None };
         if through_relay {
-            // A relay that does not answer a traceroute is as far as the last router before it, at least.
+            // A relay that does not answer a traceroute is as far as the last router before it, at
+            // least.
             let before = hops.iter().flatten().map(|(_, rtt)| *rtt).max().unwrap_or_default();
             hops.push(Some((leg.1, end.map_or(before, |(_, rtt)| rtt))));
         }
@@ -139,8 +140,8 @@ impl Routes {
         hops
     }
 
-    /// The shortest time in which a router answered at that place of a route: of all routes from here, since a queue at
-    /// their beginning is not a long link.
+    /// The shortest time in which a router answered at that place of a route: of all routes from
+    /// here, since a queue at their beginning is not a long link.
     fn shortest(&self, from: IpAddr, index: usize, router: IpAddr) -> Option<Duration> {
         let traces = self.traces.iter().filter(|((begin, _), _)| *begin == from);
         let answers = traces.filter_map(|(_, trace)| trace.hops.get(index)?.answer);
@@ -148,8 +149,9 @@ impl Routes {
     }
 }
 
-/// A router on the way is no farther than the end of it. Where one took longer to answer than that its time says nothing:
-/// such routers are taken to be at equal distances between those whose times do.
+/// A router on the way is no farther than the end of it. Where one took longer to answer than that
+/// its time says nothing: such routers are taken to be at equal distances between those whose times
+/// do.
 fn space_out(hops: &mut [Seen], rtt: Duration) {
     let says_nothing = |seen: &Seen| seen.is_some_and(|(_, time)| time > rtt);
     let (mut begin, mut before) = (0, Duration::ZERO);

@@ -1,8 +1,9 @@
-//! The routers on the way to an address, by UDP packets that live for a number of hops; needs no privilege.
+//! The routers on the way to an address, by UDP packets that live for a number of hops; needs no
+//! privilege.
 //!
-//! A router at which a packet's life ends says so by ICMP. Linux hands such messages to the socket that sent
-//! the packet (IP_RECVERR), with the packet's first bytes: ours hold the time they were sent. Where that is not
-//! to be had there is an error, and paths are compared without routers.
+//! A router at which a packet's life ends says so by ICMP. Linux hands such messages to the socket
+//! that sent the packet (IP_RECVERR), with the packet's first bytes: ours hold the time they were
+//! sent. Where that is not to be had there is an error, and paths are compared without routers.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,8 +16,8 @@ pub struct TraceOptions {
     pub hops_max: u8,
     /// How long the answers to one round of packets are waited for.
     pub wait: Duration,
-    /// Rounds: packets without an answer are sent again. Routers limit how many such messages they send to
-    /// one host, often to one a second after a burst of six.
+    /// Rounds: packets without an answer are sent again. Routers limit how many such messages they
+    /// send to one host, often to one a second after a burst of six.
     pub rounds: u8,
 }
 
@@ -43,10 +44,11 @@ pub struct Trace {
     pub reached: bool,
 }
 
-/// Packets on their way at a time: as many hops are asked together. Not more than routers answer in a burst.
+/// Packets on their way at a time: as many hops are asked together. Not more than routers answer in
+/// a burst.
 const TOGETHER: u8 = 6;
 
-/// After so many silent hops in a row no more are asked.
+/// Silent hops in a row after which tracing ends.
 const SILENT_MAX: usize = 8;
 
 /// The first of the UDP ports that nobody listens on, by convention.
@@ -79,8 +81,9 @@ pub fn traceroute(local: IpAddr, destination: IpAddr, options: TraceOptions) -> 
     Ok(trace)
 }
 
-/// The address that a host or router answers from when it is spoken to at `address`, if it answers. One that
-/// differs is an alias of it (the way of Mercator, Govindan and Tangmunarunkit 2000). Blocks.
+/// The address that a host or router answers from when it is spoken to at `address`, if it answers.
+/// One that differs is an alias of it (the way of Mercator, Govindan and Tangmunarunkit 2000).
+/// Blocks.
 pub fn answers_from(
     local: IpAddr,
     address: IpAddr,
@@ -137,7 +140,8 @@ mod platform {
             for (socket, life, _) in asked.iter().filter(|(_, _, answer)| answer.is_none()) {
                 let to = SocketAddr::new(destination, PORT + life);
                 let sent = clock.now().as_nanos().to_be_bytes();
-                // An error may be that of an earlier packet; without a route there is just no answer.
+                // An error may be that of an earlier packet; without a route there is just no
+                // answer.
                 if socket.send_to(&sent, &to.into()).is_err() {
                     let _ = socket.send_to(&sent, &to.into());
                 }

@@ -5,15 +5,15 @@
 //! cargo run --release -p manypath-sim --example bulk -- 8 --loss 0.01,0.07 --seed 3 --json
 //! ```
 //!
-//! Megabytes of 10^6 bytes; the probability of loss on either path; the seed of the run. Prints what was
-//! simulated and the time it took, or with `--json` the result object and the counts; run it under
-//! `perf stat` for CPU time. `bench/ns2` compares it with ns-2.
+//! Megabytes of 10^6 bytes; the probability of loss on either path; the seed of the run. Prints
+//! what was simulated and the time it took, or with `--json` the result object and the counts; run
+//! it under `perf stat` for CPU time. `bench/ns2` compares it with ns-2.
 
 use std::error::Error;
 
 use manypath_sim::{LinkSpec, Pair, PathSpec, secs};
 
-/// What to simulate.
+/// The run to simulate.
 struct Options {
     megabytes: u64,
     loss: [f64; 2],

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use manypath_proto::Instant;
 
-/// Bits of a value that its class keeps: classes are 1/128 of their values wide, or one microsecond.
+/// Bits of a value that its class keeps: classes are 1/128 of their values wide, or one
+/// microsecond.
 const PRECISION: u32 = 7;
-/// The largest value that has a class of its own, in microseconds: beyond 19 hours it counts as that.
+/// The largest value that has a class of its own, in microseconds: beyond 19 hours it counts as
+/// that.
 const LARGEST: u64 = (1 << 36) - 1;
 const CLASSES: usize = class_of(LARGEST) + 1;
 
@@ -25,8 +27,8 @@ fn middle(class: usize) -> f64 {
     first as f64 + ((1_u64 << shift) - 1) as f64 / 2.0
 }
 
-/// Durations, counted by size in classes of fixed bounds, so that quantiles are known within 0.4 % or half a
-/// microsecond. It takes 32 KB, whatever it counts.
+/// Durations, counted by size in classes of fixed bounds, so that quantiles are known within 0.4 %
+/// or half a microsecond. It takes 32 KB, whatever it counts.
 #[derive(Clone, Debug)]
 pub struct DurationHistogram {
     counts: Box<[u64]>,
@@ -47,7 +49,8 @@ impl DurationHistogram {
         self.total += times;
     }
 
-    /// The length in seconds that a share of `part` of all durations (0 to 1) do not exceed; `None` before the first.
+    /// The length in seconds that a share of `part` of all durations (0 to 1) do not exceed; `None`
+    /// before the first.
     pub fn quantile_s(&self, part: f64) -> Option<f64> {
         let rank = ((part * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
         let mut below = 0;
@@ -59,8 +62,8 @@ impl DurationHistogram {
     }
 }
 
-/// The latency of messages that are delivered in the order in which they were handed over: from then until the
-/// receiving application has the whole message.
+/// The latency of messages that are delivered in the order in which they were handed over: from
+/// then until the receiving application has the whole message.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyMeter {
     /// Messages not delivered yet: how many were handed over when.
@@ -71,10 +74,10 @@ pub(crate) struct LatencyMeter {
 }
 
 impl LatencyMeter {
-    /// So many messages have been handed over, and so many delivered, in all.
+    /// Notes the total number of messages handed over and delivered until `now`.
     pub(crate) fn note(&mut self, handed_over: u64, delivered: u64, now: Instant) {
         if handed_over < self.handed_over || delivered < self.delivered {
-            // Another association counts anew.
+            // Another association counts from zero.
             self.waiting.clear();
             (self.handed_over, self.delivered) = (0, 0);
         }

@@ -1,21 +1,21 @@
-//! What happens next: the earliest of a set of slots.
+//! The next event: the earliest of a set of slots.
 //!
 //! A simulated network has few sources of events (links, timers of nodes, the schedule of changes)
 //! and each needs only its own next event on record: packets leave a link in the order of their
 //! arrival times, so the link keeps them and its slot shows the first. The slots stand in groups of
-//! eight, and the earliest event is looked for among the earliest of each group: a few steps without
-//! a branch, and nothing allocated, where a heap of all packets under way would be some hundred
-//! entries.
+//! eight, and the earliest event is looked for among the earliest of each group: a few steps
+//! without a branch, and nothing allocated, where a heap of all packets under way would be some
+//! hundred entries.
 
 use manypath_proto::Instant;
 
 /// When an event is due, and its turn among the events of the same instant.
 ///
-/// Ties go by the order in which events were planned, so a run repeats exactly. That order is kept as a
-/// history: the event that was being handled when this one was planned came before another such event
-/// if it was due earlier, or else if it was itself planned earlier; and one event plans in the order of
-/// its turns. So events can be planned ahead of the event that would plan them, and still have their
-/// place: see [`then`](Self::then).
+/// Ties go by the order in which events were planned, so a run repeats exactly. That order is kept
+/// as a history: the event that was being handled when this one was planned came before another
+/// such event if it was due earlier, or else if it was itself planned earlier; and one event plans
+/// in the order of its turns. So events can be planned ahead of the event that would plan them, and
+/// still have their place: see [`then`](Self::then).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     at: Instant,

@@ -16,7 +16,7 @@ pub struct TraceHash {
     state: u64,
 }
 
-/// What a record of the trace is about; part of what is hashed.
+/// The kind of a record of the trace, which is hashed too.
 #[derive(Copy, Clone, Debug)]
 #[repr(u8)]
 pub(crate) enum Mark {

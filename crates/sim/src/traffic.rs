@@ -1,8 +1,8 @@
 //! The applications at both ends: what they send, and proof that it arrives as sent.
 //!
-//! Messages are numbered per stream, ordered and unordered apart; the number travels in the
-//! payload protocol identifier. Content follows from stream, number and length, so the receiver checks every
-//! byte without being told, and neither end holds more than a message.
+//! Messages are numbered per stream, ordered and unordered apart; the number travels in the payload
+//! protocol identifier. Content follows from stream, number and length, so the receiver checks
+//! every byte without being told, and neither end holds more than a message.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::LazyLock;
@@ -12,8 +12,8 @@ use bytes::Bytes;
 use manypath_proto::{Association, Instant, Message, SendError, SendOptions};
 use manypath_wire::StreamId;
 
-/// Positions in the pattern at which a message may start; a prime. So few that what messages of a packet
-/// are copied from and compared with stays in the processor's nearest cache.
+/// Positions in the pattern at which a message may start; a prime. So few that what messages of a
+/// packet are copied from and compared with stays in the processor's nearest cache.
 const STARTS: u64 = 4_093;
 
 /// The longest message, in bytes.
@@ -23,7 +23,7 @@ pub const LONGEST_MESSAGE: usize = 1 << 20;
 /// Wireshark, messages are data, and not those of a protocol that it knows.
 const FIRST_PPID: u32 = 1 << 31;
 
-/// What messages are slices of: made once, never freed.
+/// The bytes that all messages are slices of: made once, never freed.
 static PATTERN: LazyLock<&'static [u8]> = LazyLock::new(|| {
     let length = STARTS as usize + LONGEST_MESSAGE;
     let mut bytes = Vec::with_capacity(length + 7);
@@ -73,7 +73,7 @@ pub(crate) struct Sender {
     is_full: bool,
     /// The numbers of the next ordered and the next unordered message of each stream.
     next: Vec<[u32; 2]>,
-    /// What the association took.
+    /// Messages that the association took.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     pub(crate) first: Option<Instant>,
@@ -166,7 +166,7 @@ impl Sender {
     }
 }
 
-/// What one stream delivered.
+/// The deliveries of one stream.
 #[derive(Debug, Default)]
 struct StreamIn {
     next_ordered: u32,

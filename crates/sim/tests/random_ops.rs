@@ -1,5 +1,5 @@
-//! Random operations on two engines: `MANYPATH_RANDOM_RUNS` runs from `MANYPATH_SEED` on (200 from 1
-//! unless said). The example `random_ops` runs many more, on several cores.
+//! Random operations on two engines: `MANYPATH_RANDOM_RUNS` runs from `MANYPATH_SEED` on (200 from
+//! 1 unless said). The example `random_ops` runs many more, on several cores.
 
 use manypath_sim::testing::{Family, Plan, catch_panics};
 
@@ -61,7 +61,8 @@ fn the_combined_family_has_all_combinations_in_a_row() {
     assert!(all.iter().all(|text| text.contains("nr_sack") && text.contains("ack_path")));
 }
 
-/// With Max.Burst 1 by SACK, a path whose last chunk was retransmitted on another stayed without a burst.
+/// With Max.Burst 1 by SACK, a path whose last chunk was retransmitted on another stayed without a
+/// burst.
 #[test]
 fn an_idle_path_gets_a_new_burst() {
     for seed in [2555, 7220] {

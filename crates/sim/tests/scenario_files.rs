@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use manypath_sim::scenario::{RunOptions, Scenario};
 use proptest::prelude::*;
 
-/// What the first line of a bad file begins with; the rest is the message after the file's name.
+/// The beginning of a bad file's first line; the rest is the message after the file's name.
 const MARK: &str = "#= ";
 
 fn bad_files() -> Vec<PathBuf> {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use manypath_wire::{Causes, Checksum, Chunk, Init, Packet};
 use serde::{Deserialize, Serialize};
 
-/// What a chunk says. Field names are RFC 9260's.
+/// The fields of a chunk. Field names are RFC 9260's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "chunk", rename_all = "SCREAMING_SNAKE_CASE")]
@@ -95,7 +95,7 @@ pub enum ChunkSummary {
     Timestamp {
         /// Microseconds of the sender's clock, modulo 2^32.
         timestamp: u32,
-        /// What the packet echoes, beside a SACK.
+        /// The timestamp that the packet echoes, beside a SACK.
         echo: Option<u32>,
     },
     /// Which path SACKs take: a private chunk.
@@ -114,12 +114,12 @@ pub enum ChunkSummary {
     },
     /// From here on the packet cannot be read.
     Malformed {
-        /// What is wrong, and where.
+        /// The error and its position.
         error: String,
     },
 }
 
-/// What INIT and INIT ACK say.
+/// The fields of INIT and INIT ACK.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InitSummary {

@@ -1,8 +1,8 @@
-//! What happened in a run, step by step: typed events, declared once, that are the same wherever
-//! the engine runs.
+//! The events of a run, step by step: typed, declared once, and the same wherever the engine
+//! runs.
 //!
-//! - [`Event`] is what can happen; `docs/trace.md` describes it, `docs/trace.schema.json` is its JSON
-//!   Schema.
+//! - [`Event`] is what can happen; `docs/trace.md` describes it, `docs/trace.schema.json` is its
+//!   JSON Schema.
 //! - [`JsonLines`] writes a [`Record`] a line, [`Records`] reads them.
 //! - [`Watch`] sees what changed in an association from one look to the next.
 //! - [`Capture`] writes packets as a pcapng file for Wireshark and tshark.

@@ -255,7 +255,7 @@ fn the_schema_knows_every_event_and_its_fields() {
 /// Captured packets: interface, nanoseconds, direction, comment, bytes.
 type Packets = Vec<(u32, u64, u32, Option<String>, Vec<u8>)>;
 
-/// What a capture file holds: the names of its interfaces, and its packets.
+/// The contents of a capture file: the names of its interfaces, and its packets.
 fn read(file: &[u8]) -> (Vec<String>, Packets) {
     use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption as Packet;
     use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption as Interface;

@@ -1,4 +1,4 @@
-//! What is traced, and what the engine is told, with measurements that are made up.
+//! Which legs are traced and which routes the engine learns, with made-up measurements.
 
 use manypath_net::{Trace, TraceHop};
 use manypath_proto::AssocClosed;
@@ -113,8 +113,8 @@ fn a_path_without_a_round_trip_time_waits() {
     assert_eq!(found.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [P1]);
 }
 
-/// Whether the association goes on, and after how many milliseconds of waiting that is known, when these events come at
-/// so many. After the last of them it is over.
+/// Waits while `events` come at the given milliseconds; the association ends after the last of
+/// them. Returns whether it goes on, and after how many milliseconds of waiting that is known.
 async fn waited(due_ms: u64, events: Vec<(u64, Event)>) -> (bool, u64) {
     let (tx, rx) = broadcast::channel(16);
     let (begin, mut stream) = (Instant::now(), EventStream::new(rx));

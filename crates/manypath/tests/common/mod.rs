@@ -1,4 +1,4 @@
-//! What the socket tests share.
+//! Helpers that the socket tests share.
 #![allow(
     dead_code,
     unreachable_pub,

@@ -1,4 +1,5 @@
-//! How associations end: shutdown and abort from each side, with data pending, and a peer that dies.
+//! How associations end: shutdown and abort from each side, with data pending, and a peer that
+//! dies.
 
 use manypath::{AssocClosed, Endpoint, Event, PathState, SendError, SendOptions};
 
@@ -47,8 +48,8 @@ fn manypath_shuts_down_while_data_of_usrsctp_is_pending() {
                 tokio::join!(association.shutdown(), verifier.receive_all(&association));
             assert_eq!((end, received), (Ok(()), Ok(())));
             let report = peer.report().await;
-            // usrsctp may send what it has queued, and takes no more: its sender gets an error, which is
-            // what it then reports.
+            // usrsctp may send what it has queued, and takes no more: its sender gets an error,
+            // which is what it then reports.
             assert_eq!(report.text("closed_by"), "peer-shutdown");
             assert_eq!(report.number("bytes_received"), 5000);
             assert_eq!(report.number("bytes_sent"), verifier.bytes);

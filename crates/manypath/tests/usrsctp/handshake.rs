@@ -116,7 +116,8 @@ fn manypath_answers_an_init_with_unknown_parameters() {
     interop(async {
         let unknown = insert(INIT, &[SKIP, SKIP_AND_REPORT, STOP_AND_REPORT, SKIP_AND_REPORT]);
         let (seen, _) = usrsctp_connects(unknown, nothing()).await;
-        // usrsctp's own INIT holds Forward-TSN-Supported, which the upper bits let us skip and report.
+        // usrsctp's own INIT holds Forward-TSN-Supported, which the upper bits let us skip and
+        // report.
         let reported = reported_in_init_ack(&seen.from_manypath);
         let ours = reported.into_iter().filter(|kind| kind & 0x0F00 == 0x0F00).collect::<Vec<_>>();
         assert_eq!(ours, [SKIP_AND_REPORT, STOP_AND_REPORT], "RFC 9260 §3.2.1: none after a stop");

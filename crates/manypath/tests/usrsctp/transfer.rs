@@ -141,7 +141,8 @@ fn usrsctp_listens_and_manypath_echoes() {
 #[test]
 fn unordered_messages_stay_unordered_and_whole() {
     interop(async {
-        // No message is half as long: usrsctp would deliver it in part, and could come to a standstill.
+        // No message is half as long: usrsctp would deliver it in part, and could come to a
+        // standstill.
         let case = Case::new(Opens::Manypath, Setting::Fast, "--receive-buffer 1000000 echo");
         let pattern = Pattern { unordered: true, ..Pattern::new(&[5, 3000, 50, 70_000], 3) };
         usrsctp_echoes(case.start().await, pattern, 2_000_000).await;

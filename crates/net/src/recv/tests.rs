@@ -52,7 +52,8 @@ fn spare_buffers_are_bounded_and_of_one_size() {
     assert_eq!((pool.lent(), pool.spare.lock().unwrap().len()), (0, SPARE));
 }
 
-/// What one train keeps alive: datagrams of `stride` bytes, `length` in all, of which one is kept.
+/// Receives one train and keeps one datagram of it: datagrams of `stride` bytes, `length` in all,
+/// of which one is kept.
 fn keep_one(receiver: &mut UdpReceiver, length: usize, stride: usize, which: usize) -> Bytes {
     (receiver.metas[0].len, receiver.metas[0].stride) = (length, stride);
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! The state cookie (RFC 9260 §5.1.3): what a server would have to remember, signed and given to the
-//! client instead.
+//! The state cookie (RFC 9260 §5.1.3): what a server would have to remember, signed and given to
+//! the client instead.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const KEY_LIFE: Duration = Duration::from_secs(3600);
 /// Addresses of the peer that a cookie holds at most.
 pub(crate) const MAX_ADDRESSES: usize = 32;
 
-/// What the association is made of, once the cookie comes back.
+/// The state from which the association is made, once the cookie comes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie {
     pub(crate) created: Instant,

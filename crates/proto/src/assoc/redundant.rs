@@ -1,4 +1,5 @@
-//! Carrying out what a redundancy policy says: which chunks are sent twice, and how the flights of paths end.
+//! Carrying out what a redundancy policy says: which chunks are sent twice, and how the flights of
+//! paths end.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,8 @@ pub(super) struct Redundancy {
     copied_up_to: Option<u64>,
     /// Those sent after this one are still to be looked at.
     seen_up_to: Option<u64>,
-    /// Of what was looked at, what may still be copied, in the order of transmission. Each chunk enters once.
+    /// Of what was looked at, what may still be copied, in the order of transmission. Each chunk
+    /// enters once.
     to_copy: VecDeque<Tsn>,
     /// The last transmission of the flight under way, by path.
     flights: Vec<Option<u64>>,
@@ -33,8 +35,8 @@ impl Redundancy {
 }
 
 impl Association {
-    /// Asks the policy, if it is on, for the paths' roles, before anything is sent. True if there may be something
-    /// to copy.
+    /// Asks the policy, if it is on, for the paths' roles, before anything is sent. True if there
+    /// may be something to copy.
     #[inline(never)]
     pub(super) fn may_copy(&mut self, now: Instant) -> bool {
         let cover = self.decide(now, |policies, cx| policies.redundant.cover(cx));
@@ -65,7 +67,8 @@ impl Association {
     /// The earliest chunk on the covered path that is to be copied.
     fn next_to_copy(&mut self, covered: PathId) -> Option<Tsn> {
         if !self.out.is_in_order(covered) {
-            // Rare: a chunk that the receiver dropped is behind those sent later, and ends the search.
+            // Rare: a chunk that the receiver dropped is behind those sent later, and ends the
+            // search.
             self.redundancy.look_again();
             let sent = self.out.sent_after(covered, self.redundancy.copied_up_to);
             return sent.map(|(tsn, _)| tsn).filter(|&tsn| self.out.may_copy(tsn, covered)).last();
@@ -113,7 +116,8 @@ impl Association {
         true
     }
 
-    /// Tells the policy, if it is on, of the flights that have ended, and notes where the next ones end.
+    /// Tells the policy, if it is on, of the flights that have ended, and notes where the next ones
+    /// end.
     pub(super) fn note_flights(&mut self) {
         for id in self.paths.ids() {
             if self.redundancy.flights.len() <= id.index() {

@@ -13,8 +13,8 @@ use crate::event::{AssocClosed, Event};
 use crate::time::Instant;
 
 impl Association {
-    /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). Before the association is
-    /// established it just ends, by an abort if that loses anything.
+    /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). Before the
+    /// association is established it just ends, by an abort if that loses anything.
     pub fn shutdown(&mut self, now: Instant) {
         match self.state {
             State::CookieWait { .. } if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
@@ -27,8 +27,8 @@ impl Association {
         }
     }
 
-    /// Ends the association at once; what is not delivered is lost (RFC 9260 §9.1). The peer is told the
-    /// reason, cut to 1024 bytes.
+    /// Ends the association at once; what is not delivered is lost (RFC 9260 §9.1). The peer is
+    /// told the reason, cut to 1024 bytes.
     pub fn abort(&mut self, _now: Instant, reason: &[u8]) {
         if matches!(self.state, State::Closed(_)) {
             return;

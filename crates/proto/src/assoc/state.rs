@@ -30,7 +30,8 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// New and retransmitted DATA may be sent (RFC 9260 §9.2: until SHUTDOWN or SHUTDOWN ACK is sent).
+    /// New and retransmitted DATA may be sent (RFC 9260 §9.2: until SHUTDOWN or SHUTDOWN ACK is
+    /// sent).
     pub(crate) fn may_send_data(&self) -> bool {
         matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
     }

@@ -94,7 +94,7 @@ impl TimerTable {
         }
     }
 
-    /// Starts a timer, or starts it anew.
+    /// Starts or restarts a timer.
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
         *self.slot(timer) = at;
     }

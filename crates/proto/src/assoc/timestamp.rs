@@ -1,5 +1,5 @@
-//! Timestamps (TS): the RTT of every packet, retransmissions included (retransmission policies paper,
-//! section 4.2).
+//! Timestamps (TS): the RTT of every packet, retransmissions included (retransmission policies
+//! paper, section 4.2).
 
 use manypath_wire::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::tx::Echo;
 
-/// What a sender and receiver of timestamps remembers; both ends announced them.
+/// The state of a sender and receiver of timestamps; both ends announced them.
 #[derive(Debug)]
 pub(super) struct Timestamps {
     /// Where our clock begins, so that it tells nobody how long this host has been up.
@@ -22,8 +22,8 @@ impl Timestamps {
         Timestamps { origin: rng.next_u32(), to_echo: None }
     }
 
-    /// Takes note of a packet with DATA. A SACK that answers several echoes the first, so that the delay of
-    /// the SACK counts in the RTT, as it does without timestamps.
+    /// Takes note of a packet with DATA. A SACK that answers several echoes the first, so that the
+    /// delay of the SACK counts in the RTT, as it does without timestamps.
     pub(super) fn received(&mut self, timestamp: u32) {
         self.to_echo.get_or_insert(timestamp);
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {kind}: write {forms}")]
 pub struct UnitError {
-    /// What was expected: "duration", "size", "rate" or "ratio".
+    /// The expected kind: "duration", "size", "rate" or "ratio".
     pub kind: &'static str,
-    /// What was found.
+    /// The text that was found.
     pub text: String,
     /// The accepted forms.
     pub forms: &'static str,

@@ -7,8 +7,9 @@ const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// The deadline of each slot, and the earliest of all.
 ///
-/// A deadline moves with nearly every packet, so this is a tournament: a binary tree in one array, whose root is
-/// at 1, and in which a node has the earlier of the two below it. Of equal ones the lower slot comes first.
+/// A deadline moves with nearly every packet, so this is a tournament: a binary tree in one array,
+/// whose root is at 1, and in which a node has the earlier of the two below it. Of equal ones the
+/// lower slot comes first.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     tree: Vec<Instant>,

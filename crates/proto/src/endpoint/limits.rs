@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::rng::Rng;
 use crate::time::Instant;
 
-/// What answers a stranger. Each kind has a bucket of its own, so that packets which draw one kind
-/// do not use up another.
+/// A kind of answer to a stranger. Each kind has a bucket of its own, so that packets which draw
+/// one kind do not use up another.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// INIT ACK.
@@ -83,7 +83,7 @@ impl Seen {
         Seen { generations: [empty(), empty()], begun: now }
     }
 
-    /// Whether this one came before; it is remembered in any case.
+    /// True if this one came before. It is remembered in any case.
     fn repeated(&mut self, now: Instant, hash: [u64; 2]) -> bool {
         if now - self.begun >= SEEN_FOR {
             self.generations.swap(0, 1);
@@ -146,7 +146,7 @@ impl AnswerLimits {
         }
     }
 
-    /// Whether a stranger at `from` gets this answer; `tag` is the initiate tag of its INIT.
+    /// True if a stranger at `from` gets this answer; `tag` is the initiate tag of its INIT.
     pub(super) fn allows(
         &mut self,
         now: Instant,

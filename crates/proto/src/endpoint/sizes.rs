@@ -1,5 +1,5 @@
-//! What the driver says of packet sizes: its interfaces, packets that its system refused, messages
-//! of routers.
+//! Packet sizes that the driver reports: of its interfaces, of packets that its system refused, of
+//! routers' messages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What two paths have in common.
+//! Hops and links that two paths share.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,8 +8,8 @@ use std::time::Duration;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouterId(pub u32);
 
-/// Which addresses are one router. A router answers a traceroute with the address of the interface that
-/// the probe came in on, so it may have another one on each path.
+/// Which addresses are one router. A router answers a traceroute with the address of the interface
+/// that the probe came in on, so it may have another one on each path.
 #[derive(Clone, Debug, Default)]
 pub struct Aliases {
     numbers: BTreeMap<IpAddr, u32>,
@@ -52,8 +52,8 @@ impl Aliases {
 pub struct Hop {
     /// Who answered; `None` if nobody did.
     pub router: Option<RouterId>,
-    /// One-way latency of the link that leads to it. Where nobody answered it is 0: the next hop that
-    /// answers has the latency since the last one that did.
+    /// One-way latency of the link that leads to it. Where nobody answered it is 0: the next hop
+    /// that answers has the latency since the last one that did.
     pub latency: Duration,
 }
 
@@ -64,7 +64,7 @@ pub struct Route {
     pub hops: Vec<Hop>,
 }
 
-/// A link between two routers that answered, with so many silent ones between them.
+/// A link between two routers that answered, with this number of silent ones between them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Link {
     from: RouterId,
@@ -84,9 +84,9 @@ pub struct SharedLink {
 }
 
 impl Route {
-    /// A route from routers and the round-trip time from the source to each, in order; the source is the
-    /// first. The latency of a link is half of the difference of round-trip times, and 0 where later
-    /// routers answered sooner.
+    /// A route from routers and the round-trip time from the source to each, in order; the source
+    /// is the first. The latency of a link is half of the difference of round-trip times, and 0
+    /// where later routers answered sooner.
     pub fn from_rtts(hops: impl IntoIterator<Item = (Option<RouterId>, Duration)>) -> Route {
         let mut before = Duration::ZERO;
         let hop = |(router, rtt): (Option<RouterId>, Duration)| {
@@ -105,8 +105,8 @@ impl Route {
         self.hops.iter().map(|h| h.latency).sum()
     }
 
-    /// The links between routers that answered. Routers that did not are counted, not compared: two routes
-    /// with as many silent routers between the same two are taken to share that stretch.
+    /// The links between routers that answered. Routers that did not are counted, not compared: two
+    /// routes with as many silent routers between the same two are taken to share that stretch.
     fn links(&self) -> BTreeMap<Link, Duration> {
         let mut links = BTreeMap::new();
         let (mut last, mut silent) = (None, 0);
@@ -126,8 +126,8 @@ impl Route {
     }
 }
 
-/// A path with less one-way latency than this is not compared by latency: that of its links would be mostly
-/// what hosts need to answer. The value is ours; hosts take some tenths of a millisecond.
+/// A path with less one-way latency than this is not compared by latency: that of its links would
+/// be mostly what hosts need to answer. The value is ours; hosts take some tenths of a millisecond.
 pub const RESOLUTION: Duration = Duration::from_millis(1);
 
 /// Two paths are disjoint if their [`disjoint`] is above this: the paper's value (section 3.3).
@@ -143,12 +143,13 @@ pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
     shared.collect()
 }
 
-/// Disjoint(X, Y) = 1 − Σ latency of shared links / min(latency of X, latency of Y), from 0 (all of one is
-/// in the other) to 1 (nothing in common); mTCP §3.3.
+/// Disjoint(X, Y) = 1 − Σ latency of shared links / min(latency of X, latency of Y), from 0 (all of
+/// one is in the other) to 1 (nothing in common); mTCP §3.3.
 ///
-/// By latency rather than by number the first links, short ones that all paths of a host share, hardly
-/// count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the paper's alternative,
-/// without the link by which both leave the source: that is no reason to prefer a path to another.
+/// By latency rather than by number the first links, short ones that all paths of a host share,
+/// hardly count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the
+/// paper's alternative, without the link by which both leave the source: that is no reason to
+/// prefer a path to another.
 pub fn disjoint(x: &Route, y: &Route) -> f64 {
     let shared = shared_links(x, y);
     let shorter = x.latency().min(y.latency());

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// The score of a path, √1.5 / (rtt · √p): the packets a second that TCP would get at this round-trip
-/// time and loss rate (mTCP §5.1.3, after RON). 0 without a loss rate between 0 and 1 or without a
-/// round-trip time.
+/// The score of a path, √1.5 / (rtt · √p): the packets a second that TCP would get at this
+/// round-trip time and loss rate (mTCP §5.1.3, after RON). 0 without a loss rate between 0 and 1 or
+/// without a round-trip time.
 pub fn score(rtt: Duration, loss: f64) -> f64 {
     let rtt = rtt.as_secs_f64();
     if rtt <= 0.0 || !(loss > 0.0 && loss < 1.0) {
@@ -13,7 +13,7 @@ pub fn score(rtt: Duration, loss: f64) -> f64 {
     1.5f64.sqrt() / (rtt * loss.sqrt())
 }
 
-/// What probes of one path showed.
+/// Results of the probes of one path.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
     /// Probes sent whose answer is here or given up.
@@ -50,9 +50,9 @@ impl Probes {
         f64::from(self.sent - self.answered) / f64::from(self.sent)
     }
 
-    /// The loss rate to reckon with: (lost + ½) / (sent + 1). The score needs one above 0, and that none of
-    /// twenty probes was lost does not say that none of a thousand will be. RON's estimate is a moving
-    /// average that the paper gives no lower bound for; this one is ours.
+    /// The loss rate to reckon with: (lost + ½) / (sent + 1). The score needs one above 0, and that
+    /// none of twenty probes was lost does not say that none of a thousand will be. RON's estimate
+    /// is a moving average that the paper gives no lower bound for; this one is ours.
     pub fn loss(&self) -> f64 {
         (f64::from(self.sent - self.answered) + 0.5) / (f64::from(self.sent) + 1.0)
     }

@@ -11,10 +11,10 @@ pub struct Candidate {
     pub route: Route,
 }
 
-/// What becomes of a candidate, and why.
+/// The decision on a candidate, and its reason.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// It is used, as the so many-th, from 1.
+    /// It is used. Counted from 1 in the order of selection.
     Selected {
         /// Its place by score among those selected.
         rank: usize,
@@ -32,9 +32,9 @@ pub enum Choice {
     Dead,
 }
 
-/// Selects at most `k` paths (mTCP §3.3): from the highest score down, each that is disjoint from all that
-/// are selected already, Disjoint > `beta`. With equal scores the earlier candidate comes first. The
-/// answers are in the order of the candidates.
+/// Selects at most `k` paths (mTCP §3.3): from the highest score down, each that is disjoint from
+/// all that are selected already, Disjoint > `beta`. With equal scores the earlier candidate comes
+/// first. The answers are in the order of the candidates.
 pub fn select(candidates: &[Candidate], beta: f64, k: usize) -> Vec<Choice> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // A stable sort: ties stay in order.

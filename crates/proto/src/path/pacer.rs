@@ -1,4 +1,5 @@
-//! Pacing: spreads a window over its round-trip time, in bursts that batching still makes worthwhile.
+//! Pacing: spreads a window over its round-trip time, in bursts that batching still makes
+//! worthwhile.
 
 use std::time::Duration;
 
@@ -6,9 +7,10 @@ use crate::time::Instant;
 
 /// A token bucket per path, in bytes.
 ///
-/// Its rate is somewhat above cwnd per SRTT, so that pacing never limits throughput, only bursts. The
-/// bucket holds what the rate yields in [`BURST_TIME`], because a driver's timers are no finer; but while data waits for
-/// it, all that is earned counts: a driver that comes late, on a busy host, shall find what it was late for.
+/// Its rate is somewhat above cwnd per SRTT, so that pacing never limits throughput, only bursts.
+/// The bucket holds what the rate yields in [`BURST_TIME`], because a driver's timers are no finer;
+/// but while data waits for it, all that is earned counts: a driver that comes late, on a busy
+/// host, shall find what it was late for.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     /// Bytes that may be sent; negative after a burst. `None` until a rate is known.
@@ -66,7 +68,8 @@ impl Pacer {
         }
     }
 
-    /// When at least half a burst may be sent again, if the bucket is empty now. Data waits until then.
+    /// When at least half a burst may be sent again, if the bucket is empty now. Data waits until
+    /// then.
     pub(crate) fn hold(&mut self) -> Option<Instant> {
         let missing = self.tokens.filter(|&t| t <= 0).map(|t| self.capacity / 2 - t)?;
         self.holds = true;

@@ -1,4 +1,4 @@
-//! What a kept payload keeps alive.
+//! The memory that a kept payload keeps alive.
 //!
 //! A payload is a slice of its packet. The peer chooses the sizes of both, so that a few bytes
 //! could keep a packet of 64 KiB for as long as they wait.
@@ -41,8 +41,8 @@ impl Retain {
         }
     }
 
-    /// The payload of a message that is ready, while so many messages are ready before it. Most are
-    /// popped at once, and copies would be for nothing.
+    /// The payload of a ready message, with `before` messages ready before it. Most are popped at
+    /// once, and copies would be wasted.
     pub(super) fn ready(self, payload: Bytes, before: usize) -> Bytes {
         let large = self.packet > READY_PACKET && self.is_minor(&payload);
         match self.all || large || before >= READY_UNCOPIED {

@@ -15,8 +15,8 @@ pub const PEER_RWND: u32 = 1 << 20;
 
 /// A chunk of the scripted peer.
 ///
-/// TSNs are relative: those of the peer begin with [`PEER_INITIAL_TSN`], and those of the endpoint count
-/// from 1, whatever its initial TSN is.
+/// TSNs are relative: those of the peer begin with [`PEER_INITIAL_TSN`], and those of the endpoint
+/// count from 1, whatever its initial TSN is.
 #[derive(Clone, Debug)]
 pub enum PeerChunk {
     /// A chunk as it is.
@@ -29,7 +29,7 @@ pub enum PeerChunk {
     Raw(u8, u8, Vec<u8>),
 }
 
-/// What a SACK of the peer says.
+/// The fields of a SACK of the peer.
 #[derive(Clone, Debug)]
 pub struct SackSpec {
     cum: u32,

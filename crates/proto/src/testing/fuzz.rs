@@ -43,7 +43,7 @@ impl Source<'_> {
     }
 }
 
-/// What the peer has seen and may use.
+/// Values that the peer has seen and may use.
 #[derive(Default)]
 struct Seen {
     cookies: Vec<Bytes>,
@@ -53,8 +53,8 @@ struct Seen {
     largest_packet: usize,
 }
 
-/// Runs the script that `bytes` stand for: packets with the right checksum, and mostly the right tag,
-/// commands, and time, on an endpoint in varied states.
+/// Runs the script that `bytes` stand for: packets with the right checksum, and mostly the right
+/// tag, commands, and time, on an endpoint in varied states.
 ///
 /// # Panics
 /// If the endpoint does, if an invariant of an association breaks, or if it sends what it must not.
@@ -117,7 +117,7 @@ fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
     look(t, seen);
 }
 
-/// What a peer says that knows all chunks beyond RFC 9260.
+/// The Supported Extensions of a peer that knows all chunks beyond RFC 9260.
 fn extensions() -> Parameter {
     const TYPES: &[u8] = &[chunk_type::NR_SACK, chunk_type::SACK_PATH, chunk_type::TIMESTAMP];
     Parameter::SupportedExtensions(Bytes::from_static(TYPES))

@@ -1,9 +1,9 @@
-//! What the endpoint sent, in words that a test can write down.
+//! Packets that the endpoint sent, in words that a test can write down.
 
 use manypath_wire::{Chunk, ErrorCause, GapAckBlock, Packet, Tsn};
 
-/// A packet's chunks, such as `SACK 3 gaps 5-6, DATA 1-4`. The endpoint's own TSNs count from 1 above
-/// `base`; those of the peer are as they are.
+/// A packet's chunks, such as `SACK 3 gaps 5-6, DATA 1-4`. The endpoint's own TSNs count from 1
+/// above `base`; those of the peer are as they are.
 pub(super) fn render(packet: &Packet, base: Tsn) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut run: Option<(u32, u32)> = None;

@@ -9,7 +9,8 @@ use manypath_wire::Tsn;
 use super::{PORT, Script};
 use crate::{Config, Endpoint, EndpointConfig, Instant, Rng};
 
-/// What a script's endpoint is, in a chain of words: `Setup::client().paths(2).preset("cmt").start()`.
+/// Builder of a script's endpoint:
+/// `Setup::client().paths(2).preset("cmt").start()`.
 ///
 /// Unless told otherwise it has one path, the profile `rfc9260` and the preset `sctp`.
 #[derive(Clone, Debug)]
@@ -42,8 +43,8 @@ impl Setup {
         Setup { accept: true, ..Setup::client() }
     }
 
-    /// Sets the number of paths: pairs of one local and one remote address each. With several, all are
-    /// probed at once after the handshake.
+    /// Sets the number of paths: pairs of one local and one remote address each. With several, all
+    /// are probed at once after the handshake.
     pub fn paths(mut self, count: u8) -> Setup {
         self.pairs = (0..count).map(pair_v4).collect();
         self.set("hb_max_burst", "32")
@@ -114,8 +115,8 @@ impl Setup {
         }
     }
 
-    /// The endpoint after a handshake without loss, all paths verified, 100 ms after the start. A client
-    /// has opened the association, a server has accepted it; the peer lists no addresses.
+    /// The endpoint after a handshake without loss, all paths verified, 100 ms after the start. A
+    /// client has opened the association, a server has accepted it; the peer lists no addresses.
     pub fn established(self) -> Script {
         let accept = self.accept;
         let mut script = self.start();

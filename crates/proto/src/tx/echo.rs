@@ -2,7 +2,7 @@
 
 use crate::time::Instant;
 
-/// What a SACK's packet says of when the packet was sent that it answers.
+/// Evidence in a SACK's packet of when the packet that it answers was sent.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Echo {
     origin: u32,
@@ -15,7 +15,7 @@ impl Echo {
         Echo { origin, echo }
     }
 
-    /// Whether the SACK answers a packet that was sent then.
+    /// True if the SACK answers a packet that was sent at `sent_at`.
     pub(crate) fn is_of(self, sent_at: Instant) -> bool {
         self.echo == Some(Echo::stamp(self.origin, sent_at))
     }

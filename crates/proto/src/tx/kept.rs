@@ -1,4 +1,4 @@
-//! What a receiver promises to keep (NR-SACK): its payload need not stay with the sender.
+//! Chunks that a receiver promises to keep (NR-SACK): the sender may drop their payload.
 
 use manypath_wire::Tsn;
 
@@ -23,8 +23,8 @@ impl Outstanding {
         self.kept.union_with(&digest.kept, &mut digest.scratch);
     }
 
-    /// Lets go of the payload of a gap-acknowledged chunk that the receiver will not discard; returns its
-    /// length.
+    /// Lets go of the payload of a gap-acknowledged chunk that the receiver will not discard;
+    /// returns its length.
     fn release(&mut self, tsn: Tsn) -> usize {
         let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::Acked) else { return 0 };
         let len = std::mem::take(&mut sent.payload).len();

@@ -1,8 +1,9 @@
-//! The pipe of a path (mTCP paper, section 3.1.2): what is in flight there and, with `pipe_accounting`, what it lost
-//! and is not acknowledged yet.
+//! The pipe of a path (mTCP paper, section 3.1.2): what is in flight there and, with
+//! `pipe_accounting`, what it lost and is not acknowledged yet.
 //!
-//! What counts as lost leaves the pipe when its chunk is acknowledged, on whatever path it was sent again, or when the
-//! path times out. So T3-rtx runs while anything is in the pipe: if nothing is in flight, only that makes room.
+//! What counts as lost leaves the pipe when its chunk is acknowledged, on whatever path it was sent
+//! again, or when the path times out. So T3-rtx runs while anything is in the pipe: if nothing is
+//! in flight, only that makes room.
 
 use manypath_wire::Tsn;
 
@@ -16,7 +17,8 @@ fn bit_of(path: PathId) -> u32 {
 }
 
 impl Outstanding {
-    /// What counts against congestion windows, by `pipe_accounting` and `combined_window`.
+    /// Sets the bytes that count against congestion windows, by `pipe_accounting` and
+    /// `combined_window`.
     pub(crate) fn counting(mut self, config: &Config) -> Outstanding {
         self.counts_lost = config.pipe_accounting;
         self.combines = config.combined_window;
@@ -24,14 +26,14 @@ impl Outstanding {
         self
     }
 
-    /// What a path has outstanding.
+    /// The outstanding bytes of a path.
     pub(crate) fn in_use(&self, path: PathId) -> InUse {
         let (flight_size, pipe) = (self.flight_size(path), self.pipe(path));
         InUse { flight_size, pipe, counted: self.counted(path) }
     }
 
-    /// What counts against the congestion window of a path, in bytes: its pipe, and with `combined_window` those
-    /// of the others.
+    /// Bytes that count against the congestion window of a path: its pipe, and with
+    /// `combined_window` those of the others.
     pub(crate) fn counted(&self, path: PathId) -> usize {
         if self.combines { self.pipe_of_all() } else { self.pipe(path) }
     }
@@ -41,14 +43,15 @@ impl Outstanding {
         (0..self.queues.len()).map(|i| self.pipe(PathId(i as u8))).sum()
     }
 
-    /// What is in flight on a path, in bytes, and with `pipe_accounting` what was lost there and is not acknowledged
-    /// yet.
+    /// Bytes in flight on a path, and with `pipe_accounting` those lost there that are not
+    /// acknowledged yet.
     pub(super) fn pipe(&self, path: PathId) -> usize {
         let queue = &self.queues[path.index()];
         queue.flight_size + queue.lost_bytes
     }
 
-    /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section 3.1.2).
+    /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section
+    /// 3.1.2).
     pub(super) fn count_lost(&mut self, tsn: Tsn) {
         if !self.counts_lost {
             return;
@@ -80,12 +83,13 @@ impl Outstanding {
         }
     }
 
-    /// Whether T3-rtx of a path has anything to watch: chunks in flight, or lost ones that fill its pipe.
+    /// True if T3-rtx of a path has anything to watch: chunks in flight, or lost ones that fill its
+    /// pipe.
     pub(crate) fn needs_t3(&self, path: PathId) -> bool {
         self.chunks_in_flight(path) > 0 || self.queues[path.index()].lost_bytes > 0
     }
 
-    /// Whether nothing is in flight on a path, and something that it lost, and that still counts there, waits for
+    /// True if a path has nothing in flight and a lost chunk that still counts there waits for
     /// retransmission: no acknowledgement will make room for it.
     pub(crate) fn is_pipe_lost(&self, path: PathId) -> bool {
         let waits = |s: &Sent| s.state == TsnState::Marked && s.lost_on & bit_of(path) != 0;

@@ -8,8 +8,8 @@ pub(crate) const FULL: usize = 1444;
 /// The path maximum DATA chunk size there.
 pub(crate) const PMDCS: usize = 1460;
 
-/// Sends so many full packets and acknowledges each by itself, 10 ms later, so that cwnd grows in slow
-/// start. The endpoint must not have sent anything before. Answers the last TSN.
+/// Sends `packets` full packets and acknowledges each by itself, 10 ms later, so that cwnd grows in
+/// slow start. The endpoint must not have sent anything before. Answers the last TSN.
 pub(crate) fn grow(t: &mut Script, packets: u32) -> u32 {
     t.send_packets(packets as usize);
     for tsn in 1..=packets {
@@ -21,7 +21,7 @@ pub(crate) fn grow(t: &mut Script, packets: u32) -> u32 {
     packets
 }
 
-/// What was sent, without heartbeats.
+/// The packets sent, without heartbeats.
 pub(crate) fn without_heartbeats(t: &mut Script) -> Vec<String> {
     t.all_sent().into_iter().filter(|words| !words.ends_with("HEARTBEAT")).collect()
 }

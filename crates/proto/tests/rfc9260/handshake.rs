@@ -178,8 +178,8 @@ fn a_cookie_from_another_address_than_the_init_does_not_verify_that_address() {
     let cookie = t.expect_init_ack();
     t.peer_on(2, cookie_echo(&cookie));
     t.with(|a, now| a.send(now, Default::default(), Bytes::from_static(b"secret"))).expect("room");
-    // §5.4: the only confirmed address is the one that INIT ACK was sent to; COOKIE ACK to another one
-    // carries a probe.
+    // §5.4: the only confirmed address is the one that INIT ACK was sent to; COOKIE ACK to another
+    // one carries a probe.
     assert_eq!(t.all_sent(), ["P2 COOKIE ACK, HEARTBEAT", "P1 DATA 1"]);
     assert_eq!(t.path_state(1), PathState::Active);
     assert_eq!(t.path_state(2), PathState::Unconfirmed);

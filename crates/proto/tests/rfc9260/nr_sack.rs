@@ -1,5 +1,5 @@
-//! Non-renegable SACKs (draft-tuexen-tsvwg-sctp-multipath): what the receiver promises, and what the sender
-//! then lets go of.
+//! Non-renegable SACKs (draft-tuexen-tsvwg-sctp-multipath): what the receiver promises, and what
+//! the sender then lets go of.
 
 use manypath_proto::testing::*;
 use manypath_wire::{Parameter, chunk_type};

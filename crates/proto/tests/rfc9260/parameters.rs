@@ -1,4 +1,4 @@
-//! What INIT and INIT ACK say (RFC 9260 §3.2.1, §3.2.2, §3.3.2, §3.3.3, §5.1.1, §5.1.2).
+//! Parameters of INIT and INIT ACK (RFC 9260 §3.2.1, §3.2.2, §3.3.2, §3.3.3, §5.1.1, §5.1.2).
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Paths: verification, heartbeats, failure and return, migration (RFC 9260 §5.4, §6.4, §8; RFC 7829).
+//! Paths: verification, heartbeats, failure and return, migration (RFC 9260 §5.4, §6.4, §8; RFC
+//! 7829).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -17,8 +18,8 @@ fn two_paths() -> Script {
     Setup::client().paths(2).established()
 }
 
-/// Runs until something is sent that is no answer to a heartbeat, and answers what it is. Heartbeats on the
-/// paths in `alive` (counted from 1) are answered at once.
+/// Runs until something is sent that is no answer to a heartbeat, and answers what it is.
+/// Heartbeats on the paths in `alive` (counted from 1) are answered at once.
 fn next_sent(t: &mut Script, alive: &[usize]) -> String {
     for _ in 0..10_000 {
         if let Some(words) = t.next_sent() {

@@ -1,4 +1,5 @@
-//! Timestamps (retransmission policies paper, section 4.2): the TIMESTAMP chunk and what it measures.
+//! Timestamps (retransmission policies paper, section 4.2): the TIMESTAMP chunk and what it
+//! measures.
 
 use std::time::Duration;
 

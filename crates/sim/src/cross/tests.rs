@@ -44,7 +44,8 @@ fn bursts_and_pauses_have_the_means_and_the_least_lengths_of_their_distributions
         distances.iter().filter(|&&d| d > 1_000_000).map(|&d| d as f64).collect();
     let bursts = pauses.len() as f64;
     let mean_burst = seen.len() as f64 / bursts;
-    // Shape 3 gives a standard deviation of the mean over sqrt(3): four of the mean's are 4 % and less.
+    // Shape 3 gives a standard deviation of the mean over sqrt(3): four of the mean's are 4 % and
+    // less.
     assert!((mean_burst - 30.0).abs() < 0.8, "{mean_burst} packets of 1 ms");
     let mean_pause = pauses.iter().sum::<f64>() / bursts - 1e6;
     assert!((mean_pause - 50e6).abs() < 1.3e6, "{mean_pause} ns beside a packet's distance");

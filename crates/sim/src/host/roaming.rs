@@ -1,4 +1,4 @@
-//! What a host does when its addresses or routes change, as its system would tell it.
+//! A host's reaction when its system reports that its addresses or routes changed.
 
 use manypath_proto::Instant;
 

@@ -4,9 +4,9 @@ use crate::spec::Loss;
 
 /// The probabilities of loss with which a link would have lost just the packets that it did lose.
 ///
-/// A packet is lost if a number drawn for it is less than the probability. So a run stays the same, bit
-/// for bit, as long as the probability stays above the largest draw of those that were lost, and at most
-/// at the smallest of the others.
+/// A packet is lost if a number drawn for it is less than the probability. So a run stays the same,
+/// bit for bit, as long as the probability stays above the largest draw of those that were lost,
+/// and at most at the smallest of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossRange {
     /// They are greater than this,
@@ -33,7 +33,7 @@ impl LossRange {
         }
     }
 
-    /// Whether the run would have been the same with `other` instead of the link's `own` loss.
+    /// True if the run would have been the same with `other` instead of the link's `own` loss.
     pub fn allows(&self, own: Loss, other: Loss) -> bool {
         match other {
             _ if own == other || *self == LossRange::ANY => true,

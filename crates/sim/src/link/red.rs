@@ -1,6 +1,6 @@
 //! Random early detection: Floyd and Jacobson, "Random Early Detection Gateways for Congestion
-//! Avoidance", IEEE/ACM Transactions on Networking, August 1993, figure 2, with drops for marks; and
-//! Floyd's "gentle" variation of 2000.
+//! Avoidance", IEEE/ACM Transactions on Networking, August 1993, figure 2, with drops for marks;
+//! and Floyd's "gentle" variation of 2000.
 
 use manypath_proto::Rng;
 

@@ -31,7 +31,8 @@ enum Model {
 /// Most of it, as a share of the slowest link's rate: more only drops more at its entry.
 const MOST_LOAD: f64 = 10.0;
 
-/// Reads the keys of [`CROSS_SETTINGS`](super::keys::CROSS_SETTINGS). `slowest` is the lowest rate of the way.
+/// Reads the keys of [`CROSS_SETTINGS`](super::keys::CROSS_SETTINGS). `slowest` is the lowest rate
+/// of the way.
 pub(super) fn read(table: &Reader<'_>, slowest: Rate) -> Result<Traffic> {
     let models =
         [("pareto", Model::Pareto), ("cbr", Model::Cbr), ("responsive", Model::Responsive)];

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, where, and what to do about it.
+//! An error in a scenario, its place, and its remedy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,9 +45,9 @@ pub struct ScenarioError {
     pub file: String,
     /// The line, counted from 1; 0 if there is none.
     pub line: usize,
-    /// What is wrong.
+    /// The error, in words.
     pub what: String,
-    /// What to do about it.
+    /// The remedy, in words.
     pub remedy: String,
 }
 
@@ -63,7 +63,8 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// The nearest of `known` to a name that is not among them, for "did you mean"; nothing if none is near.
+/// The nearest of `known` to a name that is not among them, for "did you mean"; nothing if none is
+/// near.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&wanted, &known.to_lowercase());

@@ -7,16 +7,17 @@ use crate::host::knows_true_loss;
 use crate::link::loss_range::LossRange;
 use crate::spec::Loss;
 
-/// What a run depends on beside its seed: equal for points whose runs are equal, whatever they are called
-/// and wherever their values come from.
+/// Everything that a run depends on beside its seed. Two points with equal runs have equal
+/// identities, whatever their names and wherever their values come from.
 ///
-/// Points that differ only in losses may have runs in common, too: a link that few packets crossed loses
-/// the same of them with 4 % and with 5 %. A run tells by its [`LossRange`]s.
+/// Points that differ only in losses may have runs in common, too: a link that few packets crossed
+/// loses the same of them with 4 % and with 5 %. A run tells by its [`LossRange`]s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     /// Of everything but the losses.
     rest: u128,
-    /// Of each link, forward and back; none where the engine is told them, and they are part of the rest.
+    /// Of each link, forward and back; none where the engine is told them, and they are part of the
+    /// rest.
     losses: Vec<Loss>,
 }
 
@@ -26,7 +27,8 @@ impl Identity {
         self.rest
     }
 
-    /// Whether the run of `self` that had these ranges, one a link, is that of `other` with the same seed.
+    /// True if the run of `self` that had these ranges, one for each link, is that of `other` with
+    /// the same seed.
     pub fn has_run_in_common(&self, ranges: &[LossRange], other: &Identity) -> bool {
         let mut losses = self.losses.iter().zip(&other.losses).zip(ranges);
         self.rest == other.rest && losses.all(|((own, other), range)| range.allows(*own, *other))
@@ -34,7 +36,7 @@ impl Identity {
 }
 
 impl CompiledScenario {
-    /// What its runs depend on.
+    /// Everything that its runs depend on.
     pub fn identity(&self) -> Identity {
         let configs = self.flows.iter().flat_map(|flow| [&flow.config_a, &flow.config_z]);
         let losses_count = configs.into_iter().any(|config| knows_true_loss(config));

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
-    /// What a value looks like.
+    /// The form of a value, for messages.
     form: &'static str,
-    /// What holds if it is not there.
+    /// The value in force if the key is absent.
     default: &'static str,
     example: &'static str,
     doc: &'static str,

@@ -91,7 +91,8 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
     Ok(Axis { name, place: entry.place.clone(), rows })
 }
 
-/// Refuses names that say where values come from or how often all runs: as a setting they would do nothing.
+/// Refuses names that say where values come from or how often all runs: as a setting they would do
+/// nothing.
 pub(super) fn check_is_settable(name: &str, place: &Place, swept: bool) -> Result<()> {
     let first = name.split('.').next().unwrap_or(name).trim();
     let remedy = match first {

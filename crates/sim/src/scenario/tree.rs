@@ -14,7 +14,7 @@ pub(super) struct Item {
     pub(super) value: Value,
 }
 
-/// What TOML can hold, but for dates.
+/// A TOML value; dates are left out.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -76,7 +76,7 @@ impl Table {
 }
 
 impl Item {
-    /// What kind of value it is, for messages.
+    /// The name of its kind, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {
             Value::Text(_) => "a text",
@@ -300,7 +300,7 @@ fn name_of(item: &Item) -> Option<String> {
     table.get("name")?.scalar()
 }
 
-/// What a list has, for messages.
+/// The kinds of a list's items, for messages.
 fn describe(items: &[Item]) -> String {
     let names: Vec<String> = items.iter().filter_map(name_of).collect();
     match (items.len(), names.is_empty()) {

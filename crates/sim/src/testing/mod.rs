@@ -29,7 +29,7 @@ pub struct Plan {
     pub seed: u64,
     /// The engines and the network.
     pub setting: Setting,
-    /// What happens, each followed by that much time.
+    /// The operations, each followed by that much time.
     pub steps: Vec<(Op, Duration)>,
     /// How the association ends, after everything is delivered.
     pub ending: Ending,
@@ -40,8 +40,8 @@ pub struct Plan {
 pub enum Family {
     /// As drawn from the seed.
     Plain,
-    /// With NR-SACK, and little memory on both sides: what a receiver discards to make room for a lower TSN must
-    /// still be with the sender.
+    /// With NR-SACK, and little memory on both sides: what a receiver discards to make room for a
+    /// lower TSN must still be with the sender.
     NrSack,
     /// With paths that duplicate others.
     Redundant,
@@ -70,7 +70,7 @@ pub struct Setting {
     pub overrides: Vec<(&'static str, &'static str)>,
     /// The paths.
     pub paths: Vec<PathSetting>,
-    /// Whether `z` has one address for all of them.
+    /// True if `z` has one address for all of them.
     pub has_one_far_address: bool,
     /// Most packets that the engine hands over at once.
     pub max_segments: usize,
@@ -98,7 +98,8 @@ pub enum Side {
     Z,
 }
 
-/// One operation. Paths are counted modulo their number, so that a plan stays valid when it shrinks.
+/// One operation. Paths are counted modulo their number, so that a plan stays valid when it
+/// shrinks.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Op {
     /// Sends messages of `length` bytes each.
@@ -107,7 +108,7 @@ pub enum Op {
         side: Side,
         /// On which stream.
         stream: u16,
-        /// Whether they wait for their stream's order.
+        /// True if they do not wait for their stream's order.
         unordered: bool,
         /// Bytes of each.
         length: usize,
@@ -144,8 +145,8 @@ pub enum Op {
     Delay(usize, u32),
     /// Gives a path a new source port in the eyes of `z`, as a NAT does.
     Rebind(usize, u16),
-    /// Gives `a` another address on a path, after so many milliseconds without. Not `z`: who
-    /// associates anew would not find it.
+    /// Gives `a` another address on a path after some milliseconds without one. Not `z`: a new
+    /// association would not find it.
     Renumber(usize, u32),
     /// Makes a path the primary of a side.
     SetPrimary(Side, usize),

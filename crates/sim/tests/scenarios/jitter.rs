@@ -12,7 +12,7 @@ use manypath_sim::{Pair, secs};
 /// Of the goodput without jitter, what must be left with it.
 const TARGET: f64 = 0.9;
 
-/// Goodput in Mbit/s over ten seconds, with jitter up to so many milliseconds on each path.
+/// Goodput in Mbit/s over ten seconds, with jitter up to `jitter_ms` on each path.
 fn goodput(jitter_ms: &[u64]) -> f64 {
     let builder =
         if jitter_ms.len() == 1 { Pair::one_path("cmt-pf") } else { Pair::two_paths("cmt-pf") };
@@ -27,7 +27,7 @@ fn goodput(jitter_ms: &[u64]) -> f64 {
     t.z.received_bytes() as f64 * 8.0 / 10.0 / 1e6
 }
 
-/// What must be held, and is not: `today` is the figure of this engine, in Mbit/s.
+/// A bound that must hold and does not yet: `today` is the figure of this engine, in Mbit/s.
 #[track_caller]
 fn is_not_held_yet(jitter_ms: &[u64], today: f64) {
     let clean = goodput(&vec![0; jitter_ms.len()]);

@@ -120,7 +120,8 @@ fn with_a_peer_that_knows_nothing_of_it_a_failed_path_is_an_auxiliary() {
 
 #[test]
 fn the_sacks_of_five_paths_leave_room_on_one() {
-    // The paths of the paper's Fig. 3. TSNs of the slower ones are always missing, and a SACK lists about a hundred blocks.
+    // The paths of the paper's Fig. 3. TSNs of the slower ones are always missing, and a SACK lists
+    // about a hundred blocks.
     let run = |sack_gaps_wait: &str| {
         let paths = [26.0, 38.0, 50.0, 62.0, 73.5].map(|ms| PathSpec::new().delay_ms(ms));
         let t = Pair::paths("mtcp", paths.into()).profile("fast").rate_mbps(16.0);
@@ -201,7 +202,7 @@ const RFC_8382: [(&str, &str); 3] = [
     ("time_limit", "50 s"),
 ];
 
-/// What is found of a path whose relay is behind the direct link, with these settings.
+/// The verdict on a path whose relay is behind the direct link, with these settings.
 fn behind_the_direct_link(settings: &[(&str, &str)], seed: u64) -> SharedResult {
     let text = include_str!("behind_the_direct_link.toml");
     let mut scenario = Scenario::parse("behind_the_direct_link.toml", text).expect("valid");

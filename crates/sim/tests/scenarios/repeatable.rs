@@ -45,7 +45,8 @@ fn stopping_on_the_way_changes_nothing() {
     assert_eq!(t.run_to_end(secs(600)).result().trace_hash, whole);
 }
 
-/// Three paths of three hops, the middle ones narrow: packets are lost at random, by full queues and by RED.
+/// Three paths of three hops, the middle ones narrow: packets are lost at random, by full queues
+/// and by RED.
 fn three_hops(seed: u64, loss: f64) -> PairBuilder {
     let edge = || LinkSpec::mbps_ms(100.0, 10.0);
     let narrow = LinkSpec::mbps_ms(10.0, 25.0).loss(loss).queue(QueueLimit::Packets(20));

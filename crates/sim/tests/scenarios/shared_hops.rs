@@ -1,4 +1,5 @@
-//! Paths that share their hops (mTCP paper, section 3.3): what an association does with what its application found of routes.
+//! Paths that share their hops (mTCP paper, section 3.3): what an association does with what its
+//! application found of routes.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ const P3: PathId = PathId(3);
 const HERE: u32 = 100;
 const PEER: u32 = 101;
 
-/// Paths with these one-way delays in ms that carry a file. Shared bottlenecks are not looked for, so that nothing but
-/// their hops sets a path aside.
+/// Paths with these one-way delays in ms that carry a file. Shared bottlenecks are not looked for,
+/// so that nothing but their hops sets a path aside.
 fn transfer(delays_ms: &[f64], settings: &[(&str, &str)]) -> Pair {
     let paths = delays_ms.iter().map(|&ms| PathSpec::new().delay_ms(ms)).collect();
     let mut t = Pair::paths("mtcp", paths).rate_mbps(10.0).queue(QueueLimit::Packets(60)).seed(5);
@@ -46,7 +47,7 @@ fn set_routes(t: &mut Pair, now: Instant, routes: &[(PathId, Route)]) {
     t.a.command(|assoc| assoc.set_routes(now, routes.iter().cloned()));
 }
 
-/// What was set aside for its hops, and what came back, after `since`.
+/// The paths set aside for their hops, and those that came back, after `since`.
 fn changes(t: &Pair, since: Instant) -> Vec<(PathId, &'static str)> {
     let change = |event: &Event| match event {
         Event::PathSuppressed { path, reason } => Some((*path, reason.name())),

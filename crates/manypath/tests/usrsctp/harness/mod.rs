@@ -24,7 +24,7 @@ const TEST_LIMIT: Duration = Duration::from_secs(40);
 /// The SCTP port of usrsctp_peer.
 pub const PEER_SCTP_PORT: u16 = 5001;
 
-/// Whether the environment variable `name` is set to `value`.
+/// True if the environment variable `name` is set to `value`.
 fn env_is(name: &str, value: &str) -> bool {
     std::env::var_os(name).is_some_and(|v| v == value)
 }
@@ -88,7 +88,7 @@ impl Setting {
     }
 }
 
-/// What to set up, see [`Case::start`].
+/// The set-up of a case, see [`Case::start`].
 #[derive(Debug)]
 pub struct Case {
     opens: Opens,
@@ -111,7 +111,8 @@ pub struct Running {
 }
 
 impl Case {
-    /// A case with one loopback address on each side; `peer` is usrsctp_peer's task, with its options.
+    /// A case with one loopback address on each side; `peer` is usrsctp_peer's task, with its
+    /// options.
     pub fn new(opens: Opens, setting: Setting, peer: &str) -> Case {
         Case {
             opens,
@@ -138,8 +139,8 @@ impl Case {
         self
     }
 
-    /// Everything goes through relays with these options of udp_lossy, one for each address of whoever is
-    /// connected to.
+    /// Everything goes through relays with these options of udp_lossy, one for each address of
+    /// whoever is connected to.
     pub fn relays(mut self, options: &[&str]) -> Case {
         self.relays = options.iter().map(|&o| o.to_owned()).collect();
         self

@@ -24,8 +24,8 @@ pub fn in_namespace(name: &str, test: impl Future<Output = ()>) {
     }
 }
 
-/// Runs the test named `name` in a namespace with two links to another one; it gets the [`Link`]s. The
-/// near ends have the addresses 10.99.1.1 and 10.99.2.1, the far ends 10.99.1.2 and 10.99.2.2.
+/// Runs the test named `name` in a namespace with two links to another one; it gets the [`Link`]s.
+/// The near ends have the addresses 10.99.1.1 and 10.99.2.1, the far ends 10.99.1.2 and 10.99.2.2.
 pub fn in_two_namespaces<T: Future<Output = ()>>(name: &str, test: impl FnOnce([Link; 2]) -> T) {
     in_namespace(name, async {
         let far = FarNamespace::new();
@@ -45,7 +45,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Whether namespaces can be made here; says so, or fails where they must be, if not.
+/// True if namespaces can be made here. If not, prints so, or fails where they are required.
 fn namespaces_work(test: &str) -> bool {
     let tried = unshare().args(["ip", "link", "set", "lo", "up"]).stderr(Stdio::null()).status();
     let works = tried.is_ok_and(|status| status.success());

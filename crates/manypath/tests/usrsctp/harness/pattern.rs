@@ -1,4 +1,5 @@
-//! The messages of `usrsctp_peer`, which tell what they are; the top of usrsctp_peer.c defines them.
+//! The messages of `usrsctp_peer`, which tell what they are; the top of usrsctp_peer.c defines
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Ordered messages of these sizes on so many streams, with seed 0.
+    /// Ordered messages of these sizes on `streams` streams, with seed 0.
     pub fn new(sizes: &[usize], streams: u16) -> Pattern {
         Pattern { seed: 0, sizes: sizes.to_vec(), streams, unordered: false }
     }
@@ -57,8 +58,8 @@ impl Pattern {
         Ok(sent)
     }
 
-    /// Sends messages of at least `bytes` bytes to a peer that returns them, and verifies what comes
-    /// back; returns how many bytes that were.
+    /// Sends messages of at least `bytes` bytes to a peer that returns them, and verifies what
+    /// comes back; returns how many bytes that were.
     pub async fn send_to_echo(&self, peer: &Association, bytes: u64) -> u64 {
         let mut verifier = Verifier::new(self.seed);
         let total = self.messages(bytes).map(|(_, payload)| payload.len() as u64).sum();

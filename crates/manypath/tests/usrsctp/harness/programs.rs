@@ -162,7 +162,7 @@ impl Peer {
         Peer { program: Program::start(prefix, "usrsctp_peer", &args), udp_port }
     }
 
-    /// What it reports when it has ended.
+    /// Waits for its end and returns its report.
     pub async fn report(mut self) -> Report {
         Report(self.program.result().await)
     }

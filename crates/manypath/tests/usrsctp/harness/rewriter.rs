@@ -47,7 +47,7 @@ pub struct Seen {
     pub from_manypath: Vec<Chunk>,
 }
 
-/// What the chunks of one side go through.
+/// A change of the chunks of one side.
 pub type Change = Box<dyn FnMut(&mut Vec<Chunk>) + Send>;
 
 /// Forwards everything as it is.
@@ -55,8 +55,8 @@ pub fn nothing() -> Change {
     Box::new(|_| {})
 }
 
-/// A box in the middle of a path on 127.0.0.1: forwards what usrsctp and manypath send to it, whoever
-/// begins.
+/// A box in the middle of a path on 127.0.0.1: forwards what usrsctp and manypath send to it,
+/// whoever begins.
 pub struct Rewriter {
     /// The UDP port that usrsctp sends to, and that manypath's packets come from.
     pub usrsctp_side: u16,
@@ -95,8 +95,8 @@ async fn bind(port: u16) -> Arc<UdpSocket> {
 }
 
 impl Rewriter {
-    /// Starts it between two UDP ports, each with what the chunks from there go through. Every packet
-    /// takes `delay`.
+    /// Starts it between two UDP ports, each with what the chunks from there go through. Every
+    /// packet takes `delay`.
     pub async fn start(
         usrsctp: (u16, Change),
         manypath: (u16, Change),
@@ -134,13 +134,13 @@ impl Rewriter {
         Rewriter { usrsctp_side, manypath_side, seen, rebind, task }
     }
 
-    /// Forwards to usrsctp, or to manypath, from another port from now on, as a NAT in front of the other
-    /// one does that has forgotten its mapping; what is sent to the old port is lost.
+    /// Forwards to usrsctp, or to manypath, from another port from now on, as a NAT in front of the
+    /// other one does that has forgotten its mapping; what is sent to the old port is lost.
     pub async fn rebind(&self, seen_by_usrsctp: bool) {
         self.rebind.send(seen_by_usrsctp).await.expect("it runs");
     }
 
-    /// What passed by until now.
+    /// The chunks that passed by until now.
     pub fn seen(&self) -> Seen {
         self.seen.lock().expect("the chunks").clone()
     }

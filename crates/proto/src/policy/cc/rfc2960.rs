@@ -1,9 +1,10 @@
-//! Slow start and congestion avoidance of SCTP as it was when the papers were written (RFC 2960 §7.2).
+//! Slow start and congestion avoidance of SCTP as it was when the papers were written (RFC 2960
+//! §7.2).
 
 use super::{AckFacts, CongestionControl, Limits, Rfc9260, Window};
 
-/// As RFC 2960 has it: fast recovery does not hold cwnd back, and bytes acknowledged beyond one cwnd count
-/// for later growth.
+/// As RFC 2960 has it: fast recovery does not hold cwnd back, and bytes acknowledged beyond one
+/// cwnd count for later growth.
 #[derive(Debug, Default)]
 pub struct Rfc2960;
 

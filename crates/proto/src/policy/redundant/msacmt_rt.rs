@@ -7,8 +7,8 @@ use crate::policy::PolicyCx;
 
 /// The worst path duplicates what the best one sends, always.
 ///
-/// The paper does not say when its paths are ranked. Here they are at the beginning, as soon as their RTTs are known,
-/// after every timeout, and when a path fails or comes back.
+/// The paper does not say when its paths are ranked. Here they are at the beginning, as soon as
+/// their RTTs are known, after every timeout, and when a path fails or comes back.
 #[derive(Debug, Default)]
 pub struct MsacmtRt {
     ranking: Ranking,

@@ -6,17 +6,17 @@ use crate::config::RedundancyCycle;
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// The worst of n paths duplicates what path n-1 sends, which is the one expected to fail, until both have proved
-/// themselves; then all carry new data.
+/// The worst of n paths duplicates what path n-1 sends, which is the one expected to fail, until
+/// both have proved themselves; then all carry new data.
 ///
 /// Proved: `review` flights in a row that succeeded, on both. Then all paths are reviewed: each
-/// time all of them have proved themselves they are ranked anew. With [`RedundancyCycle::Keep`] all
-/// go on carrying new data (step 11 goes to step 8), with [`RedundancyCycle::Restart`] the worst of
-/// them is redundant again. Any timeout, and any path that fails or comes back, ranks the paths
-/// anew and starts over with redundancy (steps 6 and 10).
+/// time all of them have proved themselves they are ranked again. With [`RedundancyCycle::Keep`]
+/// all go on carrying new data (step 11 goes to step 8), with [`RedundancyCycle::Restart`] the
+/// worst of them is redundant again. Any timeout, and any path that fails or comes back, ranks the
+/// paths again and starts over with redundancy (steps 6 and 10).
 #[derive(Debug)]
 pub struct MsacmtRtv2 {
-    /// Successful flights in a row after which the paths are ranked anew.
+    /// Successful flights in a row after which the paths are ranked again.
     review: u32,
     cycle: RedundancyCycle,
     pub(super) ranking: Ranking,
@@ -27,7 +27,7 @@ pub struct MsacmtRtv2 {
 }
 
 impl MsacmtRtv2 {
-    /// With so many flights between reviews; the paper finds 10 best (Fig. 2).
+    /// `review`: flights between two reviews. The paper finds 10 best (Fig. 2).
     pub fn new(review: u32, cycle: RedundancyCycle) -> MsacmtRtv2 {
         let (ranking, successes) = (Ranking::default(), Vec::new());
         MsacmtRtv2 { review, cycle, ranking, successes, is_redundant: false, failed: false }

@@ -9,8 +9,8 @@ use crate::policy::PolicyCx;
 /// Round-trip times are similar if they are equal in this unit.
 const SIMILAR_RTT: Duration = Duration::from_millis(10);
 
-/// The paths that may carry data, best first: the least RTT, then the least RTO, the largest cwnd, the largest
-/// ssthresh, the least loss rate; what is equal in all of them is in a random order.
+/// The paths that may carry data, best first: the least RTT, then the least RTO, the largest cwnd,
+/// the largest ssthresh, the least loss rate; what is equal in all of them is in a random order.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
     pub(super) order: Vec<PathId>,
@@ -30,7 +30,7 @@ impl Ranking {
         self.unmeasured = unmeasured(cx);
     }
 
-    /// Whether other paths may carry data now, or the RTT of one became known.
+    /// True if other paths may carry data now, or the RTT of one became known.
     pub(super) fn is_outdated(&self, cx: &PolicyCx<'_>) -> bool {
         let usable = || cx.paths.iter().filter(|p| p.usable);
         usable().count() != self.order.len()

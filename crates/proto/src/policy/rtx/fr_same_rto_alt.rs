@@ -4,8 +4,8 @@ use super::{LossCause, RtxCandidate, RtxPolicy, alternate, if_room, same};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// Fast retransmissions take the path of the transmission before, as in RTX-SAME; retransmissions after a
-/// timeout take the next one, as in AllRtxAlt.
+/// Fast retransmissions take the path of the transmission before, as in RTX-SAME; retransmissions
+/// after a timeout take the next one, as in AllRtxAlt.
 #[derive(Debug, Default)]
 pub struct FrSameRtoAlt;
 

@@ -4,8 +4,8 @@ use super::{RtxCandidate, RtxPolicy};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// The path with the least pipe / cwnd of those with room, whichever lost the chunk: it need not wait for the
-/// window of the path that did.
+/// The path with the least pipe / cwnd of those with room, whichever lost the chunk: it need not
+/// wait for the window of the path that did.
 #[derive(Debug, Default)]
 pub struct RtxPipeCwnd;
 

@@ -5,12 +5,12 @@ use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 
-/// Stays on a path until its congestion window is full, then goes to the next with room, in the order of
-/// ids. Filling one window at a time keeps consecutive TSNs together, which reorders less.
+/// Stays on a path until its congestion window is full, then goes to the next with room, in the
+/// order of ids. Filling one window at a time keeps consecutive TSNs together, which reorders less.
 ///
-/// The next opportunity to send, which is another instant, begins with the next path: when something else
-/// than the windows limits the transfer, such as the peer's receive buffer, every path still gets its
-/// turn. The paper leaves this order open.
+/// The next opportunity to send, which is another instant, begins with the next path: when
+/// something else than the windows limits the transfer, such as the peer's receive buffer, every
+/// path still gets its turn. The paper leaves this order open.
 #[derive(Debug, Default)]
 pub struct FillFirst {
     current: Option<PathId>,

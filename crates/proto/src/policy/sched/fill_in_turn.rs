@@ -5,12 +5,13 @@ use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 
-/// Fills one congestion window after the other, as [`FillFirst`](super::FillFirst) does, and the next
-/// opportunity to send, which is another instant, begins with another path.
+/// Fills one congestion window after the other, as [`FillFirst`](super::FillFirst) does, and the
+/// next opportunity to send, which is another instant, begins with another path.
 ///
-/// They differ where one opportunity fills several windows: the next one begins with the path after the one
-/// with which that opportunity *began*, there with the path after the one with which it *ended*. Neither
-/// paper says which; with this order the timelines of the CMT-PF paper come out as drawn.
+/// They differ where one opportunity fills several windows: the next one begins with the path after
+/// the one with which that opportunity *began*, there with the path after the one with which it
+/// *ended*. Neither paper says which; with this order the timelines of the CMT-PF paper come out as
+/// drawn.
 #[derive(Debug, Default)]
 pub struct FillInTurn {
     /// The path with which the latest opportunity began.
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn an_opportunity_begins_after_the_path_with_which_the_last_one_began() {
-        // Both windows are filled at 0 ms; what follows begins with path 1 although it was the last.
+        // Both windows are filled at 0 ms; what follows begins with path 1 although it was the
+        // last.
         assert_eq!(
             turns(&[(0, &[]), (0, &[]), (0, &[0]), (1, &[]), (1, &[]), (2, &[])]),
             [0, 0, 1, 1, 1, 0]

@@ -4,8 +4,8 @@ use super::Scheduler;
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// The path with the least pipe / cwnd of those with room: each carries its share of every burst, in
-/// proportion to its window. A tie is broken at random. Use it with `pipe_accounting`.
+/// The path with the least pipe / cwnd of those with room: each carries its share of every burst,
+/// in proportion to its window. A tie is broken at random. Use it with `pipe_accounting`.
 #[derive(Debug, Default)]
 pub struct PipeCwnd;
 

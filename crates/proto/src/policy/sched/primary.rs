@@ -4,8 +4,8 @@ use super::Scheduler;
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// The primary path while it is usable; else the next usable one in the order of ids, round-robin from
-/// the primary. The primary carries data again as soon as it is usable again.
+/// The primary path while it is usable; else the next usable one in the order of ids, round-robin
+/// from the primary. The primary carries data again as soon as it is usable again.
 #[derive(Debug, Default)]
 pub struct Primary;
 

@@ -31,7 +31,7 @@ fn established(config: SackConfig) -> DelayedAck {
     ack
 }
 
-/// Whether one packet alone makes a SACK due.
+/// True if one packet alone makes a SACK due.
 fn forces(config: SackConfig, facts: PacketFacts) -> bool {
     let mut ack = established(config);
     ack.on_data_packet(at(10), facts);

@@ -64,7 +64,8 @@ impl Application {
 /// Sends until all is acknowledged: again and again the chunks not received, in an order that the
 /// keys choose.
 ///
-/// With `keeps` the receiver promises after every third chunk what it will not discard, and must then hold it.
+/// With `keeps` the receiver promises after every third chunk what it will not discard, and must
+/// then hold it.
 fn transfer(
     plans: &[Plan],
     initial: u32,

@@ -76,7 +76,7 @@ proptest! {
         prop_assert_eq!(excess(&packets, false), 0);
     }
 
-    /// What is ready may keep small packets too, but only so many.
+    /// Ready messages may keep small packets too, but only up to a limit.
     #[test]
     fn ready_payloads_keep_little_more(packets in packets()) {
         let most = READY_UNCOPIED * READY_PACKET;
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// What the peer wins most with: few bytes in large packets.
+/// A peer's best attack: few bytes in large packets.
 #[test]
 fn many_short_messages_in_large_packets_keep_little_when_ready() {
     let packets = vec![(60_000, vec![1]); 1000];
