@@ -208,7 +208,7 @@ pub struct PairBuilder {
 }
 
 impl PairBuilder {
-    /// Uses this profile: `rfc9260`, `fast`, `2006` or `ns2`.
+    /// Uses this profile: `rfc9260`, `fast`, `2006`, `ns2` or `ns2-3.5`.
     pub fn profile(mut self, name: &str) -> Self {
         name.clone_into(&mut self.profile);
         self
@@ -265,8 +265,8 @@ impl PairBuilder {
         self
     }
 
-    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the `2006` and `ns2` profiles,
-    /// whose SCTP runs over IP.
+    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the profiles `2006`,
+    /// `ns2` and `ns2-3.5`, whose SCTP runs over IP.
     pub fn header_bytes(mut self, bytes: u32) -> Self {
         self.header_bytes = Some(bytes);
         self

@@ -56,7 +56,7 @@ impl Association {
         let has_room = self.paths.get(path).is_some_and(|p| {
             p.state == PathState::Active
                 && p.error_count == 0
-                && p.recovery.is_none()
+                && !self.recovery.policy.recovers(path)
                 && p.cwnd_space(self.out.counted(path)) > ahead
         });
         matches!(self.state, State::Established)
@@ -115,7 +115,7 @@ impl Association {
             if sent.state == TsnState::InFlight {
                 self.out.mark_for_probe(tsn);
             }
-            self.forced_rtx = true;
+            self.recovery.past_cwnd.allow_if(true);
         }
     }
 }

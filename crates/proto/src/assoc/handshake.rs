@@ -433,7 +433,7 @@ impl Association {
         self.state = State::Established;
         self.error_count = 0;
         self.events.push_back(Event::Connected { incoming });
-        if !self.config.verify_all_paths_first {
+        if !self.recovery.rules.verifies_first {
             let primary = self.primary;
             self.confirm_path(now, primary);
         }

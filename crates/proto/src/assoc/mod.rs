@@ -35,9 +35,10 @@ use manypath_wire::Tsn;
 pub(crate) use handshake::{CookieAction, PeerInit, init_ack};
 pub use stats::AssocStats;
 
-use crate::config::{Config, RtxPastCwnd};
+use crate::config::Config;
 use crate::event::{AssocClosed, Event};
 use crate::path::{PathId, PathState, PathStats, PathTable, PathView};
+use crate::policy::recovery::Recovery;
 use crate::policy::shared::SharedEvidence;
 use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
@@ -126,20 +127,13 @@ pub struct Association {
     probing_window: bool,
     /// A SACK arrived since T3-rtx last expired.
     probe_answered: bool,
-    /// One packet of retransmissions may ignore cwnd (RFC 9260 §7.2.4, point 3, and §6.3.3, E3).
-    forced_rtx: bool,
-    /// With `rtx_waits_for_sack`, other retransmissions wait: no SACK came since the last loss.
-    rtx_waits: bool,
+    recovery: Recovery,
     ack_test: AckTest,
     /// Both ends use timestamps.
     timestamps: Option<Timestamps>,
     redundancy: Redundancy,
     /// Both ends use NR-SACKs.
     nr_sack: bool,
-    /// T3-rtx expired and neither SACK nor HEARTBEAT ACK came since.
-    after_timeout: bool,
-    /// A retransmitted chunk was acknowledged cumulatively: from then on bursts are likely.
-    may_apply_max_burst: bool,
     // Receiving.
     receiver: Option<Receiver>,
     /// What is in force instead of `receive_buffer` of the configuration.
@@ -199,14 +193,11 @@ impl Association {
             writable_wanted: false,
             probing_window: false,
             probe_answered: false,
-            forced_rtx: false,
-            rtx_waits: false,
+            recovery: Recovery::new(&config),
             ack_test: AckTest::default(),
             timestamps: None,
             redundancy: Redundancy::default(),
             nr_sack: false,
-            after_timeout: false,
-            may_apply_max_burst: false,
             receiver: None,
             receive_buffer: config.receive_buffer,
             readable_told: false,
@@ -239,7 +230,7 @@ impl Association {
                 dac: false,
                 first_at_once: c.sack_first_at_once,
                 filled_gap_at_once: c.sack_filled_gap_at_once,
-                counts_duplicates: c.sack_counts_duplicates,
+                counts_duplicates: self.recovery.rules.duplicates_count,
             }),
             inbound: self.new_inbound(streams_in),
             last_data: None,
@@ -253,7 +244,7 @@ impl Association {
     fn new_inbound(&self, streams_in: u16) -> Inbound {
         let limits = Limits::for_receive_buffer(self.receive_buffer);
         let mut inbound =
-            Inbound::new(streams_in, limits).counting_headers(self.config.rwnd_counts_headers);
+            Inbound::new(streams_in, limits).counting_headers(self.recovery.rules.room.of_headers);
         inbound.copy_all(self.receive_buffer < self.config.receive_buffer);
         inbound
     }
@@ -523,11 +514,10 @@ impl Association {
         if !self.config.combined_window {
             return;
         }
-        let Some((window, recovery)) = self.paths.get(id).map(|p| (p.window, p.recovery)) else {
-            return;
-        };
+        let Some(window) = self.paths.get(id).map(|p| p.window) else { return };
         for p in self.paths.iter_mut() {
-            (p.window, p.recovery) = (window, recovery);
+            p.window = window;
+            self.recovery.policy.share(id, p.id);
         }
     }
 
@@ -543,10 +533,9 @@ impl Association {
     ) -> T {
         let mut views = std::mem::take(&mut self.views);
         views.clear();
-        let is_any = self.config.rtx_past_cwnd == RtxPastCwnd::Any;
         for p in self.paths.iter() {
             let mut view = p.view(self.out.in_use(p.id));
-            if self.forced_rtx && (is_any || p.rtx_past_cwnd) {
+            if self.recovery.past_cwnd.is_allowed_on(p.id) {
                 view.cwnd_space = view.cwnd_space.max(1);
             }
             views.push(view);

@@ -96,8 +96,8 @@ impl Association {
             self.renew_t3(now, id, true);
         }
         if !stuck.is_empty() {
-            self.rtx_waits = false;
-            self.forced_rtx |= self.out.may_have_marked();
+            self.recovery.policy.on_path_back();
+            self.recovery.past_cwnd.allow_if(self.out.may_have_marked());
         }
     }
 

@@ -4,10 +4,10 @@
 use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, TIMESTAMP_LEN, Tsn};
 
 use super::{AssocTimer, Association, PathTimer, Timer};
-use crate::config::{MaxBurstRule, T3Watches};
 use crate::endpoint::Transmit;
 use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
+use crate::policy::recovery::T3Watches;
 use crate::policy::rtx::RtxCandidate;
 use crate::time::Instant;
 use crate::tx::Sent;
@@ -58,7 +58,7 @@ impl Association {
         let may_copy = self.policies.duplicates && self.may_copy(now);
         let has_data = !self.queue.is_empty() || self.out.may_have_marked() || may_copy;
         if !has_data && self.state.may_send_data() {
-            self.forced_rtx = false; // it ends with the retransmissions
+            self.recovery.past_cwnd.end(); // with the retransmissions
         }
         if !has_data && !sack_due {
             self.wait_for_window(now);
@@ -112,16 +112,15 @@ impl Association {
         if self.queue.is_empty() && self.out.is_empty() {
             return;
         }
-        let config = &*self.config;
-        let is_limited = self.may_apply_max_burst;
+        let (config, recovery) = (&*self.config, &mut self.recovery);
         let out = &self.out;
         let is_idle = |p: &Path| out.chunks_in_flight(p.id) == 0;
         let all_idle = config.combined_window.then(|| self.paths.iter().all(is_idle));
         for p in self.paths.iter_mut() {
             let is_idle = all_idle.unwrap_or_else(|| is_idle(p));
-            p.begin_opportunity(config, now, self.out.flight_size(p.id), is_limited);
-            if config.cwnd_decays_in_flight {
-                p.decay_if_silent(config, now);
+            p.begin_opportunity(config, &recovery.bursts, now, self.out.flight_size(p.id));
+            if recovery.rules.decays_in_silence {
+                p.decay_in_silence(config, recovery, now, false);
             } else if is_idle {
                 p.decay_if_idle(config, now);
             }
@@ -148,15 +147,15 @@ impl Association {
         }
         let path = self.schedule(now);
         if path.is_none() {
-            self.end_limited_burst();
+            self.end_joint_burst();
         }
         path.map(|path| (path, Source::New))
     }
 
     /// The path of new data.
     fn schedule(&mut self, now: Instant) -> Option<PathId> {
-        let waiting_fills = self.config.waiting_fills_cwnd && self.out.may_have_marked();
-        let path = match waiting_fills || self.redundant_path().is_some() {
+        let waiting_counts = self.recovery.rules.waiting_takes_cwnd && self.out.may_have_marked();
+        let path = match waiting_counts || self.redundant_path().is_some() {
             false if !self.may_schedule() => return None,
             false => self.decide(now, |policies, cx| policies.sched.choose(cx))?,
             true => self.schedule_on_the_rest(now)?,
@@ -165,36 +164,34 @@ impl Association {
         self.has_room(path).then_some(path)
     }
 
-    /// ns-2's agents for one path: Max.Burst is of all paths together, and ends when it has held data back.
-    fn limits_bursts_once(&self) -> bool {
-        !self.config.sfr && self.config.max_burst_rule == MaxBurstRule::AfterFastRetransmit
-    }
-
     /// Notes that nothing but Max.Burst holds new data back.
-    fn end_limited_burst(&mut self) {
-        if !self.limits_bursts_once() {
+    fn end_joint_burst(&mut self) {
+        if !self.recovery.bursts.are_joint() {
             return;
         }
         let latest = self.paths.iter().max_by_key(|p| p.last_new_data);
-        let holds = |p: &Path| p.burst_left == 0 && p.window.cwnd > self.out.flight_size(p.id);
+        let holds = |p: &Path| p.burst.is_spent() && p.window.cwnd > self.out.flight_size(p.id);
         if latest.is_some_and(holds) {
-            self.may_apply_max_burst = false;
+            self.recovery.bursts.end();
         }
     }
 
     /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
     fn may_schedule(&self) -> bool {
         let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.counted(p.id)) > 0;
-        self.forced_rtx || self.paths.iter().any(has_room)
+        self.recovery.past_cwnd.is_allowed() || self.paths.iter().any(has_room)
     }
 
     /// The path of new data where chunks that wait for retransmission fill the window, too, or where a path
     /// carries copies only.
     #[inline(never)]
     fn schedule_on_the_rest(&mut self, now: Instant) -> Option<PathId> {
-        let fills = self.config.waiting_fills_cwnd;
-        let waiting: smallvec::SmallVec<[usize; 8]> =
-            self.paths.ids().map(|id| if fills { self.out.waiting_bytes(id) } else { 0 }).collect();
+        let counts = self.recovery.rules.waiting_takes_cwnd;
+        let waiting: smallvec::SmallVec<[usize; 8]> = self
+            .paths
+            .ids()
+            .map(|id| if counts { self.out.waiting_bytes(id) } else { 0 })
+            .collect();
         let redundant = self.redundant_path();
         self.decide(now, |policies, cx| {
             let mut views = cx.paths.to_vec();
@@ -211,7 +208,7 @@ impl Association {
     #[inline]
     fn choose_retransmission(&mut self, now: Instant) -> Option<(PathId, Source)> {
         if !self.out.may_have_marked() {
-            self.forced_rtx = false;
+            self.recovery.past_cwnd.end();
             return None;
         }
         self.choose_marked(now)
@@ -224,8 +221,11 @@ impl Association {
             heads.extend(self.out.next_marked(id).map(|tsn| (tsn, id)));
         }
         // The exemption from cwnd is for retransmissions, and ends with them.
-        self.forced_rtx &= !heads.is_empty();
-        if self.rtx_waits && !self.forced_rtx {
+        if heads.is_empty() {
+            self.recovery.past_cwnd.end();
+        }
+        let may_pass = self.recovery.past_cwnd.is_allowed();
+        if !may_pass && self.recovery.policy.holds_retransmissions() {
             return None;
         }
         let base = self.out.cum_tsn_ack_point();
@@ -258,7 +258,8 @@ impl Association {
     }
 
     pub(super) fn has_room(&self, path: PathId) -> bool {
-        let waiting = if self.config.waiting_fills_cwnd { self.out.waiting_bytes(path) } else { 0 };
+        let counts = self.recovery.rules.waiting_takes_cwnd;
+        let waiting = if counts { self.out.waiting_bytes(path) } else { 0 };
         let counted = self.out.counted(path) + waiting;
         self.paths.get(path).is_some_and(|p| p.cwnd_space(counted) > 0)
     }
@@ -269,17 +270,14 @@ impl Association {
         let unverified = |p: &Path| {
             p.state == PathState::Unconfirmed && p.error_count <= self.config.path_max_retrans
         };
-        if self.config.verify_all_paths_first && self.paths.iter().any(unverified) {
+        if self.recovery.rules.verifies_first && self.paths.iter().any(unverified) {
             return false;
         }
         // Gap ack blocks reach 65535 TSNs beyond the cumulative TSN ack (RFC 9260 §3.3.4).
         if self.out.len() >= usize::from(u16::MAX) {
             return false;
         }
-        if self.config.new_data_waits_for_rtx && self.out.may_have_marked() {
-            return false;
-        }
-        if self.after_timeout && !self.config.new_data_after_timeout {
+        if self.recovery.holds_new_data(self.out.may_have_marked()) {
             return false;
         }
         len <= self.peer_rwnd() || self.out.is_empty()
@@ -287,9 +285,9 @@ impl Association {
 
     /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D ii).
     pub(super) fn peer_rwnd(&self) -> usize {
-        let c = &self.config;
-        let header = if c.rwnd_counts_headers { DATA_HEADER_LEN } else { 0 };
-        let in_use = self.out.rwnd_in_use(c.rwnd_counts_headers, c.rwnd_counts_marked);
+        let rules = self.recovery.rules.room;
+        let header = if rules.of_headers { DATA_HEADER_LEN } else { 0 };
+        let in_use = self.out.rwnd_in_use(rules);
         self.a_rwnd.saturating_sub(in_use + header)
     }
 
@@ -431,7 +429,7 @@ impl Association {
             self.note_packet_size(path, &sent, len);
         }
         if chunks > 0 {
-            self.forced_rtx = false;
+            self.recovery.past_cwnd.end();
             self.after_data(now, path, len);
         }
         let p = self.paths.get_mut(path)?;
@@ -481,8 +479,9 @@ impl Association {
         let is_earliest = sent.path == path
             && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
         // Of several chunks that are lost at once only the first is; the forced packet carries it.
-        let by_tsn = self.config.t3_watches == T3Watches::LowestTsn;
-        let restarts_t3 = is_earliest && sent.fast_retransmitted && self.forced_rtx && !by_tsn;
+        let by_tsn = self.recovery.rules.t3.watches == T3Watches::LowestTsn;
+        let is_fast = sent.fast_retransmitted && self.recovery.past_cwnd.is_allowed();
+        let restarts_t3 = is_earliest && is_fast && !by_tsn;
         let old = sent.path;
         let left_first = by_tsn && self.out.lowest_unacked(old) == Some(tsn);
         self.out.retransmit(tsn, path, now);
@@ -490,7 +489,7 @@ impl Association {
             self.restart_t3_by_tsn(now, tsn, (old, left_first), path);
         }
         let Some(p) = self.paths.get_mut(path) else { return true };
-        p.rtx_past_cwnd = false;
+        self.recovery.past_cwnd.use_on(path);
         p.counters.retransmissions += u64::from(!self.ack_test.sends(tsn));
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
@@ -556,15 +555,17 @@ impl Association {
 
     /// Books a packet with DATA.
     fn after_data(&mut self, now: Instant, path: PathId, len: usize) {
-        let is_shared = self.limits_bursts_once();
-        for p in self.paths.iter_mut().filter(|p| p.id == path || is_shared) {
-            p.burst_left = p.burst_left.saturating_sub(1);
+        let are_joint = self.recovery.bursts.are_joint();
+        for p in self.paths.iter_mut().filter(|p| p.id == path || are_joint) {
+            p.burst.spend();
         }
         let Some(p) = self.paths.get_mut(path) else { return };
         p.last_data_sent = Some(now);
         p.pacer.spend(len);
         let rto = p.rto.rto();
-        p.decays_at = Some(now + rto);
+        if self.recovery.rules.decays_in_silence {
+            self.recovery.policy.on_data_sent(path, now + rto);
+        }
         self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
         self.arm_tail_loss_probe(now, path);
         if self.policies.watches_silence {

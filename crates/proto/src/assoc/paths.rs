@@ -9,6 +9,7 @@ use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
 use crate::path::{InUse, Path, PathId, PathState, Probe};
+use crate::policy::recovery::HeartbeatRules;
 use crate::time::Instant;
 
 /// Length of our Heartbeat Information: a nonce and the path.
@@ -55,6 +56,7 @@ impl Association {
             return;
         }
         self.paths.remove(id);
+        self.recovery.reset_path(id);
         self.timers.stop_path(id);
         let rest: Vec<_> =
             self.paths.iter().map(|p| (p.state != PathState::Active, p.id)).collect();
@@ -91,6 +93,7 @@ impl Association {
         let mut path = Path::new(id, pair, &self.config, peer_rwnd, link_mtu, now);
         path.learnt = learnt;
         self.out.add_path(id);
+        self.recovery.reset_path(id);
         self.paths.insert(path);
         self.events.push_back(Event::PathAdded { path: id, local, remote });
         self.refresh_usable(now);
@@ -246,7 +249,7 @@ impl Association {
         self.events.push_back(Event::PathState { path: id, from, to });
         match to {
             PathState::PotentiallyFailed => self.probe_now(now, id),
-            PathState::Inactive if !self.config.hb_interval_when_inactive => {
+            PathState::Inactive if self.recovery.rules.heartbeats.failed_at_once => {
                 self.probe_now(now, id);
             }
             PathState::Active | PathState::Inactive => self.schedule_heartbeat(now, id),
@@ -378,7 +381,7 @@ impl Association {
     /// The Heartbeat Information for a probe that is sent now.
     pub(super) fn new_probe(&mut self, now: Instant, id: PathId) -> Vec<u8> {
         let nonce = self.rng.next_u64();
-        if self.config.hb_interval_from_sending {
+        if self.recovery.rules.heartbeats.from_sending {
             self.begin_heartbeat_interval(now, id);
         }
         let in_outage = self.is_probed_with_data(id);
@@ -388,7 +391,7 @@ impl Association {
             p.probe = Some(Probe { nonce, sent_at: now });
             let answer_by = match p.state {
                 PathState::Active if !in_outage => p.rto.rto(),
-                _ => probe_interval(p, &self.config),
+                _ => probe_interval(p, &self.config, &self.recovery.rules.heartbeats),
             };
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
         }
@@ -432,7 +435,8 @@ impl Association {
         if p.state != PathState::Active {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
-            after = after.min(probe_interval(p, &self.config).max(least));
+            let rules = &self.recovery.rules.heartbeats;
+            after = after.min(probe_interval(p, &self.config, rules).max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
         if p.state == PathState::Active && !self.config.heartbeats {
@@ -504,7 +508,7 @@ impl Association {
         let was_in_doubt = p.state != PathState::Active || p.error_count > 0 || is_news;
         p.probe = None;
         p.late_probes.clear();
-        self.after_timeout = false;
+        self.recovery.policy.on_heartbeat_ack();
         p.rto.sample(now - probe.sent_at);
         p.error_count = 0;
         p.probes_lost = 0;
@@ -541,9 +545,9 @@ fn is_same_way(a: &Path, b: &Path) -> bool {
 
 /// The time between probes of a path that is not active: its RTO, which backs off, unless the
 /// configuration asks for quicker ones. Never quicker than an answer can come.
-fn probe_interval(p: &Path, config: &crate::config::Config) -> Duration {
+fn probe_interval(p: &Path, config: &crate::config::Config, rules: &HeartbeatRules) -> Duration {
     let rto = p.rto.rto();
-    let waits = p.state == PathState::Inactive && config.hb_interval_when_inactive;
+    let waits = p.state == PathState::Inactive && !rules.failed_at_once;
     let slow = if waits { rto + config.hb_interval } else { rto };
     let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
     let Some(srtt) = p.rto.srtt() else {

@@ -191,7 +191,7 @@ impl Association {
                 self.renew_t3(now, path, true);
             }
         }
-        self.forced_rtx |= self.out.may_have_marked();
+        self.recovery.past_cwnd.allow_if(self.out.may_have_marked());
     }
 
     /// A path that a stranger's packet made, and that has not answered as many heartbeats as a path

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{AssocTimer, Association, PathTimer, Timer};
-use crate::config::T3Watches;
 use crate::event::AssocClosed;
 use crate::path::{InUse, PathId, PathState};
+use crate::policy::recovery::T3Watches;
 use crate::time::Instant;
 
 /// What was not answered in time.
@@ -43,7 +43,8 @@ impl Association {
     fn on_t3(&mut self, now: Instant, id: PathId) {
         let config = self.config_rc();
         let is_pipe_lost = self.out.is_pipe_lost(id);
-        let covers_all = config.t3_covers_waiting || is_pipe_lost;
+        let t3_rules = self.recovery.rules.t3;
+        let covers_all = t3_rules.covers_waiting || is_pipe_lost;
         if self.out.chunks_in_flight(id) == 0 && !covers_all {
             // What was lost here is in flight on other paths, whose timers watch it.
             self.out.forget_lost(id);
@@ -54,7 +55,7 @@ impl Association {
         let Some(p) = self.paths.get_mut(id) else { return };
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run ahead of a
         // chunk that an earlier expiry has spared.
-        let watches_earliest = config.t3_watches == T3Watches::EarliestSent;
+        let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
         let may_wait = p.error_count == 0 && watches_earliest;
         let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
         if let Some(due) = due.filter(|due| *due > now) {
@@ -63,10 +64,9 @@ impl Association {
             self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
             return;
         }
-        p.renew_burst(&config, self.may_apply_max_burst);
-        if config.cwnd_decays_in_flight {
-            p.decay_if_silent(&config, now);
-            p.decays_at = None; // the decay begins anew with the next packet
+        self.recovery.bursts.renew(&mut p.burst);
+        if self.recovery.rules.decays_in_silence {
+            p.decay_in_silence(&config, &mut self.recovery, now, true);
         }
         p.counters.t3_expired(now, p.last_active);
         let spare_after = match p.rto.srtt() {
@@ -92,20 +92,14 @@ impl Association {
         } else if has_expired {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
             if covers_all || p.cut_order.is_none_or(|order| latest > order) {
-                let mut limits = p.limits(&config);
-                if let Some(floor) = config.timeout_ssthresh_floor {
-                    limits.ssthresh_floor = p.bytes(floor);
-                }
-                let keeps = config.repeated_timeout_keeps_ssthresh && !config.sfr;
-                if p.window.cwnd > limits.packet || !keeps {
+                let limits = p.limits(&config);
+                if let Some(limits) = self.recovery.policy.timeout_limits(&p.window, limits) {
                     p.window = p.cc.on_timeout(p.window, &limits);
                 }
                 p.cut_order = Some(last_order);
                 p.one_packet = true;
             }
-            if config.timeout_ends_recovery {
-                p.recovery = None;
-            }
+            self.recovery.policy.on_path_timeout(id);
             p.counters.chunks_lost += marked as u64;
             match says_closed {
                 true => p.rto.back_off(),
@@ -125,12 +119,9 @@ impl Association {
         if config.har && has_expired {
             self.heartbeat_after_rto(now, id);
         }
-        self.forced_rtx |= has_expired;
-        self.rtx_waits |= has_expired && config.rtx_waits_for_sack;
-        self.after_timeout = true;
-        for p in self.paths.iter_mut() {
-            p.rtx_past_cwnd = p.is_loser;
-        }
+        self.recovery.past_cwnd.allow_if(has_expired);
+        self.recovery.past_cwnd.renew();
+        self.recovery.policy.after_timeout(has_expired);
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         if covers_all {
             // What waits now is covered again from the next SACK on.
@@ -153,7 +144,8 @@ impl Association {
         let flight_size = self.out.flight_size(id);
         let view = p.view(InUse { flight_size, ..InUse::default() });
         // §5.4: an unverified path stays so, whose address this may be.
-        let may_fail = self.config.data_before_verification && !self.config.verify_all_paths_first;
+        let verifies_first = self.recovery.rules.verifies_first;
+        let may_fail = self.config.data_before_verification && !verifies_first;
         if p.state != PathState::Unconfirmed || may_fail {
             let state = self.policies.fail.after_timeout(&view);
             self.set_path_state(now, id, state);
@@ -208,7 +200,7 @@ impl Association {
     fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(tsn) = self.out.last_in_flight(id) else { return };
         self.out.mark_for_probe(tsn);
-        self.forced_rtx = true;
+        self.recovery.past_cwnd.allow_if(true);
         if let Some(p) = self.paths.get_mut(id) {
             p.counters.tail_loss_probes += 1;
             p.tail_probed = true;

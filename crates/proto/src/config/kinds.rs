@@ -131,17 +131,6 @@ named! {
 }
 
 named! {
-    /// The chunk of a path that T3-rtx watches.
-    T3Watches {
-        /// The one that was sent first of those in flight.
-        EarliestSent = "earliest_sent",
-        /// The one with the lowest TSN that is not acknowledged, whenever it was sent; and its retransmission
-        /// starts the timer anew. So does every cumulative ack of a chunk that was sent on the path.
-        LowestTsn = "lowest_tsn",
-    }
-}
-
-named! {
     /// The paths that may send one packet of retransmissions beyond cwnd.
     RtxPastCwnd {
         /// The path that the retransmission policy chooses, whichever it is.
@@ -164,17 +153,6 @@ named! {
         /// After each fast retransmit, with a test whose errors stay bounded all the same; repetitions within the
         /// interval, and what slow start loses, do not count.
         Sequential = "sequential",
-    }
-}
-
-named! {
-    /// What makes SFR count a missing report.
-    SfrCompares {
-        /// A chunk that was sent later on the same path, and once only, is acknowledged.
-        Order = "order",
-        /// A chunk of the same path with a higher TSN is gap-acknowledged for the first time; for DAC a SACK
-        /// concerns the paths of such chunks only.
-        Tsn = "tsn",
     }
 }
 

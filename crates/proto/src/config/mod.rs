@@ -27,14 +27,16 @@ use std::fmt;
 pub use explain::{Explained, Origin};
 pub use kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
-    SfrCompares, SharedVerdict, T3Watches, Units,
+    SharedVerdict, Units,
 };
 pub use params::{
-    ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, REDUNDANCY_POLICIES,
-    RTX_POLICIES, SCHEDULERS, SHARED_CONGESTION,
+    ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, RECOVERIES,
+    REDUNDANCY_POLICIES, RTX_POLICIES, SCHEDULERS, SHARED_CONGESTION,
 };
 pub use preset::Preset;
 pub use profile::Profile;
+
+use crate::policy::recovery::RuleSet;
 
 /// A value that configuration does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,16 +89,25 @@ impl Config {
             // A queue that drops the first packet of a flight and its last would cut the window twice.
             config.cut_once_per_flight = true;
         }
-        if profile == Profile::Ns2 {
-            // Its agents differ in this, and none of them has the CMT paper's heuristic.
+        if profile.is_of_ns2() {
+            // None of ns-2's agents has the CMT paper's heuristic.
             config.rtx_age_heuristic = false;
             if config.scheduler == "primary" {
-                config.ssthresh_floor = Units::Pmdcs(4);
-                config.sack_first_at_once = true;
-                config.repeated_timeout_keeps_ssthresh = true;
+                config.set_agent_for_one_path();
             }
         }
         config
+    }
+
+    /// Sets the values of ns-2's agents for one path that differ from those of its agent for CMT.
+    fn set_agent_for_one_path(&mut self) {
+        if self.profile == Profile::Ns2 {
+            self.ssthresh_floor = Units::Pmdcs(4);
+        }
+        self.sack_first_at_once = true;
+        // cwnd does not grow during fast recovery.
+        self.congestion_control = Cow::Borrowed("rfc9260");
+        self.rtx_past_cwnd = RtxPastCwnd::Any;
     }
 
     /// The validated configuration of a preset on a profile, with overrides by name.
@@ -168,6 +179,11 @@ impl Config {
             return Err(ConfigError::new("primary_switchover_max_retrans", &value, allowed));
         }
         self.check_extensions()?;
+        if self.recovery_without != RuleSet::NONE && self.recovery != "ns2" {
+            let value = self.recovery_without.names();
+            let allowed = "needs recovery = ns2, because these are its rules";
+            return Err(ConfigError::new("recovery_without", &value, allowed));
+        }
         if self.redundancy != "off" && !self.sfr {
             let allowed = "needs sfr = true: without it, what arrives early on one path makes chunks of \
                            another look lost";

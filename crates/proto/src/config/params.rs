@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
-    SfrCompares, SharedVerdict, T3Watches, Units,
+    SharedVerdict, Units,
 };
 use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
 use super::{ConfigError, Profile};
 use crate::policy;
+use crate::policy::recovery::RuleSet;
 
 /// Names of the policies that choose the path of new data.
 pub const SCHEDULERS: &[&str] = policy::sched::NAMES;
@@ -20,6 +21,8 @@ pub const RTX_POLICIES: &[&str] = policy::rtx::NAMES;
 pub const FAILURE_POLICIES: &[&str] = policy::fail::NAMES;
 /// Names of the congestion controllers.
 pub const CONGESTION_CONTROLS: &[&str] = policy::cc::NAMES;
+/// Names of the policies that find and recover losses.
+pub const RECOVERIES: &[&str] = policy::recovery::NAMES;
 /// Names of the policies that choose the path of a SACK.
 pub const ACK_PATHS: &[&str] = policy::ack_path::NAMES;
 /// Names of the policies that find paths which share a bottleneck.
@@ -103,12 +106,14 @@ fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -
 
 /// An entry reads: doc, `name: type, unit, allowed values, source, default: value of the rfc9260
 /// profile`, then `fast:`, `papers:` and `ns2:` where those
-/// profiles differ. The ns2 profile is the 2006 profile but for its own values.
+/// profiles differ, and `r35:` for the older release of ns-2's module. The ns2 profile is the 2006
+/// profile but for its own values, and `ns2-3.5` is the ns2 profile but for its own.
 macro_rules! params {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
-        default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)? $(, ns2: $ns2:expr)?;
+        default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)? $(, ns2: $ns2:expr)?
+            $(, r35: $r35:expr)?;
     )+) => {
         /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
         /// [`Preset`](super::Preset) and overrides.
@@ -138,7 +143,8 @@ macro_rules! params {
                         let value = $default;
                         $(let value = if profile == Profile::Fast { $fast } else { value };)?
                         $(let value = if profile.is_of_the_papers() { $papers } else { value };)?
-                        $(let value = if profile == Profile::Ns2 { $ns2 } else { value };)?
+                        $(let value = if profile.is_of_ns2() { $ns2 } else { value };)?
+                        $(let value = if profile == Profile::Ns2Release35 { $r35 } else { value };)?
                         value
                     },)+
                 }
@@ -195,14 +201,6 @@ params! {
     /// Receive buffer of an association; what is free of it is advertised as a_rwnd.
     receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
         default: MIB, fast: 8 * MIB, papers: 64 * KIB;
-    /// Whether the headers of DATA chunks take room in the receive buffer, as seen from both ends. Both must
-    /// agree; off, user data alone counts.
-    rwnd_counts_headers: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.2 leaves it open",
-        default: false, ns2: true;
-    /// Whether chunks that wait for retransmission keep their room in the peer's receive buffer; off, new
-    /// data may take it.
-    rwnd_counts_marked: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.2.1 (C) gives it back",
-        default: false, ns2: true;
     /// Send buffer of an association: user data queued or not yet acknowledged. Sending waits when
     /// it is full.
     send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
@@ -287,15 +285,6 @@ params! {
     /// (HB.interval).
     hb_interval: Duration, "time", ms(10)..=DAY, "RFC 9260 §8.3, §16",
         default: secs(30), fast: secs(5);
-    /// Whether HB.interval and the RTO added to it count from when a HEARTBEAT is sent, with the RTO that the
-    /// path has then, rather than from its answer; and a lost one that had to be repeated takes the place of the
-    /// next. A path whose RTO has backed off is then measured seldom.
-    hb_interval_from_sending: bool, "switch", Any, "RFC 9260 §8.3 leaves it open; ns-2 2.35 does so",
-        default: false, ns2: true;
-    /// HB.interval is added to the RTO between the probes of an inactive path, too; off: the first
-    /// is sent when the path fails, and one each RTO after it.
-    hb_interval_when_inactive: bool, "switch", Any, "RFC 9260 §8.3; ns-2 2.35 does not",
-        default: true, ns2: false;
     /// Packets with a HEARTBEAT sent at once when an association is established, at most
     /// (HB.Max.Burst); max_paths or more verifies all paths at once.
     hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
@@ -354,8 +343,8 @@ params! {
         default: true, papers: false;
     /// Whether the side that associates probes every path, that of the handshake too, and sends no new DATA
     /// while one of them has not answered. With data_before_verification paths carry SACKs at once.
-    verify_all_paths_first: bool, "switch", Any, "ns-2 2.35",
-        default: false, ns2: true;
+    verify_all_paths_first: bool, "switch", Any, "ns-2's SCTP module from release 3.7 on",
+        default: false, ns2: true, r35: false;
 
     // ---- Acknowledgement ----
 
@@ -373,10 +362,6 @@ params! {
     /// Packets with data after which a SACK is sent.
     sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
         default: 2;
-    /// Whether a packet of duplicates only, which is acknowledged at once, also counts as the first of those that
-    /// the next delayed SACK waits for. Without dac only.
-    sack_counts_duplicates: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §6.2 leaves it open",
-        default: false, ns2: true;
     /// Upper limit to which sack_every grows at high packet rates; equal to it, it does not grow.
     sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
         default: 2, fast: 16;
@@ -421,7 +406,8 @@ params! {
         default: InitialCwnd::Rfc9260,
         fast: InitialCwnd::Fixed(Units::Pmdcs(10)),
         papers: InitialCwnd::Fixed(Units::Mtu(2)),
-        ns2: InitialCwnd::Fixed(Units::Bytes(4380));
+        ns2: InitialCwnd::Fixed(Units::Bytes(4380)),
+        r35: InitialCwnd::Fixed(Units::Pmdcs(2));
     /// ssthresh of a path before its first loss.
     initial_ssthresh: InitialSsthresh, "window", Any, "RFC 9260 §7.2.1",
         default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd,
@@ -431,19 +417,11 @@ params! {
         default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(2);
     /// Lower bound of cwnd as it decays when idle.
     idle_cwnd_floor: Units, "window", Any, "RFC 9260 §7.2.1; RFC 2960: 2 MTU; ns-2 2.35: 4",
-        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4);
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4), r35: Units::Pmdcs(2);
     /// Upper limit on the growth of cwnd per SACK in slow start (L times PMDCS). Larger keeps
     /// growth at one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
         default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1), ns2: Units::Pmdcs(1);
-    /// Whether congestion avoidance counts acknowledged bytes only from the pseudo-cumack on, and those of the
-    /// cumulative ack only while cwnd was used up. With cuc and rfc2960 only.
-    growth_counts_used_window: bool, "switch", Any, "ns-2 2.35; RFC 2960 §7.2.2 counts all that a SACK acknowledges",
-        default: false, ns2: true;
-    /// Whether chunks that are acknowledged while they wait for retransmission count as in flight when it is
-    /// judged if cwnd was used up: then cwnd grows fast after a timeout that nothing was lost for.
-    marked_fills_cwnd: bool, "switch", Any, "ns-2 2.35; not RFC 9260 §7.2.1",
-        default: false, ns2: true;
     /// Packets a path may send at once (Max.Burst); 0: no limit.
     max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
         default: 4, fast: 0;
@@ -456,11 +434,6 @@ params! {
     /// Whether cwnd halves for every RTO without data, down to ssthresh_floor.
     idle_cwnd_decay: bool, "switch", Any, "RFC 9260 §7.2.1",
         default: true;
-    /// Whether cwnd decays for every RTO in which a path sent nothing, even while data is in flight there,
-    /// until T3-rtx expires; it goes to idle_cwnd_floor even from below, if it is more than ssthresh_floor.
-    /// With sfr only.
-    cwnd_decays_in_flight: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.1 speaks of idle paths",
-        default: false, ns2: true;
     /// Whether a chunk that missing reports made lost counts as outstanding on the path that lost it until it
     /// is acknowledged, as mTCP's pipe does: the ack of a retransmission then makes room on both paths, and
     /// a timeout empties the count of its path. Off, a lost chunk leaves the flight at once.
@@ -536,12 +509,16 @@ params! {
     /// (keep), or after each review of all paths as well (restart).
     redundancy_cycle: RedundancyCycle, "choice", Any, "MSACMT-RTv2 paper, Algorithm 1, step 11: keep",
         default: RedundancyCycle::Keep;
+    /// How losses are found and recovered. standard: RFC 9260, with sfr the CMT paper. ns2: the
+    /// agents of ns-2, with sfr that for CMT, without it those for one path.
+    recovery: PolicyName, "policy", OneOf(RECOVERIES), "standard: RFC 9260 §7.2, CMT paper, section III-A; ns2: ns-2 2.35",
+        default: Cow::Borrowed("standard"), ns2: Cow::Borrowed("ns2");
+    /// Rules of ns-2's agents that recovery = ns2 leaves out, to measure the effect of each.
+    recovery_without: RuleSet, "rules", Any, "docs of policy::recovery::Rule",
+        default: RuleSet::NONE;
     /// Split fast retransmit: missing reports are counted per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
         default: false;
-    /// What SFR takes for the sign that a chunk is missing.
-    sfr_compares: SfrCompares, "choice", Any, "CMT paper, Fig. 2, compares TSNs",
-        default: SfrCompares::Order, ns2: SfrCompares::Tsn;
     /// Multiple fast retransmit (MFR): missing reports may make a chunk lost again after its fast retransmit,
     /// if what was sent later arrives (with sfr: on the same path); off: only T3-rtx finds a lost
     /// retransmission. Not with all_rtx_alt, whose retransmissions another path may delay.
@@ -563,72 +540,15 @@ params! {
     /// Needs sfr.
     dac: bool, "switch", Any, "CMT paper, section III-C",
         default: false;
-    /// Which chunk of a path T3-rtx watches: its acknowledgement starts the timer anew.
-    t3_watches: T3Watches, "choice", Any, "RFC 9260 §6.3.2 (R3)",
-        default: T3Watches::EarliestSent, ns2: T3Watches::LowestTsn;
-    /// Whether T3-rtx of a path runs, and expires, also while chunks last sent there only wait for retransmission.
-    t3_covers_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.3.2 times what is in flight",
-        default: false, ns2: true;
     /// Which paths may send the one packet of retransmissions that ignores cwnd.
     rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
         default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser;
-    /// Whether an expiry of T3-rtx ends fast recovery; off, cwnd does not grow until all that was outstanding
-    /// when it began is acknowledged.
-    timeout_ends_recovery: bool, "switch", Any, "RFC 9260 §7.2.4 leaves it open; ns-2 2.35 does not",
-        default: true, ns2: false;
-    /// Whether retransmissions beyond the one packet that ignores cwnd wait for the next SACK, even if cwnd
-    /// allows more at once.
-    rtx_waits_for_sack: bool, "switch", Any, "RFC 9260 §6.3.3 (E3): normally; ns-2 2.35: always, on one path",
-        default: false;
-    /// Whether new data waits until nothing waits for retransmission, on whatever path.
-    new_data_waits_for_rtx: bool, "switch", Any, "RFC 9260 §6.1 (C): within cwnd; ns-2 2.35, on one path",
-        default: false;
-    /// Whether a SACK is a missing report for everything below the highest TSN acknowledged so far, rather
-    /// than below the highest that it newly acknowledges. Without sfr only.
-    reports_by_highest_so_far: bool, "switch", Any, "RFC 9260 §7.2.4; ns-2 2.35 keeps it from SACK to SACK",
-        default: false, ns2: true;
-    /// Lower bound of ssthresh after a timeout; off: ssthresh_floor.
-    timeout_ssthresh_floor: Option<Units>, "window", Any,
-        "ns-2 2.35: 2 MTU in its agents with heartbeat after RTO, 4 in the others of one path",
-        default: None;
     /// Whether a loss of what was sent before the window was cut never cuts it again, even if it is found by
     /// the very SACK that ends the recovery, as the last losses of a flight are. Off, that one cuts again: after
     /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only: without it a
     /// recovery lasts until its exit point is acknowledged. On with the profile fast and ack_path = primary.
     cut_once_per_flight: bool, "switch", Any, "RFC 9260 §7.2.4 (6) says once; CMT paper",
         default: false, papers: true;
-    /// Whether a fast retransmit of a chunk beyond those that were sent when fast recovery began cuts the window
-    /// again, though the recovery goes on: it does if a retransmission takes long, as on a slow alternate path.
-    /// Without sfr only.
-    new_losses_cut_again: bool, "switch", Any, "ns-2 2.29 and 2.35; RFC 9260 §7.2.4 does not",
-        default: false, ns2: true;
-    /// Whether missing reports also count for chunks that a timeout has marked and that wait to be sent again: so
-    /// many as make a chunk lost begin a fast retransmit, by which the window opens. Without sfr only.
-    waiting_counts_reports: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §7.2.4 counts for what is in flight",
-        default: false, ns2: true;
-    /// Whether a timeout while cwnd is one packet, that is one after another, leaves ssthresh as the first of them
-    /// set it. Without sfr only.
-    repeated_timeout_keeps_ssthresh: bool, "switch", Any, "ns-2 2.35, on one path; RFC 9260 §7.2.3 does not",
-        default: false, ns2: true;
-    /// Whether a fast retransmit, on whatever path, also cuts the windows of paths whose chunks wait for
-    /// retransmission: a window that a timeout has collapsed opens to ssthresh_floor by it. Without sfr it cuts one
-    /// window: that of the lowest TSN which waits and was sent after the recovery under way began.
-    fast_rtx_cuts_waiting: bool, "switch", Any, "ns-2 2.35; RFC 9260 §7.2.4 cuts for chunks newly lost",
-        default: false, ns2: true;
-    /// Whether chunks that wait for retransmission keep new data from the path they were last sent on, as if
-    /// they were in flight there.
-    waiting_fills_cwnd: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.1 counts what is in flight",
-        default: false, ns2: true;
-    /// Whether a SACK that another has overtaken takes back what it does not report: those chunks count as in
-    /// flight until the next SACK reports them anew.
-    overtaken_sack_revokes: bool, "switch", Any, "ns-2 2.35; RFC 9260 §6.2.1 (D) leaves reordering open",
-        default: false, ns2: true;
-    /// Whether missing reports may make a chunk lost again that was retransmitted after a timeout.
-    fast_rtx_after_timeout: bool, "switch", Any, "RFC 9260 §7.2.4 (5); ns-2 2.35 does not",
-        default: true, ns2: false;
-    /// Whether a timeout may let new data leave; off, new data waits for the next SACK or HEARTBEAT ACK.
-    new_data_after_timeout: bool, "switch", Any, "RFC 9260 §6.1; ns-2 2.35 does not",
-        default: true, ns2: false;
     /// Whether a T3-rtx expiry spares TSNs sent less than one SRTT ago.
     rtx_age_heuristic: bool, "switch", Any, "CMT paper, section IV-C",
         default: false;

@@ -16,21 +16,27 @@ pub enum Profile {
     Fast,
     /// RFC 2960 as the 2006 papers and the SCTP module of ns-2 used it.
     Papers2006,
-    /// The same as the SCTP module of ns-2 2.35 does it, which the reference results come from.
+    /// The same as the SCTP module of ns-2 2.35 does it (its release 3.8). The reference results
+    /// come from it.
     Ns2,
+    /// The same as release 3.5 of that module did it (September 2005). The retransmission policies
+    /// paper used about that release.
+    Ns2Release35,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 4] = [Self::Rfc9260, Self::Fast, Self::Papers2006, Self::Ns2];
+    pub const ALL: [Self; 5] =
+        [Self::Rfc9260, Self::Fast, Self::Papers2006, Self::Ns2, Self::Ns2Release35];
 
-    /// Name in configuration: `rfc9260`, `fast`, `2006` or `ns2`.
+    /// Name in configuration: `rfc9260`, `fast`, `2006`, `ns2` or `ns2-3.5`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rfc9260 => "rfc9260",
             Self::Fast => "fast",
             Self::Papers2006 => "2006",
             Self::Ns2 => "ns2",
+            Self::Ns2Release35 => "ns2-3.5",
         }
     }
 
@@ -45,12 +51,20 @@ impl Profile {
             Self::Ns2 => {
                 "the 2006 profile with what ns-2 2.35 does differently; to compare with it"
             }
+            Self::Ns2Release35 => {
+                "the ns2 profile as ns-2's SCTP module was in 2005: smaller windows, no wait"
+            }
         }
     }
 
-    /// RFC 2960 over IP, in either of its two forms.
+    /// True for RFC 2960 over IP, in any of its forms.
     pub fn is_of_the_papers(self) -> bool {
-        matches!(self, Self::Papers2006 | Self::Ns2)
+        self == Self::Papers2006 || self.is_of_ns2()
+    }
+
+    /// True for both releases of ns-2's module.
+    pub(super) fn is_of_ns2(self) -> bool {
+        matches!(self, Self::Ns2 | Self::Ns2Release35)
     }
 
     /// The profile of that name.

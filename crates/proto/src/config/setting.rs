@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
-    SfrCompares, SharedVerdict, T3Watches, Units,
+    SharedVerdict, Units,
 };
 use super::units;
+use crate::policy::recovery::RuleSet;
 
 /// A type a parameter can have.
 pub(super) trait Setting: Sized {
@@ -192,6 +193,18 @@ impl Setting for PolicyName {
     }
 }
 
+impl Setting for RuleSet {
+    fn parse(text: &str) -> Option<Self> {
+        Self::from_names(text)
+    }
+    fn print(&self) -> String {
+        self.names()
+    }
+    fn forms() -> String {
+        "none, or names of rules with commas between".to_owned()
+    }
+}
+
 impl Setting for Units {
     fn parse(text: &str) -> Option<Self> {
         let count = |unit| text.strip_suffix(unit)?.trim_end().parse().ok();
@@ -285,4 +298,4 @@ macro_rules! choice {
         }
     )+};
 }
-choice!(Cuc, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SfrCompares, SharedVerdict, T3Watches);
+choice!(Cuc, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SharedVerdict);

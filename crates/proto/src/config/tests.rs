@@ -20,7 +20,7 @@ fn build(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
 }
 
 /// The value of a parameter in each of the profiles.
-fn row(name: &str) -> [String; 4] {
+fn row(name: &str) -> [String; 5] {
     Profile::ALL.map(|profile| Config::from_profile(profile).get(name).unwrap())
 }
 
@@ -38,6 +38,7 @@ fn profiles_hold_their_constants() {
         ("initial_cwnd", "rfc9260", "10 pmdcs", "2 mtu", "4380 B"),
         ("initial_ssthresh", "unlimited", "unlimited", "peer_rwnd", "64 KiB"),
         ("ssthresh_floor", "4 pmdcs", "4 pmdcs", "2 mtu", "2 pmdcs"),
+        ("idle_cwnd_floor", "4 pmdcs", "4 pmdcs", "2 mtu", "4 pmdcs"),
         ("slow_start_increase_max", "1 pmdcs", "16 pmdcs", "1 mtu", "1 pmdcs"),
         ("data_before_verification", "false", "false", "true", "true"),
         ("hb_max_burst", "1", "32", "1", "32"),
@@ -53,10 +54,10 @@ fn profiles_hold_their_constants() {
         ("receive_buffer", "1 MiB", "8 MiB", "64 KiB", "64 KiB"),
         ("hb_first_probe", "off", "250 ms", "off", "off"),
         ("congestion_control", "rfc9260", "rfc9260", "rfc2960", "rfc2960"),
-        ("rwnd_counts_headers", "false", "false", "false", "true"),
+        ("recovery", "standard", "standard", "standard", "ns2"),
+        ("recovery_without", "none", "none", "none", "none"),
         ("window_updates", "true", "true", "false", "false"),
         ("sack_first_at_once", "true", "true", "false", "false"),
-        ("t3_watches", "earliest_sent", "earliest_sent", "earliest_sent", "lowest_tsn"),
         ("max_init_retransmits", "8", "64", "8", "8"),
         ("handshake_rto", "off", "250 ms", "off", "off"),
         ("handshake_rto_max", "60 s", "1 s", "60 s", "60 s"),
@@ -69,7 +70,12 @@ fn profiles_hold_their_constants() {
         ("verify_all_paths_first", "false", "false", "false", "true"),
         ("rtx_when_path_answers", "false", "true", "false", "false"),
     ] {
-        assert_eq!(row(name), [rfc9260, fast, papers, ns2], "{name}");
+        let r35 = match name {
+            "initial_cwnd" | "idle_cwnd_floor" => "2 pmdcs",
+            "verify_all_paths_first" => "false",
+            _ => ns2,
+        };
+        assert_eq!(row(name), [rfc9260, fast, papers, ns2, r35], "{name}");
     }
 }
 
@@ -105,6 +111,38 @@ fn where_one_path_takes_all_sacks_the_fast_profile_sends_few() {
     assert_eq!(of(Profile::Fast, "cmt-pf"), (false, false), "its SACKs come back on every path");
     assert_eq!(of(Profile::Rfc9260, "mtcp"), (false, false));
     assert_eq!(of(Profile::Papers2006, "mtcp"), (false, true));
+}
+
+#[test]
+fn the_profiles_of_ns2_have_an_agent_for_one_path_and_one_for_cmt() {
+    let of = |profile, preset: &str| {
+        let config = Config::of(profile, Preset::from_name(preset).unwrap());
+        let names = ["ssthresh_floor", "congestion_control", "rtx_past_cwnd"];
+        names.map(|name| config.get(name).unwrap())
+    };
+    assert_eq!(of(Profile::Ns2, "all-rtx-alt"), ["4 pmdcs", "rfc9260", "any"]);
+    assert_eq!(of(Profile::Ns2Release35, "all-rtx-alt"), ["2 pmdcs", "rfc9260", "any"]);
+    for profile in [Profile::Ns2, Profile::Ns2Release35] {
+        assert_eq!(of(profile, "cmt"), ["2 pmdcs", "rfc2960", "loser"]);
+    }
+}
+
+#[test]
+fn rules_of_ns2_are_left_out_by_their_names() {
+    let mut config = Config::of(Profile::Ns2, Preset::DEFAULT);
+    for (text, printed) in [
+        ("none", "none"),
+        ("t3_covers_waiting", "t3_covers_waiting"),
+        ("har_lowers_floor,rwnd_counts_headers", "rwnd_counts_headers, har_lowers_floor"),
+    ] {
+        config.set("recovery_without", text).unwrap();
+        assert_eq!(config.get("recovery_without").as_deref(), Ok(printed));
+        assert_eq!(config.validate(), Ok(()));
+    }
+    assert!(config.set("recovery_without", "t3_covers_waiting, nothing").is_err());
+    config.set("recovery", "standard").unwrap();
+    let error = config.validate().unwrap_err();
+    assert_eq!(error.field, "recovery_without", "{error}");
 }
 
 #[test]
@@ -287,7 +325,10 @@ fn unknown_names_suggest_the_nearest() {
 #[test]
 fn unknown_profiles_and_presets_list_the_known() {
     let profile = Config::build("rfc4960", "cmt", NONE).unwrap_err();
-    assert_eq!(profile.to_string(), "profile = rfc4960: must be rfc9260, fast, 2006 or ns2");
+    assert_eq!(
+        profile.to_string(),
+        "profile = rfc4960: must be rfc9260, fast, 2006, ns2 or ns2-3.5"
+    );
     let preset = Config::build("fast", "cmt_pf", NONE).unwrap_err();
     assert_eq!(
         preset.to_string(),

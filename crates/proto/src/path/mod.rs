@@ -19,12 +19,12 @@ pub(crate) use stats::Counters;
 pub use stats::{PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
 
-use manypath_wire::Tsn;
 use serde::Serialize;
 
-use crate::config::{Config, MaxBurstRule, Units};
+use crate::config::{Config, Units};
 use crate::overlay::Route;
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
+use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::time::Instant;
 use pacer::Pacer;
 use rto::Rto;
@@ -204,16 +204,6 @@ impl Review {
     const SENT_MIN: u64 = 100;
 }
 
-/// Where a fast recovery ends (RFC 9260 §7.2.4).
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Recovery {
-    /// The highest TSN outstanding when it began.
-    pub(crate) exit_tsn: Tsn,
-    /// The latest transmission when it began: with SFR a path recovers on its own, whatever other paths
-    /// hold back the cumulative TSN ack point.
-    pub(crate) exit_order: u64,
-}
-
 /// The last timeouts of each kind. One failure that both data and a heartbeat run into counts once.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct TimedOut {
@@ -253,11 +243,6 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
-    pub(crate) recovery: Option<Recovery>,
-    /// With `fast_rtx_cuts_waiting`: up to which TSN the window is cut already, and the highest TSN outstanding
-    /// at a cut so far.
-    pub(crate) cut_up_to: Option<Tsn>,
-    pub(crate) highest_at_cut: Option<Tsn>,
     /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260 §7.2.3).
     pub(crate) one_packet: bool,
     /// The latest transmission when a timeout last put the path in doubt: acks of what was sent before say
@@ -277,7 +262,7 @@ pub(crate) struct Path {
     pub(crate) last_asked: Option<Instant>,
     /// A heartbeat shall be sent.
     pub(crate) heartbeat_due: bool,
-    /// With `hb_interval_from_sending`: when the current heartbeat interval began, and when it ends.
+    /// Beginning and end of the heartbeat interval, if it counts from sending.
     pub(crate) heartbeat_interval: Option<(Instant, Instant)>,
     /// When a heartbeat was last sent.
     pub(crate) last_heartbeat: Option<Instant>,
@@ -285,8 +270,6 @@ pub(crate) struct Path {
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
-    /// When cwnd decays if no data is sent until then: an RTO, as it was then, after the last.
-    pub(crate) decays_at: Option<Instant>,
     /// When DATA was last sent for the first time: what measures the RTT, so that the path is not idle
     /// (RFC 9260 §8.3).
     pub(crate) last_new_data: Option<Instant>,
@@ -315,14 +298,8 @@ pub(crate) struct Path {
     pub(crate) in_use_since: Instant,
     /// User bytes acknowledged, and when that was noted: at the last review and at the one before.
     pub(crate) reviewed: [Review; 2],
-    /// It lost data at the last fast retransmit, and may send one packet of retransmissions beyond cwnd.
-    pub(crate) is_loser: bool,
-    /// Has not done so yet since the last fast retransmit or timeout.
-    pub(crate) rtx_past_cwnd: bool,
-    /// Packets that may still leave before the next SACK or timeout (Max.Burst).
-    pub(crate) burst_left: u32,
-    /// When `burst_left` was last renewed for another opportunity to send.
-    pub(crate) opportunity: Instant,
+    /// The packets that may leave at once (Max.Burst).
+    pub(crate) burst: Burst,
     /// The simulation's true loss rate.
     pub(crate) loss_oracle: Option<f64>,
     pub(crate) counters: Counters,
@@ -369,9 +346,6 @@ impl Path {
             rto: Rto::new(config),
             pacer: Pacer::default(),
             error_count: 0,
-            recovery: None,
-            cut_up_to: None,
-            highest_at_cut: None,
             one_packet: false,
             doubted_order: None,
             timed_out: TimedOut::default(),
@@ -385,7 +359,6 @@ impl Path {
             last_heartbeat: None,
             probes_lost: 0,
             last_data_sent: None,
-            decays_at: None,
             last_new_data: None,
             decayed_at: now,
             last_active: now,
@@ -400,10 +373,7 @@ impl Path {
             route: Route::default(),
             in_use_since: now,
             reviewed: [Review { at: now, acked_bytes: 0, sent: 0, lost: 0 }; 2],
-            is_loser: false,
-            rtx_past_cwnd: false,
-            burst_left: burst_limit(config, false),
-            opportunity: now,
+            burst: Burst::new(config, now),
             loss_oracle: None,
             counters: Counters::default(),
             pmtu,
@@ -474,22 +444,24 @@ impl Path {
         }
     }
 
-    /// As ns-2 does it: for every RTO since a packet with DATA was last sent, whatever is in flight, and to
-    /// `idle_cwnd_floor` even from below.
-    pub(crate) fn decay_if_silent(&mut self, config: &Config, now: Instant) {
-        let (floor, least) = (self.bytes(config.idle_cwnd_floor), 2 * self.pmdcs);
-        while let Some(at) = self.decays_at.filter(|at| config.idle_cwnd_decay && *at < now) {
-            self.decays_at = Some(at + self.rto.rto());
-            if self.window.cwnd > least {
-                self.window.cwnd = (self.window.cwnd / 2).max(floor);
-            }
-        }
+    /// Decays the window as the recovery says, even with data in flight.
+    pub(crate) fn decay_in_silence(
+        &mut self,
+        config: &Config,
+        recovery: &mut Recovery,
+        now: Instant,
+        times_out: bool,
+    ) {
+        let (floor, two_packets) = (self.bytes(config.idle_cwnd_floor), 2 * self.pmdcs);
+        let (rto, window) = (self.rto.rto(), self.window);
+        let silence = Silence { now, rto, window, floor, two_packets, times_out };
+        self.window = recovery.policy.decayed(self.id, &silence);
     }
 
     /// Bytes of new DATA that may be sent now (RFC 9260 §6.1, rules B and D).
     pub(crate) fn cwnd_space(&self, flight_size: usize) -> usize {
         let full = self.one_packet && flight_size > 0;
-        if full || self.burst_left == 0 || !self.pacer.may_send() {
+        if full || self.burst.is_spent() || !self.pacer.may_send() {
             return 0;
         }
         self.usable_cwnd().saturating_sub(flight_size)
@@ -500,40 +472,18 @@ impl Path {
         if self.is_tried { self.window.cwnd / 2 } else { self.window.cwnd }
     }
 
-    /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send; another instant is another
-    /// opportunity. By the other rules a SACK is; but none comes to an idle path, whose burst would stay spent.
-    /// ns-2's agents for one path limit what leaves at one opportunity too, as long as `is_limited`.
+    /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send.
     pub(crate) fn begin_opportunity(
         &mut self,
         config: &Config,
+        bursts: &Bursts,
         now: Instant,
         flight_size: usize,
-        is_limited: bool,
     ) {
-        let is_new = self.opportunity != now;
-        match config.max_burst_rule {
-            MaxBurstRule::AfterFastRetransmit if !config.sfr && is_new => {
-                self.renew_burst(config, is_limited);
-            }
-            MaxBurstRule::AfterFastRetransmit if !config.sfr => {}
-            MaxBurstRule::Rfc9260 if is_new => self.renew_burst(config, true),
-            MaxBurstRule::CutsCwnd if is_new && config.max_burst > 0 => {
-                let burst = config.max_burst as usize * self.limits(config).packet;
-                self.window.cwnd = self.window.cwnd.min(flight_size + burst);
-            }
-            MaxBurstRule::PerSack | MaxBurstRule::AfterFastRetransmit
-                if flight_size == 0 && self.burst_left == 0 =>
-            {
-                self.renew_burst(config, true);
-            }
-            _ => {}
+        if let Some(packets) = bursts.begin(&mut self.burst, now, flight_size) {
+            let burst = packets as usize * self.limits(config).packet;
+            self.window.cwnd = self.window.cwnd.min(flight_size + burst);
         }
-        self.opportunity = now;
-    }
-
-    /// Allows a new burst: a SACK arrived or T3-rtx expired.
-    pub(crate) fn renew_burst(&mut self, config: &Config, has_retransmitted: bool) {
-        self.burst_left = burst_limit(config, has_retransmitted);
     }
 
     /// Gives up waiting for the answer to the latest probe; it may still come late.
@@ -660,14 +610,4 @@ fn sizes(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
     let pmdcs =
         config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
     (max_packet, pmdcs)
-}
-
-/// Packets per burst; no limit if Max.Burst is off, or its rule says so before there was a retransmission.
-fn burst_limit(config: &Config, has_retransmitted: bool) -> u32 {
-    let waits = match config.max_burst_rule {
-        MaxBurstRule::CutsCwnd => true, // cwnd itself is the limit
-        MaxBurstRule::AfterFastRetransmit => !has_retransmitted,
-        MaxBurstRule::Rfc9260 | MaxBurstRule::PerSack => false,
-    };
-    if config.max_burst == 0 || waits { u32::MAX } else { config.max_burst }
 }

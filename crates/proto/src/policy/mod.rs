@@ -7,6 +7,7 @@
 pub mod ack_path;
 pub mod cc;
 pub mod fail;
+pub mod recovery;
 pub mod redundant;
 pub mod rtx;
 pub mod sched;

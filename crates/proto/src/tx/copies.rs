@@ -146,7 +146,7 @@ impl Outstanding {
         &mut self,
         tsn: Tsn,
         second: PathId,
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         digest: &mut SackDigest,
     ) {
         let Some(sent) = self.get_mut(tsn) else { return };
@@ -211,7 +211,7 @@ impl Outstanding {
     pub(super) fn settle_copies(
         &mut self,
         sack: &Sack,
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         now: Instant,
         digest: &mut SackDigest,
     ) {
@@ -230,7 +230,7 @@ impl Outstanding {
                 }
                 self.settle(path, order, digest);
             }
-            self.settle_overtaken(path, rules.missing_reports, digest);
+            self.settle_overtaken(path, rules.by.sacks.missing_reports, digest);
         }
     }
 
@@ -239,7 +239,7 @@ impl Outstanding {
     fn measure_first_arrival(
         &mut self,
         sack: &Sack,
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         now: Instant,
         digest: &mut SackDigest,
     ) {
@@ -257,7 +257,7 @@ impl Outstanding {
         &mut self,
         path: PathId,
         (order, sent_at): (u64, Instant),
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         now: Instant,
         digest: &mut SackDigest,
     ) {

@@ -7,23 +7,16 @@ use manypath_wire::{GapAckBlocks, Sack, Tsn};
 use super::Echo;
 use super::outstanding::{Outstanding, TsnState};
 use super::ranges::{TsnRange, TsnRanges};
-use crate::config::{Cuc, T3Watches};
+use crate::config::Cuc;
 use crate::path::PathId;
+use crate::policy::recovery::{ReportScope, Rules, SfrCompares, T3Watches};
 use crate::time::Instant;
 
-/// Which of the CMT paper's algorithms read the SACK.
+/// How a SACK is read.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct AckRules {
-    /// Split fast retransmit: missing reports per path (CMT paper, Fig. 2).
-    pub(crate) sfr: bool,
-    /// Multiple fast retransmit (retransmission policies paper, section 4.3).
-    pub(crate) mfr: bool,
-    /// Cwnd update for CMT (CMT paper, Figs. 3 and 8).
-    pub(crate) cuc: Cuc,
-    /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
-    pub(crate) dac: bool,
-    /// Missing reports that make a chunk lost (RFC 9260 §7.2.4).
-    pub(crate) missing_reports: u8,
+pub(crate) struct AckRules<'a> {
+    /// The rules of the association.
+    pub(crate) by: &'a Rules,
     /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260 §3.3.8).
     pub(crate) reports_gaps: bool,
     /// Some path is in fast recovery.
@@ -32,20 +25,6 @@ pub(crate) struct AckRules {
     pub(crate) echo: Option<Echo>,
     /// The path on which the SACK came in.
     pub(crate) via: Option<PathId>,
-    /// The chunk of each path whose acknowledgement starts T3-rtx anew.
-    pub(crate) t3_watches: T3Watches,
-    /// Chunks acknowledged while they wait for retransmission count as in flight before the SACK.
-    pub(crate) marked_fills_cwnd: bool,
-    /// SFR compares TSNs instead of the order of transmission.
-    pub(crate) sfr_by_tsn: bool,
-    /// Chunks that were retransmitted after a timeout may be lost again by missing reports.
-    pub(crate) fast_rtx_after_timeout: bool,
-    /// Missing reports are for all below the highest TSN acknowledged so far.
-    pub(crate) reports_by_highest_so_far: bool,
-    /// Missing reports count for chunks, too, that wait for retransmission.
-    pub(crate) waiting_counts_reports: bool,
-    /// A SACK that does not move the cumulative TSN ack takes back what it does not report.
-    pub(crate) overtaken_revokes: bool,
     /// The delay of all chunks is watched, not only of those that measure the RTT for RTO.
     pub(crate) watches_delays: bool,
 }
@@ -175,7 +154,7 @@ impl Outstanding {
     pub(crate) fn acknowledge(
         &mut self,
         sack: &Sack,
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         now: Instant,
         digest: &mut SackDigest,
     ) -> Result<bool, SackError> {
@@ -195,7 +174,7 @@ impl Outstanding {
             return Ok(settles);
         }
         digest.reset(self);
-        digest.watches_earliest = rules.t3_watches == T3Watches::EarliestSent;
+        digest.watches_earliest = rules.by.t3.watches == T3Watches::EarliestSent;
         digest.read_blocks(sack, self.highest_tsn())?;
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.newest = digest.highest_newly_acked.or(self.newest);
@@ -211,11 +190,12 @@ impl Outstanding {
         if rules.reports_gaps {
             self.find_reneged(rules, digest);
         }
-        if rules.sfr {
-            let packets = if rules.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0 { 2 } else { 1 };
-            self.split_fast_retransmit(rules, packets, digest);
-        } else {
-            self.fast_retransmit(rules, digest);
+        match rules.by.sacks.scope {
+            ReportScope::Path => {
+                let is_two = rules.by.sacks.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0;
+                self.split_fast_retransmit(rules, if is_two { 2 } else { 1 }, digest);
+            }
+            ReportScope::Association => self.fast_retransmit(rules, digest),
         }
         Ok(true)
     }
@@ -223,7 +203,7 @@ impl Outstanding {
     fn acknowledge_cumulatively(
         &mut self,
         cum: Tsn,
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         now: Instant,
         digest: &mut SackDigest,
     ) {
@@ -237,12 +217,12 @@ impl Outstanding {
                 digest.paths[path].cum_acked_bytes = digest.paths[path].newly_acked_bytes;
                 self.queues[path].pseudo_cumacks = [None; 2];
             }
-            digest.paths[path].watched_acked |= rules.t3_watches == T3Watches::LowestTsn;
+            digest.paths[path].watched_acked |= !digest.watches_earliest;
             let Some(sent) = self.ring.pop_front() else { break };
             self.user_bytes -= sent.payload.len();
             digest.released += sent.payload.len();
-            digest.rtx_cum_acked |=
-                sent.fast_retransmitted || sent.transmissions > 1 && !rules.fast_rtx_after_timeout;
+            digest.rtx_cum_acked |= sent.fast_retransmitted
+                || sent.transmissions > 1 && !rules.by.sacks.reports_after_timeout;
             digest.cum_advanced = true;
             self.base = self.base.next();
         }
@@ -250,15 +230,16 @@ impl Outstanding {
         self.kept.remove_up_to(cum);
     }
 
-    fn acknowledge_gaps(&mut self, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
+    fn acknowledge_gaps(&mut self, rules: &AckRules<'_>, now: Instant, digest: &mut SackDigest) {
+        let cuc = rules.by.sacks.cuc;
         let mut fresh = std::mem::take(&mut digest.fresh);
         digest.reported.difference(&self.acked, &mut fresh);
-        if rules.cuc == Cuc::V1 {
+        if cuc == Cuc::V1 {
             self.find_left_edges(digest);
         } else if !fresh.is_empty() {
             self.find_pseudo_cumacks();
         }
-        if !fresh.is_empty() && rules.t3_watches == T3Watches::LowestTsn {
+        if !fresh.is_empty() && !digest.watches_earliest {
             for (i, p) in digest.paths.iter_mut().enumerate() {
                 p.watched = self.lowest_unacked(PathId(i as u8));
             }
@@ -269,7 +250,7 @@ impl Outstanding {
                 let Some(path) = self.get(tsn).map(|s| s.path) else { break };
                 // CUC steps 3: the pseudo-cumack is acknowledged. CUC knows one left edge, CUCv2 one
                 // each for chunks sent once and for retransmitted ones.
-                let moved = match rules.cuc {
+                let moved = match cuc {
                     Cuc::Off => false,
                     Cuc::V1 | Cuc::V2 => self.passes_pseudo_cumack(path, tsn),
                 };
@@ -291,10 +272,10 @@ impl Outstanding {
                 tsn = tsn.next();
             }
         }
-        if rules.cuc == Cuc::V1 {
+        if cuc == Cuc::V1 {
             self.find_left_edges(digest);
         }
-        if rules.cuc == Cuc::Off {
+        if cuc == Cuc::Off {
             // RFC 9260 §7.2.1: without CUC cwnd moves with the cumulative TSN ack point only.
             for p in &mut digest.paths {
                 p.cwnd_update = digest.cum_advanced && p.newly_acked_bytes > 0;
@@ -355,7 +336,13 @@ impl Outstanding {
     }
 
     /// Books a chunk acknowledged for the first time and takes it out of its queue.
-    fn newly_acked(&mut self, tsn: Tsn, rules: &AckRules, now: Instant, digest: &mut SackDigest) {
+    fn newly_acked(
+        &mut self,
+        tsn: Tsn,
+        rules: &AckRules<'_>,
+        now: Instant,
+        digest: &mut SackDigest,
+    ) {
         let Some(sent) = self.get(tsn) else { return };
         if let Some(second) = sent.copy {
             return self.copied_acked(tsn, second, rules, digest);
@@ -364,7 +351,7 @@ impl Outstanding {
         let is_first = self.first_in_queue(path) == Some(tsn);
         let p = &mut digest.paths[path.index()];
         p.watched_acked |= is_first && digest.watches_earliest;
-        if rules.marked_fills_cwnd && sent.state == TsnState::Marked {
+        if rules.by.sacks.waiting_used_cwnd && sent.state == TsnState::Marked {
             p.flight_before += sent.size();
         }
         p.chunks_sent_here += 1;
@@ -379,7 +366,7 @@ impl Outstanding {
             }
             p.latest = p.latest.max(Some(sent.order));
         }
-        if sent.transmissions == 1 || rules.sfr_by_tsn {
+        if sent.transmissions == 1 || rules.by.sacks.compares == SfrCompares::Tsn {
             p.lowest.get_or_insert(tsn);
         }
         if let Some(echo) = rules.echo {
@@ -404,7 +391,8 @@ impl Outstanding {
     }
 
     /// Compares the gap ack blocks with what earlier SACKs acknowledged.
-    fn find_reneged(&mut self, rules: &AckRules, digest: &mut SackDigest) {
+    fn find_reneged(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
+        let overtaken_revokes = rules.by.sacks.overtaken_revokes;
         let mut revoked = std::mem::take(&mut digest.revoked);
         self.acked.difference(&digest.reported, &mut revoked);
         if revoked.is_empty() {
@@ -415,7 +403,7 @@ impl Outstanding {
             digest.revoked = revoked;
             return;
         }
-        if let Some(highest) = digest.reported.last().filter(|_| !rules.overtaken_revokes) {
+        if let Some(highest) = digest.reported.last().filter(|_| !overtaken_revokes) {
             // Beyond its highest block a SACK may have been cut to fit its packet.
             let differs = revoked.len();
             revoked.retain(|r| r.first.lt(highest));
@@ -424,7 +412,7 @@ impl Outstanding {
         // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN that it no
         // longer reports was dropped by the receiver. Any other may be older, for SACKs of different paths
         // overtake each other, and may still report TSNs that a newer one was cut before.
-        let is_newer = digest.cum_advanced || rules.overtaken_revokes;
+        let is_newer = digest.cum_advanced || overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
         if is_newer && !self.kept.is_empty() {
             // What was promised to be kept is kept, and was let go of here.
@@ -436,7 +424,7 @@ impl Outstanding {
             for r in &revoked {
                 let mut tsn = r.first;
                 while tsn.le(r.last) {
-                    self.revoke(tsn, rules.overtaken_revokes);
+                    self.revoke(tsn, overtaken_revokes);
                     tsn = tsn.next();
                 }
             }

@@ -63,13 +63,6 @@ impl Outstanding {
         (count + copies, latest.max(latest_copy))
     }
 
-    /// The path of the lowest TSN that waits for retransmission, of those above `after` if that is given.
-    pub(crate) fn lowest_waiting_beyond(&self, after: Option<Tsn>) -> Option<PathId> {
-        let skip = after.map_or(0, |tsn| tsn.next().distance_from(self.base) as usize);
-        let waits = |s: &&Sent| s.state == TsnState::Marked;
-        self.ring.iter().skip(skip).find(waits).map(|s| s.path)
-    }
-
     /// T3-rtx of a path expired with chunks that wait already: they are lost by it, too.
     pub(crate) fn time_out_waiting(&mut self, path: PathId) {
         let waiting = |s: &&mut Sent| s.path == path && s.state == TsnState::Marked;
@@ -94,16 +87,6 @@ impl Outstanding {
     /// Bytes of DATA chunks that were last sent on `path` and wait for retransmission.
     pub(crate) fn waiting_bytes(&self, path: PathId) -> usize {
         self.queues[path.index()].waiting_bytes
-    }
-
-    /// The highest TSN last sent on `path` of those that wait for retransmission, and of those that do not,
-    /// acknowledged ones included.
-    pub(crate) fn highest_sent_on(&self, path: PathId) -> (Option<Tsn>, Option<Tsn>) {
-        let highest = |waits: bool| {
-            let is_it = |s: &Sent| s.path == path && (s.state == TsnState::Marked) == waits;
-            self.ring.iter().rposition(is_it).map(|at| self.base.add(at as u32))
-        };
-        (highest(true), highest(false))
     }
 
     /// False if nothing waits for retransmission; cheaper than [`has_marked`](Self::has_marked).

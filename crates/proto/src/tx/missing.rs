@@ -5,6 +5,7 @@ use manypath_wire::Tsn;
 use super::digest::{AckRules, PathDigest, SackDigest};
 use super::outstanding::{Outstanding, Sent, TsnState};
 use super::ranges::TsnRange;
+use crate::policy::recovery::{SackRules, SfrCompares};
 use crate::policy::rtx::LossCause;
 
 impl Outstanding {
@@ -16,20 +17,21 @@ impl Outstanding {
     /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
     pub(super) fn split_fast_retransmit(
         &mut self,
-        rules: &AckRules,
+        rules: &AckRules<'_>,
         packets: u8,
         digest: &mut SackDigest,
     ) {
-        let counts = |p: &&PathDigest| match rules.sfr_by_tsn {
-            true => p.highest_gap.is_some(),
-            false => p.newly_acked_bytes > 0,
+        let rules = &rules.by.sacks;
+        let counts = |p: &&PathDigest| match rules.compares {
+            SfrCompares::Tsn => p.highest_gap.is_some(),
+            SfrCompares::Order => p.newly_acked_bytes > 0,
         };
         let one_path = digest.paths.iter().filter(counts).count() == 1;
         for (i, p) in digest.paths.iter_mut().enumerate() {
             // Mostly nothing was acknowledged that could say anything of the others.
-            let says_nothing = match rules.sfr_by_tsn {
-                true => p.highest_gap.is_none(),
-                false => p.latest.is_none(),
+            let says_nothing = match rules.compares {
+                SfrCompares::Tsn => p.highest_gap.is_none(),
+                SfrCompares::Order => p.latest.is_none(),
             };
             if says_nothing {
                 continue;
@@ -38,14 +40,14 @@ impl Outstanding {
             while let Some(tsn) = at {
                 let Some(sent) = self.get(tsn) else { break };
                 at = sent.next;
-                let is_below = match rules.sfr_by_tsn {
-                    true => p.highest_gap.is_some_and(|h| tsn.lt(h)),
-                    false => p.latest.is_some_and(|latest| sent.order < latest),
+                let is_below = match rules.compares {
+                    SfrCompares::Tsn => p.highest_gap.is_some_and(|h| tsn.lt(h)),
+                    SfrCompares::Order => p.latest.is_some_and(|latest| sent.order < latest),
                 };
                 if !is_below {
                     // Only retransmitted and revoked chunks are not in the order of TSNs.
                     let in_order = sent.transmissions == 1 && !rules.overtaken_revokes;
-                    if rules.sfr_by_tsn && !in_order {
+                    if rules.compares == SfrCompares::Tsn && !in_order {
                         continue;
                     }
                     break;
@@ -53,7 +55,7 @@ impl Outstanding {
                 let all_above = p.lowest.is_some_and(|l| l.gt(tsn));
                 let reports = if one_path && all_above { packets } else { 1 };
                 let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
-                    && (rules.fast_rtx_after_timeout || sent.transmissions == 1);
+                    && (rules.reports_after_timeout || sent.transmissions == 1);
                 let (order, len) = (sent.order, sent.packet_len);
                 if may_be_lost && self.report_missing(tsn, reports, rules) {
                     p.note_lost(tsn, order, len);
@@ -67,9 +69,10 @@ impl Outstanding {
     ///
     /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged that was
     /// sent for the first time after that: what was under way before says nothing of the retransmission.
-    pub(super) fn fast_retransmit(&mut self, rules: &AckRules, digest: &mut SackDigest) {
+    pub(super) fn fast_retransmit(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
-        let newest = match rules.reports_by_highest_so_far {
+        let rules = &rules.by.sacks;
+        let newest = match rules.highest_stays {
             true => self.newest.filter(|_| digest.reported.last().is_some()),
             false => digest.highest_newly_acked,
         };
@@ -96,11 +99,11 @@ impl Outstanding {
     }
 
     /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
-    fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &AckRules) -> bool {
+    fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &SackRules) -> bool {
         let highest_sent = self.highest_tsn();
         let Some(sent) = self.get_mut(tsn) else { return false };
         let waits = sent.state == TsnState::Marked;
-        if sent.state == TsnState::Acked || waits && !rules.waiting_counts_reports {
+        if sent.state == TsnState::Acked || waits && !rules.waiting_is_reported {
             return false;
         }
         sent.missing_reports = sent.missing_reports.saturating_add(reports);
@@ -126,9 +129,9 @@ impl Outstanding {
 
 /// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
 /// above what was sent when they last made it lost.
-fn may_be_lost(sent: &Sent, rules: &AckRules, newest: Option<Tsn>) -> bool {
+fn may_be_lost(sent: &Sent, rules: &SackRules, newest: Option<Tsn>) -> bool {
     match sent.mfr_after {
         Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),
-        None => rules.fast_rtx_after_timeout || sent.transmissions == 1,
+        None => rules.reports_after_timeout || sent.transmissions == 1,
     }
 }

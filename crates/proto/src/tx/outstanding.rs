@@ -9,6 +9,7 @@ use super::Fragment;
 use super::copies::CopyQueue;
 use super::ranges::TsnRanges;
 use crate::path::PathId;
+use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 
@@ -191,17 +192,17 @@ impl Outstanding {
     }
 
     /// What is in flight on all paths as the peer's receive buffer sees it, in bytes.
-    pub(crate) fn rwnd_in_use(&self, counts_headers: bool, counts_marked: bool) -> usize {
+    pub(crate) fn rwnd_in_use(&self, rules: RoomRules) -> usize {
         let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
-        if counts_headers {
+        if rules.of_headers {
             chunks = self.queues.iter().map(|q| q.chunks_in_flight).sum();
         }
-        if counts_headers && self.has_copied {
+        if rules.of_headers && self.has_copied {
             // A chunk and its copy take the receiver's room once.
             chunks -= self.queues.iter().map(|q| q.copies.len()).sum::<usize>();
         }
-        if counts_marked {
-            chunks += if counts_headers { self.marked_chunks } else { 0 };
+        if rules.of_waiting {
+            chunks += if rules.of_headers { self.marked_chunks } else { 0 };
             bytes += self.marked_user_bytes;
         }
         bytes + chunks * DATA_HEADER_LEN

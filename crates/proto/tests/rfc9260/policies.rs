@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use manypath_proto::PathState;
+use manypath_proto::policy::recovery::Rule;
 use manypath_proto::testing::*;
 
 use super::common::{PMDCS, grow};
@@ -219,6 +220,13 @@ fn new_data_fails_over_round_robin_and_returns_with_the_primary() {
 
 // ---- What ns-2's agents of one path do differently ----
 
+/// With these of the rules of ns-2's agents, and no others.
+fn only(setup: Setup, rules: &[&str]) -> Setup {
+    let others = Rule::ALL.iter().map(|rule| rule.name()).filter(|name| !rules.contains(name));
+    let others: Vec<_> = others.collect();
+    setup.set("recovery", "ns2").set("recovery_without", &others.join(", "))
+}
+
 /// Five packets in flight on the primary, all lost. What is sent at their timeout.
 fn all_lost(setup: Setup) -> (Script, Vec<String>) {
     let mut t = setup.established();
@@ -232,7 +240,7 @@ fn all_lost(setup: Setup) -> (Script, Vec<String>) {
 fn retransmissions_may_wait_for_the_next_sack() {
     let (_, at_once) = all_lost(paths(2, "all-rtx-alt"));
     assert_eq!(at_once.len(), 5, "RFC 9260 §6.3.3 (E3): as soon as cwnd of the alternate allows");
-    let (mut t, one) = all_lost(paths(2, "all-rtx-alt").set("rtx_waits_for_sack", "true"));
+    let (mut t, one) = all_lost(only(paths(2, "all-rtx-alt"), &["rtx_waits_for_sack"]));
     assert_eq!(one, ["P2 DATA 1"]);
     t.run_ms(10);
     t.peer_on(2, sack(1));
@@ -242,9 +250,11 @@ fn retransmissions_may_wait_for_the_next_sack() {
 
 #[test]
 fn new_data_may_wait_until_nothing_waits_for_retransmission() {
-    for (waits, expected) in [("false", &["P1 DATA 6"][..]), ("true", &[])] {
-        let setup = paths(2, "all-rtx-alt").set("rtx_waits_for_sack", "true");
-        let (mut t, _) = all_lost(setup.set("new_data_waits_for_rtx", waits));
+    let waits = "rtx_waits_for_sack";
+    for (rules, expected) in
+        [(&[waits][..], &["P1 DATA 6"][..]), (&[waits, "new_data_waits_for_rtx"], &[])]
+    {
+        let (mut t, _) = all_lost(only(paths(2, "all-rtx-alt"), rules));
         t.send_packets(1);
         assert_eq!(t.all_sent(), expected, "RFC 9260 §6.1 (C): the primary has room");
     }
@@ -252,8 +262,8 @@ fn new_data_may_wait_until_nothing_waits_for_retransmission() {
 
 #[test]
 fn a_timeout_ends_fast_recovery_or_not() {
-    for (ends, grows) in [("true", true), ("false", false)] {
-        let setup = paths(1, "all-rtx-same").set("timeout_ends_recovery", ends);
+    for (rules, grows) in [(&[][..], true), (&["recovery_outlasts_timeout"], false)] {
+        let setup = only(paths(1, "all-rtx-same"), rules);
         let mut t = lose_first(setup, 8);
         t.expect("DATA 1");
         until_timeout(&mut t, 1);
@@ -261,25 +271,25 @@ fn a_timeout_ends_fast_recovery_or_not() {
         let before = t.path(1).cwnd;
         t.run_ms(10);
         t.peer(sack(4)); // 5 to 8 were outstanding when recovery began
-        assert_eq!(t.path(1).cwnd > before, grows, "timeout_ends_recovery = {ends}");
+        assert_eq!(t.path(1).cwnd > before, grows, "{rules:?}");
     }
 }
 
 #[test]
 fn a_timeout_may_have_an_ssthresh_floor_of_its_own() {
-    let ssthresh = |floor: &str| {
-        let setup = paths(1, "all-rtx-same").set("initial_cwnd", "5 pmdcs");
-        all_lost(setup.set("timeout_ssthresh_floor", floor)).0.path(1).ssthresh
+    let ssthresh = |rules: &[&str], har: &str| {
+        let setup = paths(2, "all-rtx-alt").set("initial_cwnd", "5 pmdcs").set("har", har);
+        all_lost(only(setup, rules)).0.path(1).ssthresh
     };
-    assert_eq!(ssthresh("off"), 4 * PMDCS, "RFC 9260 §7.2.3");
-    assert_eq!(ssthresh("2 pmdcs"), 5 * PMDCS / 2);
+    assert_eq!(ssthresh(&[], "true"), 4 * PMDCS, "RFC 9260 §7.2.3");
+    assert_eq!(ssthresh(&["har_lowers_floor"], "true"), 5 * PMDCS / 2);
+    assert_eq!(ssthresh(&["har_lowers_floor"], "false"), 4 * PMDCS, "not without HAR");
 }
 
 #[test]
 fn a_sack_without_news_may_count_as_a_missing_report() {
-    for (so_far, expected) in [("false", &[][..]), ("true", &["DATA 1"])] {
-        let setup = paths(1, "all-rtx-same").set("reports_by_highest_so_far", so_far);
-        let mut t = setup.established();
+    for (rules, expected) in [(&[][..], &[][..]), (&["reports_by_highest_so_far"], &["DATA 1"])] {
+        let mut t = only(paths(1, "all-rtx-same"), rules).established();
         t.send_packets(5);
         t.all_sent();
         t.peer(sack(0).gap(2, 2));
@@ -304,9 +314,8 @@ fn the_first_path_stays_the_primary_if_the_handshake_does_not_move_it() {
 
 #[test]
 fn the_heartbeat_interval_may_count_from_sending_and_a_repeated_one_take_the_place_of_the_next() {
-    for (from_sending, seconds) in [("false", 30..=34), ("true", 58..=66)] {
-        let setup = paths(2, "all-rtx-alt").set("hb_interval_from_sending", from_sending);
-        let mut t = setup.established();
+    for (rules, seconds) in [(&[][..], 30..=34), (&["hb_interval_from_sending"], 58..=66)] {
+        let mut t = only(paths(2, "all-rtx-alt"), rules).established();
         let next = |t: &mut Script| {
             while t.next_sent().as_deref() != Some("P2 HEARTBEAT") {
                 t.run_to_timer();
@@ -318,15 +327,16 @@ fn the_heartbeat_interval_may_count_from_sending_and_a_repeated_one_take_the_pla
         let info = t.last_heartbeat();
         t.peer_on(2, heartbeat_ack(&info));
         let after = (next(&mut t) - first).as_secs();
-        assert!(seconds.contains(&after), "RFC 9260 §8.3; {from_sending}: {after} s");
+        assert!(seconds.contains(&after), "RFC 9260 §8.3; {rules:?}: {after} s");
     }
 }
 
 #[test]
 fn a_path_that_failed_is_probed_after_the_heartbeat_interval_or_at_once_and_each_rto() {
-    for (waits, seconds) in [("true", [31, 63, 97]), ("false", [0, 2, 6])] {
+    for (rules, seconds) in [(&[][..], [31, 63, 97]), (&["failed_paths_probed_at_once"], [0, 2, 6])]
+    {
         let setup = paths(2, "all-rtx-alt").set("path_max_retrans", "0");
-        let mut t = setup.set("hb_interval_when_inactive", waits).established();
+        let mut t = only(setup, rules).established();
         t.send_packets(1);
         t.expect("P1 DATA 1");
         while t.path_state(1) != PathState::Inactive {
@@ -342,6 +352,6 @@ fn a_path_that_failed_is_probed_after_the_heartbeat_interval_or_at_once_and_each
                 None => _ = t.run_to_timer(),
             }
         }
-        assert_eq!(probed, seconds, "RFC 9260 §8.3; {waits}");
+        assert_eq!(probed, seconds, "RFC 9260 §8.3; {rules:?}");
     }
 }

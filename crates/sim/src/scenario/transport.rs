@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use manypath_proto::config::{
     ACK_PATHS, CONGESTION_CONTROLS, Config, ConfigError, FAILURE_POLICIES, Preset, Profile,
-    RTX_POLICIES, SCHEDULERS,
+    RECOVERIES, RTX_POLICIES, SCHEDULERS,
 };
 
 use super::error::{ScenarioError, nearest};
@@ -172,6 +172,7 @@ fn names_of(key: &str) -> Vec<&'static str> {
         "rtx_policy" => RTX_POLICIES.to_vec(),
         "failure" => FAILURE_POLICIES.to_vec(),
         "congestion_control" => CONGESTION_CONTROLS.to_vec(),
+        "recovery" => RECOVERIES.to_vec(),
         "ack_path" => ACK_PATHS.to_vec(),
         _ => Vec::new(),
     }

@@ -227,7 +227,7 @@ fn losses_of_one_window_cut_it_once_wherever_in_it_they_are() {
 /// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The ssthresh after them.
 fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
     let mut t = builder("all-rtx-same", 1, "64 KiB")
-        .set("repeated_timeout_keeps_ssthresh", &keeps.to_string())
+        .set("recovery_without", if keeps { "none" } else { "repeated_timeout_keeps_ssthresh" })
         .start();
     t.a.send_file(4 * MIB);
     t.net.path(0).hop(1).at(secs(3)).cut_for(Duration::from_millis(3500));

@@ -9,23 +9,14 @@ use manypath_sim::{LinkSpec, Pair, PairBuilder, PathSpec, QueueLimit, secs};
 use crate::MIB;
 use crate::ns2::acknowledged_after;
 
-/// A primary path of 45 ms one way and an alternate of 520 ms, with the rules of `experiments/001-rtx/*/packaged.toml`.
+/// A primary path of 45 ms one way and an alternate of 520 ms.
 fn builder(preset: &str) -> PairBuilder {
     let path = |delay| {
         let edge = LinkSpec::mbps_ms(100.0, 10.0).queue(QueueLimit::Packets(200));
         let core = LinkSpec::mbps_ms(10.0, delay).queue(QueueLimit::Packets(50));
         PathSpec::hops([edge.clone(), core, edge])
     };
-    let rules = [
-        ("ssthresh_floor", "4 pmdcs"),
-        ("congestion_control", "rfc9260"),
-        ("fast_rtx_after_timeout", "true"),
-        ("rtx_past_cwnd", "any"),
-        ("rtx_waits_for_sack", "true"),
-        ("new_data_waits_for_rtx", "true"),
-    ];
-    let pair = Pair::paths(preset, vec![path(25.0), path(500.0)]).profile("ns2");
-    rules.into_iter().fold(pair, |pair, (name, value)| pair.set(name, value))
+    Pair::paths(preset, vec![path(25.0), path(500.0)]).profile("ns2")
 }
 
 /// A cut towards the receiver: seconds from the first DATA, and for how many milliseconds.
@@ -135,7 +126,7 @@ fn each_rule_of_ns2_is_needed_for_that() {
         ("fast_rtx_cuts_waiting", LOST_AGAIN, 0.1),
     ];
     for (rule, case, least) in rules {
-        let off = case.difference(case.builder().set(rule, "false"));
+        let off = case.difference(case.builder().set("recovery_without", rule));
         assert!(off > least, "without {rule} we are {off} s from ns-2");
     }
 }
@@ -168,12 +159,11 @@ fn cuts_in_a_long_recovery(builder: PairBuilder) -> usize {
 #[test]
 fn a_loss_of_what_was_sent_in_recovery_cuts_again_as_in_ns2() {
     // Both where all that waits is cut for, and where only what is newly lost is.
-    for waiting in ["true", "false"] {
-        let with = |again: &str| {
-            let builder = builder("all-rtx-alt").set("fast_rtx_cuts_waiting", waiting);
-            cuts_in_a_long_recovery(builder.set("new_losses_cut_again", again))
-        };
-        assert_eq!(with("true"), 2, "fast_rtx_cuts_waiting = {waiting}");
-        assert_eq!(with("false"), 1, "RFC 9260 §7.2.4; fast_rtx_cuts_waiting = {waiting}");
-    }
+    let without = |rules: &str| {
+        cuts_in_a_long_recovery(builder("all-rtx-alt").set("recovery_without", rules))
+    };
+    assert_eq!([without("none"), without("fast_rtx_cuts_waiting")], [2, 2]);
+    let again = "new_losses_cut_again";
+    let neither = without("new_losses_cut_again, fast_rtx_cuts_waiting");
+    assert_eq!([without(again), neither], [1, 1], "RFC 9260 §7.2.4");
 }

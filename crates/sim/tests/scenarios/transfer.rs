@@ -231,7 +231,7 @@ fn with_nr_sack_a_receiver_that_discards_what_had_arrived_loses_nothing() {
             .seed(seed)
             .set("nr_sack", "true")
             .set_z("receive_buffer", "8 KiB")
-            .set_z("rwnd_counts_headers", "true")
+            .set_z("recovery", "ns2")
             .check_invariants(true)
             .connect();
         for _ in 0..3000 {

@@ -35,8 +35,8 @@ pub struct Limits {
 pub struct AckFacts {
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,
-    /// Of these, bytes that count towards growth in congestion avoidance: all, but with
-    /// `growth_counts_used_window`.
+    /// Those of them that count towards growth in congestion avoidance. All do, unless
+    /// `growth_needs_used_window` of the recovery's rules holds.
     pub counted_bytes: usize,
     /// Flight size before the SACK, in bytes.
     pub flight_before: usize,

@@ -16,7 +16,7 @@ const THIRD: PathId = PathId(2);
 /// A DATA chunk of 84 bytes with its header.
 const SIZE: usize = 100;
 
-fn rules(via: PathId) -> AckRules {
+fn rules(via: PathId) -> AckRules<'static> {
     AckRules { via: Some(via), ..RULES }
 }
 
@@ -95,7 +95,7 @@ fn a_copy_counts_in_the_flight_of_its_own_path_and_takes_no_receive_buffer() {
     s.send(THIRD, 1);
     assert_eq!(s.copy_all(), [1, 2, 3], "in the order of transmission");
     assert_eq!(s.flights(), [3, 3]);
-    assert_eq!(s.out.rwnd_in_use(false, false), 4 * (SIZE - 16), "the receiver gets it once");
+    assert_eq!(s.out.rwnd_in_use(RULES.by.room), 4 * (SIZE - 16), "the receiver gets it once");
     assert_eq!(s.out.chunks_in_flight(SECOND), 3);
     assert_eq!(s.out.get(Tsn(1)).map(|sent| sent.transmissions), Some(1), "no retransmission");
 }

@@ -4,26 +4,39 @@ use manypath_wire::{
 };
 
 use super::*;
+use crate::policy::recovery::{HeartbeatRules, RoomRules, SackRules, T3Rules};
 use crate::tx::Fragment;
 
 /// What tests of acknowledgement go by.
-pub(in crate::tx) const RULES: AckRules = AckRules {
-    sfr: true,
-    mfr: false,
-    cuc: Cuc::V2,
-    dac: false,
-    missing_reports: 3,
+pub(in crate::tx) const RULES: AckRules<'static> = AckRules {
+    by: &Rules {
+        sacks: SackRules {
+            scope: ReportScope::Path,
+            compares: SfrCompares::Order,
+            mfr: false,
+            cuc: Cuc::V2,
+            dac: false,
+            missing_reports: 3,
+            reports_after_timeout: true,
+            highest_stays: false,
+            waiting_is_reported: false,
+            overtaken_revokes: false,
+            waiting_used_cwnd: false,
+        },
+        t3: T3Rules { watches: T3Watches::EarliestSent, covers_waiting: false },
+        room: RoomRules { of_headers: false, of_waiting: false },
+        heartbeats: HeartbeatRules { from_sending: false, failed_at_once: false },
+        waiting_takes_cwnd: false,
+        growth_needs_used_window: false,
+        decays_in_silence: false,
+        holds_data: false,
+        verifies_first: false,
+        duplicates_count: false,
+    },
     reports_gaps: true,
     in_fast_recovery: false,
     echo: None,
     via: None,
-    t3_watches: T3Watches::EarliestSent,
-    marked_fills_cwnd: false,
-    sfr_by_tsn: false,
-    fast_rtx_after_timeout: true,
-    reports_by_highest_so_far: false,
-    waiting_counts_reports: false,
-    overtaken_revokes: false,
     watches_delays: false,
 };
 

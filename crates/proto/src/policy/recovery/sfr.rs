@@ -1,0 +1,76 @@
+//! Split fast retransmit (CMT paper, section III-A): each path recovers on its own.
+
+use super::fast::{Exit, FastRecovery};
+use super::{Flight, LossRecovery, PathFacts, PathVerdict, Rules};
+use crate::config::{Config, RtxPastCwnd};
+use crate::path::PathId;
+
+/// One fast recovery for each path. It ends when nothing sent before it began is in flight there,
+/// even if other paths hold back the cumulative TSN ack. For several paths at once.
+#[derive(Debug)]
+pub struct Sfr {
+    rules: Rules,
+    fast: FastRecovery,
+    /// Every loss lets one packet pass cwnd, not only the first of a recovery.
+    passes_often: bool,
+    /// Losses of chunks sent before a cut never cut the window again (`cut_once_per_flight`).
+    cuts_once: bool,
+    /// All paths have one window (`combined_window`).
+    shares: bool,
+}
+
+impl Sfr {
+    /// With the parameters of a configuration.
+    pub fn new(config: &Config) -> Sfr {
+        Sfr {
+            rules: Rules::standard(config),
+            fast: FastRecovery::default(),
+            passes_often: config.rtx_past_cwnd == RtxPastCwnd::Loser,
+            cuts_once: config.cut_once_per_flight,
+            shares: config.combined_window,
+        }
+    }
+
+    /// Begins a fast recovery.
+    pub(super) fn begin(&mut self, path: PathId, exit: Exit) {
+        self.fast.set(path, Some(exit));
+    }
+}
+
+impl LossRecovery for Sfr {
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    fn reset_path(&mut self, path: PathId) {
+        self.fast.set(path, None);
+    }
+
+    fn share(&mut self, from: PathId, to: PathId) {
+        self.fast.share(from, to);
+    }
+
+    fn recovers(&self, path: PathId) -> bool {
+        self.fast.exit(path).is_some()
+    }
+
+    fn recovers_anywhere(&self) -> bool {
+        self.fast.is_any()
+    }
+
+    fn on_path_sack(&mut self, facts: &PathFacts, flight: &dyn Flight) -> PathVerdict {
+        let standing = self.fast.of_path(facts, flight, self.shares);
+        let has_lost = facts.lost > 0;
+        let was_cut_for = self.cuts_once && standing.was_cut_for;
+        let cuts = has_lost && !standing.recovers && !was_cut_for;
+        if cuts {
+            self.begin(facts.path, flight.exit());
+        }
+        let passes_cwnd = cuts || has_lost && self.passes_often;
+        PathVerdict { recovers: standing.recovers, cuts, passes_cwnd }
+    }
+
+    fn on_path_timeout(&mut self, path: PathId) {
+        self.fast.set(path, None);
+    }
+}

@@ -1,0 +1,87 @@
+use bytes::Bytes;
+use manypath_wire::{DataFlags, Ssn, StreamId};
+
+use super::*;
+use crate::tx::{Fragment, Outstanding};
+
+fn config(recovery: &str, sfr: bool) -> Config {
+    let mut config = Config::default();
+    config.set("recovery", recovery).expect("it is one");
+    Config { sfr, ..config }
+}
+
+fn member(recovery: &str, sfr: bool) -> Box<dyn LossRecovery> {
+    build(recovery, &config(recovery, sfr)).expect("it is one")
+}
+
+/// TSNs 1 to 8, alternately on two paths.
+fn outstanding() -> Outstanding {
+    let mut out = Outstanding::new(Tsn(1));
+    for id in [PathId(0), PathId(1)] {
+        out.add_path(id);
+    }
+    for n in 0..8u8 {
+        let fragment = Fragment {
+            payload: Bytes::from_static(b"data"),
+            ppid: 0,
+            stream: StreamId(0),
+            ssn: Ssn(n.into()),
+            flags: DataFlags::BEGIN | DataFlags::END,
+        };
+        out.push(fragment, PathId(n % 2), Instant::ZERO);
+    }
+    out
+}
+
+/// A SACK finds this TSN lost on its path.
+fn loses(member: &mut dyn LossRecovery, out: &mut Outstanding, tsn: u32) -> PathVerdict {
+    let sent = out.get(Tsn(tsn)).expect("it was sent");
+    let facts = PathFacts {
+        path: sent.path,
+        grows: false,
+        lost: 1,
+        latest_lost: Some(sent.order),
+        highest_lost: Some(Tsn(tsn)),
+    };
+    let verdict = member.on_path_sack(&facts, out);
+    out.mark_for_probe(Tsn(tsn));
+    verdict
+}
+
+#[test]
+fn the_association_recovers_once_and_with_sfr_each_path_does() {
+    for (sfr, second) in [(false, false), (true, true)] {
+        let (mut out, mut member) = (outstanding(), member("standard", sfr));
+        assert!(loses(&mut *member, &mut out, 1).cuts, "RFC 9260 §7.2.4 (2)");
+        assert!(!loses(&mut *member, &mut out, 3).cuts, "once per fast recovery");
+        assert_eq!(loses(&mut *member, &mut out, 2).cuts, second, "the other path, sfr = {sfr}");
+        assert_eq!([0, 1].map(|id| member.recovers(PathId(id))), [true, second]);
+    }
+}
+
+#[test]
+fn ns2_cuts_for_what_waits_on_every_path_or_for_the_lowest() {
+    let both = [PathId(0), PathId(1)];
+    for (sfr, cut) in [(true, &both[..]), (false, &both[..1])] {
+        let (mut out, mut member) = (outstanding(), member("ns2", sfr));
+        for tsn in [1, 2] {
+            let verdict = loses(&mut *member, &mut out, tsn);
+            assert_eq!((verdict.cuts, verdict.passes_cwnd), (false, true));
+        }
+        assert_eq!(member.cuts_for_waiting(&both, &out), cut, "sfr = {sfr}");
+        let again = member.cuts_for_waiting(&both, &out);
+        assert!(again.is_empty(), "nothing more is lost: {again:?}");
+    }
+}
+
+#[test]
+fn without_its_rules_an_agent_of_ns2_has_the_standard_ones() {
+    let names: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+    for sfr in [false, true] {
+        let mut config = config("ns2", sfr);
+        config.set("recovery_without", &names.join(", ")).expect("they are rules");
+        let rules = build("ns2", &config).expect("it is one").rules();
+        assert_eq!(Rules { holds_data: false, ..rules }, Rules::standard(&config));
+        assert_ne!(member("ns2", sfr).rules(), rules);
+    }
+}
