@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::path::{ElectReason, MtuReason, PathId, PathState, RestoreReason, SuppressReason};
-use crate::policy::shared::SharedEvidence;
+use crate::policy::path_set::shared::SharedEvidence;
 
 /// Something that happened to an association.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,14 @@ pub enum Event {
         path: PathId,
         /// Why.
         reason: RestoreReason,
+    },
+    /// Both ends announced SACK PATH chunks when the association was opened, with which an end says
+    /// which path all of its SACKs take (mTCP paper, section 3.5.2). Follows [`Event::Connected`].
+    SackPathAgreed {
+        /// Our SACKs take one path; if false, only the peer's may.
+        ours: bool,
+        /// They do because the peer asked (`ack_path_as_asked`), whatever `ack_path` is.
+        as_asked: bool,
     },
     /// All SACKs of one side take another path from now on (mTCP paper, section 3.5.2).
     PrimaryElected {

@@ -82,7 +82,7 @@ pub use path::{
     ElectReason, MtuReason, PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason,
     T3_IN_A_ROW,
 };
-pub use policy::shared::{SharedEvidence, SharedSign};
+pub use policy::path_set::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;
 pub use rx::{Message, Payload};
 pub use time::Instant;

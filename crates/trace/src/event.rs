@@ -323,6 +323,7 @@ impl Event {
             Told::Readable | Told::Writable | Told::PathAdded { .. } | Told::PathRemoved { .. } => {
                 return None;
             }
+            Told::SackPathAgreed { .. } => return None, // the chunks of the handshake say it
             Told::AddressGone { path, local } => {
                 Event::AddressGone { path: path_number(*path), local: local.to_string() }
             }

@@ -44,11 +44,12 @@ impl Association {
         }
         let rules = AckRules {
             by: &self.recovery.rules,
+            dac: self.sack_paths.dac,
             reports_gaps,
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
             via,
-            watches_delays: self.policies.watches_delays,
+            watches_delays: self.policies.wants.delays,
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, sack),
@@ -95,7 +96,7 @@ impl Association {
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.go_on_with_ack_test(released, &paths);
         self.digest.paths = paths;
-        if self.policies.duplicates {
+        if self.policies.wants.roles {
             self.note_flights();
         }
         if is_fast_retransmit {
@@ -117,7 +118,7 @@ impl Association {
     fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
-        let lost = facts.lost + facts.lost_copies;
+        let lost = facts.lost + facts.lost_extra;
         let Some(p) = self.paths.get_mut(id) else { return };
         let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
         let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost };
@@ -152,7 +153,7 @@ impl Association {
         self.share_window(id);
         if facts.newly_acked_bytes > 0 {
             self.data_acked_on(now, id, facts);
-            if self.policies.watches_silence {
+            if self.policies.wants.silence {
                 self.renew_silence(now, id);
             }
         }
@@ -163,8 +164,8 @@ impl Association {
         if verdict.cuts {
             self.look_for_shared_bottleneck(now, id);
         }
-        if self.policies.watches_delays {
-            self.policies.shared.on_fates(id, facts.chunks_sent_here, lost);
+        if self.policies.wants.delays {
+            self.policies.path_set.on_fates(id, facts.chunks_sent_here, lost);
         }
         if let Some(sent_at) = facts.latest_sent_at {
             self.note_delay(now, id, sent_at);

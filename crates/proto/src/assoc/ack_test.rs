@@ -63,7 +63,7 @@ impl Association {
             && has_room
             && self.queue.bytes() > ahead
             && self.peer_rwnd() > ahead
-            && !self.policies.duplicates
+            && !self.policies.wants.roles
             && !self.out.may_have_marked()
     }
 

@@ -9,7 +9,7 @@ use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parame
 
 use super::control::Control;
 use super::cookie::{Cookie, MAX_ADDRESSES};
-use super::silence::{announces_sack_path, answers_sack_path, as_asked};
+use super::sack_path::answers_sack_path;
 use super::state::State;
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
@@ -245,12 +245,12 @@ impl Association {
             peer_port: cookie.peer_port,
             initial_tsn: cookie.local_tsn,
         };
-        let config = as_asked(config, cookie.sack_path);
         let mut a = Association::new(config, id, local_addresses, rng);
         a.a_rwnd = cookie.peer_rwnd as usize;
         a.streams_out = cookie.streams_out;
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
         a.agree_on_timestamps(cookie.timestamp);
+        a.grant_sack_path(cookie.sack_path);
         a.agree_on_sack_path(cookie.sack_path);
         a.nr_sack = a.config.nr_sack && cookie.nr_sack;
         let first = a.create_path(now, (cookie.local, cookie.remote), false);
@@ -298,7 +298,7 @@ impl Association {
                 &self.config,
                 &self.local_addresses,
                 None,
-                announces_sack_path(&self.config),
+                self.policies.wants.sack_path_chunks,
             )
             .into_iter()
             .collect::<Params>(),
@@ -433,6 +433,7 @@ impl Association {
         self.state = State::Established;
         self.error_count = 0;
         self.events.push_back(Event::Connected { incoming });
+        self.tell_sack_path_agreed();
         if !self.recovery.rules.verifies_first {
             let primary = self.primary;
             self.confirm_path(now, primary);

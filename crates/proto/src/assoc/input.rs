@@ -223,8 +223,8 @@ impl Association {
         // DAC is for reordering that the sender causes by using several paths. Another sender, on one,
         // needs its SACKs at once when something is missing.
         r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
-        let many = self.config.sack_gaps_wait && r.delayed.sack_every() > self.config.sack_every;
-        r.delayed.set_dac((self.config.dac || many) && r.data_paths.count_ones() > 1);
+        let many = self.sack_paths.gaps_wait && r.delayed.sack_every() > self.config.sack_every;
+        r.delayed.set_dac((self.sack_paths.dac || many) && r.data_paths.count_ones() > 1);
         if let Some(path) = p.path.and_then(|id| self.paths.get_mut(id)) {
             path.last_data_received = Some(p.now);
         }

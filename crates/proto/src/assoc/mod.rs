@@ -7,20 +7,20 @@ mod ack;
 mod ack_test;
 mod control;
 pub(crate) mod cookie;
-mod disjoint;
+mod failure;
 mod handshake;
 mod input;
 mod outage;
 mod output;
+mod path_set;
 mod paths;
 mod pmtu;
 mod redundant;
 mod roam;
+mod sack_path;
 mod shutdown;
-mod silence;
 mod state;
 mod stats;
-mod suppress;
 mod timeout;
 mod timers;
 mod timestamp;
@@ -39,7 +39,6 @@ use crate::config::Config;
 use crate::event::{AssocClosed, Event};
 use crate::path::{PathId, PathState, PathStats, PathTable, PathView};
 use crate::policy::recovery::Recovery;
-use crate::policy::shared::SharedEvidence;
 use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
 use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
@@ -48,7 +47,7 @@ use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use ack_test::AckTest;
 use control::Control;
 use redundant::Redundancy;
-use silence::SackPaths;
+use sack_path::SackPaths;
 use state::State;
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
 use timestamp::Timestamps;
@@ -161,8 +160,6 @@ pub struct Association {
     blocked_since: Option<Instant>,
     views: Vec<PathView>,
     sack_paths: SackPaths,
-    /// What is known of pairs of paths that may share a bottleneck.
-    shared_pairs: Vec<SharedEvidence>,
 }
 
 impl Association {
@@ -212,8 +209,7 @@ impl Association {
             stats: AssocStats::default(),
             blocked_since: None,
             views: Vec::new(),
-            sack_paths: SackPaths::default(),
-            shared_pairs: Vec::new(),
+            sack_paths: SackPaths::new(&config),
             config,
             id,
             local_addresses,

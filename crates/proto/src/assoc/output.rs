@@ -55,7 +55,7 @@ impl Association {
         }
         self.prepare_windows(now);
         let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
-        let may_copy = self.policies.duplicates && self.may_copy(now);
+        let may_copy = self.policies.wants.roles && self.may_copy(now);
         let has_data = !self.queue.is_empty() || self.out.may_have_marked() || may_copy;
         if !has_data && self.state.may_send_data() {
             self.recovery.past_cwnd.end(); // with the retransmissions
@@ -92,9 +92,9 @@ impl Association {
 
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
         let last = self.receiver.as_ref()?.last_data;
-        let chosen = match self.policies.acks_last {
-            true => last,
-            false => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
+        let chosen = match self.policies.wants.sack_paths {
+            true => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
+            false => last,
         };
         self.elect(now, chosen);
         let chosen = chosen.map(|id| self.working_sack_path(id));
@@ -568,7 +568,7 @@ impl Association {
         }
         self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
         self.arm_tail_loss_probe(now, path);
-        if self.policies.watches_silence {
+        if self.policies.wants.silence {
             self.start_silence(now, path);
         }
         self.start_review(now);

@@ -69,8 +69,7 @@ impl Association {
         if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
             r.last_data = None;
         }
-        self.end_use(id);
-        self.forget_pairs(id);
+        self.policies.path_set.removed(id);
         self.forget_sack_path(id);
         self.events.push_back(Event::PathRemoved { path: id });
         self.refresh_usable(now);
@@ -95,6 +94,7 @@ impl Association {
         self.out.add_path(id);
         self.recovery.reset_path(id);
         self.paths.insert(path);
+        self.policies.path_set.added(now, id);
         self.events.push_back(Event::PathAdded { path: id, local, remote });
         self.refresh_usable(now);
         Some(id)
@@ -268,13 +268,15 @@ impl Association {
         }
     }
 
-    /// Asks the failure policy which paths may carry data, and watches for "none works".
+    /// Asks the path set and the failure policy which paths may carry data, and watches for "none
+    /// works".
     pub(super) fn refresh_usable(&mut self, now: Instant) {
-        self.keep_disjoint(now);
-        if self.paths.iter().any(|p| p.suppressed.is_some()) {
-            self.restore_if_few(now);
-        }
-        self.keep_best(now);
+        self.settle_path_set(now);
+        self.renew_usable(now);
+    }
+
+    /// The same after the path set has decided.
+    pub(super) fn renew_usable(&mut self, now: Instant) {
         let any_suppressed = self.paths.iter().any(|p| p.suppressed.is_some());
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();

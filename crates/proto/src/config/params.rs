@@ -26,7 +26,7 @@ pub const RECOVERIES: &[&str] = policy::recovery::NAMES;
 /// Names of the policies that choose the path of a SACK.
 pub const ACK_PATHS: &[&str] = policy::ack_path::NAMES;
 /// Names of the policies that find paths which share a bottleneck.
-pub const SHARED_CONGESTION: &[&str] = policy::shared::NAMES;
+pub const SHARED_CONGESTION: &[&str] = policy::path_set::shared::NAMES;
 /// Names of the policies that send data on a second path, too.
 pub const REDUNDANCY_POLICIES: &[&str] = policy::redundant::NAMES;
 

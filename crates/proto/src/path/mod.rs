@@ -3,6 +3,7 @@
 mod pacer;
 mod pmtu;
 mod rto;
+mod standing;
 mod state;
 mod stats;
 mod table;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
+pub use standing::Standing;
 pub use state::PathState;
 pub(crate) use stats::Counters;
 pub use stats::{PathStats, T3_IN_A_ROW};
@@ -22,7 +24,6 @@ pub(crate) use table::PathTable;
 use serde::Serialize;
 
 use crate::config::{Config, Units};
-use crate::overlay::Route;
 use crate::policy::cc::{self, CongestionControl, Limits, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::time::Instant;
@@ -86,9 +87,14 @@ impl PathView {
     /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the throughput of
     /// TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
     pub fn score(&self) -> f64 {
-        let Some(rtt) = self.srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
-        1.5f64.sqrt() / (rtt.as_secs_f64() * self.loss_rate.max(LEAST_LOSS_RATE).sqrt())
+        score(self.srtt, self.loss_rate)
     }
+}
+
+/// What [`PathView::score`] is by a round-trip time and a loss rate.
+pub(crate) fn score(srtt: Option<Duration>, loss_rate: f64) -> f64 {
+    let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
+    1.5f64.sqrt() / (rtt.as_secs_f64() * loss_rate.max(LEAST_LOSS_RATE).sqrt())
 }
 
 /// What a path has outstanding, in bytes.
@@ -178,32 +184,6 @@ impl ElectReason {
     }
 }
 
-/// A suppression that lasts.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Suppression {
-    pub(crate) reason: SuppressReason,
-    pub(crate) since: Instant,
-    /// Its loss rate as last known. That of a spare becomes less with time, so that it is tried again.
-    pub(crate) loss_rate: f64,
-}
-
-/// Counters of a path when the paths were compared.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Review {
-    pub(crate) at: Instant,
-    /// User bytes acknowledged.
-    pub(crate) acked_bytes: u64,
-    /// DATA chunks sent.
-    sent: u64,
-    /// Those found lost.
-    lost: u64,
-}
-
-impl Review {
-    /// Chunks that make a loss rate.
-    const SENT_MIN: u64 = 100;
-}
-
 /// The last timeouts of each kind. One failure that both data and a heartbeat run into counts once.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct TimedOut {
@@ -286,18 +266,10 @@ pub(crate) struct Path {
     pub(crate) is_in_doubt: bool,
     /// Another path shall take its place, as soon as that is verified.
     pub(crate) is_superseded: bool,
-    /// When the path last failed by silence.
-    pub(crate) silent_at: Option<Instant>,
     /// Carries no data although it works, and why.
-    pub(crate) suppressed: Option<Suppression>,
+    pub(crate) suppressed: Option<SuppressReason>,
     /// Half of its window is to be used, so that its effect on other paths is seen.
-    pub(crate) is_tried: bool,
-    /// Its hops, as far as the application knows them.
-    pub(crate) route: Route,
-    /// Since when it may carry data without a break by suppression.
-    pub(crate) in_use_since: Instant,
-    /// User bytes acknowledged, and when that was noted: at the last review and at the one before.
-    pub(crate) reviewed: [Review; 2],
+    pub(crate) is_throttled: bool,
     /// The packets that may leave at once (Max.Burst).
     pub(crate) burst: Burst,
     /// The simulation's true loss rate.
@@ -367,12 +339,8 @@ impl Path {
             is_away: false,
             is_in_doubt: false,
             is_superseded: false,
-            silent_at: None,
             suppressed: None,
-            is_tried: false,
-            route: Route::default(),
-            in_use_since: now,
-            reviewed: [Review { at: now, acked_bytes: 0, sent: 0, lost: 0 }; 2],
+            is_throttled: false,
             burst: Burst::new(config, now),
             loss_oracle: None,
             counters: Counters::default(),
@@ -469,7 +437,7 @@ impl Path {
 
     /// The part of cwnd that may be used, in bytes.
     pub(crate) fn usable_cwnd(&self) -> usize {
-        if self.is_tried { self.window.cwnd / 2 } else { self.window.cwnd }
+        if self.is_throttled { self.window.cwnd / 2 } else { self.window.cwnd }
     }
 
     /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send.
@@ -497,34 +465,6 @@ impl Path {
     /// The probe that an answer with this nonce answers.
     pub(crate) fn probe_with(&self, nonce: u64) -> Option<Probe> {
         self.probe.iter().chain(&self.late_probes).find(|p| p.nonce == nonce).copied()
-    }
-
-    /// Its counters now.
-    pub(crate) fn review(&self, now: Instant) -> Review {
-        let c = &self.counters;
-        Review {
-            at: now,
-            acked_bytes: c.acked_bytes,
-            sent: c.data_chunks_sent,
-            lost: c.chunks_lost,
-        }
-    }
-
-    /// The loss rate since the review before the last; if too few chunks were sent since, of all; if it carries no
-    /// data, as known when that began.
-    pub(crate) fn known_loss_rate(&self) -> f64 {
-        let (before, c) = (self.reviewed[0], &self.counters);
-        let sent = c.data_chunks_sent - before.sent;
-        match self.suppressed {
-            Some(suppressed) => suppressed.loss_rate,
-            None if sent < Review::SENT_MIN || self.loss_oracle.is_some() => self.loss_rate(),
-            None => (c.chunks_lost - before.lost) as f64 / sent as f64,
-        }
-    }
-
-    /// What it promises by that loss rate, see [`PathView::score`].
-    pub(crate) fn score(&self) -> f64 {
-        PathView { loss_rate: self.known_loss_rate(), ..self.view(InUse::default()) }.score()
     }
 
     /// Fraction of chunks lost.
@@ -586,7 +526,7 @@ impl Path {
             ssthresh: self.window.ssthresh,
             flight_size,
             error_count: self.error_count,
-            suppressed: self.suppressed.map(|s| s.reason),
+            suppressed: self.suppressed,
             mtu: self.mtu,
         }
     }

@@ -1,24 +1,26 @@
 //! Policies: the decisions in which the published systems differ.
 //!
 //! A policy is one decision. It reads views, returns a small value, and only the engine acts on it.
-//! Each family is a folder with a trait, and each policy is one file in it with one line in the family's
-//! registry; configuration, command line and bindings use the name in that line.
+//! Each family is a folder with a trait, and each policy is one file in it with one line in the
+//! family's registry; configuration, command line and bindings use the name in that line.
 
 pub mod ack_path;
 pub mod cc;
 pub mod fail;
+pub mod path_set;
 pub mod recovery;
 pub mod redundant;
 pub mod rtx;
 pub mod sched;
-pub mod shared;
+
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::path::{PathId, PathView};
 use crate::rng::Rng;
 use crate::time::Instant;
 
-/// What a policy may read: every path as it stands, the time, and randomness of its own.
+/// The input of a policy: every path as it stands, the time, and randomness of its own.
 #[derive(Debug)]
 pub struct PolicyCx<'a> {
     /// The time of the decision.
@@ -37,13 +39,15 @@ impl PolicyCx<'_> {
         self.paths.iter().find(|p| p.id == id)
     }
 
-    /// Of the usable paths with room, the one with the least pipe / cwnd (mTCP paper, section 3.1.4).
+    /// Of the usable paths with room, the one with the least pipe / cwnd (mTCP paper, section
+    /// 3.1.4).
     pub fn least_used(&mut self) -> Option<PathId> {
         let used = |p: &PathView| p.pipe as f64 / p.cwnd.max(1) as f64;
         self.argmax(|p| p.usable && p.cwnd_space > 0, |p| -used(p))
     }
 
-    /// Of the paths that satisfy `allowed`, the one with the greatest `key`; a tie is broken at random.
+    /// Of the paths that satisfy `allowed`, the one with the greatest `key`; a tie is broken at
+    /// random.
     pub fn argmax<K: PartialOrd>(
         &mut self,
         allowed: impl Fn(&PathView) -> bool,
@@ -92,6 +96,47 @@ macro_rules! registry {
 }
 pub(crate) use registry;
 
+/// The events and questions that the policies of an association want. They state it once, because
+/// the engine reads it for every packet.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Fast retransmits: a [path set](path_set) looks for shared bottlenecks.
+    pub bottlenecks: bool,
+    /// The delay of all that is acknowledged, and how much of what was sent arrived.
+    pub delays: bool,
+    /// Reviews of the [path set](path_set) while data is outstanding, this long after each other.
+    pub review: Option<Duration>,
+    /// A timer for each path on which something is to be acknowledged.
+    pub silence: bool,
+    /// The choice of the path of each SACK; without it SACKs take the path of the latest DATA.
+    pub sack_paths: bool,
+    /// SACK PATH chunks: to say which path our SACKs take, or to be told which the peer's take.
+    pub sack_path_chunks: bool,
+    /// The choice of the paths' [roles](redundant) before anything is sent, and the ends of
+    /// flights.
+    pub roles: bool,
+}
+
+impl Wants {
+    /// The wants of two policies together.
+    fn and(self, other: Wants) -> Wants {
+        Wants {
+            bottlenecks: self.bottlenecks || other.bottlenecks,
+            delays: self.delays || other.delays,
+            review: self.review.or(other.review),
+            silence: self.silence || other.silence,
+            sack_paths: self.sack_paths || other.sack_paths,
+            sack_path_chunks: self.sack_path_chunks || other.sack_path_chunks,
+            roles: self.roles || other.roles,
+        }
+    }
+
+    /// The wants of the policies that a configuration names.
+    pub fn of(config: &Config) -> Wants {
+        Policies::new(config).wants
+    }
+}
+
 /// The policies of one association. Congestion control is per path, and kept there.
 #[derive(Debug)]
 pub(crate) struct Policies {
@@ -99,16 +144,10 @@ pub(crate) struct Policies {
     pub(crate) rtx: Box<dyn rtx::RtxPolicy>,
     pub(crate) fail: Box<dyn fail::FailurePolicy>,
     pub(crate) ack_path: Box<dyn ack_path::AckPathPolicy>,
-    pub(crate) shared: Box<dyn shared::SharedPolicy>,
+    pub(crate) path_set: Box<dyn path_set::PathSet>,
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
-    /// The failure policy watches how long nothing is acknowledged. Known beforehand, as it is asked per SACK.
-    pub(crate) watches_silence: bool,
-    /// The policy for shared bottlenecks wants to know delays. Known beforehand for the same reason.
-    pub(crate) watches_delays: bool,
-    /// SACKs take the path of the latest DATA. Known beforehand for the same reason.
-    pub(crate) acks_last: bool,
-    /// The redundancy policy is on.
-    pub(crate) duplicates: bool,
+    /// Their wants, all together.
+    pub(crate) wants: Wants,
 }
 
 impl Policies {
@@ -121,21 +160,27 @@ impl Policies {
             .unwrap_or_else(|| Box::new(redundant::Off));
         let ack_path = ack_path::build(&config.ack_path, config)
             .unwrap_or_else(|| Box::new(ack_path::LastReceived));
-        let shared = shared::build(&config.shared_congestion, config)
-            .unwrap_or_else(|| Box::new(shared::Off));
-        Policies {
-            watches_delays: shared.watches_delays(),
-            acks_last: ack_path.is_last(),
-            watches_silence: fail.silence_max(config.rto_initial).is_some(),
-            duplicates: redundant.is_on(),
-            sched: sched::build(&config.scheduler, config)
-                .unwrap_or_else(|| Box::new(sched::Primary)),
-            rtx: rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame)),
-            fail,
-            ack_path,
-            shared,
-            redundant,
-        }
+        let detector = path_set::shared::build(&config.shared_congestion, config)
+            .unwrap_or_else(|| Box::new(path_set::shared::Off));
+        let path_set = path_set::build(config, detector);
+        let sched =
+            sched::build(&config.scheduler, config).unwrap_or_else(|| Box::new(sched::Primary));
+        let rtx = rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame));
+        let wants = Wants::default();
+        let mut all = Policies { sched, rtx, fail, ack_path, path_set, redundant, wants };
+        all.renew_wants();
+        all
+    }
+
+    /// Goes on with another policy for the path of SACKs.
+    pub(crate) fn set_ack_path(&mut self, ack_path: Box<dyn ack_path::AckPathPolicy>) {
+        self.ack_path = ack_path;
+        self.renew_wants();
+    }
+
+    fn renew_wants(&mut self) {
+        let wants = self.fail.wants().and(self.ack_path.wants());
+        self.wants = wants.and(self.path_set.wants()).and(self.redundant.wants());
     }
 }
 

@@ -1,14 +1,20 @@
-//! Redundant transmissions: DATA chunks in flight on a second path, too.
+//! DATA chunks in flight on several paths at once.
 //!
-//! A chunk that is sent on a second path has two transmissions, and a SACK does not say which of them arrived. Each
-//! counts in the flight size of its own path until it is settled:
+//! The record of a chunk speaks of one transmission. Of a chunk that is sent on a second path as
+//! well, its copy, the other transmission is kept here, as something extra on its path: `extra` of
+//! each path's queue. What else is outstanding asks a few questions of that (how much, since when,
+//! under way elsewhere?), and knows nothing of who sends copies, and why.
 //!
-//! - A SACK that came in on one of the two paths and acknowledges the chunk is the answer to that path's
-//!   transmission, for a receiver answers where the data came from (RFC 9260 §6.4).
+//! A chunk that is sent on a second path has two transmissions, and a SACK does not say which of
+//! them arrived. Each counts in the flight size of its own path until it is settled:
+//!
+//! - A SACK that came in on one of the two paths and acknowledges the chunk is the answer to that
+//!   path's transmission, for a receiver answers where the data came from (RFC 9260 §6.4).
 //! - A SACK that came in on another path leaves both open.
 //! - The report of a duplicate TSN settles what is open: both arrived.
-//! - What is open is settled, too, once something sent later on the same path arrives: a transmission that the
-//!   SACK left open is taken for arrived; one that lost the race has missing reports of its own.
+//! - What is open is settled, too, once something sent later on the same path arrives: a
+//!   transmission that the SACK left open is taken for arrived; one that lost the race has missing
+//!   reports of its own.
 //! - T3-rtx of the path.
 //!
 //! So a path that is silent runs into its timeout, though all of its data arrives by the other one.
@@ -22,7 +28,7 @@ use super::outstanding::{Outstanding, PathQueue, Sent, TsnState};
 use crate::path::PathId;
 use crate::time::Instant;
 
-/// What is known of the chunk of a transmission that is not settled.
+/// The state of a transmission's chunk, until it is settled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Claim {
     /// It is not acknowledged: this is a copy under way.
@@ -46,22 +52,26 @@ struct Copy {
     missing_reports: u8,
 }
 
-/// The unsettled transmissions of a path. Each is found, added and removed in logarithmic time: a SACK may report
-/// thousands of duplicates, whatever was sent.
+/// The unsettled transmissions of a path. Each is found, added and removed in logarithmic time: a
+/// SACK may report thousands of duplicates, whatever was sent.
 #[derive(Debug, Default)]
-pub(super) struct CopyQueue {
+pub(super) struct Extra {
     /// By their order.
     copies: BTreeMap<u64, Copy>,
     /// TSN and order of each.
     by_tsn: BTreeSet<(u32, u64)>,
-    /// The last transmission of the association when a chunk with two transmissions last measured the path's RTT:
-    /// one sent before does not measure it again (RFC 9260 §6.3.1, C4).
+    /// The last transmission of the association when a chunk with two transmissions last measured
+    /// the path's RTT: one sent before does not measure it again (RFC 9260 §6.3.1, C4).
     timed_up_to: Option<u64>,
 }
 
-impl CopyQueue {
+impl Extra {
     pub(super) fn len(&self) -> usize {
         self.copies.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.copies.is_empty()
     }
 
     /// Bytes that count in the path's flight size.
@@ -93,15 +103,15 @@ impl CopyQueue {
 
 impl PathQueue {
     fn insert_copy(&mut self, copy: Copy) {
-        self.copies.by_tsn.insert((copy.tsn.0, copy.order));
-        self.copies.copies.insert(copy.order, copy);
+        self.extra.by_tsn.insert((copy.tsn.0, copy.order));
+        self.extra.copies.insert(copy.order, copy);
         self.flight_size += copy.size;
         self.chunks_in_flight += 1;
     }
 
     fn remove_copy(&mut self, order: u64) -> Option<Copy> {
-        let copy = self.copies.copies.remove(&order)?;
-        self.copies.by_tsn.remove(&(copy.tsn.0, order));
+        let copy = self.extra.copies.remove(&order)?;
+        self.extra.by_tsn.remove(&(copy.tsn.0, order));
         self.flight_size -= copy.size;
         self.chunks_in_flight -= 1;
         Some(copy)
@@ -109,7 +119,8 @@ impl PathQueue {
 }
 
 impl Outstanding {
-    /// The chunks in flight on `covered` that were sent after the transmission `after`, the last first.
+    /// The chunks in flight on `covered` that were sent after the transmission `after`, the last
+    /// first.
     pub(crate) fn sent_after(
         &self,
         covered: PathId,
@@ -119,9 +130,10 @@ impl Outstanding {
         self.queue_from_tail(covered).take_while(move |(_, sent)| is_new(sent.order))
     }
 
-    /// Whether a chunk may be sent on another path than `covered`, too: it is in flight there, sent once only.
+    /// True if a chunk may also be sent on another path than `covered`: it is in flight there, sent
+    /// once only.
     pub(crate) fn may_copy(&self, tsn: Tsn, covered: PathId) -> bool {
-        let is_alone = |s: &Sent| s.transmissions == 1 && s.copy.is_none();
+        let is_alone = |s: &Sent| s.transmissions == 1 && s.also_on.is_none();
         let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;
         self.get(tsn).is_some_and(|sent| is_here(sent) && is_alone(sent))
     }
@@ -129,9 +141,9 @@ impl Outstanding {
     /// Sends a chunk that is in flight on another path on `path`, too.
     pub(crate) fn copy(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let order = self.take_order();
-        self.has_copied = true;
+        self.has_extra = true;
         let Some(sent) = self.get_mut(tsn) else { return };
-        sent.copy = Some(path);
+        sent.also_on = Some(path);
         let (first, size) = (sent.path, sent.size());
         let timed = &mut self.queues[first.index()].rtt_probe;
         *timed = timed.filter(|&t| t != tsn); // its acknowledgement may be that of the copy
@@ -142,7 +154,7 @@ impl Outstanding {
 
     /// A chunk with a copy was acknowledged for the first time.
     #[cold] // mostly never called: its caller must stay small
-    pub(super) fn copied_acked(
+    pub(super) fn acked_on_either(
         &mut self,
         tsn: Tsn,
         second: PathId,
@@ -150,7 +162,7 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         let Some(sent) = self.get_mut(tsn) else { return };
-        sent.copy = None;
+        sent.also_on = None;
         let first = sent.path;
         let claim = |own: PathId, other: PathId| match rules.via {
             Some(via) if via == own => None, // it is this one's answer
@@ -181,9 +193,9 @@ impl Outstanding {
                 digest.paths[first.index()].arrived_here = Some((main.order, main.sent_at));
             }
         }
-        let copies = &mut self.queues[second.index()].copies;
-        let Some(order) = copies.find_live(tsn) else { return };
-        let Some(copy) = copies.copies.get_mut(&order) else { return };
+        let extra = &mut self.queues[second.index()].extra;
+        let Some(order) = extra.find_live(tsn) else { return };
+        let Some(copy) = extra.copies.get_mut(&order) else { return };
         match second_claim {
             Some(claim) => copy.claim = claim,
             None => {
@@ -201,14 +213,40 @@ impl Outstanding {
         }
     }
 
-    /// Whether any transmission is unsettled.
-    pub(super) fn has_copies(&self) -> bool {
-        self.queues.iter().any(|q| q.copies.len() > 0)
+    /// Transmissions of all paths that are not settled. Each is of a chunk that is in flight
+    /// elsewhere, too, or was acknowledged.
+    #[cold] // mostly never called: its caller must stay small
+    pub(super) fn extra_in_flight(&self) -> usize {
+        self.queues.iter().map(|q| q.extra.len()).sum()
+    }
+
+    /// True if any transmission is unsettled.
+    fn is_any_open(&self) -> bool {
+        self.queues.iter().any(|q| !q.extra.is_empty())
+    }
+
+    /// A SACK was overtaken, as those of the slowest path are: no other says what it says of
+    /// duplicates. Returns whether it says anything that counts.
+    #[cold]
+    pub(super) fn settle_by_overtaken(
+        &mut self,
+        sack: &Sack,
+        rules: &AckRules,
+        now: Instant,
+        digest: &mut SackDigest,
+    ) -> bool {
+        let settles = self.is_any_open() && sack.duplicate_tsns().len() > 0;
+        if settles {
+            digest.reset(self);
+            digest.stale = true;
+            self.settle_extra(sack, rules, now, digest);
+        }
+        settles
     }
 
     /// Settles what the SACK's duplicate TSNs, and what arrived of each path, tell of copies.
     #[cold] // mostly never called: its caller must stay small
-    pub(super) fn settle_copies(
+    pub(super) fn settle_extra(
         &mut self,
         sack: &Sack,
         rules: &AckRules<'_>,
@@ -216,15 +254,15 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         self.measure_first_arrival(sack, rules, now, digest);
-        if !self.has_copies() {
+        if !self.is_any_open() {
             return;
         }
         for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
             for tsn in sack.duplicate_tsns() {
-                let queue = &self.queues[path.index()].copies;
+                let queue = &self.queues[path.index()].extra;
                 let Some(order) = queue.find(tsn, |c| c.claim != Claim::Live) else { continue };
-                // A packet with nothing but a duplicate draws a SACK at once, to where it came from (RFC 9260 §6.2,
-                // §6.4): this one answers the transmission that arrived second.
+                // A packet with nothing but a duplicate draws a SACK at once, to where it came from
+                // (RFC 9260 §6.2, §6.4): this one answers the transmission that arrived second.
                 if let (1, Some(copy)) = (sack.duplicate_tsns().len(), queue.copies.get(&order)) {
                     self.measure(path, (order, copy.sent_at), rules, now, digest);
                 }
@@ -234,8 +272,9 @@ impl Outstanding {
         }
     }
 
-    /// A SACK without duplicates is drawn by a packet of new data, which came in on the SACK's path. If of all that it
-    /// newly acknowledges only one chunk was ever sent there, that one came with the packet.
+    /// A SACK without duplicates is drawn by a packet of new data, which came in on the SACK's
+    /// path. If of all that it newly acknowledges only one chunk was ever sent there, that one came
+    /// with the packet.
     fn measure_first_arrival(
         &mut self,
         sack: &Sack,
@@ -252,7 +291,8 @@ impl Outstanding {
         }
     }
 
-    /// A transmission (its order and time) on the path that the SACK came in on measures the RTT, once per RTT.
+    /// A transmission (its order and time) on the path that the SACK came in on measures the RTT,
+    /// once per RTT.
     fn measure(
         &mut self,
         path: PathId,
@@ -262,7 +302,7 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         let last = self.last_order();
-        let queue = &mut self.queues[path.index()].copies;
+        let queue = &mut self.queues[path.index()].extra;
         let is_new = queue.timed_up_to.is_none_or(|up_to| order > up_to);
         if rules.via == Some(path) && rules.echo.is_none() && is_new {
             queue.timed_up_to = Some(last);
@@ -270,13 +310,14 @@ impl Outstanding {
         }
     }
 
-    /// Something arrived that was sent on this path: what was sent before it arrived, too, or is late.
+    /// Something arrived that was sent on this path: what was sent before it arrived, too, or is
+    /// late.
     fn settle_overtaken(&mut self, path: PathId, threshold: u8, digest: &mut SackDigest) {
         let Some(latest) = digest.paths[path.index()].latest else { return };
         let mut from = 0;
         // None is looked at more often than it takes reports to make it lost.
         while let Some((&order, copy)) =
-            self.queues[path.index()].copies.copies.range_mut(from..latest).next()
+            self.queues[path.index()].extra.copies.range_mut(from..latest).next()
         {
             from = order + 1;
             if copy.claim == Claim::Either {
@@ -289,25 +330,25 @@ impl Outstanding {
             }
             let (tsn, is_live) = (copy.tsn, copy.claim == Claim::Live);
             self.queues[path.index()].remove_copy(order);
-            digest.paths[path.index()].note_lost_copy(order);
+            digest.paths[path.index()].note_lost_extra(order);
             if let Some(sent) = self.get_mut(tsn).filter(|_| is_live) {
-                sent.copy = None;
+                sent.also_on = None;
             }
         }
     }
 
-    /// A chunk was found missing on its own path: if its copy is under way, that takes its place, and nothing
-    /// needs to be retransmitted. Returns false if there is none.
+    /// A chunk was found missing on its own path: if its copy is under way, that takes its place,
+    /// and nothing needs to be retransmitted. Returns false if there is none.
     #[cold] // mostly never called: its caller must stay small
-    pub(super) fn promote_copy(&mut self, tsn: Tsn) -> bool {
-        let Some(second) = self.get(tsn).and_then(|s| s.copy) else { return false };
+    pub(super) fn goes_on_elsewhere(&mut self, tsn: Tsn) -> bool {
+        let Some(second) = self.get(tsn).and_then(|s| s.also_on) else { return false };
         let queue = &mut self.queues[second.index()];
-        let live = queue.copies.find_live(tsn);
+        let live = queue.extra.find_live(tsn);
         let Some(copy) = live.and_then(|order| queue.remove_copy(order)) else { return false };
         self.leave_flight(tsn);
         let Some(sent) = self.get_mut(tsn) else { return false };
         let first = sent.path;
-        sent.copy = None;
+        sent.also_on = None;
         sent.path = second;
         sent.order = copy.order;
         sent.sent_at = copy.sent_at;
@@ -321,33 +362,33 @@ impl Outstanding {
         true
     }
 
-    /// A chunk is to be sent again although its copy is under way: from now on only its last transmission counts,
-    /// as of any chunk that is sent again.
-    pub(super) fn give_up_copy(&mut self, tsn: Tsn) {
-        let Some(second) = self.get_mut(tsn).and_then(|sent| sent.copy.take()) else { return };
+    /// A chunk is to be sent again although its copy is under way: from now on only its last
+    /// transmission counts, as of any chunk that is sent again.
+    pub(super) fn forget_extra(&mut self, tsn: Tsn) {
+        let Some(second) = self.get_mut(tsn).and_then(|sent| sent.also_on.take()) else { return };
         let queue = &mut self.queues[second.index()];
-        if let Some(order) = queue.copies.find_live(tsn) {
+        if let Some(order) = queue.extra.find_live(tsn) {
             queue.remove_copy(order);
         }
     }
 
-    /// T3-rtx of a path expired: its unsettled transmissions sent up to `spare_after` are lost. Returns their number
-    /// and the order of the last.
-    pub(super) fn lose_copies(
+    /// T3-rtx of a path expired: its unsettled transmissions sent up to `spare_after` are lost.
+    /// Returns their number and the order of the last.
+    pub(super) fn lose_extra(
         &mut self,
         path: PathId,
         spare_after: Option<Instant>,
     ) -> (usize, u64) {
         let (mut count, mut latest) = (0, 0);
         let mut from = 0;
-        while let Some((_, &copy)) = self.queues[path.index()].copies.copies.range(from..).next() {
+        while let Some((_, &copy)) = self.queues[path.index()].extra.copies.range(from..).next() {
             from = copy.order + 1;
             if spare_after.is_some_and(|limit| copy.sent_at > limit) {
                 continue;
             }
             self.queues[path.index()].remove_copy(copy.order);
             if let Some(sent) = self.get_mut(copy.tsn).filter(|_| copy.claim == Claim::Live) {
-                sent.copy = None;
+                sent.also_on = None;
             }
             (count, latest) = (count + 1, copy.order);
         }
@@ -355,15 +396,15 @@ impl Outstanding {
     }
 
     /// Checks what must always hold of the copies of one path.
-    pub(super) fn check_copies(&self, path: PathId) {
-        let queue = &self.queues[path.index()].copies;
+    pub(super) fn check_extra(&self, path: PathId) {
+        let queue = &self.queues[path.index()].extra;
         let index: BTreeSet<_> = queue.copies.iter().map(|(&order, c)| (c.tsn.0, order)).collect();
         assert_eq!(queue.by_tsn, index, "the index of copies on {path}");
         for (order, copy) in &queue.copies {
             assert_eq!(*order, copy.order, "copies in order on {path}");
         }
         for copy in queue.copies.values().filter(|c| c.claim == Claim::Live) {
-            let chunk = self.get(copy.tsn).filter(|s| s.copy == Some(path));
+            let chunk = self.get(copy.tsn).filter(|s| s.also_on == Some(path));
             let is_elsewhere = chunk.map(|s| s.state == TsnState::InFlight && s.path != path);
             assert_eq!(is_elsewhere, Some(true), "{:?} and its copy on {path}", copy.tsn);
         }

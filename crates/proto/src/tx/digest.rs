@@ -17,6 +17,8 @@ use crate::time::Instant;
 pub(crate) struct AckRules<'a> {
     /// The rules of the association.
     pub(crate) by: &'a Rules,
+    /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
+    pub(crate) dac: bool,
     /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260 §3.3.8).
     pub(crate) reports_gaps: bool,
     /// Some path is in fast recovery.
@@ -87,8 +89,9 @@ pub(crate) struct PathDigest {
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
-    /// Redundant transmissions that it made lost: a sign of congestion like others, but nothing to send again.
-    pub(crate) lost_copies: usize,
+    /// Transmissions that it made lost of chunks that are also in flight, or arrived, elsewhere: a sign of congestion
+    /// like others, but nothing to send again.
+    pub(crate) lost_extra: usize,
     /// Order of the latest transmission among them.
     pub(crate) latest_lost: Option<u64>,
     /// The highest TSN among them.
@@ -124,9 +127,9 @@ impl PathDigest {
         self.note_highest_lost(tsn);
     }
 
-    /// The same of a redundant transmission.
-    pub(super) fn note_lost_copy(&mut self, order: u64) {
-        self.lost_copies += 1;
+    /// The same of a transmission that need not be repeated.
+    pub(super) fn note_lost_extra(&mut self, order: u64) {
+        self.lost_extra += 1;
         self.latest_lost = self.latest_lost.max(Some(order));
     }
 
@@ -164,14 +167,7 @@ impl Outstanding {
             if is_above {
                 return Err(SackError::AcksUnsent);
             }
-            // It was overtaken, as those of the slowest path are. What it says of copies nobody else says.
-            let settles = self.has_copies() && sack.duplicate_tsns().len() > 0;
-            if settles {
-                digest.reset(self);
-                digest.stale = true;
-                self.settle_copies(sack, rules, now, digest);
-            }
-            return Ok(settles);
+            return Ok(self.settle_by_overtaken(sack, rules, now, digest));
         }
         digest.reset(self);
         digest.watches_earliest = rules.by.t3.watches == T3Watches::EarliestSent;
@@ -182,8 +178,8 @@ impl Outstanding {
         if !digest.kept.is_empty() {
             self.release_kept(digest);
         }
-        if self.has_copied {
-            self.settle_copies(sack, rules, now, digest);
+        if self.has_extra {
+            self.settle_extra(sack, rules, now, digest);
         }
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
@@ -192,7 +188,7 @@ impl Outstanding {
         }
         match rules.by.sacks.scope {
             ReportScope::Path => {
-                let is_two = rules.by.sacks.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0;
+                let is_two = rules.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0;
                 self.split_fast_retransmit(rules, if is_two { 2 } else { 1 }, digest);
             }
             ReportScope::Association => self.fast_retransmit(rules, digest),
@@ -344,8 +340,8 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         let Some(sent) = self.get(tsn) else { return };
-        if let Some(second) = sent.copy {
-            return self.copied_acked(tsn, second, rules, digest);
+        if let Some(second) = sent.also_on {
+            return self.acked_on_either(tsn, second, rules, digest);
         }
         let path = sent.path;
         let is_first = self.first_in_queue(path) == Some(tsn);
@@ -436,7 +432,7 @@ impl Outstanding {
 }
 
 impl SackDigest {
-    fn reset(&mut self, outstanding: &Outstanding) {
+    pub(super) fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
         self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
             flight_before: q.flight_size + q.lost_bytes,

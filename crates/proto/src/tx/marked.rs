@@ -52,15 +52,15 @@ impl Outstanding {
             let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
             if !spared {
                 latest = sent.order;
-                if !self.promote_copy(tsn) {
+                if !self.goes_on_elsewhere(tsn) {
                     self.mark(tsn, LossCause::Timeout);
                 }
                 count += 1;
             }
         }
         self.queues[path.index()].rtt_probe = None;
-        let (copies, latest_copy) = self.lose_copies(path, spare_after);
-        (count + copies, latest.max(latest_copy))
+        let (extra, latest_extra) = self.lose_extra(path, spare_after);
+        (count + extra, latest.max(latest_extra))
     }
 
     /// T3-rtx of a path expired with chunks that wait already: they are lost by it, too.

@@ -110,7 +110,7 @@ impl Outstanding {
         if sent.missing_reports < rules.missing_reports {
             return false;
         }
-        if sent.copy.is_some() && self.promote_copy(tsn) {
+        if sent.also_on.is_some() && self.goes_on_elsewhere(tsn) {
             return true;
         }
         let Some(sent) = self.get_mut(tsn) else { return false };

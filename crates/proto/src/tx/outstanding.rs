@@ -6,7 +6,7 @@ use bytes::Bytes;
 use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
 
 use super::Fragment;
-use super::copies::CopyQueue;
+use super::copies::Extra;
 use super::ranges::TsnRanges;
 use crate::path::PathId;
 use crate::policy::recovery::RoomRules;
@@ -44,8 +44,8 @@ pub(crate) struct Sent {
     /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies paper,
     /// section 4.3).
     pub(super) mfr_after: Option<Tsn>,
-    /// The path on which a copy of it is in flight.
-    pub(super) copy: Option<PathId>,
+    /// Another path on which it is in flight, too.
+    pub(super) also_on: Option<PathId>,
     /// How often it was sent.
     pub(crate) transmissions: u16,
     /// With `pmtu_discovery`: bytes of the IP packet that carried it last.
@@ -91,8 +91,8 @@ pub(crate) struct PathQueue {
     /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted ones; `None`
     /// if they are to be found. CUC (Fig. 3) has the first of them only.
     pub(super) pseudo_cumacks: [Option<Tsn>; 2],
-    /// Redundant transmissions on the path.
-    pub(super) copies: CopyQueue,
+    /// Transmissions on the path beside those that the records of chunks speak of.
+    pub(super) extra: Extra,
     /// The chunk that was last put back at its place in the order of transmission.
     placed: Option<Tsn>,
     /// Since it was last empty the queue got a chunk back that the receiver dropped, behind those sent later.
@@ -125,8 +125,8 @@ pub(crate) struct Outstanding {
     /// A pseudo-cumack stays with its path when the chunk is sent again on another one (CUC, not
     /// CUCv2).
     pub(super) edges_stay: bool,
-    /// A chunk was once in flight on two paths. Until then nothing is asked of copies.
-    pub(super) has_copied: bool,
+    /// A chunk was once in flight on two paths. Until then no path has anything `extra`.
+    pub(super) has_extra: bool,
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
     pub(super) newest: Option<Tsn>,
 }
@@ -148,7 +148,7 @@ impl Outstanding {
             counts_lost: false,
             combines: false,
             edges_stay: false,
-            has_copied: false,
+            has_extra: false,
             newest: None,
         }
     }
@@ -197,9 +197,8 @@ impl Outstanding {
         if rules.of_headers {
             chunks = self.queues.iter().map(|q| q.chunks_in_flight).sum();
         }
-        if rules.of_headers && self.has_copied {
-            // A chunk and its copy take the receiver's room once.
-            chunks -= self.queues.iter().map(|q| q.copies.len()).sum::<usize>();
+        if rules.of_headers && self.has_extra {
+            chunks -= self.extra_in_flight(); // they take the receiver's room once
         }
         if rules.of_waiting {
             chunks += if rules.of_headers { self.marked_chunks } else { 0 };
@@ -237,7 +236,7 @@ impl Outstanding {
             fast_retransmitted: false,
             lost_by: LossCause::Timeout,
             mfr_after: None,
-            copy: None,
+            also_on: None,
             transmissions: 1,
             packet_len: 0,
             sent_at: now,
@@ -407,9 +406,9 @@ impl Outstanding {
     /// room for it. What lies below, it would have taken.
     pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
         let highest = self.acked.last().unwrap_or(self.cum_tsn_ack_point());
-        // A copy is never sent for want of room.
-        let has_copies = self.queues[path.index()].copies.len() > 0;
-        !has_copies && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
+        // What is in flight elsewhere, too, was not sent for want of room.
+        let has_extra = !self.queues[path.index()].extra.is_empty();
+        !has_extra && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
     }
 
     /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.
@@ -420,7 +419,7 @@ impl Outstanding {
     /// Marks one chunk in flight so that the caller can send it again at once.
     pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
         self.count_lost(tsn);
-        self.give_up_copy(tsn);
+        self.forget_extra(tsn);
         self.mark(tsn, LossCause::FastRetransmit);
     }
 
@@ -453,30 +452,30 @@ impl Outstanding {
     /// When the earliest transmission in flight on a path was sent.
     pub(crate) fn earliest_sent_at(&self, path: PathId) -> Option<Instant> {
         let first = self.queue_from_head(path).next().map(|(_, sent)| sent.sent_at);
-        let copied = self.queues[path.index()].copies.earliest().map(|(_, at)| at);
-        first.into_iter().chain(copied).min()
+        let extra = self.queues[path.index()].extra.earliest().map(|(_, at)| at);
+        first.into_iter().chain(extra).min()
     }
 
     /// The order of the earliest transmission in flight on a path.
     pub(crate) fn earliest_order(&self, path: PathId) -> Option<u64> {
         let first = self.queue_from_head(path).next().map(|(_, sent)| sent.order);
-        let copied = self.queues[path.index()].copies.earliest().map(|(order, _)| order);
-        first.into_iter().chain(copied).min()
+        let extra = self.queues[path.index()].extra.earliest().map(|(order, _)| order);
+        first.into_iter().chain(extra).min()
     }
 
     /// The order of the latest transmission in flight on a path.
     pub(crate) fn latest_order(&self, path: PathId) -> Option<u64> {
         let last = self.queue_from_tail(path).next().map(|(_, sent)| sent.order);
-        last.max(self.queues[path.index()].copies.latest())
+        last.max(self.queues[path.index()].extra.latest())
     }
 
     /// When the earliest chunk in flight on a path was sent, if it was sent once.
     pub(crate) fn earliest_sent_once(&self, path: PathId) -> Option<Instant> {
-        let copied = self.queues[path.index()].copies.earliest();
+        let extra = self.queues[path.index()].extra.earliest();
         let Some((_, sent)) = self.queue_from_head(path).next() else {
-            return copied.map(|(_, at)| at);
+            return extra.map(|(_, at)| at);
         };
-        if let Some((_, at)) = copied.filter(|(order, _)| *order < sent.order) {
+        if let Some((_, at)) = extra.filter(|(order, _)| *order < sent.order) {
             return Some(at);
         }
         (sent.transmissions == 1).then_some(sent.sent_at)
@@ -544,7 +543,7 @@ impl Outstanding {
                 user += sent.payload.len();
             }
             assert_eq!(queue.tail, last, "the tail of path {i}");
-            let (size, chunks) = (size + queue.copies.bytes(), chunks + queue.copies.len());
+            let (size, chunks) = (size + queue.extra.bytes(), chunks + queue.extra.len());
             assert_eq!(queue.flight_size, size, "flight size of path {i}");
             assert_eq!(queue.chunks_in_flight, chunks, "chunks in flight on path {i}");
             let waits = |s: &&Sent| s.state == TsnState::Marked && s.path.index() == i;
@@ -552,7 +551,7 @@ impl Outstanding {
             assert_eq!(queue.waiting_bytes, waiting, "what waits on path {i}");
         }
         for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
-            self.check_copies(path);
+            self.check_extra(path);
             self.check_pipe(path);
         }
         assert_eq!(self.flight_user_bytes, user, "user bytes in flight");

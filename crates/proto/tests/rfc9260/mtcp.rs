@@ -71,6 +71,24 @@ fn a_server_that_does_as_asked_does_so_for_those_who_ask() {
 }
 
 #[test]
+fn what_was_agreed_on_is_told_and_the_configuration_stays() {
+    let agreed = |preset: &str, init: fn() -> PeerChunk| {
+        let mut t = Setup::server().preset(preset).set("ack_path_as_asked", "true").start();
+        t.accept_without_verification(init());
+        let configured = t.assoc().config().get("ack_path").expect("a parameter");
+        assert_eq!(configured == "primary", preset == "mtcp");
+        t.events().into_iter().find_map(|event| match event {
+            Event::SackPathAgreed { ours, as_asked } => Some((ours, as_asked)),
+            _ => None,
+        })
+    };
+    let asks = || init().param(announcement());
+    assert_eq!(agreed("cmt-pf", asks), Some((true, true)));
+    assert_eq!(agreed("mtcp", asks), Some((true, false)));
+    assert_eq!((agreed("cmt-pf", init), agreed("mtcp", init)), (None, None));
+}
+
+#[test]
 fn a_client_asks_for_nothing_that_it_is_not_configured_for() {
     let mut t = Setup::client().preset("cmt-pf").set("ack_path_as_asked", "true").paths(2).start();
     t.connect_to(init_ack().param(announcement()));

@@ -2,19 +2,19 @@
 
 use super::AckPathPolicy;
 use crate::path::PathId;
-use crate::policy::PolicyCx;
+use crate::policy::{PolicyCx, Wants};
 
-/// A SACK takes the path of the DATA it answers, whatever the state of that path: what came from there
-/// can probably go there.
+/// A SACK takes the path of the DATA it answers, whatever the state of that path: what came from
+/// there can probably go there.
 #[derive(Debug, Default)]
 pub struct LastReceived;
 
 impl AckPathPolicy for LastReceived {
-    fn choose(&mut self, _cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
-        last_data
+    fn wants(&self) -> Wants {
+        Wants::default()
     }
 
-    fn is_last(&self) -> bool {
-        true
+    fn choose(&mut self, _cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
+        last_data
     }
 }

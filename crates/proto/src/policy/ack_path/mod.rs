@@ -6,19 +6,21 @@ mod primary;
 pub use last_received::LastReceived;
 pub use primary::Primary;
 
-use super::{PolicyCx, registry};
+use super::{PolicyCx, Wants, registry};
+use crate::config::Config;
 use crate::path::PathId;
 
 /// Chooses where a SACK goes.
 pub trait AckPathPolicy: std::fmt::Debug + Send {
-    /// The path for a SACK; `last_data` is the path on which the latest DATA arrived. `None` leaves it
-    /// to the primary path.
-    fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId>;
-
-    /// True if it always chooses `last_data`, whatever the paths are like: then it is not asked.
-    fn is_last(&self) -> bool {
-        false
+    /// Of [`Wants`], `sack_paths` and `sack_path_chunks` are its own. The first is false if it
+    /// always chooses `last_data`, whatever the paths are like; the second is true if it elects.
+    fn wants(&self) -> Wants {
+        Wants { sack_paths: true, sack_path_chunks: self.elects(), ..Wants::default() }
     }
+
+    /// The path for a SACK; `last_data` is the path on which the latest DATA arrived. `None` leaves
+    /// it to the primary path.
+    fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId>;
 
     /// The peer says that what takes the primary path does not arrive.
     fn primary_failed(&mut self) {}
@@ -30,6 +32,11 @@ pub trait AckPathPolicy: std::fmt::Debug + Send {
     fn elects(&self) -> bool {
         false
     }
+}
+
+/// The policy of an end whose peer asks for one path for all SACKs.
+pub(crate) fn one_path(config: &Config) -> Box<dyn AckPathPolicy> {
+    Box::new(Primary::new(config))
 }
 
 registry!(AckPathPolicy {

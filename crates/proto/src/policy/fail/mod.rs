@@ -10,11 +10,42 @@ pub use pmr::Pmr;
 
 use std::time::Duration;
 
-use super::registry;
+use super::{PolicyCx, Wants, registry};
 use crate::path::{PathId, PathState, PathView};
 
-/// Decides the state of paths from timeouts and heartbeat acks.
+/// A path on which nothing was acknowledged for as long as one that works may be silent.
+#[derive(Copy, Clone, Debug)]
+pub struct Silent {
+    /// The path.
+    pub path: PathId,
+    /// For how long.
+    pub waited: Duration,
+    /// The path that all of the peer's SACKs take, if it said so.
+    pub sack_path: Option<PathId>,
+}
+
+/// A consequence of the silence of a path, which the engine carries out.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Silenced {
+    /// This path is potentially failed; what is outstanding there is sent on others.
+    Fail(PathId),
+    /// The peer's SACKs do not arrive: until they do on another path, silence means nothing.
+    AwaitSacks,
+    /// This path only seemed to have failed, and is active again.
+    TakeBack(PathId),
+    /// Outstanding data of this path is sent again, a packet at first, and the peer is told
+    /// there that its SACKs do not arrive.
+    StartOver(PathId),
+}
+
+/// Decides the state of paths from timeouts, heartbeat acks and silence.
 pub trait FailurePolicy: std::fmt::Debug + Send {
+    /// Of [`Wants`], `silence` and `sack_path_chunks` are its own: paths fail by silence, and the
+    /// path of the peer's SACKs has to be known to tell which.
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
     /// The state of a path after a timeout on it; `path.error_count` counts it already.
     fn after_timeout(&mut self, path: &PathView) -> PathState;
 
@@ -25,11 +56,21 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
     /// The paths that may carry data now, given all of them.
     fn is_usable(&self, path: &PathView, all: &[PathView]) -> bool;
 
-    /// How long nothing of what was sent on a path may be acknowledged before the path is potentially failed,
-    /// given its RTO when the last was; `None` if only timeouts tell.
+    /// How long nothing of what was sent on a path may be acknowledged before
+    /// [`on_silence`](Self::on_silence) is asked, given its RTO when the last was; `None` if only
+    /// timeouts tell.
     fn silence_max(&self, _rto: Duration) -> Option<Duration> {
         None
     }
+
+    /// Nothing was acknowledged on an active path for that long. The answers are carried out in
+    /// their order.
+    fn on_silence(&mut self, _cx: &PolicyCx<'_>, _silent: &Silent) -> Vec<Silenced> {
+        Vec::new()
+    }
+
+    /// A path is gone; another may get its number.
+    fn forget(&mut self, _path: PathId) {}
 }
 
 registry!(FailurePolicy {
@@ -38,8 +79,9 @@ registry!(FailurePolicy {
     "mtcp" => |c| Box::new(Silence::new(c)),
 });
 
-/// Where data goes when no path is active: to the one with the fewest timeouts in a row, a tie to the one
-/// that was active last (CMT-PF paper, section III-A; RFC 7829 §5.3; RFC 9260 §6.4 calls it dormant).
+/// Where data goes when no path is active: to the one with the fewest timeouts in a row, a tie to
+/// the one that was active last (CMT-PF paper, section III-A; RFC 7829 §5.3; RFC 9260 §6.4 calls it
+/// dormant).
 fn last_resort(all: &[PathView]) -> Option<PathId> {
     let none_active = all.iter().all(|p| p.state != PathState::Active);
     let verified = all.iter().filter(|p| none_active && p.state != PathState::Unconfirmed);

@@ -2,18 +2,29 @@
 
 use std::time::Duration;
 
-use super::{FailurePolicy, Pmr, last_resort};
+use super::{FailurePolicy, Pmr, Silenced, Silent, last_resort};
 use crate::config::Config;
-use crate::path::{PathState, PathView};
+use crate::path::{PathId, PathState, PathView};
+use crate::policy::{PolicyCx, Wants};
+use crate::time::Instant;
 
-/// A path has failed when nothing sent on it is acknowledged for `silence_rtos` RTO (the paper's chi). It is
-/// potentially failed then: heartbeats find out when it is back, and more than `path_max_retrans` timeouts make
-/// it inactive. A single T3-rtx expiry changes nothing: bursts of losses are not failures.
+/// A path has failed when nothing sent on it is acknowledged for `silence_rtos` RTO (the paper's
+/// chi). It is potentially failed then: heartbeats find out when it is back, and more than
+/// `path_max_retrans` timeouts make it inactive. A single T3-rtx expiry changes nothing: bursts of
+/// losses are not failures.
+///
+/// If all SACKs take one path and that fails, all paths seem to. So those that failed since it may
+/// have are taken back, and DATA goes to all that are active. The peer is told there, and would
+/// also notice that DATA comes no longer from its primary; it elects another (section 3.5.2). A
+/// peer whose SACKs come back on every path, or that does not say which they take, is silent on a
+/// path that has failed only.
 #[derive(Debug)]
 pub struct Silence {
     base: Pmr,
     rtos: u32,
     recovery_cwnd: u32,
+    /// When each path last failed by silence.
+    silent_at: Vec<Option<Instant>>,
 }
 
 impl Silence {
@@ -23,11 +34,23 @@ impl Silence {
             base: Pmr::new(config),
             rtos: config.silence_rtos,
             recovery_cwnd: config.pf_recovery_cwnd,
+            silent_at: Vec::new(),
         }
+    }
+
+    fn silent_at(&mut self, path: PathId) -> &mut Option<Instant> {
+        if self.silent_at.len() <= path.index() {
+            self.silent_at.resize(path.index() + 1, None);
+        }
+        &mut self.silent_at[path.index()]
     }
 }
 
 impl FailurePolicy for Silence {
+    fn wants(&self) -> Wants {
+        Wants { silence: true, sack_path_chunks: true, ..Wants::default() }
+    }
+
     fn after_timeout(&mut self, path: &PathView) -> PathState {
         self.base.after_timeout(path)
     }
@@ -45,5 +68,31 @@ impl FailurePolicy for Silence {
 
     fn silence_max(&self, rto: Duration) -> Option<Duration> {
         Some(rto * self.rtos)
+    }
+
+    fn on_silence(&mut self, cx: &PolicyCx<'_>, silent: &Silent) -> Vec<Silenced> {
+        *self.silent_at(silent.path) = Some(cx.now);
+        if silent.sack_path != Some(silent.path) {
+            return vec![Silenced::Fail(silent.path)];
+        }
+        let since = cx.now.saturating_sub(silent.waited);
+        let mut made = vec![Silenced::AwaitSacks, Silenced::Fail(silent.path)];
+        for other in cx.paths.iter().filter(|p| p.id != silent.path) {
+            let has_failed = other.state == PathState::PotentiallyFailed;
+            let silent_at = self.silent_at(other.id);
+            let seems = has_failed && silent_at.is_some_and(|at| at >= since);
+            if seems {
+                *silent_at = None;
+                made.push(Silenced::TakeBack(other.id));
+            }
+            if seems || other.state == PathState::Active {
+                made.push(Silenced::StartOver(other.id));
+            }
+        }
+        made
+    }
+
+    fn forget(&mut self, path: PathId) {
+        *self.silent_at(path) = None;
     }
 }

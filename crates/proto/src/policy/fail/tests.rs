@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Config;
-use crate::policy::tests::view;
+use crate::policy::tests::{cx, view};
 use crate::time::Instant;
 
 fn config(overrides: &[(&str, &str)]) -> Config {
@@ -71,6 +71,45 @@ fn when_no_path_is_active_the_one_with_the_fewest_timeouts_carries_data() {
     assert_eq!(usable(&paths), [false, false, true], "a tie goes to the last active path");
     paths[0].state = PathState::Active;
     assert_eq!(usable(&paths), [true, false, false], "one active path is enough");
+}
+
+/// The consequences at 10 s if nothing was acknowledged on path 0 for 2 s.
+fn silence(policy: &mut Silence, paths: &[PathView], sack_path: Option<PathId>) -> Vec<Silenced> {
+    let mut rng = crate::Rng::from_number(1);
+    let mut cx = cx(paths, 0, &mut rng);
+    cx.now = Instant::from_millis(10_000);
+    let silent = Silent { path: PathId(0), waited: Duration::from_secs(2), sack_path };
+    policy.on_silence(&cx, &silent)
+}
+
+#[test]
+fn a_silent_path_fails_alone_unless_all_sacks_take_it() {
+    let mut policy = Silence::new(&config(&[]));
+    assert_eq!(policy.silence_max(Duration::from_secs(1)), Some(Duration::from_secs(2)));
+    let paths = [view(0), view(1)];
+    let alone = [Silenced::Fail(PathId(0))];
+    assert_eq!(silence(&mut policy, &paths, None), alone, "it does not say which they take");
+    assert_eq!(silence(&mut policy, &paths, Some(PathId(1))), alone);
+    let all = [Silenced::AwaitSacks, Silenced::Fail(PathId(0)), Silenced::StartOver(PathId(1))];
+    assert_eq!(silence(&mut policy, &paths, Some(PathId(0))), all, "mTCP paper, section 3.5.2");
+}
+
+#[test]
+fn what_seems_to_have_failed_with_the_path_of_the_sacks_is_taken_back() {
+    let mut policy = Silence::new(&config(&[]));
+    let mut rng = crate::Rng::from_number(1);
+    let mut paths = [view(0), view(1), view(2)];
+    for (path, ms) in [(1, 7900), (2, 8100)] {
+        let mut cx = cx(&paths, 0, &mut rng);
+        cx.now = Instant::from_millis(ms);
+        let silent = Silent { path: PathId(path), waited: Duration::ZERO, sack_path: None };
+        policy.on_silence(&cx, &silent);
+    }
+    paths[1].state = PathState::PotentiallyFailed;
+    paths[2].state = PathState::PotentiallyFailed;
+    let made = silence(&mut policy, &paths, Some(PathId(0)));
+    let back = [Silenced::TakeBack(PathId(2)), Silenced::StartOver(PathId(2))];
+    assert_eq!(made[2..], back, "path 1 was silent before: it has failed itself");
 }
 
 #[test]

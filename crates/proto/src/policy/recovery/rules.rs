@@ -44,8 +44,6 @@ pub struct SackRules {
     pub mfr: bool,
     /// cwnd update for CMT (CMT paper, Figs. 3 and 8).
     pub cuc: Cuc,
-    /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
-    pub dac: bool,
     /// Missing reports that make a chunk lost (RFC 9260 §7.2.4).
     pub missing_reports: u8,
     /// Missing reports may make a chunk lost after its retransmission at a timeout.
@@ -130,7 +128,6 @@ impl Rules {
                 compares: SfrCompares::Order,
                 mfr: config.mfr,
                 cuc: config.cuc,
-                dac: config.dac,
                 missing_reports: u8::try_from(config.missing_reports).unwrap_or(u8::MAX),
                 reports_after_timeout: true,
                 highest_stays: false,

@@ -9,7 +9,7 @@ pub use msacmt_rt::MsacmtRt;
 pub use msacmt_rtv2::MsacmtRtv2;
 pub use off::Off;
 
-use super::{PolicyCx, registry};
+use super::{PolicyCx, Wants, registry};
 use crate::path::PathId;
 
 /// One path sends again what another sends, and no new data.
@@ -23,12 +23,13 @@ pub struct Cover {
 
 /// Says which path duplicates which.
 ///
-/// The engine tells it of *flights*. A flight of a path is all that is in flight there at one moment; the next one
-/// begins when all of it is acknowledged, or found missing and sent again. It failed if T3-rtx expired meanwhile.
+/// The engine tells it of *flights*. A flight of a path is all that is in flight there at one
+/// moment; the next one begins when all of it is acknowledged, or found missing and sent again. It
+/// failed if T3-rtx expired meanwhile.
 pub trait RedundancyPolicy: std::fmt::Debug + Send {
-    /// False for a policy that never duplicates anything; it is not asked then.
-    fn is_on(&self) -> bool {
-        true
+    /// Of [`Wants`], `roles` is its own: false for a policy that never duplicates anything.
+    fn wants(&self) -> Wants {
+        Wants { roles: true, ..Wants::default() }
     }
 
     /// The paths' roles from now on. Asked before anything is sent, after what happened was told.

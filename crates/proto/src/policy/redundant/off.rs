@@ -2,15 +2,15 @@
 
 use super::{Cover, RedundancyPolicy};
 use crate::path::PathId;
-use crate::policy::PolicyCx;
+use crate::policy::{PolicyCx, Wants};
 
 /// Nothing is duplicated.
 #[derive(Debug, Default)]
 pub struct Off;
 
 impl RedundancyPolicy for Off {
-    fn is_on(&self) -> bool {
-        false
+    fn wants(&self) -> Wants {
+        Wants::default()
     }
 
     fn cover(&mut self, _cx: &mut PolicyCx<'_>) -> Option<Cover> {

@@ -179,7 +179,7 @@ fn early_arrivals_on_one_path_are_no_missing_reports_on_the_other() {
     }
     assert_eq!(s.out.get(Tsn(1)).map(|sent| sent.missing_reports), Some(0));
     // On path 2 the copies of 1 to 3 were overtaken.
-    assert_eq!(s.digest.paths[1].lost_copies + s.flights()[1], 0);
+    assert_eq!(s.digest.paths[1].lost_extra + s.flights()[1], 0);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_lost_copy_is_a_loss_of_its_path_and_nothing_is_sent_again() {
     let mut lost = Vec::new();
     for tsn in 2..=4 {
         s.sack(SECOND, 5, &[], &[tsn]); // the copy of TSN 1 does not arrive
-        lost.push(s.digest.paths[1].lost_copies);
+        lost.push(s.digest.paths[1].lost_extra);
     }
     assert_eq!(lost, [0, 0, 1]);
     assert_eq!(s.digest.paths[1].lost, 0);
@@ -279,7 +279,7 @@ fn a_copy_is_found_without_a_look_at_the_others() {
     let mut s = Sender::new();
     s.send(FIRST, 2000);
     s.copy_all();
-    let copies = &s.out.queues[SECOND.index()].copies;
+    let copies = &s.out.queues[SECOND.index()].extra;
     let looks = std::cell::Cell::new(0);
     for tsn in (1..=2000).map(Tsn) {
         let is_live = |c: &Copy| {

@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::path::PathView;
-    use crate::policy::shared::{MtcpMatch, SharedPolicy};
+    use crate::policy::path_set::shared::{MtcpMatch, SharedPolicy};
     use crate::policy::tests::{cx, view};
     use crate::{Instant, Rng};
 

@@ -10,6 +10,10 @@ use crate::time::Instant;
 pub struct Off;
 
 impl SharedPolicy for Off {
+    fn is_on(&self) -> bool {
+        false
+    }
+
     fn begin(&mut self, _now: Instant, _path: PathId) {}
 
     fn end(&mut self, _path: PathId) {}

@@ -19,8 +19,8 @@ pub use trial::Trial;
 
 use std::fmt;
 
-use super::{PolicyCx, registry};
 use crate::path::PathId;
+use crate::policy::{PolicyCx, registry};
 use crate::time::Instant;
 
 /// What a policy for shared bottlenecks goes by.
@@ -136,6 +136,11 @@ pub trait SharedPolicy: std::fmt::Debug + Send {
 
     /// A path enters fast retransmit. Returns what is now known of the pairs that it is in.
     fn on_fast_retransmit(&mut self, cx: &PolicyCx<'_>, path: PathId) -> Vec<SharedEvidence>;
+
+    /// False for a policy that never finds any.
+    fn is_on(&self) -> bool {
+        true
+    }
 
     /// True if delays are to be told by [`on_delay`](Self::on_delay). Asked once.
     fn watches_delays(&self) -> bool {

@@ -1,0 +1,166 @@
+//! Which of the paths that work carry data.
+//!
+//! A path set is told what happens to the paths, and answers with [`Decision`]s, which the engine
+//! carries out: a path that works is set aside, comes back, or uses half of its window for a
+//! moment. Detectors of [shared bottlenecks](shared) stand under it.
+
+mod all;
+mod hops;
+mod members;
+mod mtcp;
+pub mod shared;
+
+pub use all::All;
+pub use mtcp::Mtcp;
+
+use super::{PolicyCx, Wants};
+use crate::config::Config;
+use crate::overlay::Route;
+pub use crate::path::Standing;
+use crate::path::{PathId, RestoreReason, SuppressReason};
+use crate::time::Instant;
+use shared::SharedEvidence;
+
+/// The paths of an association at one moment.
+#[derive(Copy, Clone, Debug)]
+pub struct Standings<'a> {
+    /// The moment.
+    pub now: Instant,
+    /// All paths, in the order of their ids.
+    pub paths: &'a [Standing],
+}
+
+impl<'a> Standings<'a> {
+    /// The path with this id.
+    pub fn path(&self, id: PathId) -> Option<&'a Standing> {
+        self.paths.iter().find(|p| p.id == id)
+    }
+}
+
+/// Why a path is set aside, with what says so.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum SetAside {
+    /// It shares a bottleneck with a faster path.
+    SharedBottleneck(SharedEvidence),
+    /// It is much slower than the fastest path. What is outstanding there is sent on other paths.
+    Slow,
+    /// Enough others have better scores.
+    Spare,
+    /// It shares its hops with a better path.
+    SharesHops {
+        /// That path.
+        with: PathId,
+        /// Their [disjointness](crate::overlay::disjoint), 0 to 1.
+        disjoint: f64,
+    },
+}
+
+impl SetAside {
+    /// The reason in one word.
+    pub fn reason(&self) -> SuppressReason {
+        match self {
+            SetAside::SharedBottleneck(_) => SuppressReason::SharedBottleneck,
+            SetAside::Slow => SuppressReason::Slow,
+            SetAside::Spare => SuppressReason::Spare,
+            SetAside::SharesHops { .. } => SuppressReason::SharesHops,
+        }
+    }
+}
+
+/// A decision about a path, which the engine carries out.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It works, and carries no data from now on.
+    Suppress {
+        /// The path.
+        path: PathId,
+        /// Why.
+        why: SetAside,
+    },
+    /// It carries data again.
+    Restore {
+        /// The path.
+        path: PathId,
+        /// Why.
+        why: RestoreReason,
+    },
+    /// For a trial this path uses half of its window, and every other path all of it.
+    Throttle(Option<PathId>),
+    /// A heartbeat shall measure it.
+    Probe(PathId),
+    /// Two paths are now known to share a bottleneck, and both stay in use.
+    Tell(SharedEvidence),
+}
+
+/// Decides which of the paths that work carry data.
+pub trait PathSet: std::fmt::Debug + Send {
+    /// Of [`Wants`], `bottlenecks`, `delays` and `review` are its own.
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    /// A path exists from now on.
+    fn added(&mut self, now: Instant, path: PathId);
+
+    /// A path is gone; another may get its number.
+    fn removed(&mut self, path: PathId);
+
+    /// The first DATA goes to a path.
+    fn began(&mut self, now: Instant, path: &Standing);
+
+    /// The hops of a path, as far as the application knows them; none if it does not.
+    fn set_route(&mut self, path: PathId, route: Route);
+
+    /// Paths have come or gone, changed their state, or their routes are known better.
+    fn settle(&mut self, now: Standings<'_>) -> Vec<Decision>;
+
+    /// The time between reviews has passed.
+    fn review(&mut self, _now: Standings<'_>) -> Vec<Decision> {
+        Vec::new()
+    }
+
+    /// A path enters fast retransmit.
+    fn on_fast_retransmit(
+        &mut self,
+        _cx: &PolicyCx<'_>,
+        _now: Standings<'_>,
+        _path: PathId,
+    ) -> Vec<Decision> {
+        Vec::new()
+    }
+
+    /// A SACK shows that this many packets of a path have arrived, and that this many are lost.
+    fn on_fates(&mut self, _path: PathId, _arrived: usize, _lost: usize) {}
+
+    /// A path's DATA, sent once, at `sent_at`, is acknowledged. True if
+    /// [`review_delays`](Self::review_delays) shall follow.
+    fn on_delay(&mut self, _now: Instant, _path: PathId, _sent_at: Instant) -> bool {
+        false
+    }
+
+    /// The delays say something new.
+    fn review_delays(&mut self, _cx: &mut PolicyCx<'_>, _now: Standings<'_>) -> Vec<Decision> {
+        Vec::new()
+    }
+
+    /// Evidence on pairs of paths that may share a bottleneck, as of their latest signs of
+    /// congestion.
+    fn evidence(&self) -> &[SharedEvidence] {
+        &[]
+    }
+}
+
+/// The path set that a configuration asks for: [`All`] paths, unless a detector or a limit may set
+/// one of them aside.
+pub fn build(config: &Config, detector: Box<dyn shared::SharedPolicy>) -> Box<dyn PathSet> {
+    let is_limited = config.paths_max.is_some()
+        || config.suppress_below.is_some()
+        || config.path_review_interval.is_some();
+    match is_limited || detector.is_on() {
+        true => Box::new(Mtcp::new(config, detector)),
+        false => Box::new(All::new(config)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

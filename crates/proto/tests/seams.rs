@@ -1,0 +1,53 @@
+//! Which files of the engine know of a feature.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SRC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+const DOCS: &str = include_str!("../../../docs/redundancy.md");
+
+/// The Rust files below a folder of the engine, but for tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the engine") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.file_name().is_some_and(|name| name != "tests.rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The engine's part of the code in a file: no comments, no declarations of modules and imports.
+fn code(text: &str) -> String {
+    let is_code = |line: &&str| {
+        let line = line.trim_start();
+        !["//", "mod ", "use "].iter().any(|start| line.starts_with(start))
+    };
+    text.lines().filter(is_code).collect()
+}
+
+#[test]
+fn the_files_that_know_of_copies_are_those_that_the_documentation_names() {
+    let rows = DOCS.lines().filter_map(|line| line.strip_prefix("| `"));
+    let named: Vec<&str> =
+        rows.filter_map(|row| row.split('`').next()).filter(|name| name.ends_with(".rs")).collect();
+    assert!((1..=4).contains(&named.len()), "{named:?}");
+    let mut files = Vec::new();
+    ["assoc", "endpoint", "path", "tx"]
+        .iter()
+        .for_each(|folder| sources(&Path::new(SRC).join(folder), &mut files));
+    for file in files {
+        let name = file.strip_prefix(SRC).expect("of the engine").to_string_lossy();
+        let name = name.replace('\\', "/");
+        let code = code(&fs::read_to_string(&file).expect("text"));
+        let knows = ["Cover", "Copy(", "copies", "copy(", "redundant_"];
+        let knows = knows.iter().any(|word| code.contains(word));
+        // Counters are copied, too, until a path tells them.
+        let is_named = named.contains(&&*name) || name == "path/mod.rs";
+        assert!(!knows || is_named, "{name} knows of copies");
+    }
+    for name in named {
+        assert!(Path::new(SRC).join(name).exists(), "{name} is gone");
+    }
+}
