@@ -190,7 +190,7 @@ impl Association {
         let Some(p) = self.paths.get_mut(id) else { return };
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
         // Nor one that timed out again and is asked by heartbeats: their answers say it.
-        let is_asked = self.config.probe_with_data && p.error_count > 1;
+        let is_asked = self.policies.in_doubt.probed_with_data && p.error_count > 1;
         let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
         if proof.is_some() && proof > p.doubted_order {
             p.error_count = 0;

@@ -27,7 +27,7 @@ impl Association {
     /// other, or data is in flight there.
     pub(super) fn is_probed_with_data(&self, id: PathId) -> bool {
         let verified = |p: &Path| is_known(p) && is_doubtful(p);
-        self.config.probe_with_data
+        self.policies.in_doubt.probed_with_data
             && self.paths.get(id).is_some_and(verified)
             && (self.out.chunks_in_flight(id) > 0 || self.is_in_outage())
     }
@@ -47,7 +47,7 @@ impl Association {
 
     /// After a timeout: asks on paths in doubt at once, and from now on every `hb_probe_max`.
     pub(super) fn probe_doubtful(&mut self, now: Instant) {
-        if !self.config.probe_with_data || !self.state.is_open() {
+        if !self.policies.in_doubt.probed_with_data || !self.state.is_open() {
             return;
         }
         for id in self.paths.ids() {
@@ -60,7 +60,7 @@ impl Association {
 
     /// The paths whose data T3-rtx has sent again in vain: this one, and if none works all of them.
     pub(super) fn stuck_paths(&self, id: PathId) -> smallvec::SmallVec<[PathId; 8]> {
-        if !self.config.probe_with_data {
+        if !self.policies.in_doubt.probed_with_data {
             return smallvec::SmallVec::new();
         }
         let all = self.is_in_outage();
@@ -104,7 +104,7 @@ impl Association {
     /// A heartbeat of the peer was answered where it came from. If that path does not bring the
     /// answer back, as the peer or we have found out, another one may.
     pub(super) fn answer_elsewhere(&mut self, now: Instant, asked_on: PathId, info: &Bytes) {
-        if !self.config.one_way_paths {
+        if !self.policies.in_doubt.answered_elsewhere {
             return;
         }
         let within = self.config.hb_probe_max.map_or(REPEATED_WITHIN, |most| 2 * most);
@@ -137,7 +137,9 @@ impl Association {
     /// does.
     pub(super) fn working_sack_path(&self, chosen: PathId) -> PathId {
         let works = |p: &&Path| is_known(p) && !is_doubtful(p);
-        if !self.config.one_way_paths || self.paths.get(chosen).is_none_or(|p| works(&p)) {
+        if !self.policies.in_doubt.answered_elsewhere
+            || self.paths.get(chosen).is_none_or(|p| works(&p))
+        {
             return chosen;
         }
         let others = self.paths.iter().filter(|p| p.state == PathState::Active).filter(works);
@@ -147,7 +149,8 @@ impl Association {
     /// Where a chunk goes that answers one from there: elsewhere, if that path does not bring it
     /// back.
     pub(super) fn working_way_to(&self, to: (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
-        let path = self.paths.find(&to.0, &to.1).filter(|_| self.config.one_way_paths);
+        let path =
+            self.paths.find(&to.0, &to.1).filter(|_| self.policies.in_doubt.answered_elsewhere);
         let path = path.map(|id| self.working_sack_path(id)).and_then(|id| self.paths.get(id));
         path.map_or(to, |p| (p.local, p.remote))
     }

@@ -7,8 +7,10 @@ use bytes::{Buf, BufMut, Bytes};
 
 use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, PathTimer, Timer};
+use crate::config::Config;
 use crate::event::Event;
 use crate::path::{InUse, Path, PathId, PathState, Probe};
+use crate::policy::fail::InDoubt;
 use crate::policy::recovery::HeartbeatRules;
 use crate::time::Instant;
 
@@ -369,7 +371,7 @@ impl Association {
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
         // A peer that returned asks by its packets: what it was asked while it was away is no
         // question, and it can still answer it.
-        let waits = match p.rto.srtt().filter(|_| self.config.rtx_when_path_answers) {
+        let waits = match p.rto.srtt().filter(|_| self.policies.in_doubt.carry_when_answered) {
             Some(srtt) => srtt,
             None => p.rto.rto(),
         };
@@ -393,7 +395,10 @@ impl Association {
             p.probe = Some(Probe { nonce, sent_at: now });
             let answer_by = match p.state {
                 PathState::Active if !in_outage => p.rto.rto(),
-                _ => probe_interval(p, &self.config, &self.recovery.rules.heartbeats),
+                _ => {
+                    let rules = &self.recovery.rules.heartbeats;
+                    probe_interval(p, &self.config, rules, self.policies.in_doubt)
+                }
             };
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
         }
@@ -438,7 +443,8 @@ impl Association {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
             let rules = &self.recovery.rules.heartbeats;
-            after = after.min(probe_interval(p, &self.config, rules).max(least));
+            let interval = probe_interval(p, &self.config, rules, self.policies.in_doubt);
+            after = after.min(interval.max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
         if p.state == PathState::Active && !self.config.heartbeats {
@@ -547,7 +553,12 @@ fn is_same_way(a: &Path, b: &Path) -> bool {
 
 /// The time between probes of a path that is not active: its RTO, which backs off, unless the
 /// configuration asks for quicker ones. Never quicker than an answer can come.
-fn probe_interval(p: &Path, config: &crate::config::Config, rules: &HeartbeatRules) -> Duration {
+fn probe_interval(
+    p: &Path,
+    config: &Config,
+    rules: &HeartbeatRules,
+    in_doubt: InDoubt,
+) -> Duration {
     let rto = p.rto.rto();
     let waits = p.state == PathState::Inactive && !rules.failed_at_once;
     let slow = if waits { rto + config.hb_interval } else { rto };
@@ -555,7 +566,7 @@ fn probe_interval(p: &Path, config: &crate::config::Config, rules: &HeartbeatRul
     let Some(srtt) = p.rto.srtt() else {
         // A network that one has just come to may lose the first packets.
         let is_new = p.given && p.error_count <= config.path_max_retrans;
-        let first = config.hb_first_probe.filter(|_| is_new && config.rtx_when_path_answers);
+        let first = config.hb_first_probe.filter(|_| is_new && in_doubt.carry_when_answered);
         return first.map_or(slow, |first| slow.min(doubled(first)));
     };
     let first = config.hb_first_probe.map_or(Duration::MAX, doubled);

@@ -177,7 +177,7 @@ impl Association {
         for path in over.into_iter().filter(|path| *path != id) {
             self.remove_path(now, path);
         }
-        if !self.config.rtx_when_path_answers || !self.state.may_send_data() {
+        if !self.policies.in_doubt.carry_when_answered || !self.state.may_send_data() {
             return;
         }
         let works = |p: &Path| p.state == PathState::Active && p.error_count == 0 && p.id != id;

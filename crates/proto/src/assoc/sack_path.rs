@@ -7,7 +7,7 @@ use super::control::Control;
 use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
 use crate::event::Event;
-use crate::path::{ElectReason, Path, PathId, PathState};
+use crate::path::{ElectReason, InUse, Path, PathId, PathState};
 use crate::policy::{Wants, ack_path};
 use crate::time::Instant;
 
@@ -105,10 +105,8 @@ impl Association {
         if self.policies.ack_path.elects() {
             let is_reported = std::mem::take(&mut self.sack_paths.is_reported);
             let reason = self.reason_to_leave(self.primary, is_reported);
-            let is_silent = self.paths.get(self.primary).is_none_or(|p| {
-                let max = p.rto.rto() * self.config.silence_rtos;
-                p.last_data_received.is_none_or(|at| now - at > max)
-            });
+            let primary = self.paths.get(self.primary).map(|p| p.view(InUse::default()));
+            let is_silent = primary.is_none_or(|view| self.policies.ack_path.is_silent(now, &view));
             let reason = match reason {
                 ElectReason::Better if is_silent => ElectReason::Silent,
                 reason => reason,

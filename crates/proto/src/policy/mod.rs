@@ -148,6 +148,8 @@ pub(crate) struct Policies {
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
     /// Their wants, all together.
     pub(crate) wants: Wants,
+    /// The failure policy's treatment of paths in doubt.
+    pub(crate) in_doubt: fail::InDoubt,
 }
 
 impl Policies {
@@ -166,8 +168,8 @@ impl Policies {
         let sched =
             sched::build(&config.scheduler, config).unwrap_or_else(|| Box::new(sched::Primary));
         let rtx = rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame));
-        let wants = Wants::default();
-        let mut all = Policies { sched, rtx, fail, ack_path, path_set, redundant, wants };
+        let (wants, in_doubt) = (Wants::default(), fail.in_doubt());
+        let mut all = Policies { sched, rtx, fail, ack_path, path_set, redundant, wants, in_doubt };
         all.renew_wants();
         all
     }

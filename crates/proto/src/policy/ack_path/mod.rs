@@ -8,7 +8,8 @@ pub use primary::Primary;
 
 use super::{PolicyCx, Wants, registry};
 use crate::config::Config;
-use crate::path::PathId;
+use crate::path::{PathId, PathView};
+use crate::time::Instant;
 
 /// Chooses where a SACK goes.
 pub trait AckPathPolicy: std::fmt::Debug + Send {
@@ -24,6 +25,11 @@ pub trait AckPathPolicy: std::fmt::Debug + Send {
 
     /// The peer says that what takes the primary path does not arrive.
     fn primary_failed(&mut self) {}
+
+    /// The path has brought no DATA for so long that SACKs do not stay there.
+    fn is_silent(&self, _now: Instant, _path: &PathView) -> bool {
+        false
+    }
 
     /// A path is gone; another may get its number.
     fn forget(&mut self, _path: PathId) {}

@@ -123,6 +123,11 @@ impl AckPathPolicy for Primary {
         self.is_reported = true;
     }
 
+    fn is_silent(&self, now: Instant, path: &PathView) -> bool {
+        let max = path.rto * self.silence_rtos;
+        path.last_data_received.is_none_or(|at| now - at > max)
+    }
+
     fn forget(&mut self, path: PathId) {
         self.compared.retain(|id| *id != path);
     }

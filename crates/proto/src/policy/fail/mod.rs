@@ -11,6 +11,7 @@ pub use pmr::Pmr;
 use std::time::Duration;
 
 use super::{PolicyCx, Wants, registry};
+use crate::config::Config;
 use crate::path::{PathId, PathState, PathView};
 
 /// A path on which nothing was acknowledged for as long as one that works may be silent.
@@ -38,12 +39,43 @@ pub enum Silenced {
     StartOver(PathId),
 }
 
+/// The treatment of paths in doubt: those that have failed, or have timed out since they last
+/// proved to work.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct InDoubt {
+    /// They are probed quickly although they carry data. The answer has outstanding data sent again
+    /// at once, and a lost probe counts as no timeout, because T3-rtx counts.
+    pub probed_with_data: bool,
+    /// SACKs and answers to heartbeats take a path that works instead: the peer may not be heard
+    /// on one where it hears us.
+    pub answered_elsewhere: bool,
+    /// A path that answers while no other works carries outstanding data at once, and packets of a
+    /// peer that returns are answered by a heartbeat whatever the back-off of probes.
+    pub carry_when_answered: bool,
+}
+
+impl InDoubt {
+    /// As configured.
+    pub fn new(config: &Config) -> InDoubt {
+        InDoubt {
+            probed_with_data: config.probe_with_data,
+            answered_elsewhere: config.one_way_paths,
+            carry_when_answered: config.rtx_when_path_answers,
+        }
+    }
+}
+
 /// Decides the state of paths from timeouts, heartbeat acks and silence.
 pub trait FailurePolicy: std::fmt::Debug + Send {
     /// Of [`Wants`], `silence` and `sack_path_chunks` are its own: paths fail by silence, and the
     /// path of the peer's SACKs has to be known to tell which.
     fn wants(&self) -> Wants {
         Wants::default()
+    }
+
+    /// The treatment of paths in doubt. Asked once.
+    fn in_doubt(&self) -> InDoubt {
+        InDoubt::default()
     }
 
     /// The state of a path after a timeout on it; `path.error_count` counts it already.

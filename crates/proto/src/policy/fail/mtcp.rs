@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{FailurePolicy, Pmr, Silenced, Silent, last_resort};
+use super::{FailurePolicy, InDoubt, Pmr, Silenced, Silent, last_resort};
 use crate::config::Config;
 use crate::path::{PathId, PathState, PathView};
 use crate::policy::{PolicyCx, Wants};
@@ -49,6 +49,10 @@ impl Silence {
 impl FailurePolicy for Silence {
     fn wants(&self) -> Wants {
         Wants { silence: true, sack_path_chunks: true, ..Wants::default() }
+    }
+
+    fn in_doubt(&self) -> InDoubt {
+        self.base.in_doubt()
     }
 
     fn after_timeout(&mut self, path: &PathView) -> PathState {

@@ -1,6 +1,6 @@
 //! The potentially failed state (CMT-PF paper, section III; RFC 7829).
 
-use super::{FailurePolicy, Pmr, last_resort};
+use super::{FailurePolicy, InDoubt, Pmr, last_resort};
 use crate::config::Config;
 use crate::path::{PathState, PathView};
 
@@ -26,6 +26,10 @@ impl PotentiallyFailed {
 }
 
 impl FailurePolicy for PotentiallyFailed {
+    fn in_doubt(&self) -> InDoubt {
+        self.base.in_doubt()
+    }
+
     fn after_timeout(&mut self, path: &PathView) -> PathState {
         match self.base.after_timeout(path) {
             // Also one that carries data before its address is verified, as all did by RFC 2960.

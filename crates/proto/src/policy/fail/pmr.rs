@@ -1,6 +1,6 @@
 //! Failure after Path.Max.Retrans timeouts in a row (RFC 9260 §8.2).
 
-use super::{FailurePolicy, last_resort};
+use super::{FailurePolicy, InDoubt, last_resort};
 use crate::config::Config;
 use crate::path::{PathState, PathView};
 
@@ -9,6 +9,7 @@ use crate::path::{PathState, PathView};
 pub struct Pmr {
     path_max_retrans: u32,
     data_before_verification: bool,
+    in_doubt: InDoubt,
 }
 
 impl Pmr {
@@ -17,11 +18,16 @@ impl Pmr {
         Pmr {
             path_max_retrans: config.path_max_retrans,
             data_before_verification: config.data_before_verification,
+            in_doubt: InDoubt::new(config),
         }
     }
 }
 
 impl FailurePolicy for Pmr {
+    fn in_doubt(&self) -> InDoubt {
+        self.in_doubt
+    }
+
     fn after_timeout(&mut self, path: &PathView) -> PathState {
         if path.error_count > self.path_max_retrans { PathState::Inactive } else { path.state }
     }

@@ -113,6 +113,21 @@ fn what_seems_to_have_failed_with_the_path_of_the_sacks_is_taken_back() {
 }
 
 #[test]
+fn paths_in_doubt_are_treated_as_configured_by_every_policy() {
+    let settings = [("probe_with_data", "true"), ("rtx_when_path_answers", "true")];
+    let expected =
+        InDoubt { probed_with_data: true, answered_elsewhere: false, carry_when_answered: true };
+    for name in NAMES {
+        let of = |settings: &[(&str, &str)]| {
+            build(name, &config(settings)).expect("a policy").in_doubt()
+        };
+        assert_eq!(of(&settings), expected, "{name}");
+        assert_eq!(of(&[]), InDoubt::default(), "{name}: the profile rfc9260 has none of it");
+        assert!(of(&[("one_way_paths", "true")]).answered_elsewhere, "{name}");
+    }
+}
+
+#[test]
 fn an_unverified_path_carries_no_data_unless_the_profile_says_so() {
     let mut paths = [view(0), view(1)];
     paths[1].state = PathState::Unconfirmed;
