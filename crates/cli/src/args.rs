@@ -144,9 +144,14 @@ pub(crate) enum PerfCommand {
 /// `manypath config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Shows every parameter: value, unit, range, default and source
+    /// Shows the parameters by subject: value, default, range, unit and source
+    ///
+    /// Without --all it shows the parameters that users set, and those that these options set.
+    /// --all adds those that only repeat a paper, a simulator or an older RFC, and constants that
+    /// are best left alone. --json always has all of them. -v explains each.
     #[command(after_help = "Examples:
   manypath config show
+  manypath config show --all -v
   manypath config show --profile rfc9260 --preset sctp
   manypath config show --set rto_min=100ms --json")]
     Show(ShowArgs),
@@ -481,6 +486,9 @@ pub(crate) struct RelayArgs {
 /// `manypath config show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
+    /// Shows every parameter, also those that only repeat a paper or a simulator
+    #[arg(long)]
+    pub all: bool,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,

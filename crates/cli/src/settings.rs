@@ -26,7 +26,9 @@ pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> 
 }
 
 fn build(args: &TransportArgs, preset: &str) -> Result<Config> {
-    Config::build(DEFAULT_PROFILE, preset, &overrides(args)?).map_err(|e| {
+    let config = Config::build(DEFAULT_PROFILE, preset, &overrides(args)?);
+    // What runs, so that `config show` prints it.
+    config.and_then(|config| config.for_sockets(0)).map_err(|e| {
         Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")
     })
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use manypath::config::{Config, Preset, Profile};
+use manypath::config::{Config, Preset, Profile, Rows};
 use serde_json::json;
 
 use crate::args::{Cli, ReportArgs, ShowArgs};
@@ -39,6 +39,10 @@ pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
         text += &format!("  {:10} source: {}\n", "", preset.source);
         let settings: Vec<_> = preset.overrides.iter().map(|(k, v)| format!("{k}={v}")).collect();
         text += &format!("  {:10} sets: {}\n", "", settings.join(" "));
+        for (profile, values) in preset.for_profiles {
+            let values: Vec<_> = values.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            text += &format!("  {:10} with {}: {}\n", "", profile.name(), values.join(" "));
+        }
     }
     text += "\nProfiles (--profile NAME):\n";
     for profile in Profile::ALL {
@@ -49,14 +53,21 @@ pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
 }
 
 fn preset_json(preset: &Preset) -> serde_json::Value {
-    let settings: serde_json::Map<_, _> =
-        preset.overrides.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
+    let object = |values: &[(&str, &str)]| -> serde_json::Map<_, _> {
+        values.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect()
+    };
+    let for_profiles: serde_json::Map<_, _> = preset
+        .for_profiles
+        .iter()
+        .map(|(profile, values)| (profile.name().to_owned(), json!(object(values))))
+        .collect();
     json!({
         "name": preset.name,
         "description": preset.description,
         "source": preset.source,
         "default": preset.name == Preset::DEFAULT.name,
-        "parameters": settings,
+        "parameters": object(preset.overrides),
+        "for_profiles": for_profiles,
     })
 }
 
@@ -64,39 +75,23 @@ fn preset_json(preset: &Preset) -> serde_json::Value {
 pub(crate) fn config(args: &ShowArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     if args.report.json {
-        let parameters = config.explain();
-        let object = json!({
-            "profile": config.profile.name(),
-            "preset": config.preset,
-            "parameters": parameters,
-        });
-        return print(&format!("{object}\n"));
+        return print(&format!("{}\n", config_json(&config)));
     }
-    print(&table(&config, args.report.verbose > 0))
+    let docs = args.report.verbose > 0;
+    if args.all {
+        return print(&config.table(Rows::All, docs));
+    }
+    let mut text = config.table(Rows::Usual, docs);
+    text += "\nParameters that only repeat a paper or a simulator are left out: --all shows them, too.\n";
+    print(&text)
 }
 
-/// The parameters in aligned columns, and with `docs` a line that explains each.
-fn table(config: &Config, docs: bool) -> String {
-    let rows = config.explain();
-    let width =
-        |f: fn(&manypath::config::Explained) -> usize| rows.iter().map(f).max().unwrap_or(0);
-    let name = width(|r| r.name.len());
-    let value = width(|r| r.value.len());
-    let default = width(|r| r.default.len()).max("profile's".len());
-    let mut text = format!("profile {}, preset {}\n\n", config.profile.name(), config.preset);
-    text += &format!(
-        "{:name$}  {:value$}  {:default$}  from      allowed\n",
-        "parameter", "value", "profile's"
-    );
-    for row in &rows {
-        let from = row.origin.to_string();
-        let head = format!("{:name$}  {:value$}  {:default$}", row.name, row.value, row.default);
-        text += &format!("{head}  {from:8}  {} ({}) [{}]\n", row.range, row.unit, row.source);
-        if docs {
-            text += &format!("{:name$}    {}\n", "", row.doc);
-        }
-    }
-    text
+fn config_json(config: &Config) -> serde_json::Value {
+    json!({
+        "profile": config.profile.name(),
+        "preset": config.preset,
+        "parameters": config.explain(),
+    })
 }
 
 /// `manypath completions`.
@@ -143,4 +138,48 @@ fn render_commands(parent: &Command, page: &mut Vec<u8>) -> io::Result<()> {
         write!(page, ".SH \"{title}\"\n{section}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath::ConnectTarget;
+
+    use super::*;
+    use crate::args::TransportArgs;
+    use crate::transport;
+
+    /// The values that `config show` prints for these options, and an endpoint that a command opens
+    /// with them.
+    fn shown_and_opened(
+        profile: &str,
+        preset: &str,
+        accept: bool,
+    ) -> (serde_json::Value, manypath::Endpoint) {
+        let (profile, preset) = (Some(profile.to_owned()), Some(preset.to_owned()));
+        let args = TransportArgs { preset, profile, set: vec![], config: None };
+        let shown = config_json(&settings::config(&args).unwrap());
+        let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".to_owned()]);
+        let endpoint = match accept {
+            true => transport::open(config, &loopback, 0),
+            false => transport::open_via(config, &loopback, vec![]),
+        };
+        (shown, endpoint.unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_shown_is_what_both_ends_run() {
+        for profile in Profile::ALL {
+            for preset in Preset::ALL {
+                let (at_server, server) = shown_and_opened(profile.name(), preset.name, true);
+                let (at_client, client) = shown_and_opened(profile.name(), preset.name, false);
+                let target = ConnectTarget::new(server.local_addresses());
+                let (ours, theirs) = tokio::join!(client.connect(target), server.accept());
+                let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
+                for (shown, association) in [(at_client, &ours), (at_server, &theirs)] {
+                    let runs = config_json(&association.config().expect("it is open"));
+                    assert_eq!(shown, runs, "{} {}", profile.name(), preset.name);
+                }
+            }
+        }
+    }
 }

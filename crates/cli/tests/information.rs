@@ -83,6 +83,31 @@ fn the_configuration_shows_value_range_and_origin() {
         assert!(rto_min[key].is_string(), "{key}");
     }
     assert!(parameters.iter().any(|p| p["origin"] == "preset"));
+    assert_eq!(rto_min["group"], "timers");
+    assert!(rto_min["rarely"].is_null(), "users set it");
+    assert!(parameters.iter().any(|p| p["rarely"] == "repeats the CMT paper"));
+}
+
+/// The parameters with a row of their own in what `config show` prints.
+fn parameters(text: &str) -> Vec<&str> {
+    let rows = text.lines().filter(|line| line.ends_with(']') && !line.starts_with(' '));
+    rows.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
+#[test]
+fn what_only_repeats_a_paper_is_shown_when_asked_for() {
+    let json = stdout(&manypath(&["config", "show", "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let count = json["parameters"].as_array().unwrap().len();
+    let usual = stdout(&manypath(&["config", "show"]));
+    assert!(parameters(&usual).len() <= 65, "{usual}");
+    assert!(usual.contains("\nTimers:\nrto_initial "), "{usual}");
+    assert!(usual.contains("--all"), "{usual}");
+    assert!(parameters(&usual).contains(&"rto_min") && !parameters(&usual).contains(&"rto_alpha"));
+    let all = stdout(&manypath(&["config", "show", "--all"]));
+    assert_eq!(parameters(&all).len(), count, "{all}");
+    let set = stdout(&manypath(&["config", "show", "--set", "rto_alpha=0.5"]));
+    assert!(parameters(&set).contains(&"rto_alpha"), "what is set is shown");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Message, PathId, PathStats, SendOptions, StreamId,
+    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, SendOptions, StreamId,
 };
 use tokio::task::coop;
 
@@ -61,11 +61,12 @@ impl Association {
         self.handle.id
     }
 
-    /// Queues a message for sending. Waits while the send buffer (`send_buffer`) is full; returns when
-    /// the message is in it, not when it is delivered.
+    /// Queues a message for sending. Waits while the send buffer (`send_buffer`) is full; returns
+    /// when the message is in it, not when it is delivered.
     ///
-    /// A message is delivered whole or not at all. Messages of one stream arrive in order unless sent
-    /// `unordered`. Cancel safe: if the future is dropped before it is ready, nothing was queued.
+    /// A message is delivered whole or not at all. Messages of one stream arrive in order unless
+    /// sent `unordered`. Cancel safe: if the future is dropped before it is ready, nothing was
+    /// queued.
     pub async fn send(&self, options: SendOptions, payload: Bytes) -> Result<(), SendError> {
         poll_fn(|cx| {
             let coop = ready!(coop::poll_proceed(cx));
@@ -175,7 +176,14 @@ impl Association {
         })
     }
 
-    /// The name of the relay that a path with this local address goes through; `None` for a direct path.
+    /// The configuration that it runs with; `None` once nothing is known of the association any
+    /// more.
+    pub fn config(&self) -> Option<Arc<Config>> {
+        self.shared().with(|inner, _| Some(Arc::clone(inner.engine.assoc(self.id())?.config())))
+    }
+
+    /// The name of the relay that a path with this local address goes through; `None` for a direct
+    /// path.
     pub fn relay(&self, local: SocketAddr) -> Option<String> {
         self.shared().with(|inner, _| inner.relay_name(local))
     }
@@ -207,8 +215,8 @@ impl Association {
             .with(|inner, _| inner.engine.assoc(self.id()).map_or(0, |a| a.unacked_bytes()))
     }
 
-    /// Adds a path from one of this endpoint's addresses to one of the peer's; `None` if there is no
-    /// room for it (`max_paths`) or it exists. It carries data once it is verified.
+    /// Adds a path from one of this endpoint's addresses to one of the peer's; `None` if there is
+    /// no room for it (`max_paths`) or it exists. It carries data once it is verified.
     pub fn add_path(&self, local: SocketAddr, remote: SocketAddr) -> Option<PathId> {
         self.shared().with(|inner, now| {
             let path = inner.engine.assoc_mut(self.id())?.add_path(now, local, remote);
@@ -217,8 +225,8 @@ impl Association {
         })
     }
 
-    /// Removes a path; what was sent on it and is not acknowledged goes over the others. The peer is
-    /// not told: if it still sends on the path, the path comes back. The last path stays.
+    /// Removes a path; what was sent on it and is not acknowledged goes over the others. The peer
+    /// is not told: if it still sends on the path, the path comes back. The last path stays.
     pub fn remove_path(&self, path: PathId) {
         self.shared().with(|inner, now| {
             if let Some(assoc) = inner.engine.assoc_mut(self.id()) {

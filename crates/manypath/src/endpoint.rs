@@ -13,7 +13,7 @@ use manypath_net::{
     Clock, RELAY_OVERHEAD, RelayStatus, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
-use manypath_proto::{AssocId, Config, ConfigError, Rng, SendOptions};
+use manypath_proto::{AssocId, Rng, SendOptions};
 use tokio::runtime;
 
 use crate::association::Association;
@@ -51,29 +51,13 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// The configuration as it holds on sockets: packets travel in UDP, and their checksum is needed.
-/// Through a relay they are longer by a header; so that they fit, all are shorter by it, unless
-/// their size is found path by path.
-fn for_sockets(config: &Config, relays: bool) -> Result<Arc<Config>, ConfigError> {
-    config.validate()?;
-    if !config.checksum {
-        return Err(ConfigError {
-            field: "checksum".to_owned(),
-            value: "false".to_owned(),
-            allowed: "must be true on sockets: real networks damage packets".to_owned(),
-        });
-    }
-    let all_shorter = relays && !config.pmtu_discovery;
-    let mtu = config.mtu - if all_shorter { RELAY_OVERHEAD } else { 0 };
-    Ok(Arc::new(Config { udp_encapsulation: true, mtu, ..config.clone() }))
-}
-
 impl Endpoint {
     /// Opens the sockets and starts the task that drives them. Must be called within a tokio runtime
     /// whose I/O and time drivers are enabled.
     pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
         let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        let config = for_sockets(&options.config, !options.relays.is_empty())?;
+        let relay_header = if options.relays.is_empty() { 0 } else { RELAY_OVERHEAD };
+        let config = Arc::new(options.config.for_sockets(relay_header)?);
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
         }

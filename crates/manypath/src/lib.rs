@@ -75,6 +75,49 @@ pub mod relay {
     };
 }
 
+/// Policies of a program's own: the path of new data, the path of a retransmission, the congestion
+/// window, loss recovery, and what is sent twice.
+///
+/// A policy is one decision. It reads [views](policy::PathView) of the paths and returns a small
+/// value; the engine acts on it. The task that drives the endpoint asks it for each packet or each
+/// SACK, so it must neither block nor take long. Implement the trait, wrap it in a
+/// [`Factory`](policy::Factory), and put that in the configuration:
+///
+/// ```
+/// use manypath::policy::{Factory, PolicyCx, Scheduler};
+/// use manypath::{Config, PathId};
+///
+/// /// The path with the shortest round-trip time that has room.
+/// #[derive(Debug)]
+/// struct Shortest;
+///
+/// impl Scheduler for Shortest {
+///     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId> {
+///         let with_room = cx.paths.iter().filter(|path| path.usable && path.cwnd_space > 0);
+///         with_room.min_by_key(|path| path.srtt).map(|path| path.id)
+///     }
+/// }
+///
+/// let mut config = Config::build("fast", "cmt-pf", &[])?;
+/// config.scheduler = Factory::<dyn Scheduler>::new("shortest", |_| Box::new(Shortest))?;
+/// config.validate()?;
+/// # Ok::<(), manypath::config::ConfigError>(())
+/// ```
+///
+/// `examples/own-policy` in the repository is a whole program.
+pub mod policy {
+    pub use manypath_proto::PathView;
+    pub use manypath_proto::policy::cc::{AckFacts, CongestionControl, Limits, Window};
+    pub use manypath_proto::policy::recovery::{
+        Exit, Flight, HeartbeatRules, LossRecovery, PathFacts, PathVerdict, ReportScope, Rfc9260,
+        RoomRules, Rules, SackRules, Sfr, SfrCompares, Silence, T3Rules, T3Watches,
+    };
+    pub use manypath_proto::policy::redundant::{Cover, RedundancyPolicy};
+    pub use manypath_proto::policy::rtx::{LossCause, RtxCandidate, RtxPolicy};
+    pub use manypath_proto::policy::sched::Scheduler;
+    pub use manypath_proto::policy::{Factory, PolicyCx};
+}
+
 pub use bytes::Bytes;
 pub use manypath_net::{
     BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, Relay, RelayStatus,

@@ -625,14 +625,12 @@ impl Host {
 
 /// True if the engine is told what links lose: by RTX-LOSSRATE, an oracle.
 pub(crate) fn knows_true_loss(config: &Config) -> bool {
-    config.rtx_policy == "lossrate"
+    config.rtx_policy.build(config).wants_true_loss()
 }
 
 fn new_endpoint(setup: &HostConfig, restarts: u32) -> Endpoint {
-    // The network loses packets, but damages none.
-    let config = Config { checksum: false, ..Config::clone(&setup.config) };
     let config = EndpointConfig {
-        config: Arc::new(config),
+        config: Arc::new(setup.config.for_simulation()),
         sctp_port: SCTP_PORT,
         accept: setup.connect.is_empty(),
         max_associations: 16,

@@ -106,7 +106,7 @@ pub struct SharedPair {
 
 impl SharedResult {
     fn of(from: &Host) -> Option<SharedResult> {
-        if from.config().shared_congestion == "off" {
+        if !from.config().shared_congestion.build(from.config()).is_on() {
             return None;
         }
         let number = |id: PathId| u16::from(id.0) + 1;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Config, PARAMS, Param, Preset};
+use super::{Config, Group, PARAMS, Param, Preset};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -33,6 +33,8 @@ impl fmt::Display for Origin {
 pub struct Explained {
     /// Name of the parameter.
     pub name: &'static str,
+    /// Its subject.
+    pub group: Group,
     /// Its value.
     pub value: String,
     /// What it counts or selects.
@@ -45,19 +47,21 @@ pub struct Explained {
     pub origin: Origin,
     /// Where it is specified.
     pub source: &'static str,
+    /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
+    pub rarely: Option<&'static str>,
     /// What it means.
     pub doc: &'static str,
 }
 
 impl Config {
-    /// Every parameter with its value, unit, range, default, origin and source.
+    /// Every parameter with its group, value, unit, range, default, origin and source.
     pub fn explain(&self) -> Vec<Explained> {
         let constants = Self::from_profile(self.profile);
         let preset = Preset::from_name(self.preset).unwrap_or(Preset::DEFAULT);
         let of_preset = Self::of(self.profile, preset);
         let explain = |param: &Param| {
             let (value, default) = (param.get(self), param.get(&constants));
-            let is_of_preset = preset.overrides.iter().any(|(name, _)| *name == param.name);
+            let is_of_preset = preset.values(self.profile).any(|(name, _)| name == param.name);
             let origin = match value == param.get(&of_preset) {
                 true if is_of_preset || value != default => Origin::Preset,
                 true => Origin::Profile,
@@ -65,12 +69,14 @@ impl Config {
             };
             Explained {
                 name: param.name,
+                group: param.group,
                 value,
                 unit: param.unit,
                 range: param.allowed(),
                 default,
                 origin,
                 source: param.source,
+                rarely: param.rarely,
                 doc: param.doc,
             }
         };
@@ -78,32 +84,54 @@ impl Config {
     }
 }
 
-/// A table with a row for each parameter.
+/// The rows of [`Config::table`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// The parameters that users set, and those that were overridden.
+    Usual,
+    /// Every parameter.
+    All,
+}
+
+impl Config {
+    /// A table for people: a row for each parameter, under a heading for each group. With `docs` a
+    /// line below each says what it means.
+    pub fn table(&self, rows: Rows, docs: bool) -> String {
+        let all = self.explain();
+        let is_shown = |row: &&Explained| {
+            rows == Rows::All || row.rarely.is_none() || row.origin == Origin::Override
+        };
+        let shown: Vec<_> = all.iter().filter(is_shown).collect();
+        let width = |cell: fn(&Explained) -> usize, head: &str| {
+            shown.iter().map(|row| cell(row)).max().unwrap_or(0).max(head.len())
+        };
+        let heads = ["parameter", "value", "profile's"];
+        let name = width(|row| row.name.len(), heads[0]);
+        let value = width(|row| row.value.len(), heads[1]);
+        let default = width(|row| row.default.len(), heads[2]);
+        let mut text = format!("profile {}, preset {}\n\n", self.profile.name(), self.preset);
+        let [a, b, c] = heads;
+        text += &format!("{a:name$}  {b:value$}  {c:default$}  from      allowed\n");
+        let mut group = None;
+        for row in &shown {
+            if group.replace(row.group) != Some(row.group) {
+                text += &format!("\n{}:\n", row.group.title());
+            }
+            let (a, b, c, from) = (row.name, &row.value, &row.default, row.origin.to_string());
+            let allowed = format!("{} ({}) [{}]", row.range, row.unit, row.source);
+            text += &format!("{a:name$}  {b:value$}  {c:default$}  {from:8}  {allowed}\n");
+            if docs {
+                let rarely = row.rarely.map_or(String::new(), |why| format!(" [{why}]"));
+                text += &format!("{:name$}    {}{rarely}\n", "", row.doc);
+            }
+        }
+        text
+    }
+}
+
+/// The [table](Config::table) of every parameter.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows = self.explain();
-        let columns = |row: &Explained| {
-            let unit = format!("{}: {}", row.unit, row.range);
-            [
-                row.name.to_owned(),
-                row.value.clone(),
-                row.default.clone(),
-                row.origin.to_string(),
-                unit,
-            ]
-        };
-        let head = ["parameter", "value", "default", "from", "unit: range"].map(str::to_owned);
-        let cells: Vec<_> = std::iter::once(head).chain(rows.iter().map(columns)).collect();
-        let width = |i: usize| cells.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
-        let widths = [width(0), width(1), width(2), width(3)];
-        writeln!(f, "profile {}, preset {}", self.profile.name(), self.preset)?;
-        let sources = std::iter::once("source").chain(rows.iter().map(|row| row.source));
-        for (row, source) in cells.iter().zip(sources) {
-            for (cell, width) in row.iter().zip(widths) {
-                write!(f, "{cell:width$}  ")?;
-            }
-            writeln!(f, "{} [{source}]", row[4])?;
-        }
-        Ok(())
+        f.write_str(&self.table(Rows::All, false))
     }
 }

@@ -1,10 +1,5 @@
 //! The small value types of parameters that are neither a number, a time nor a size.
 
-use std::borrow::Cow;
-
-/// Name of a policy: one of the names the policy registry knows.
-pub type PolicyName = Cow<'static, str>;
-
 /// An amount of data for a window, in the unit its source states it in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Units {
@@ -106,10 +101,11 @@ macro_rules! named {
 named! {
     /// Rule that limits how much leaves a path at once.
     MaxBurstRule {
-        /// RFC 9260 §6.1 (D), its second way: at most Max.Burst packets at each opportunity to send.
+        /// RFC 9260 §6.1 (D), its second way: at most Max.Burst packets at each opportunity to
+        /// send.
         Rfc9260 = "rfc9260",
-        /// The same, its first way, also CMT-PF paper, section II-D: at each opportunity cwnd is cut to
-        /// flight_size + Max.Burst packets, and grows from there.
+        /// The same, its first way, also CMT-PF paper, section II-D: at each opportunity cwnd is
+        /// cut to flight_size + Max.Burst packets, and grows from there.
         CutsCwnd = "cuts_cwnd",
         /// At most Max.Burst packets per SACK and path; cwnd stays as it is.
         PerSack = "per_sack",
@@ -135,8 +131,9 @@ named! {
     RtxPastCwnd {
         /// The path that the retransmission policy chooses, whichever it is.
         Any = "any",
-        /// A path that lost the data of the last fast retransmit, if the policy chooses it: at each fast
-        /// retransmit, where `any` allows it once in a fast recovery, and again after a timeout.
+        /// A path that lost the data of the last fast retransmit, if the policy chooses it: at each
+        /// fast retransmit, where `any` allows it once in a fast recovery, and again after a
+        /// timeout.
         Loser = "loser",
     }
 }
@@ -150,8 +147,8 @@ named! {
         /// Once the path with fewer fast retransmits has had as many as that bound asks for at
         /// delta, whatever the ratio is: the letter of the mTCP paper, section 3.2.2.
         Wait = "wait",
-        /// After each fast retransmit, with a test whose errors stay bounded all the same; repetitions within the
-        /// interval, and what slow start loses, do not count.
+        /// After each fast retransmit, with a test whose errors stay bounded all the same;
+        /// repetitions within the interval, and what slow start loses, do not count.
         Sequential = "sequential",
     }
 }

@@ -13,7 +13,9 @@
 //! ```
 
 mod explain;
+mod form;
 mod kinds;
+mod param;
 mod params;
 mod preset;
 mod profile;
@@ -21,18 +23,15 @@ mod setting;
 mod table;
 pub mod units;
 
-use std::borrow::Cow;
 use std::fmt;
 
-pub use explain::{Explained, Origin};
+pub use explain::{Explained, Origin, Rows};
 pub use kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
-    SharedVerdict, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SharedVerdict,
+    Units,
 };
-pub use params::{
-    ACK_PATHS, CONGESTION_CONTROLS, Config, FAILURE_POLICIES, PARAMS, Param, RECOVERIES,
-    REDUNDANCY_POLICIES, RTX_POLICIES, SCHEDULERS, SHARED_CONGESTION,
-};
+pub use param::{Group, Param};
+pub use params::{Config, PARAMS};
 pub use preset::Preset;
 pub use profile::Profile;
 
@@ -50,7 +49,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn new(field: &str, value: &str, allowed: impl Into<String>) -> Self {
+    pub(crate) fn new(field: &str, value: &str, allowed: impl Into<String>) -> Self {
         Self { field: field.to_owned(), value: value.to_owned(), allowed: allowed.into() }
     }
 }
@@ -66,73 +65,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-impl Default for Config {
-    /// The `rfc9260` profile with the `cmt-pf` preset.
-    fn default() -> Self {
-        Self::of(Profile::default(), Preset::DEFAULT)
-    }
-}
-
 impl Config {
-    /// The configuration of a preset on a profile.
-    pub fn of(profile: Profile, preset: &'static Preset) -> Self {
-        let mut config = Self { preset: preset.name, ..Self::from_profile(profile) };
-        for (name, value) in preset.overrides {
-            let set = config.set(name, value);
-            debug_assert_eq!(set, Ok(()), "preset {}", preset.name);
-        }
-        if profile == Profile::Fast && config.shared_congestion == "mtcp" {
-            config.shared_congestion = Cow::Borrowed("trial");
-        }
-        if profile == Profile::Fast && config.ack_path == "primary" {
-            config.sack_gaps_wait = true;
-            // A queue that drops the first packet of a flight and its last would cut the window twice.
-            config.cut_once_per_flight = true;
-        }
-        if profile.is_of_ns2() {
-            // None of ns-2's agents has the CMT paper's heuristic.
-            config.rtx_age_heuristic = false;
-            if config.scheduler == "primary" {
-                config.set_agent_for_one_path();
-            }
-        }
-        config
-    }
-
-    /// Sets the values of ns-2's agents for one path that differ from those of its agent for CMT.
-    fn set_agent_for_one_path(&mut self) {
-        if self.profile == Profile::Ns2 {
-            self.ssthresh_floor = Units::Pmdcs(4);
-        }
-        self.sack_first_at_once = true;
-        // cwnd does not grow during fast recovery.
-        self.congestion_control = Cow::Borrowed("rfc9260");
-        self.rtx_past_cwnd = RtxPastCwnd::Any;
-    }
-
-    /// The validated configuration of a preset on a profile, with overrides by name.
-    ///
-    /// Of several overrides of one parameter the last counts. Overrides named `profile` and
-    /// `preset` replace the first two arguments, wherever they stand.
-    pub fn build(
-        profile: &str,
-        preset: &str,
-        overrides: &[(String, String)],
-    ) -> Result<Self, ConfigError> {
-        let last =
-            |key| overrides.iter().rfind(|(name, _)| name == key).map(|(_, value)| value.as_str());
-        let profile = Profile::from_name(last("profile").unwrap_or(profile))?;
-        let preset = Preset::from_name(last("preset").unwrap_or(preset))?;
-        let mut config = Self::of(profile, preset);
-        for (name, value) in overrides {
-            if name != "profile" && name != "preset" {
-                config.set(name, value)?;
-            }
-        }
-        config.validate()?;
-        Ok(config)
-    }
-
     /// Sets a parameter by name from text such as `"200 ms"`, and checks its range.
     ///
     /// Rules between parameters are left to [`validate`](Self::validate), so that the order of
@@ -172,22 +105,25 @@ impl Config {
         if let Some(paths_max) = self.paths_max {
             self.check_order("paths_min", self.paths_min, "paths_max", paths_max)?;
         }
-        let (pf, switchover) = (self.pf_max_retrans, self.primary_switchover_max_retrans);
-        if self.failure == "pf" && switchover.is_some_and(|limit| limit < pf) {
+        let pf = self.failure.build(self).pf_max_retrans();
+        if let (Some(pf), Some(limit)) = (pf, self.primary_switchover_max_retrans)
+            && limit < pf
+        {
             let allowed = format!("must not be below pf_max_retrans = {pf} (RFC 7829 §5)");
             let value = self.get("primary_switchover_max_retrans")?;
             return Err(ConfigError::new("primary_switchover_max_retrans", &value, allowed));
         }
         self.check_extensions()?;
-        if self.recovery_without != RuleSet::NONE && self.recovery != "ns2" {
+        if self.recovery_without != RuleSet::NONE && !self.recovery.build(self).has_optional_rules()
+        {
             let value = self.recovery_without.names();
-            let allowed = "needs recovery = ns2, because these are its rules";
+            let allowed = "needs recovery = ns2, whose rules they are";
             return Err(ConfigError::new("recovery_without", &value, allowed));
         }
-        if self.redundancy != "off" && !self.sfr {
+        if !self.sfr && self.redundancy.build(self).wants().roles {
             let allowed = "needs sfr = true: without it, what arrives early on one path makes chunks of \
                            another look lost";
-            return Err(ConfigError::new("redundancy", &self.redundancy, allowed));
+            return Err(ConfigError::new("redundancy", self.redundancy.name(), allowed));
         }
         if self.association_max_retrans.is_none() && self.association_timeout.is_none() {
             let allowed = "cannot be with association_timeout = off, or the association would \
@@ -200,18 +136,17 @@ impl Config {
     /// Checks the extensions that do not go with a retransmission policy, or with each other
     /// (retransmission policies paper, Figure 7).
     fn check_extensions(&self) -> Result<(), ConfigError> {
-        let policy = &*self.rtx_policy;
+        let policy = self.rtx_policy.build(self);
         let rule = |is_set: bool, name: &str, with: &str, why: &str| match is_set {
             true => Err(ConfigError::new(name, "true", format!("cannot be with {with}, {why}"))),
             false => Ok(()),
         };
-        let same = matches!(policy, "same" | "all_rtx_same");
-        let policy_set = format!("rtx_policy = {policy}");
+        let policy_set = format!("rtx_policy = {}", self.rtx_policy);
         let why = "which retransmits on the path that timed out; choose fr_same_rto_alt or set har = false";
-        rule(self.har && same, "har", &policy_set, why)?;
+        rule(self.har && policy.stays_after_timeout(), "har", &policy_set, why)?;
         let why = "whose retransmissions arrive out of order with what is sent on the other path; \
                    choose fr_same_rto_alt or set mfr = false";
-        rule(self.mfr && policy == "all_rtx_alt", "mfr", &policy_set, why)?;
+        rule(self.mfr && policy.leaves_after_fast_retransmit(), "mfr", &policy_set, why)?;
         let why = "which measures every retransmission already; set one of them to false";
         rule(self.har && self.timestamp, "har", "timestamp = true", why)
     }
@@ -254,5 +189,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

@@ -1,119 +1,49 @@
 //! The parameters: one entry each, from which the [`Config`] field and its row of [`PARAMS`] are
 //! made.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
+use super::Profile;
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
-    SharedVerdict, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SharedVerdict,
+    Units,
 };
-use super::setting::{Allowed, Any, OneOf, OrOff, Setting};
-use super::{ConfigError, Profile};
-use crate::policy;
-use crate::policy::recovery::RuleSet;
+use super::param::{Group, Param, check, set};
+use super::setting::{Allowed, Any, OrOff, Setting};
+use crate::policy::ack_path::AckPathPolicy;
+use crate::policy::cc::CongestionControl;
+use crate::policy::fail::FailurePolicy;
+use crate::policy::path_set::shared::SharedPolicy;
+use crate::policy::recovery::{LossRecovery, RuleSet};
+use crate::policy::redundant::RedundancyPolicy;
+use crate::policy::rtx::RtxPolicy;
+use crate::policy::sched::Scheduler;
+use crate::policy::{Factory, known};
 
-/// Names of the policies that choose the path of new data.
-pub const SCHEDULERS: &[&str] = policy::sched::NAMES;
-/// Names of the policies that choose the path of a retransmission.
-pub const RTX_POLICIES: &[&str] = policy::rtx::NAMES;
-/// Names of the policies that detect the failure of a path.
-pub const FAILURE_POLICIES: &[&str] = policy::fail::NAMES;
-/// Names of the congestion controllers.
-pub const CONGESTION_CONTROLS: &[&str] = policy::cc::NAMES;
-/// Names of the policies that find and recover losses.
-pub const RECOVERIES: &[&str] = policy::recovery::NAMES;
-/// Names of the policies that choose the path of a SACK.
-pub const ACK_PATHS: &[&str] = policy::ack_path::NAMES;
-/// Names of the policies that find paths which share a bottleneck.
-pub const SHARED_CONGESTION: &[&str] = policy::path_set::shared::NAMES;
-/// Names of the policies that send data on a second path, too.
-pub const REDUNDANCY_POLICIES: &[&str] = policy::redundant::NAMES;
-
-/// One parameter: what it is called, what it means and how it is read and written.
-pub struct Param {
-    /// Name, the same in every API.
-    pub name: &'static str,
-    /// What it counts or selects: "time", "bytes", "packets", "switch", "policy" and so on.
-    pub unit: &'static str,
-    /// What it means.
-    pub doc: &'static str,
-    /// Where it is specified.
-    pub source: &'static str,
-    allowed: fn() -> String,
-    get: fn(&Config) -> String,
-    set: fn(&mut Config, &str) -> Result<(), ConfigError>,
-    check: fn(&Config) -> Result<(), ConfigError>,
-    /// Whether TOML writes it without quotes.
-    pub(super) bare: bool,
-}
-
-impl Param {
-    /// The parameter of that name.
-    pub fn by_name(name: &str) -> Option<&'static Self> {
-        PARAMS.iter().find(|param| param.name == name)
-    }
-
-    /// The values it may take, in words.
-    pub fn allowed(&self) -> String {
-        (self.allowed)()
-    }
-
-    /// Its value in a configuration, as text that `set` takes.
-    pub fn get(&self, config: &Config) -> String {
-        (self.get)(config)
-    }
-
-    /// Sets it in a configuration; an error leaves the configuration as it was.
-    pub fn set(&self, config: &mut Config, text: &str) -> Result<(), ConfigError> {
-        (self.set)(config, text)
-    }
-
-    /// Checks its value in a configuration.
-    pub(super) fn check(&self, config: &Config) -> Result<(), ConfigError> {
-        (self.check)(config)
-    }
-}
-
-/// Reads a value into its field; the field is unchanged when the value is not allowed.
-fn set<T: Setting>(
-    field: &mut T,
-    name: &str,
-    text: &str,
-    allowed: &impl Allowed<T>,
-) -> Result<(), ConfigError> {
-    let text = text.trim();
-    let value = T::parse(text).filter(|value| allowed.contains(value));
-    *field = value.ok_or_else(|| not_allowed(name, text, allowed))?;
-    Ok(())
-}
-
-fn check<T: Setting>(field: &T, name: &str, allowed: &impl Allowed<T>) -> Result<(), ConfigError> {
-    match allowed.contains(field) {
-        true => Ok(()),
-        false => Err(not_allowed(name, &field.print(), allowed)),
-    }
-}
-
-fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -> ConfigError {
-    let (range, forms) = (allowed.describe(), T::forms());
-    let more = match range == forms || T::parse(value).is_some() {
-        true => String::new(),
-        false => format!("; write {forms}"),
+/// `None`, or the value in it.
+macro_rules! optional {
+    () => {
+        None
     };
-    ConfigError::new(name, value, format!("must be {range}{more}"))
+    ($value:expr) => {
+        Some($value)
+    };
 }
 
-/// An entry reads: doc, `name: type, unit, allowed values, source, default: value of the rfc9260
-/// profile`, then `fast:`, `papers:` and `ns2:` where those
-/// profiles differ, and `r35:` for the older release of ns-2's module. The ns2 profile is the 2006
-/// profile but for its own values, and `ns2-3.5` is the ns2 profile but for its own.
+/// Under `[Group]`, an entry reads: doc, `name: type, unit, allowed values, source, default: value
+/// of the rfc9260 profile`, then `fast:`, `papers:`, `ns2:` and `r35:` where those profiles differ.
+/// The ns2 profile is the 2006 profile except for its own values, and ns2-3.5 (`r35`) is the ns2
+/// profile except for its own. `rarely:` ends an entry that users leave alone, and says why;
+/// `manypath config show` prints it with `--all` only.
 macro_rules! params {
     ($(
-        $(#[doc = $doc:literal])+
-        $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
-        default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)? $(, ns2: $ns2:expr)?
-            $(, r35: $r35:expr)?;
+        [$group:ident]
+        $(
+            $(#[doc = $doc:literal])+
+            $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
+            default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?
+            $(, ns2: $ns2:expr)? $(, r35: $r35:expr)? $(, rarely: $rarely:literal)?;
+        )+
     )+) => {
         /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
         /// [`Preset`](super::Preset) and overrides.
@@ -125,12 +55,12 @@ macro_rules! params {
             pub profile: Profile,
             /// Name of the preset it started from.
             pub preset: &'static str,
-            $(
+            $($(
                 $(#[doc = $doc])+
                 #[doc = concat!("\n\nUnit: ", $unit, ". Allowed: `", stringify!($allowed), "`.")]
                 #[doc = concat!(" Source: ", $source, ".")]
                 pub $name: $type,
-            )+
+            )+)+
         }
 
         impl Config {
@@ -139,30 +69,33 @@ macro_rules! params {
                 Self {
                     profile,
                     preset: "sctp",
-                    $($name: {
+                    $($($name: {
                         let value = $default;
                         $(let value = if profile == Profile::Fast { $fast } else { value };)?
                         $(let value = if profile.is_of_the_papers() { $papers } else { value };)?
                         $(let value = if profile.is_of_ns2() { $ns2 } else { value };)?
                         $(let value = if profile == Profile::Ns2Release35 { $r35 } else { value };)?
                         value
-                    },)+
+                    },)+)+
                 }
             }
         }
 
         /// Every parameter, in the order they are printed.
-        pub static PARAMS: &[Param] = &[$(Param {
+        pub static PARAMS: &[Param] = &[$($(Param {
             name: stringify!($name),
+            group: Group::$group,
             unit: $unit,
             doc: concat!($($doc),+).trim_ascii(),
             source: $source,
+            choices: <$type as Setting>::CHOICES,
+            rarely: optional!($($rarely)?),
             allowed: || Allowed::<$type>::describe(&$allowed),
             get: |config| config.$name.print(),
             set: |config, text| set(&mut config.$name, stringify!($name), text, &$allowed),
             check: |config| check(&config.$name, stringify!($name), &$allowed),
             bare: <$type as Setting>::BARE,
-        }),+];
+        }),+),+];
     };
 }
 
@@ -181,226 +114,207 @@ const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 
 params! {
-    // ---- Sizes and limits ----
-
-    /// IP MTU of a path: IP header, UDP header if any, and SCTP packet. With pmtu_discovery the
-    /// size that is tried first; what a path really carries is found out.
-    mtu: usize, "bytes", 512..=65_535, "RFC 9260 §7.3",
-        default: 1500;
-    /// Whether each path's largest packet is found by padded HEARTBEATs. A path begins with packets
-    /// of 1280 bytes, 1500 are tried at once, and a path that swallows large packets gets smaller
-    /// ones. Off, all packets stay at mtu, and IP may cut them into fragments.
-    pmtu_discovery: bool, "switch", Any, "RFC 8899",
-        default: false, fast: true;
-    /// Largest packet that pmtu_discovery tries, where this host's interface takes it.
-    pmtu_max: usize, "bytes", 576..=65_535, "RFC 8899 §5.1.2 (MAX_PLPMTU); 9000: jumbo frames",
-        default: 9000;
-    /// Upper limit on the user data of one DATA chunk; off: as much as fits the MTU.
-    pmdcs_limit: Option<usize>, "bytes", OrOff(64..=65_487), "RFC 9260 §6.9; papers: 1468-byte chunks",
-        default: None, papers: Some(1452);
-    /// Receive buffer of an association; what is free of it is advertised as a_rwnd.
-    receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
-        default: MIB, fast: 8 * MIB, papers: 64 * KIB;
-    /// Send buffer of an association: user data queued or not yet acknowledged. Sending waits when
-    /// it is full.
-    send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
-        default: 4 * MIB, fast: 8 * MIB, papers: 64 * MIB;
-    /// Outbound streams requested; the peer may allow fewer.
-    outbound_streams: u16, "streams", 1..=65_535, "RFC 9260 §5.1.1",
-        default: 16;
-    /// Inbound streams allowed to the peer at most.
-    inbound_streams: u16, "streams", 1..=65_535, "RFC 9260 §5.1.1",
-        default: 2048;
-    /// Paths of an association at most; further address pairs are ignored.
-    max_paths: u32, "paths", 1..=32, "implementation",
-        default: 8;
-
-    // ---- Retransmission timeout ----
-
+    [Timers]
     /// RTO of a path before its first RTT measurement (RTO.Initial).
     rto_initial: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
         default: secs(1), papers: secs(3);
-    /// Lower bound of the RTO (RTO.Min). Lower fails over sooner, but an RTO below the RTT and the
-    /// peer's SACK delay retransmits what was not lost and cuts cwnd to one packet for nothing.
+    /// Lower bound of the RTO (RTO.Min). A lower bound fails over sooner. An RTO below the RTT plus
+    /// the peer's SACK delay retransmits what was not lost, and cuts cwnd to one packet for
+    /// nothing.
     rto_min: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
         default: secs(1), fast: ms(200);
-    /// Upper bound of the RTO (RTO.Max). Lower notices sooner that a failed path is back, and
-    /// probes it more often.
+    /// Upper bound of the RTO (RTO.Max). A lower bound notices sooner that a failed path is back,
+    /// and probes it more often.
     rto_max: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
         default: secs(60), fast: secs(10);
     /// Weight of a new measurement in SRTT (RTO.Alpha).
     rto_alpha: f64, "ratio", 0.001..=1.0, "RFC 9260 §6.3.1, §16",
-        default: 0.125;
+        default: 0.125, rarely: "is a constant of RFC 9260";
     /// Weight of a new measurement in RTTVAR (RTO.Beta).
     rto_beta: f64, "ratio", 0.001..=1.0, "RFC 9260 §6.3.1, §16",
-        default: 0.25;
+        default: 0.25, rarely: "is a constant of RFC 9260";
 
-    // ---- Association and failure detection ----
-
-    /// How long a state cookie stays valid (Valid.Cookie.Life).
-    valid_cookie_life: Duration, "time", secs(1)..=HOUR, "RFC 9260 §5.1.3, §16",
-        default: secs(60);
-    /// INIT or COOKIE ECHO retransmissions before the association is given up
+    [Handshake]
+    /// Retransmissions of INIT or COOKIE ECHO before the attempt is given up
     /// (Max.Init.Retransmits).
     max_init_retransmits: u32, "retransmissions", 0..=255, "RFC 9260 §5.1, §16",
         default: 8, fast: 64;
-    /// First timeout of INIT, and anew of COOKIE ECHO: each has a back-off of its own, from here up
-    /// to handshake_rto_max; off: they share the RTO of their path and its back-off. Too low costs
-    /// a repeated packet where the RTT is longer.
+    /// First timeout of INIT, and again of COOKIE ECHO. It doubles up to handshake_rto_max. Where
+    /// the RTT is longer, a packet is repeated for nothing. Off: both use the RTO of their path.
     handshake_rto: Option<Duration>, "time", OrOff(ms(10)..=secs(600)), "RFC 9260 §5.1 takes RTO.Initial; fast: implementation",
         default: None, fast: Some(ms(250));
-    /// Upper bound of the time between two INITs or two COOKIE ECHOs. With handshake_rto only.
+    /// Upper bound of the time between two INITs or two COOKIE ECHOs, if handshake_rto is set.
     handshake_rto_max: Duration, "time", ms(10)..=secs(600), "implementation",
         default: secs(60), fast: secs(1);
-    /// Whether INIT is sent on all paths at once rather than on one after the other. The path of
-    /// the first answer becomes the primary.
+    /// Sends INIT on all paths at once instead of on one after the other. The path of the first
+    /// answer becomes the primary.
     handshake_on_all_paths: bool, "switch", Any, "implementation; RFC 9260 §5.1 takes one after the other",
         default: false, fast: true;
-    /// Whether what the application has queued by then leaves with COOKIE ECHO, as far as whole
-    /// chunks fit its packet: it is there a round trip sooner, and repeated with it.
+    /// Sends queued data together with COOKIE ECHO, as far as whole chunks fit the packet. The data
+    /// arrives a round trip sooner, and is repeated with COOKIE ECHO.
     data_with_cookie: bool, "switch", Any, "RFC 9260 §5.1 (C) allows it",
         default: false, fast: true;
-    /// Consecutive timeouts of a path beyond which it is inactive (Path.Max.Retrans, PMR). Lower
-    /// fails over sooner and more often takes a burst of loss for a failure.
-    path_max_retrans: u32, "timeouts", 0..=255, "RFC 9260 §8.2, §16",
-        default: 5;
-    /// Consecutive timeouts of the association, over all paths, beyond which the peer counts as
-    /// unreachable (Association.Max.Retrans); off: association_timeout alone decides.
-    association_max_retrans: Option<u32>, "timeouts", OrOff(0..=10_000), "RFC 9260 §8.1, §16",
-        default: Some(10), fast: None;
-    /// Answers a second, of all kinds together, to packets of no association: INIT ACK, ABORT,
-    /// SHUTDOWN COMPLETE, stale cookies; off: no limit. In a flood INITs that come again are
-    /// answered first.
+    /// How long a state cookie stays valid (Valid.Cookie.Life).
+    valid_cookie_life: Duration, "time", secs(1)..=HOUR, "RFC 9260 §5.1.3, §16",
+        default: secs(60);
+    /// Limit on answers per second to packets that belong to no association: INIT ACK, ABORT,
+    /// SHUTDOWN COMPLETE and stale cookies together. During a flood, repeated INITs are answered
+    /// first. Off: no limit.
     stateless_answers: Option<u32>, "answers", OrOff(100..=1_000_000), "implementation",
         default: None, fast: Some(1000);
-    /// How long an association survives without any usable path; off: association_max_retrans alone
-    /// decides.
-    association_timeout: Option<Duration>, "time", OrOff(secs(1)..=DAY), "implementation",
-        default: None, fast: Some(secs(60));
-    /// Whether idle active paths are probed with HEARTBEATs. The probes that verify a path or bring
-    /// one back are sent in any case.
-    heartbeats: bool, "switch", Any, "RFC 9260 §8.3",
+    /// Lists all local addresses in INIT and INIT ACK. Without the list, the peer uses only
+    /// addresses that it was given or that packets come from: right behind relays or a NAT.
+    advertise_addresses: bool, "switch", Any, "RFC 9260 §5.1.2",
         default: true;
-    /// Interval of HEARTBEATs on an idle path, to which its RTO and the jitter are added
-    /// (HB.interval).
-    hb_interval: Duration, "time", ms(10)..=DAY, "RFC 9260 §8.3, §16",
-        default: secs(30), fast: secs(5);
-    /// Packets with a HEARTBEAT sent at once when an association is established, at most
-    /// (HB.Max.Burst); max_paths or more verifies all paths at once.
-    hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
-        default: 1, fast: 32, ns2: 32;
-    /// Interval of the first probes of a potentially failed or inactive path, doubling from there,
-    /// where the RTO is longer; off: one probe per RTO.
-    hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
-        default: None, fast: Some(ms(250));
-    /// Upper bound of the time between probes of a potentially failed or inactive path: how late a path that is
-    /// back may be noticed; off: no bound.
-    hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
-        default: None, fast: Some(ms(500));
-    /// Whether paths that failed, or time out while none works, are probed (hb_first_probe,
-    /// hb_probe_max) although they carry data; the answer has what is outstanding sent again at
-    /// once. Lost probes count as no timeouts then, T3-rtx counts. Off, T3-rtx alone finds out.
-    probe_with_data: bool, "switch", Any, "implementation; RFC 9260 §8.3 probes idle paths",
-        default: false, fast: true;
-    /// Whether a path may work one way only: a HEARTBEAT is also answered on other paths if its own
-    /// has failed or the peer repeats it, and SACKs leave a path that has failed for one that
-    /// works.
-    one_way_paths: bool, "switch", Any, "implementation; RFC 9260 §6.4 answers where the question came from",
-        default: false, fast: true;
-    /// Policy that says when a path is potentially failed or inactive.
-    failure: PolicyName, "policy", OneOf(FAILURE_POLICIES), "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper; mtcp: mTCP paper, section 3.5",
-        default: Cow::Borrowed("pmr");
-    /// Consecutive timeouts of a path beyond which it is potentially failed (PFMR);
-    /// path_max_retrans or more: never.
+    /// Outbound streams to request; the peer may allow fewer.
+    outbound_streams: u16, "streams", 1..=65_535, "RFC 9260 §5.1.1",
+        default: 16;
+    /// Most inbound streams that the peer may use.
+    inbound_streams: u16, "streams", 1..=65_535, "RFC 9260 §5.1.1",
+        default: 2048;
+    /// Takes the next path for the next attempt of a handshake, and makes the path that is answered
+    /// the primary. Off, the first path is the primary.
+    handshake_moves_primary: bool, "switch", Any, "implementation; the papers' primary is given",
+        default: true, papers: false, rarely: "repeats the papers";
+    /// Makes the side that associates probe every path, that of the handshake too, and send no new
+    /// DATA while one of them has not answered. With data_before_verification paths carry SACKs at
+    /// once.
+    verify_all_paths_first: bool, "switch", Any, "ns-2's SCTP module from release 3.7 on",
+        default: false, ns2: true, r35: false, rarely: "repeats ns-2";
+
+    [Failure]
+    /// Policy that decides when a path is potentially failed or inactive.
+    failure: Factory<dyn FailurePolicy>, "policy", Any, "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper; mtcp: mTCP paper, section 3.5",
+        default: const { known("pmr") };
+    /// Consecutive timeouts that a path may have; one more makes it inactive (Path.Max.Retrans,
+    /// PMR). A lower limit fails over sooner, and takes a burst of loss for a failure more often.
+    path_max_retrans: u32, "timeouts", 0..=255, "RFC 9260 §8.2, §16",
+        default: 5;
+    /// Consecutive timeouts that a path may have; one more makes it potentially failed (PFMR). At
+    /// path_max_retrans or more, no path is ever potentially failed.
     pf_max_retrans: u32, "timeouts", 0..=255, "RFC 7829 §3.2",
         default: 0;
-    /// RTO without the ack of anything that was sent on a path after which it is potentially failed (chi). With
-    /// failure = mtcp; and with ack_path = primary how long the primary may bring no DATA while others do.
-    silence_rtos: u32, "RTO", 1..=100, "mTCP paper, section 3.5.1",
-        default: 2;
     /// cwnd of a potentially failed path when a HEARTBEAT ACK makes it active: 1 is CMT-PF1, 2 is
     /// CMT-PF2.
     pf_recovery_cwnd: u32, "MTU", 1..=10, "CMT-PF paper, section III-A",
-        default: 1;
-    /// Consecutive timeouts of the primary path beyond which another path becomes primary for good
-    /// (PSMR), at least pf_max_retrans; off: the primary path carries data again as soon as it
+        default: 1, rarely: "repeats the CMT-PF paper";
+    /// A path is potentially failed when nothing sent on it is acknowledged for this many RTOs
+    /// (chi). Used with failure = mtcp. With ack_path = primary, also how long the primary may
+    /// bring no DATA while other paths do.
+    silence_rtos: u32, "RTO", 1..=100, "mTCP paper, section 3.5.1",
+        default: 2;
+    /// Consecutive timeouts of the primary path after which another path becomes the primary for
+    /// good (PSMR); at least pf_max_retrans. Off: the primary carries data again as soon as it
     /// answers.
     primary_switchover_max_retrans: Option<u32>, "timeouts", OrOff(0..=255), "RFC 7829 §5",
         default: None;
-    /// Whether new data may use a path that is not yet verified.
-    data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
-        default: false, papers: true;
-    /// Whether a path that answers a heartbeat while no other works, a new one too, carries at once
-    /// what is outstanding, rather than after its T3-rtx; and whether the packets of a peer that
-    /// returns are answered by a heartbeat whatever the back-off of the probes. A path that the
-    /// application adds is asked after hb_first_probe again, doubling, if that is sooner than the
-    /// RTO.
+    /// Consecutive timeouts over all paths that an association may have; one more ends it
+    /// (Association.Max.Retrans). Off: association_timeout alone decides.
+    association_max_retrans: Option<u32>, "timeouts", OrOff(0..=10_000), "RFC 9260 §8.1, §16",
+        default: Some(10), fast: None;
+    /// Time that an association survives without any usable path. Off: association_max_retrans
+    /// alone decides.
+    association_timeout: Option<Duration>, "time", OrOff(secs(1)..=DAY), "implementation",
+        default: None, fast: Some(secs(60));
+    /// Copes with paths that work in one direction only. A HEARTBEAT whose own path has failed, or
+    /// that the peer repeats, is also answered on other paths. SACKs leave a failed path for one
+    /// that works.
+    one_way_paths: bool, "switch", Any, "implementation; RFC 9260 §6.4 answers where the question came from",
+        default: false, fast: true;
+    /// When no other path works, a path that answers a HEARTBEAT carries outstanding data at once,
+    /// without waiting for its T3-rtx. Packets of a peer that comes back are answered by a
+    /// HEARTBEAT at once. A path that the application adds is probed again after hb_first_probe,
+    /// doubling, if that is sooner than the RTO.
     rtx_when_path_answers: bool, "switch", Any, "implementation",
         default: false, fast: true;
-    /// Whether the next attempt of an unanswered handshake takes the next path, and the path on which it is
-    /// answered becomes the primary; off, the first path is the primary.
-    handshake_moves_primary: bool, "switch", Any, "implementation; the papers' primary is given",
-        default: true, papers: false;
-    /// Whether the side that associates probes every path, that of the handshake too, and sends no new DATA
-    /// while one of them has not answered. With data_before_verification paths carry SACKs at once.
-    verify_all_paths_first: bool, "switch", Any, "ns-2's SCTP module from release 3.7 on",
-        default: false, ns2: true, r35: false;
+    /// Lets new data use a path that is not verified yet.
+    data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
+        default: false, papers: true, rarely: "repeats RFC 2960";
 
-    // ---- Acknowledgement ----
+    [Heartbeats]
+    /// Probes idle active paths with HEARTBEATs. Probes that verify a path or bring one back are
+    /// always sent.
+    heartbeats: bool, "switch", Any, "RFC 9260 §8.3",
+        default: true;
+    /// Interval between HEARTBEATs on an idle path (HB.interval). The RTO of the path and a random
+    /// jitter are added.
+    hb_interval: Duration, "time", ms(10)..=DAY, "RFC 9260 §8.3, §16",
+        default: secs(30), fast: secs(5);
+    /// Most packets with a HEARTBEAT that are sent at once when an association opens
+    /// (HB.Max.Burst). At max_paths or more, all paths are verified at once.
+    hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
+        default: 1, fast: 32, ns2: 32;
+    /// Interval of the first probes of a potentially failed or inactive path, if its RTO is longer.
+    /// It doubles with each probe. Off: one probe per RTO.
+    hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
+        default: None, fast: Some(ms(250));
+    /// Longest time between probes of a potentially failed or inactive path: how late a path that
+    /// is back may be noticed. Off: no bound.
+    hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
+        default: None, fast: Some(ms(500));
+    /// Also probes failed paths that carry data, at the intervals of hb_first_probe and
+    /// hb_probe_max, and all paths that time out while none works. The answer retransmits
+    /// outstanding data at once. A lost probe then counts as no timeout. Off, T3-rtx alone notices
+    /// that such a path works.
+    probe_with_data: bool, "switch", Any, "implementation; RFC 9260 §8.3 probes idle paths",
+        default: false, fast: true;
 
-    /// How long a SACK may wait for more data (SACK.Delay).
+    [Sacks]
+    /// Longest time that a SACK waits for more data (SACK.Delay).
     sack_delay: Duration, "time", Duration::ZERO..=ms(500), "RFC 9260 §6.2, §16; never above 500 ms",
         default: ms(200), fast: ms(25);
-    /// Whether the packet that fills the last gap is acknowledged at once, like those that arrive while TSNs
-    /// are missing; off, its SACK is delayed like any other.
-    sack_filled_gap_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.7 speaks of gaps only",
-        default: true, papers: false;
-    /// Whether the SACK for the first DATA of an association is sent at once: cwnd is smallest then, and
-    /// the RTT not yet measured.
-    sack_first_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.2 has no exception",
-        default: true, papers: false;
-    /// Packets with data after which a SACK is sent.
+    /// Data packets per SACK.
     sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
         default: 2;
-    /// Upper limit to which sack_every grows at high packet rates; equal to it, it does not grow.
+    /// Most data packets per SACK, reached at high packet rates. Equal to sack_every, the number
+    /// never grows.
     sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
         default: 2, fast: 16;
-    /// Whether reordering does not hurry SACKs, as with dac, while packets of several paths come so fast that sack_every
-    /// has grown: with a SACK each, which lists what every other path still has under way, one path can be too slow for
-    /// the SACKs of all. On with the profile fast and ack_path = primary.
+    /// While data arrives on several paths so fast that sack_every has grown, packets out of order
+    /// do not hurry SACKs. Otherwise each packet would draw a SACK, too many for one path. On with
+    /// the profile fast and the preset mtcp.
     sack_gaps_wait: bool, "switch", Any, "implementation; RFC 9260 §6.7 says each packet while TSNs are missing",
-        default: false;
-    /// Whether a SACK is sent at once when a receive buffer that was nearly full has room again.
-    window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
-        default: true, papers: false;
-    /// Non-renegable SACKs (NR-SACK): they also tell which TSNs above the cumulative TSN ack the receiver keeps
-    /// whatever happens, so that the sender need not hold them any longer. Used if the peer has it as well.
+        default: false, rarely: "repeats the mTCP paper";
+    /// Delayed acks for CMT: packets out of order do not hurry SACKs, and each SACK says how many
+    /// packets it acknowledges. Needs sfr.
+    dac: bool, "switch", Any, "CMT paper, section III-C",
+        default: false, rarely: "repeats the CMT paper";
+    /// Non-renegable SACKs: the receiver also lists TSNs above the cumulative TSN ack that it will
+    /// keep whatever happens, and the sender frees them. Used if the peer supports it.
     nr_sack: bool, "switch", Any, "draft-tuexen-tsvwg-sctp-multipath; RFC 9260 has none",
         default: false;
-    /// Policy that chooses the path of a SACK.
-    ack_path: PolicyName, "policy", OneOf(ACK_PATHS),
+    /// Policy that chooses the path of each SACK.
+    ack_path: Factory<dyn AckPathPolicy>, "policy", Any,
         "last_received: RFC 9260 §6.4; primary: mTCP paper, section 3.1.5",
-        default: Cow::Borrowed("last_received");
-    /// Whether an end that is connected to takes ack_path = primary for a peer that announces SACK PATH chunks, and with
-    /// it sack_gaps_wait instead of dac, so that only the end which sends has to be configured.
+        default: const { known("last_received") };
+    /// Sends SACKs by ack_path = primary, with sack_gaps_wait and without dac, to a peer that opens
+    /// an association and announces SACK PATH chunks. Only the sending end then needs
+    /// configuration.
     ack_path_as_asked: bool, "switch", Any, "implementation; docs/mtcp.md",
         default: false, fast: true;
-    /// Missing reports after which a TSN is marked for fast retransmit.
-    missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
-        default: 3, papers: 4;
-
-    /// Whether a TSN is skipped now and then and sent a round trip late, to find out a peer that
-    /// acknowledges what it has not received, which has us send faster than its link carries. The
-    /// first after some 256 KiB without a loss, later more and more seldom. Not with redundancy.
+    /// Skips a TSN now and then and sends it a round trip late, to catch peers that acknowledge
+    /// data they did not receive. Such peers make a sender exceed the capacity of their link. The
+    /// first test comes after about 256 KiB without a loss, later ones ever more rarely. Not used
+    /// with redundancy.
     ack_tests: bool, "switch", Any, "Savage et al. 1999, section 4; RFC 9260 has none",
         default: false, fast: true;
+    /// Sends the SACK for the first DATA of an association at once: cwnd is smallest then, and the
+    /// RTT unknown.
+    sack_first_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.2 has no exception",
+        default: true, papers: false, rarely: "repeats RFC 2960";
+    /// Acknowledges the packet that fills the last gap at once, like those that arrive while TSNs
+    /// are missing. Off, its SACK is delayed like any other.
+    sack_filled_gap_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.7 speaks of gaps only",
+        default: true, papers: false, rarely: "repeats RFC 2960";
+    /// Sends a SACK at once when a receive buffer that was nearly full has room again.
+    window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
+        default: true, papers: false, rarely: "repeats ns-2";
 
-    // ---- Congestion control ----
-
-    /// Congestion controller of a path.
-    congestion_control: PolicyName, "policy", OneOf(CONGESTION_CONTROLS),
+    [Congestion]
+    /// Congestion control of each path.
+    congestion_control: Factory<dyn CongestionControl>, "policy", Any,
         "rfc9260: RFC 9260 §7.2; rfc2960: RFC 2960 §7.2",
-        default: Cow::Borrowed("rfc9260"), papers: Cow::Borrowed("rfc2960");
+        default: const { known("rfc9260") }, papers: const { known("rfc2960") };
     /// cwnd of a path before its first data.
     initial_cwnd: InitialCwnd, "window", Any, "RFC 9260 §7.2.1; fast: RFC 6928; RFC 2960: 2 MTU; ns-2 2.35: RFC 4960",
         default: InitialCwnd::Rfc9260,
@@ -411,159 +325,193 @@ params! {
     /// ssthresh of a path before its first loss.
     initial_ssthresh: InitialSsthresh, "window", Any, "RFC 9260 §7.2.1",
         default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd,
-        ns2: InitialSsthresh::Bytes(65_536);
+        ns2: InitialSsthresh::Bytes(65_536), rarely: "repeats RFC 2960";
     /// Lower bound of ssthresh after a loss.
     ssthresh_floor: Units, "window", Any, "RFC 9260 §7.2.3, §7.2.1; RFC 2960: 2 MTU",
-        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(2);
-    /// Lower bound of cwnd as it decays when idle.
-    idle_cwnd_floor: Units, "window", Any, "RFC 9260 §7.2.1; RFC 2960: 2 MTU; ns-2 2.35: 4",
-        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4), r35: Units::Pmdcs(2);
-    /// Upper limit on the growth of cwnd per SACK in slow start (L times PMDCS). Larger keeps
-    /// growth at one cwnd per RTT when SACKs are few.
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(2), rarely: "repeats RFC 2960";
+    /// Most that cwnd grows per SACK in slow start (L times PMDCS). A larger limit keeps growth at
+    /// one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
         default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1), ns2: Units::Pmdcs(1);
-    /// Packets a path may send at once (Max.Burst); 0: no limit.
+    /// cwnd update for CMT: cwnd grows by a pseudo-cumack per path.
+    cuc: Cuc, "choice", Any, "CMT paper, section III-B",
+        default: Cuc::Off, rarely: "repeats the CMT paper";
+    /// Most packets that a path sends at once (Max.Burst). 0: no limit.
     max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
         default: 4, fast: 0;
-    /// How Max.Burst is applied.
+    /// How Max.Burst limits what is sent.
     max_burst_rule: MaxBurstRule, "choice", Any, "RFC 9260 §6.1 (D); CMT-PF paper, section II-D; ns-2 2.35",
-        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack, ns2: MaxBurstRule::AfterFastRetransmit;
-    /// Whether packets of a path are spread over its RTT rather than sent in bursts.
+        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack, ns2: MaxBurstRule::AfterFastRetransmit, rarely: "repeats the papers";
+    /// Spreads the packets of a path over its RTT instead of sending them in bursts.
     pacing: bool, "switch", Any, "implementation",
         default: false, fast: true;
-    /// Whether cwnd halves for every RTO without data, down to ssthresh_floor.
+    /// Halves cwnd for every RTO without data, down to ssthresh_floor.
     idle_cwnd_decay: bool, "switch", Any, "RFC 9260 §7.2.1",
-        default: true;
-    /// Whether a chunk that missing reports made lost counts as outstanding on the path that lost it until it
-    /// is acknowledged, as mTCP's pipe does: the ack of a retransmission then makes room on both paths, and
-    /// a timeout empties the count of its path. Off, a lost chunk leaves the flight at once.
+        default: true, rarely: "repeats RFC 2960";
+    /// Lower bound of cwnd as it decays when idle.
+    idle_cwnd_floor: Units, "window", Any, "RFC 9260 §7.2.1; RFC 2960: 2 MTU; ns-2 2.35: 4",
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4), r35: Units::Pmdcs(2),
+        rarely: "repeats RFC 2960";
+    /// Counts a chunk that missing reports made lost as outstanding on its path until it is
+    /// acknowledged, as mTCP's pipe does. The ack of a retransmission then makes room on both
+    /// paths, and a timeout empties the count of its path. Off, a lost chunk leaves the flight at
+    /// once.
     pipe_accounting: bool, "switch", Any, "mTCP paper, section 3.1.2; not RFC 9260 §7.2.4",
-        default: false;
-    /// Whether all paths share one congestion window, which every loss cuts, rather than have one each.
+        default: false, rarely: "repeats the mTCP paper";
+    /// Uses one congestion window for all paths, which every loss cuts, instead of one per path.
     combined_window: bool, "switch", Any, "mTCP paper, section 5.2 (\"combined\")",
-        default: false;
-    /// Whether the last outstanding TSN is sent again before T3-rtx expires, to draw a SACK.
-    tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
-        default: false, fast: true;
+        default: false, rarely: "repeats the mTCP paper";
 
-    // ---- Several paths ----
-
-    /// Policy that chooses the path of new data.
-    scheduler: PolicyName, "policy", OneOf(SCHEDULERS),
-        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III; fill_in_turn: CMT-PF paper, Fig. 2; \
-         pipe_cwnd: mTCP paper, section 3.1.4",
-        default: Cow::Borrowed("primary");
-    /// Policy that chooses the path of a retransmission.
-    rtx_policy: PolicyName, "policy", OneOf(RTX_POLICIES),
+    [Recovery]
+    /// Policy that finds and recovers losses. standard: by RFC 9260, and with sfr by the CMT paper.
+    /// ns2: as ns-2's agents do, with sfr the one for CMT, without it those for one path.
+    recovery: Factory<dyn LossRecovery>, "policy", Any,
+        "standard: RFC 9260 §7.2, CMT paper, section III-A; ns2: ns-2 2.35",
+        default: const { known("standard") }, ns2: const { known("ns2") }, rarely: "repeats ns-2";
+    /// Rules of ns-2's agents that recovery = ns2 leaves out, to find what each is worth.
+    recovery_without: RuleSet, "rules", Any, "docs of policy::recovery::Rule",
+        default: RuleSet::NONE, rarely: "repeats ns-2";
+    /// Policy that chooses the path of each retransmission.
+    rtx_policy: Factory<dyn RtxPolicy>, "policy", Any,
         "CMT paper, section IV-B; all_rtx_alt, all_rtx_same, fr_same_rto_alt: retransmission policies paper, \
          sections 2 and 3; pipe_cwnd: mTCP paper, section 3.1.4",
-        default: Cow::Borrowed("same");
-    /// Policy that finds paths which share a bottleneck.
-    shared_congestion: PolicyName, "policy", OneOf(SHARED_CONGESTION),
+        default: const { known("same") };
+    /// Missing reports that mark a TSN for fast retransmit.
+    missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
+        default: 3, papers: 4, rarely: "repeats RFC 2960";
+    /// Split fast retransmit (SFR): counts missing reports per path.
+    sfr: bool, "switch", Any, "CMT paper, section III-A",
+        default: false, rarely: "repeats the CMT paper";
+    /// Multiple fast retransmit (MFR): missing reports may mark a chunk again after its fast
+    /// retransmit, if what was sent later arrives (with sfr, on the same path). Off, only T3-rtx
+    /// finds a lost retransmission. Not with all_rtx_alt, whose retransmissions another path may
+    /// delay.
+    mfr: bool, "switch", Any, "retransmission policies paper, section 4.3; RFC 9260 §7.2.4 has none",
+        default: false, fast: true;
+    /// Heartbeat after RTO (HAR): each expiry of T3-rtx sends a HEARTBEAT on its path at once, if
+    /// there is another path, to measure the backed-off RTO again. Not with retransmissions on the
+    /// same path.
+    har: bool, "switch", Any, "retransmission policies paper, section 4.1",
+        default: false, rarely: "repeats the retransmission policies paper";
+    /// Timestamps (TS): packets with DATA or SACK carry a chunk of 12 bytes that also measures the
+    /// RTT of retransmissions. DATA chunks are 12 bytes shorter. Used if the peer supports it.
+    timestamp: bool, "switch", Any, "retransmission policies paper, section 4.2; RFC 9260 has none",
+        default: false, rarely: "repeats the retransmission policies paper";
+    /// Sends the last outstanding TSN again before T3-rtx expires, to draw a SACK.
+    tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
+        default: false, fast: true;
+    /// Spares TSNs sent less than one SRTT ago when T3-rtx expires.
+    rtx_age_heuristic: bool, "switch", Any, "CMT paper, section IV-C",
+        default: false, rarely: "repeats the CMT paper";
+    /// Never cuts the window twice for losses among what was sent before the cut, not even if the
+    /// SACK that ends the recovery finds the second loss. Off, that SACK cuts again: after an
+    /// overshoot the window is then lower, and fewer retransmissions are lost. With sfr only;
+    /// without it a recovery lasts until its exit point is acknowledged. On with the profile fast
+    /// and the preset mtcp.
+    cut_once_per_flight: bool, "switch", Any, "RFC 9260 §7.2.4 (6) says once; CMT paper",
+        default: false, papers: true, rarely: "repeats the papers";
+    /// Which paths may send the one packet of retransmissions that ignores cwnd.
+    rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
+        default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser, rarely: "repeats the papers";
+
+    [Paths]
+    /// Policy that chooses the path of new data.
+    scheduler: Factory<dyn Scheduler>, "policy", Any,
+        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III; fill_in_turn: CMT-PF paper, Fig. 2; \
+         pipe_cwnd: mTCP paper, section 3.1.4",
+        default: const { known("primary") };
+    /// Most paths of an association; further pairs of addresses are ignored.
+    max_paths: u32, "paths", 1..=32, "implementation",
+        default: 8;
+    /// Paths that stay in use even if they share a bottleneck (the d of MP_d). More paths are
+    /// faster and more robust, and less fair to other flows.
+    paths_min: u32, "paths", 1..=32, "mTCP paper, section 3.4.1",
+        default: 1;
+    /// Most paths that carry data (k): those with the best scores. The others are spares. Off: all
+    /// paths that work.
+    paths_max: Option<u32>, "paths", OrOff(1..=32), "mTCP paper, section 3.3",
+        default: None;
+    /// A path slower than the fastest by this factor carries no more data (omega). Off: no path is
+    /// too slow.
+    suppress_below: Option<u32>, "factor", OrOff(2..=1_000_000), "mTCP paper, section 3.4.1",
+        default: None;
+    /// Interval at which the paths in use are compared with each other and with the unused ones,
+    /// which are probed for it. Off: never.
+    path_review_interval: Option<Duration>, "time", OrOff(ms(100)..=HOUR), "mTCP paper, section 3.4.2, without a value",
+        default: None;
+    /// An unused path is taken into use if its score exceeds that of the worst path in use by this
+    /// factor.
+    path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
+        default: 2, rarely: "repeats the mTCP paper";
+
+    [SharedBottlenecks]
+    /// Policy that detects paths that share a bottleneck.
+    shared_congestion: Factory<dyn SharedPolicy>, "policy", Any,
         "mtcp: mTCP paper, section 3.2; rfc8382: RFC 8382, section 3; trial: docs/mtcp.md",
-        default: Cow::Borrowed("off");
-    /// How near in time the fast retransmits of two paths are that count as one congestion. Longer misses fewer
-    /// bottlenecks that are shared, and finds more that are not.
+        default: const { known("off") };
+    /// Fast retransmits of two paths within this time count as one congestion. A longer time misses
+    /// fewer shared bottlenecks, and reports more that are not shared.
     shared_interval: Duration, "time", ms(1)..=secs(10), "mTCP paper, sections 3.2.1 and 5.4",
         default: ms(200), fast: ms(100);
-    /// How it is judged whether so many fast retransmits came together by chance.
+    /// Test by which simultaneous fast retransmits are told from chance.
     shared_verdict: SharedVerdict, "choice", Any,
         "mTCP paper, section 3.2.2: its letter is wait, its Tables 3 and 5 are measured",
-        default: SharedVerdict::Measured, fast: SharedVerdict::Sequential;
-    /// Fraction of the fast retransmits that must come together for a bottleneck to count as shared (delta).
+        default: SharedVerdict::Measured, fast: SharedVerdict::Sequential, rarely: "repeats the mTCP paper";
+    /// Fraction of the fast retransmits that must coincide for a bottleneck to count as shared
+    /// (delta).
     shared_delta: f64, "ratio", 0.01..=1.0, "mTCP paper, sections 3.2.1 and 5.4",
-        default: 0.5;
-    /// Probability with which chance may make independent paths look as if they shared a bottleneck (zeta).
-    /// Lower takes more fast retransmits for a verdict.
+        default: 0.5, rarely: "repeats the mTCP paper";
+    /// Probability with which chance may make independent paths look as if they shared a bottleneck
+    /// (zeta). A lower one needs more fast retransmits for a verdict.
     shared_zeta: f64, "ratio", 0.0001..=0.99, "mTCP paper, section 3.2.2, without a value",
         default: 0.02, fast: 0.05;
     /// Step of the search for the time by which one path shows a congestion later than another.
     shared_lag_step: Duration, "time", ms(1)..=secs(1), "mTCP paper, section 3.2.2, without a value",
-        default: ms(10);
-    /// Paths that stay in use even if they share a bottleneck (the d of MP_d). More is faster and more robust, and
-    /// less fair to other flows.
-    paths_min: u32, "paths", 1..=32, "mTCP paper, section 3.4.1",
-        default: 1;
-    /// Paths that carry data at most (k): those with the best scores, and the others are spares; off: all that work.
-    paths_max: Option<u32>, "paths", OrOff(1..=32), "mTCP paper, section 3.3",
-        default: None;
-    /// A path that is slower than the fastest by this factor carries no more data (omega); off: however slow.
-    suppress_below: Option<u32>, "factor", OrOff(2..=1_000_000), "mTCP paper, section 3.4.1",
-        default: None;
-    /// How often the paths in use are compared with each other and with the unused ones, which are probed then;
-    /// off: never.
-    path_review_interval: Option<Duration>, "time", OrOff(ms(100)..=HOUR), "mTCP paper, section 3.4.2, without a value",
-        default: None;
-    /// By which factor the score of an unused path must exceed that of the worst path in use for it to be used,
-    /// too.
-    path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
-        default: 2;
+        default: ms(10), rarely: "repeats the mTCP paper";
+
+    [Redundancy]
     /// Policy that lets one path duplicate what another sends. Needs sfr.
-    redundancy: PolicyName, "policy", OneOf(REDUNDANCY_POLICIES), "MSACMT-RTv2 paper, Algorithm 1 and section 3",
-        default: Cow::Borrowed("off");
-    /// Flights in a row without a timeout after which msacmt_rtv2 goes from redundancy to new data on all paths,
-    /// or ranks the paths anew.
+    redundancy: Factory<dyn RedundancyPolicy>, "policy", Any, "MSACMT-RTv2 paper, Algorithm 1 and section 3",
+        default: const { known("off") };
+    /// Consecutive flights without a timeout after which msacmt_rtv2 leaves redundancy for new data
+    /// on all paths, or ranks the paths again.
     redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
         default: 10;
-    /// When msacmt_rtv2 comes back to redundancy from new data on all paths: after a failure only
-    /// (keep), or after each review of all paths as well (restart).
+    /// When msacmt_rtv2 returns to redundancy: only after a failure (keep), or also after each
+    /// review of all paths (restart).
     redundancy_cycle: RedundancyCycle, "choice", Any, "MSACMT-RTv2 paper, Algorithm 1, step 11: keep",
         default: RedundancyCycle::Keep;
-    /// How losses are found and recovered. standard: RFC 9260, with sfr the CMT paper. ns2: the
-    /// agents of ns-2, with sfr that for CMT, without it those for one path.
-    recovery: PolicyName, "policy", OneOf(RECOVERIES), "standard: RFC 9260 §7.2, CMT paper, section III-A; ns2: ns-2 2.35",
-        default: Cow::Borrowed("standard"), ns2: Cow::Borrowed("ns2");
-    /// Rules of ns-2's agents that recovery = ns2 leaves out, to measure the effect of each.
-    recovery_without: RuleSet, "rules", Any, "docs of policy::recovery::Rule",
-        default: RuleSet::NONE;
-    /// Split fast retransmit: missing reports are counted per path.
-    sfr: bool, "switch", Any, "CMT paper, section III-A",
-        default: false;
-    /// Multiple fast retransmit (MFR): missing reports may make a chunk lost again after its fast retransmit,
-    /// if what was sent later arrives (with sfr: on the same path); off: only T3-rtx finds a lost
-    /// retransmission. Not with all_rtx_alt, whose retransmissions another path may delay.
-    mfr: bool, "switch", Any, "retransmission policies paper, section 4.3; RFC 9260 §7.2.4 has none",
+
+    [Buffers]
+    /// Receive buffer of an association. Its free part is advertised as a_rwnd.
+    receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
+        default: MIB, fast: 8 * MIB, papers: 64 * KIB;
+    /// Send buffer of an association: user data that is queued or not yet acknowledged. Sending
+    /// waits while it is full.
+    send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
+        default: 4 * MIB, fast: 8 * MIB, papers: 64 * MIB;
+
+    [Packets]
+    /// IP MTU of a path: IP header, UDP header if any, and SCTP packet. With pmtu_discovery, the
+    /// size that is tried first.
+    mtu: usize, "bytes", 512..=65_535, "RFC 9260 §7.3",
+        default: 1500;
+    /// Finds the largest packet of each path by padded HEARTBEATs. A path begins with packets of
+    /// 1280 bytes and tries 1500 at once; a path that swallows large packets gets smaller ones.
+    /// Off, all packets stay at mtu, and IP may fragment them.
+    pmtu_discovery: bool, "switch", Any, "RFC 8899",
         default: false, fast: true;
-    /// Heartbeat after RTO (HAR): after each expiry of T3-rtx a HEARTBEAT is sent at once to the path it
-    /// expired on, if there is another, so that its backed-off RTO is measured anew. Not with
-    /// retransmissions on the same path.
-    har: bool, "switch", Any, "retransmission policies paper, section 4.1",
-        default: false;
-    /// Timestamps (TS): packets with DATA or SACK carry a chunk of 12 bytes, by which the RTT of
-    /// retransmissions, too, is measured; DATA chunks are 12 bytes shorter. Used if the peer has it as well.
-    timestamp: bool, "switch", Any, "retransmission policies paper, section 4.2; RFC 9260 has none",
-        default: false;
-    /// cwnd update for CMT: growth follows a pseudo-cumack per path.
-    cuc: Cuc, "choice", Any, "CMT paper, section III-B",
-        default: Cuc::Off;
-    /// Delayed ack for CMT: reordering does not hurry SACKs, which say how many packets they ack.
-    /// Needs sfr.
-    dac: bool, "switch", Any, "CMT paper, section III-C",
-        default: false;
-    /// Which paths may send the one packet of retransmissions that ignores cwnd.
-    rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
-        default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser;
-    /// Whether a loss of what was sent before the window was cut never cuts it again, even if it is found by
-    /// the very SACK that ends the recovery, as the last losses of a flight are. Off, that one cuts again: after
-    /// an overshoot the window is then lower, and fewer retransmissions are lost. With sfr only: without it a
-    /// recovery lasts until its exit point is acknowledged. On with the profile fast and ack_path = primary.
-    cut_once_per_flight: bool, "switch", Any, "RFC 9260 §7.2.4 (6) says once; CMT paper",
-        default: false, papers: true;
-    /// Whether a T3-rtx expiry spares TSNs sent less than one SRTT ago.
-    rtx_age_heuristic: bool, "switch", Any, "CMT paper, section IV-C",
-        default: false;
-
-    // ---- Packets ----
-
-    /// Whether packets travel in UDP datagrams, whose header then counts in the MTU.
+    /// Largest packet that pmtu_discovery tries, if the local interface allows it.
+    pmtu_max: usize, "bytes", 576..=65_535, "RFC 8899 §5.1.2 (MAX_PLPMTU); 9000: jumbo frames",
+        default: 9000;
+    /// Most user data in one DATA chunk. Off: as much as fits the MTU.
+    pmdcs_limit: Option<usize>, "bytes", OrOff(64..=65_487), "RFC 9260 §6.9; papers: 1468-byte chunks",
+        default: None, papers: Some(1452), rarely: "repeats the papers";
+    /// Sends packets in UDP datagrams, whose header counts in the MTU. Always on over sockets.
     udp_encapsulation: bool, "switch", Any, "RFC 6951",
         default: true, papers: false;
-    /// Whether INIT and INIT ACK list our addresses, if we have several. Off, the peer uses only those it
-    /// is given, or sees packets from: for a host behind relays or a NAT.
-    advertise_addresses: bool, "switch", Any, "RFC 9260 §5.1.2",
-        default: true;
-    /// Whether the CRC32c of packets is computed and checked. Off is for virtual networks only,
-    /// where nothing can corrupt a packet; sockets refuse it, and the simulator has it off in any case.
+    /// Computes and checks the CRC32c of packets. Off only on simulated networks, where nothing
+    /// damages a packet unseen; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
-        default: true;
+        default: true, rarely: "serves the simulator";
 }

@@ -1,7 +1,10 @@
 //! Presets: whole systems, each a few parameters on top of a profile.
 
-use super::ConfigError;
 use super::setting::list;
+use super::{ConfigError, Profile};
+
+/// Parameters by name, with their values as in a configuration file.
+type Values = &'static [(&'static str, &'static str)];
 
 /// A whole system by name. A new one is one more entry of [`Preset::ALL`].
 #[derive(Debug, PartialEq, Eq)]
@@ -14,7 +17,41 @@ pub struct Preset {
     pub source: &'static str,
     /// Parameters that differ from the profile, as in a configuration file.
     pub overrides: &'static [(&'static str, &'static str)],
+    /// Further ones that differ with one profile only; they win over
+    /// [`overrides`](Self::overrides).
+    pub for_profiles: &'static [(Profile, &'static [(&'static str, &'static str)])],
 }
+
+/// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery. Their
+/// cwnd does not grow during fast recovery.
+const SINGLE_ON_NS2: (Profile, Values) = (
+    Profile::Ns2,
+    &[
+        ("ssthresh_floor", "4 pmdcs"),
+        ("sack_first_at_once", "true"),
+        ("congestion_control", "rfc9260"),
+        ("rtx_past_cwnd", "any"),
+    ],
+);
+
+/// The same in release 3.5 of its module, whose floor is that of CMT.
+const SINGLE_ON_NS2_35: (Profile, Values) = (
+    Profile::Ns2Release35,
+    &[("sack_first_at_once", "true"), ("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")],
+);
+
+/// CMT on ns-2: none of its agents has the CMT paper's heuristic.
+const CMT_ON_NS2: (Profile, Values) = (Profile::Ns2, &[("rtx_age_heuristic", "false")]);
+
+/// The same in release 3.5 of its module.
+const CMT_ON_NS2_35: (Profile, Values) = (Profile::Ns2Release35, &[("rtx_age_heuristic", "false")]);
+
+/// One path for all SACKs: they are few then. A queue that drops the first packet of a flight and
+/// its last would cut the window twice.
+const MTCP_ON_FAST: (Profile, Values) = (
+    Profile::Fast,
+    &[("shared_congestion", "trial"), ("sack_gaps_wait", "true"), ("cut_once_per_flight", "true")],
+);
 
 /// Concurrent multipath transfer as its authors recommend it: all three algorithms, RTX-SSTHRESH.
 macro_rules! cmt {
@@ -31,8 +68,8 @@ macro_rules! cmt {
     };
 }
 
-/// One path at a time with a retransmission policy of Caro's; the extensions har, timestamp and mfr are
-/// switched on beside it.
+/// One path at a time with a retransmission policy of Caro's; the extensions har, timestamp and mfr
+/// are switched on beside it.
 macro_rules! single {
     ($rtx:literal $(, $more:expr)*) => {
         &[
@@ -44,8 +81,8 @@ macro_rules! single {
     };
 }
 
-/// CMT-PF with NR-SACK and a redundant path. The paper says of MSACMT-RT that after a timeout a path gets heartbeats
-/// only until it is active.
+/// CMT-PF with NR-SACK and a redundant path. The paper says of MSACMT-RT that after a timeout a
+/// path gets heartbeats only until it is active.
 macro_rules! msacmt {
     ($policy:literal) => {
         cmt![
@@ -68,6 +105,7 @@ impl Preset {
             description: "one path at a time, the others stand by for failover",
             source: "RFC 9260",
             overrides: &[("scheduler", "primary"), ("failure", "pmr")],
+            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
         },
         Self {
             name: "sctp-pf",
@@ -79,30 +117,35 @@ impl Preset {
                 // RFC 7829 §3.2 leaves the cwnd as the timeout set it.
                 ("pf_recovery_cwnd", "1"),
             ],
+            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
         },
         Self {
             name: "all-rtx-alt",
             description: "one path for new data, all retransmissions on the next one",
             source: "Caro, Amer, Stewart, Computer Communications 2006; RFC 2960",
             overrides: single!["all_rtx_alt", ("mfr", "false")],
+            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
         },
         Self {
             name: "all-rtx-same",
             description: "one path for new data and for all retransmissions",
             source: "Caro, Amer, Stewart, Computer Communications 2006",
             overrides: single!["all_rtx_same"],
+            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
         },
         Self {
             name: "fr-same-rto-alt",
             description: "one path for new data and fast retransmissions, the next after a timeout",
             source: "Caro, Amer, Stewart, Computer Communications 2006",
             overrides: single!["fr_same_rto_alt"],
+            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
         },
         Self {
             name: "cmt",
             description: "all paths at once",
             source: "Iyengar, Amer, Stewart, IEEE/ACM ToN 2006",
             overrides: cmt![("failure", "pmr")],
+            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
         },
         Self {
             name: "cmt-pf",
@@ -110,6 +153,7 @@ impl Preset {
             source: "Natarajan, Ekiz, Amer, Stewart, Computer Communications 2009",
             // CMT-PF2, which the paper finds clearly superior to CMT-PF1.
             overrides: cmt![("failure", "pf"), ("pf_recovery_cwnd", "2")],
+            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
         },
         Self {
             name: "mtcp",
@@ -128,20 +172,33 @@ impl Preset {
                 ("suppress_below", "10"),
                 ("path_review_interval", "10 s"),
             ],
+            for_profiles: &[MTCP_ON_FAST],
         },
         Self {
             name: "msacmt-rt",
             description: "all paths at once, the worst of them duplicating the best",
             source: "Multipath State Aware CMT using redundant transmission (MSACMT-RTv2), section 3",
             overrides: msacmt!["msacmt_rt"],
+            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
         },
         Self {
             name: "msacmt-rtv2",
             description: "all paths at once, the worst at times duplicating the one expected to fail",
             source: "Multipath State Aware CMT using redundant transmission (MSACMT-RTv2), Algorithm 1",
             overrides: msacmt!["msacmt_rtv2"],
+            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
         },
     ];
+
+    /// What it sets on a profile: each parameter with its value, a later one winning over an
+    /// earlier.
+    pub(super) fn values(
+        &self,
+        profile: Profile,
+    ) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let more = self.for_profiles.iter().filter(move |(of, _)| *of == profile);
+        self.overrides.iter().chain(more.flat_map(|(_, values)| *values)).copied()
+    }
 
     /// The preset of that name.
     pub fn from_name(name: &str) -> Result<&'static Self, ConfigError> {

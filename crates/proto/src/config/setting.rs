@@ -4,16 +4,19 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, PolicyName, RedundancyCycle, RtxPastCwnd,
-    SharedVerdict, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SharedVerdict,
+    Units,
 };
 use super::units;
 use crate::policy::recovery::RuleSet;
+use crate::policy::{Factory, Family};
 
 /// A type a parameter can have.
 pub(super) trait Setting: Sized {
     /// Whether TOML writes the value without quotes.
     const BARE: bool = false;
+    /// The names that it chooses from, if it does.
+    const CHOICES: &'static [&'static str] = &[];
 
     /// Reads the trimmed text, if it has one of the accepted forms.
     fn parse(text: &str) -> Option<Self>;
@@ -39,9 +42,6 @@ pub(super) struct Any;
 /// A value in the range, or "off".
 pub(super) struct OrOff<T>(pub(super) RangeInclusive<T>);
 
-/// One of these policy names.
-pub(super) struct OneOf(pub(super) &'static [&'static str]);
-
 impl<T: Setting> Allowed<T> for Any {
     fn contains(&self, value: &T) -> bool {
         value.is_valid()
@@ -66,15 +66,6 @@ impl<T: Setting + PartialOrd> Allowed<Option<T>> for OrOff<T> {
     }
     fn describe(&self) -> String {
         format!("{}, or off", self.0.describe())
-    }
-}
-
-impl Allowed<PolicyName> for OneOf {
-    fn contains(&self, value: &PolicyName) -> bool {
-        self.0.contains(&value.as_ref())
-    }
-    fn describe(&self) -> String {
-        list(self.0)
     }
 }
 
@@ -181,15 +172,18 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-impl Setting for PolicyName {
+/// Text chooses one of manypath's policies; a program may set its own.
+impl<P: Family + ?Sized> Setting for Factory<P> {
+    const CHOICES: &'static [&'static str] = P::NAMES;
+
     fn parse(text: &str) -> Option<Self> {
-        Some(Self::Owned(text.to_owned()))
+        Self::named(text)
     }
     fn print(&self) -> String {
         self.to_string()
     }
     fn forms() -> String {
-        "the name of a policy".to_owned()
+        list(P::NAMES)
     }
 }
 
@@ -286,6 +280,8 @@ impl Setting for InitialSsthresh {
 macro_rules! choice {
     ($($type:ty),+) => {$(
         impl Setting for $type {
+            const CHOICES: &'static [&'static str] = Self::NAMES;
+
             fn parse(text: &str) -> Option<Self> {
                 Self::from_name(text)
             }

@@ -19,29 +19,10 @@ impl Config {
 
     /// The entries of a TOML table as overrides for [`build`](Self::build).
     ///
-    /// A string carries its unit; a bare number is in bytes or whatever the parameter counts. A time
-    /// but 0 needs its unit.
+    /// A string carries its unit; a bare number is in bytes or whatever the parameter counts. A
+    /// time but 0 needs its unit.
     pub fn overrides(table: &Table) -> Result<Vec<(String, String)>, ConfigError> {
         table.iter().map(|(name, value)| Ok((name.clone(), text_of(name, value)?))).collect()
-    }
-
-    /// Applies a TOML table over this configuration and validates the result; on an error nothing
-    /// changes.
-    ///
-    /// A table that names a profile or a preset starts afresh from it.
-    pub fn apply_toml(&mut self, table: &Table) -> Result<(), ConfigError> {
-        let overrides = Self::overrides(table)?;
-        if table.contains_key("profile") || table.contains_key("preset") {
-            *self = Self::build(self.profile.name(), self.preset, &overrides)?;
-            return Ok(());
-        }
-        let mut changed = self.clone();
-        for (name, value) in &overrides {
-            changed.set(name, value)?;
-        }
-        changed.validate()?;
-        *self = changed;
-        Ok(())
     }
 
     /// The whole configuration as TOML, one parameter a line;

@@ -3,7 +3,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::policy::rtx::RtxPolicy;
+use crate::policy::{Factory, known};
 
+const RTX_POLICIES: &[&str] = Factory::<dyn RtxPolicy>::NAMES;
 const NONE: &[(String, String)] = &[];
 
 fn ms(milliseconds: u64) -> Duration {
@@ -148,9 +151,15 @@ fn rules_of_ns2_are_left_out_by_their_names() {
 #[test]
 fn presets_set_known_parameters_in_canonical_form() {
     for preset in Preset::ALL {
-        let config = Config::of(Profile::Rfc9260, preset);
-        for (name, value) in preset.overrides {
-            assert_eq!(config.get(name).as_deref(), Ok(*value), "{}: {name}", preset.name);
+        for profile in Profile::ALL {
+            let config = Config::of(profile, preset);
+            let mut values: Vec<_> = preset.values(profile).collect();
+            values.reverse();
+            for (at, (name, value)) in values.iter().enumerate() {
+                let wins = values[..at].iter().all(|(later, _)| later != name);
+                let set = config.get(name);
+                assert!(!wins || set.as_deref() == Ok(*value), "{}: {name}", preset.name);
+            }
         }
     }
 }
@@ -169,7 +178,11 @@ fn presets_select_their_systems() {
         ("msacmt-rtv2", "fill_first", "pf", true),
     ] {
         let config = Config::build("2006", preset, NONE).unwrap();
-        assert_eq!((&*config.scheduler, &*config.failure), (scheduler, failure), "{preset}");
+        assert_eq!(
+            (config.scheduler.name(), config.failure.name()),
+            (scheduler, failure),
+            "{preset}"
+        );
         assert_eq!([config.sfr, config.dac, config.rtx_age_heuristic], [cmt; 3], "{preset}");
         assert_eq!(config.cuc, if cmt { Cuc::V2 } else { Cuc::Off }, "{preset}");
         let rtx = match preset {
@@ -177,10 +190,10 @@ fn presets_select_their_systems() {
             "sctp" | "sctp-pf" => "same".to_owned(),
             caro => caro.replace('-', "_"),
         };
-        assert_eq!(config.rtx_policy, rtx, "{preset}");
+        assert_eq!(config.rtx_policy.name(), rtx, "{preset}");
         let redundancy =
             if preset.starts_with("msacmt") { preset.replace('-', "_") } else { "off".into() };
-        assert_eq!(config.redundancy, redundancy, "{preset}");
+        assert_eq!(config.redundancy.name(), redundancy, "{preset}");
         assert_eq!(config.nr_sack, preset.starts_with("msacmt"), "{preset}");
         assert_eq!(config.redundancy_cycle, RedundancyCycle::Keep, "{preset}: Algorithm 1");
     }
@@ -188,8 +201,8 @@ fn presets_select_their_systems() {
     assert_eq!(Config::default().pf_recovery_cwnd, 2, "CMT-PF2");
 }
 
-/// The ten combinations of the retransmission policies paper's Figure 7, and the policies alone, are valid;
-/// the others are errors that name both sides.
+/// The ten combinations of the retransmission policies paper's Figure 7, and the policies alone,
+/// are valid; the others are errors that name both sides.
 #[test]
 fn extensions_go_with_policies_as_the_paper_says() {
     const EXTENSIONS: [&str; 3] = ["har", "timestamp", "mfr"];
@@ -275,7 +288,6 @@ fn fields_set_in_rust_are_checked_too() {
         ("mtu", Config { mtu: 100, ..valid.clone() }),
         ("rto_alpha", Config { rto_alpha: f64::NAN, ..valid.clone() }),
         ("ssthresh_floor", Config { ssthresh_floor: Units::Pmdcs(0), ..valid.clone() }),
-        ("scheduler", Config { scheduler: "nearest".into(), ..valid.clone() }),
     ] {
         assert_eq!(config.validate().unwrap_err().field, field);
     }
@@ -374,7 +386,7 @@ fn toml_takes_strings_with_units_and_bare_numbers() {
     )
     .unwrap();
     let expected = Config {
-        rtx_policy: "cwnd".into(),
+        rtx_policy: known("cwnd"),
         receive_buffer: 131_072,
         send_buffer: 65_536,
         hb_interval: secs(7),
@@ -404,16 +416,20 @@ fn toml_errors_say_where() {
 }
 
 #[test]
-fn a_refused_table_changes_nothing() {
-    let mut config = Config::default();
-    let table = "path_max_retrans = 2\nrto_min = \"3 s\"".parse().unwrap();
-    assert_eq!(config.apply_toml(&table).unwrap_err().field, "rto_min");
-    assert_eq!(config, Config::default());
+fn what_carries_the_packets_decides_some_parameters() {
+    let papers = Config::build("2006", "cmt-pf", NONE).unwrap();
+    let on_sockets = papers.for_sockets(0).unwrap();
+    assert_eq!((papers.udp_encapsulation, on_sockets.udp_encapsulation), (false, true));
+    assert_eq!(on_sockets.for_sockets(0), Ok(on_sockets.clone()));
+    assert_eq!(papers.for_sockets(4).unwrap().mtu, 1496, "room for a relay's header");
+    let fast = Config::of(Profile::Fast, Preset::DEFAULT);
+    assert_eq!(fast.for_sockets(4).unwrap(), fast, "the size of each path is found out");
 
-    config.apply_toml(&"path_max_retrans = 2".parse().unwrap()).unwrap();
-    assert_eq!((config.path_max_retrans, config.preset), (2, "cmt-pf"));
-    config.apply_toml(&"preset = \"sctp\"".parse().unwrap()).unwrap();
-    assert_eq!(config, Config::build("rfc9260", "sctp", NONE).unwrap(), "a preset starts afresh");
+    let simulated = fast.for_simulation();
+    assert_eq!(simulated, Config { checksum: false, ..fast.clone() });
+    assert_eq!(simulated.for_sockets(0).unwrap_err().field, "checksum");
+    let emulated = simulated.for_emulation();
+    assert_eq!(emulated, Config { advertise_addresses: false, ..fast });
 }
 
 #[test]
@@ -431,10 +447,36 @@ fn explains_where_each_value_comes_from() {
     );
 
     let text = config.to_string();
-    assert_eq!(text.lines().count(), PARAMS.len() + 2);
     assert!(PARAMS.iter().all(|param| text.contains(param.name) && text.contains(param.source)));
-    let json_like = toml::Value::try_from(&rows[0]).unwrap();
+    let json_like = toml::Value::try_from(find("mtu")).unwrap();
     assert_eq!(json_like["origin"].as_str(), Some("override"));
+    assert_eq!(json_like["group"].as_str(), Some("packets"));
+}
+
+/// The first words of the rows of a table, without its headings.
+fn names(table: &str) -> Vec<&str> {
+    let first = table.lines().filter_map(|line| line.split_whitespace().next());
+    first.filter(|word| Param::by_name(word).is_some()).collect()
+}
+
+#[test]
+fn what_users_set_is_shown_under_headings() {
+    let config = Config::of(Profile::Fast, Preset::DEFAULT);
+    let table = config.table(Rows::Usual, false);
+    let shown = names(&table);
+    assert!((50..=65).contains(&shown.len()), "{}", shown.len());
+    assert!(shown.contains(&"rto_min") && !shown.contains(&"rto_alpha"), "{shown:?}");
+    assert_eq!(names(&config.to_string()), PARAMS.iter().map(|p| p.name).collect::<Vec<_>>());
+    for (i, param) in PARAMS.iter().enumerate() {
+        let title = format!("\n{}:\n", param.group.title());
+        assert_eq!(table.matches(&title).count(), 1, "{title}");
+        let is_new = i == 0 || PARAMS[i - 1].group != param.group;
+        let is_first = PARAMS[..i].iter().all(|earlier| earlier.group != param.group);
+        assert!(!is_new || is_first, "{} is away from its group", param.name);
+    }
+    let config = Config { rto_alpha: 0.5, ..config };
+    let table = config.table(Rows::Usual, false);
+    assert!(names(&table).contains(&"rto_alpha"), "it was overridden");
 }
 
 #[test]
@@ -506,7 +548,7 @@ prop_compose! {
             rto_alpha: alpha,
             pacing: switches.0,
             max_burst_rule: if switches.1 { MaxBurstRule::PerSack } else { MaxBurstRule::Rfc9260 },
-            rtx_policy: RTX_POLICIES[policy].into(),
+            rtx_policy: Factory::named(RTX_POLICIES[policy]).expect("a name"),
             mfr: false, // which not every policy allows
             ..Config::of(Profile::ALL[profile], &Preset::ALL[preset])
         }

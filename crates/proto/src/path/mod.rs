@@ -24,7 +24,7 @@ pub(crate) use table::PathTable;
 use serde::Serialize;
 
 use crate::config::{Config, Units};
-use crate::policy::cc::{self, CongestionControl, Limits, Window};
+use crate::policy::cc::{CongestionControl, Limits, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::time::Instant;
 use pacer::Pacer;
@@ -313,8 +313,7 @@ impl Path {
                 ssthresh: bytes(config.initial_ssthresh.bytes(peer_rwnd)),
                 partial_bytes_acked: 0,
             },
-            cc: cc::build(&config.congestion_control, config)
-                .unwrap_or_else(|| Box::new(cc::Rfc9260)),
+            cc: config.congestion_control.build(config),
             rto: Rto::new(config),
             pacer: Pacer::default(),
             error_count: 0,

@@ -2,10 +2,12 @@
 //!
 //! A policy is one decision. It reads views, returns a small value, and only the engine acts on it.
 //! Each family is a folder with a trait, and each policy is one file in it with one line in the
-//! family's registry; configuration, command line and bindings use the name in that line.
+//! family's registry; configuration, command line and bindings use the name in that line. A program
+//! may bring its own policies, see [`Factory`].
 
 pub mod ack_path;
 pub mod cc;
+mod factory;
 pub mod fail;
 pub mod path_set;
 pub mod recovery;
@@ -14,6 +16,9 @@ pub mod rtx;
 pub mod sched;
 
 use std::time::Duration;
+
+pub(crate) use factory::known;
+pub use factory::{Factory, Family, Known};
 
 use crate::config::Config;
 use crate::path::{PathId, PathView};
@@ -76,21 +81,14 @@ impl PolicyCx<'_> {
     }
 }
 
-/// Makes a family's registry: the names for configuration and `build`, from one line per policy.
+/// Makes a family's registry, from one line per policy: its name in configuration, and how an
+/// association gets its own.
 macro_rules! registry {
     ($trait:ident { $($name:literal => $new:expr),+ $(,)? }) => {
-        /// The policies of this family by name.
-        pub const NAMES: &[&str] = &[$($name),+];
-
-        /// The policy of that name; `None` if there is no such name.
-        pub fn build(name: &str, config: &$crate::config::Config) -> Option<Box<dyn $trait>> {
-            match name {
-                $($name => {
-                    let new: fn(&$crate::config::Config) -> Box<dyn $trait> = $new;
-                    Some(new(config))
-                })+
-                _ => None,
-            }
+        impl $crate::policy::Family for dyn $trait {
+            const KNOWN: &'static [$crate::policy::Known<Self>] =
+                &[$($crate::policy::Known { name: $name, new: $new }),+];
+            const NAMES: &'static [&'static str] = &[$($name),+];
         }
     };
 }
@@ -153,23 +151,23 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// The policies that a configuration names. Names come from the registries, and configuration
-    /// accepts no others, so the fallbacks are never used.
+    /// The policies of a configuration.
     pub(crate) fn new(config: &Config) -> Policies {
-        let fail = fail::build(&config.failure, config)
-            .unwrap_or_else(|| Box::new(fail::Pmr::new(config)));
-        let redundant = redundant::build(&config.redundancy, config)
-            .unwrap_or_else(|| Box::new(redundant::Off));
-        let ack_path = ack_path::build(&config.ack_path, config)
-            .unwrap_or_else(|| Box::new(ack_path::LastReceived));
-        let detector = path_set::shared::build(&config.shared_congestion, config)
-            .unwrap_or_else(|| Box::new(path_set::shared::Off));
+        let fail = config.failure.build(config);
+        let ack_path = config.ack_path.build(config);
+        let detector = config.shared_congestion.build(config);
         let path_set = path_set::build(config, detector);
-        let sched =
-            sched::build(&config.scheduler, config).unwrap_or_else(|| Box::new(sched::Primary));
-        let rtx = rtx::build(&config.rtx_policy, config).unwrap_or_else(|| Box::new(rtx::RtxSame));
         let (wants, in_doubt) = (Wants::default(), fail.in_doubt());
-        let mut all = Policies { sched, rtx, fail, ack_path, path_set, redundant, wants, in_doubt };
+        let mut all = Policies {
+            sched: config.scheduler.build(config),
+            rtx: config.rtx_policy.build(config),
+            fail,
+            ack_path,
+            path_set,
+            redundant: config.redundancy.build(config),
+            wants,
+            in_doubt,
+        };
         all.renew_wants();
         all
     }

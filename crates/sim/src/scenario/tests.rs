@@ -137,7 +137,7 @@ fn every_combination_of_a_sweep_is_a_point() {
     let last = &points[3].run;
     assert_eq!(last.cables[3].forward.loss, 0.02.into());
     let config = last.config().unwrap();
-    assert_eq!((config.rtx_policy.as_ref(), config.mfr), ("cwnd", true));
+    assert_eq!((config.rtx_policy.name(), config.mfr), ("cwnd", true));
     assert!(!points[2].run.config().unwrap().mfr);
 }
 

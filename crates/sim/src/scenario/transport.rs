@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use manypath_proto::config::{
-    ACK_PATHS, CONGESTION_CONTROLS, Config, ConfigError, FAILURE_POLICIES, Preset, Profile,
-    RECOVERIES, RTX_POLICIES, SCHEDULERS,
-};
+use manypath_proto::config::{Config, ConfigError, Param, Preset, Profile};
 
 use super::error::{ScenarioError, nearest};
 use super::read::Named;
@@ -168,12 +165,6 @@ fn names_of(key: &str) -> Vec<&'static str> {
     match key {
         "preset" => Preset::ALL.iter().map(|preset| preset.name).chain([APPSTRIPE]).collect(),
         "profile" => Profile::ALL.iter().map(|profile| profile.name()).collect(),
-        "scheduler" => SCHEDULERS.to_vec(),
-        "rtx_policy" => RTX_POLICIES.to_vec(),
-        "failure" => FAILURE_POLICIES.to_vec(),
-        "congestion_control" => CONGESTION_CONTROLS.to_vec(),
-        "recovery" => RECOVERIES.to_vec(),
-        "ack_path" => ACK_PATHS.to_vec(),
-        _ => Vec::new(),
+        _ => Param::by_name(key).map_or(Vec::new(), |param| param.choices.to_vec()),
     }
 }

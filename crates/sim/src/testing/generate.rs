@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use manypath_proto::Rng;
-use manypath_proto::config::{Config, RTX_POLICIES};
+use manypath_proto::config::Config;
+use manypath_proto::policy::Factory;
+use manypath_proto::policy::rtx::RtxPolicy;
 
 use super::{Ending, Family, Op, PathSetting, Plan, Setting, Side};
 
@@ -15,7 +17,7 @@ const PRESETS: &[&str] =
 const PARAMETERS: &[(&str, &[&str])] = &[
     ("receive_buffer", &["8 KiB", "32 KiB", "64 KiB", "256 KiB", "1 MiB"]),
     ("send_buffer", &["128 KiB", "1 MiB"]),
-    ("rtx_policy", RTX_POLICIES),
+    ("rtx_policy", Factory::<dyn RtxPolicy>::NAMES),
     ("cuc", &["off", "v1", "v2"]),
     ("dac", &["false"]),
     ("rtx_age_heuristic", &["true", "false"]),

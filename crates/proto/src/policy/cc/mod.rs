@@ -46,15 +46,20 @@ pub struct AckFacts {
     pub in_fast_recovery: bool,
 }
 
-/// Moves the congestion window of one path.
+/// Moves the congestion window of one path; each path has its own.
+///
+/// It gets the window as it is, and returns it as it shall be: the engine may have changed it since
+/// the last call, for instance while the path was idle. `cwnd` must stay at one
+/// [packet](Limits::packet) or more, or nothing is sent any more.
 pub trait CongestionControl: std::fmt::Debug + Send {
-    /// The window after a SACK that moved the left edge of the path.
+    /// The window after a SACK that moved the left edge of the path. Called once per SACK, before
+    /// its losses are acted upon.
     fn on_ack(&mut self, window: Window, limits: &Limits, ack: &AckFacts) -> Window;
 
     /// The window after a loss seen by missing reports; called once per fast recovery.
     fn on_fast_retransmit(&mut self, window: Window, limits: &Limits) -> Window;
 
-    /// The window after T3-rtx expired.
+    /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
 }
 

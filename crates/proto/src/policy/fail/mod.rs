@@ -95,6 +95,11 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
         None
     }
 
+    /// Timeouts in a row beyond which a path is potentially failed; `None` if they do not decide it.
+    fn pf_max_retrans(&self) -> Option<u32> {
+        None
+    }
+
     /// Nothing was acknowledged on an active path for that long. The answers are carried out in
     /// their order.
     fn on_silence(&mut self, _cx: &PolicyCx<'_>, _silent: &Silent) -> Vec<Silenced> {

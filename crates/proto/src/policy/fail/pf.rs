@@ -53,4 +53,8 @@ impl FailurePolicy for PotentiallyFailed {
             _ => self.base.is_usable(path, all),
         }
     }
+
+    fn pf_max_retrans(&self) -> Option<u32> {
+        Some(self.pf_max_retrans)
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Config;
+use crate::policy::Factory;
 use crate::policy::tests::{cx, view};
 use crate::time::Instant;
 
@@ -117,9 +118,10 @@ fn paths_in_doubt_are_treated_as_configured_by_every_policy() {
     let settings = [("probe_with_data", "true"), ("rtx_when_path_answers", "true")];
     let expected =
         InDoubt { probed_with_data: true, answered_elsewhere: false, carry_when_answered: true };
-    for name in NAMES {
+    for name in Factory::<dyn FailurePolicy>::NAMES {
         let of = |settings: &[(&str, &str)]| {
-            build(name, &config(settings)).expect("a policy").in_doubt()
+            let factory = Factory::<dyn FailurePolicy>::named(name).expect("a policy");
+            factory.build(&config(settings)).in_doubt()
         };
         assert_eq!(of(&settings), expected, "{name}");
         assert_eq!(of(&[]), InDoubt::default(), "{name}: the profile rfc9260 has none of it");

@@ -91,6 +91,11 @@ pub trait LossRecovery: std::fmt::Debug + Send {
     /// The rules for the whole association. The engine asks once.
     fn rules(&self) -> Rules;
 
+    /// True if it has rules that `recovery_without` may leave out.
+    fn has_optional_rules(&self) -> bool {
+        false
+    }
+
     /// A path was added or removed. Forgets its state.
     fn reset_path(&mut self, path: PathId);
 
@@ -179,10 +184,9 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// The member named by a configuration, which accepts no other names.
+    /// As configured.
     pub(crate) fn new(config: &Config) -> Recovery {
-        let policy =
-            build(&config.recovery, config).unwrap_or_else(|| Box::new(Rfc9260::new(config)));
+        let policy = config.recovery.build(config);
         Recovery {
             rules: policy.rules(),
             past_cwnd: PastCwnd::new(config),

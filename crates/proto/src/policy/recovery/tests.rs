@@ -11,7 +11,7 @@ fn config(recovery: &str, sfr: bool) -> Config {
 }
 
 fn member(recovery: &str, sfr: bool) -> Box<dyn LossRecovery> {
-    build(recovery, &config(recovery, sfr)).expect("it is one")
+    config(recovery, sfr).recovery.build(&config(recovery, sfr))
 }
 
 /// TSNs 1 to 8, alternately on two paths.
@@ -80,7 +80,7 @@ fn without_its_rules_an_agent_of_ns2_has_the_standard_ones() {
     for sfr in [false, true] {
         let mut config = config("ns2", sfr);
         config.set("recovery_without", &names.join(", ")).expect("they are rules");
-        let rules = build("ns2", &config).expect("it is one").rules();
+        let rules = config.recovery.build(&config).rules();
         assert_eq!(Rules { holds_data: false, ..rules }, Rules::standard(&config));
         assert_ne!(member("ns2", sfr).rules(), rules);
     }

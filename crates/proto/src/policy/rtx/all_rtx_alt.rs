@@ -14,4 +14,8 @@ impl RtxPolicy for AllRtxAlt {
         let chosen = alternate(cx, lost.last_path);
         if_room(cx, chosen)
     }
+
+    fn leaves_after_fast_retransmit(&self) -> bool {
+        true
+    }
 }

@@ -14,4 +14,8 @@ impl RtxPolicy for RtxLossrate {
         let chosen = cx.argmax(|p| p.usable, |p| -p.loss_rate);
         if_room(cx, chosen)
     }
+
+    fn wants_true_loss(&self) -> bool {
+        true
+    }
 }

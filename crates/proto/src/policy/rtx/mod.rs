@@ -43,10 +43,29 @@ pub struct RtxCandidate {
     pub transmissions: u16,
 }
 
-/// Chooses where a lost chunk is sent again.
+/// Chooses where a lost chunk is sent again; each association has its own.
 pub trait RtxPolicy: std::fmt::Debug + Send {
-    /// A usable path with room in its congestion window, or `None` to wait for one.
+    /// A usable path with room in its congestion window, or `None` to wait for one. Asked for the
+    /// lowest lost TSN of each path, whenever something may be sent.
     fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId>;
+
+    /// True if what a timeout takes for lost goes back to the path that timed out, while it is
+    /// usable. `har` measures that path anew for retransmissions elsewhere, and is refused then.
+    fn stays_after_timeout(&self) -> bool {
+        false
+    }
+
+    /// True if every fast retransmit leaves the path that lost the chunk. It arrives out of order
+    /// with what is sent there, so that `mfr` would take it for lost again, and is refused.
+    fn leaves_after_fast_retransmit(&self) -> bool {
+        false
+    }
+
+    /// True if it goes by the loss rates of paths and the paper's simulation knew the true ones. A
+    /// simulator then tells them; elsewhere they are measured.
+    fn wants_true_loss(&self) -> bool {
+        false
+    }
 }
 
 registry!(RtxPolicy {

@@ -14,4 +14,8 @@ impl RtxPolicy for RtxSame {
         let chosen = same(cx, lost.last_path);
         if_room(cx, chosen)
     }
+
+    fn stays_after_timeout(&self) -> bool {
+        true
+    }
 }

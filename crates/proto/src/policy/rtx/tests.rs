@@ -4,6 +4,7 @@ use super::*;
 use crate::Rng;
 use crate::config::Config;
 use crate::path::PathView;
+use crate::policy::Factory;
 use crate::policy::tests::{cx, view};
 
 fn choose(name: &str, paths: &[PathView], last: u8, seed: u64) -> Option<PathId> {
@@ -12,7 +13,8 @@ fn choose(name: &str, paths: &[PathView], last: u8, seed: u64) -> Option<PathId>
         cause: LossCause::FastRetransmit,
         transmissions: 1,
     };
-    let mut policy = build(name, &Config::default()).expect("a registered name");
+    let factory = Factory::<dyn RtxPolicy>::named(name).expect("a registered name");
+    let mut policy = factory.build(&Config::default());
     policy.choose(&mut cx(paths, 0, &mut Rng::from_number(seed)), &lost)
 }
 
@@ -38,7 +40,7 @@ fn every_policy_follows_its_own_measure() {
 fn no_policy_uses_a_path_that_is_not_usable() {
     let mut paths = [view(0), view(1)];
     paths[0] = PathView { cwnd: 9000, ssthresh: 9000, usable: false, ..paths[0].clone() };
-    for &name in NAMES {
+    for &name in Factory::<dyn RtxPolicy>::NAMES {
         assert_eq!(choose(name, &paths, 0, 1), Some(PathId(1)), "{name}");
     }
 }
@@ -48,7 +50,7 @@ fn a_ranking_policy_waits_for_the_best_path_and_asap_does_not() {
     let mut paths = [view(0), view(1)];
     paths[0] = PathView { cwnd: 9000, ssthresh: 9000, loss_rate: -1.0, ..paths[0].clone() };
     paths[0].cwnd_space = 0;
-    for &name in NAMES {
+    for &name in Factory::<dyn RtxPolicy>::NAMES {
         // AllRtxAlt ranks nothing: path 1 is its choice, and has room.
         let expected = matches!(name, "asap" | "all_rtx_alt" | "pipe_cwnd").then_some(PathId(1));
         assert_eq!(choose(name, &paths, 0, 1), expected, "{name}");

@@ -13,10 +13,14 @@ pub use primary::Primary;
 use super::{PolicyCx, registry};
 use crate::path::PathId;
 
-/// Chooses where the next new data goes.
+/// Chooses where the next new data goes; each association has its own.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// A path that is usable and has room in its congestion window, or `None` to wait. Not asked while no path
-    /// has any.
+    /// A path that is usable and has room in its congestion window, or `None` to wait until a SACK,
+    /// a timer or the application changes something. Not asked while no path has room.
+    ///
+    /// Asked for each packet of new data, and again for the same packet if the answer is another
+    /// path than that of the packets being built. So it must not count its answers: the views tell
+    /// what is in flight.
     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId>;
 }
 

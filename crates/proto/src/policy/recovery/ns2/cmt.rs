@@ -61,6 +61,10 @@ impl LossRecovery for Ns2Cmt {
         self.rules
     }
 
+    fn has_optional_rules(&self) -> bool {
+        true
+    }
+
     fn reset_path(&mut self, path: PathId) {
         self.base.reset_path(path);
         self.silent.set(path, None);

@@ -49,6 +49,10 @@ impl LossRecovery for Ns2Single {
         self.rules
     }
 
+    fn has_optional_rules(&self) -> bool {
+        true
+    }
+
     fn reset_path(&mut self, path: PathId) {
         self.base.reset_path(path);
         self.silent.set(path, None);

@@ -1,0 +1,79 @@
+//! The one place that forms a configuration: from a profile, a preset and overrides, and then for
+//! what carries the packets.
+
+use super::{Config, ConfigError, Preset, Profile};
+
+impl Default for Config {
+    /// The `rfc9260` profile with the `cmt-pf` preset.
+    fn default() -> Self {
+        Self::of(Profile::default(), Preset::DEFAULT)
+    }
+}
+
+impl Config {
+    /// The configuration of a preset on a profile.
+    pub fn of(profile: Profile, preset: &'static Preset) -> Self {
+        let mut config = Self { preset: preset.name, ..Self::from_profile(profile) };
+        for (name, value) in preset.values(profile) {
+            let set = config.set(name, value);
+            debug_assert_eq!(set, Ok(()), "preset {}", preset.name);
+        }
+        config
+    }
+
+    /// The validated configuration of a preset on a profile, with overrides by name.
+    ///
+    /// Of several overrides of one parameter the last counts. Overrides named `profile` and
+    /// `preset` replace the first two arguments, wherever they stand.
+    pub fn build(
+        profile: &str,
+        preset: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Self, ConfigError> {
+        let last =
+            |key| overrides.iter().rfind(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        let profile = Profile::from_name(last("profile").unwrap_or(profile))?;
+        let preset = Preset::from_name(last("preset").unwrap_or(preset))?;
+        let mut config = Self::of(profile, preset);
+        for (name, value) in overrides {
+            if name != "profile" && name != "preset" {
+                config.set(name, value)?;
+            }
+        }
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The same configuration as it holds on sockets: packets travel in UDP, and need their
+    /// checksum.
+    ///
+    /// A relay adds `relay_header` bytes to each packet. So that they fit, `mtu` is smaller by as
+    /// much, unless `pmtu_discovery` finds out what each path takes. Without relays it is 0, and
+    /// applying this again changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`validate`](Self::validate), and `checksum = false`.
+    pub fn for_sockets(&self, relay_header: usize) -> Result<Self, ConfigError> {
+        self.validate()?;
+        if !self.checksum {
+            let allowed = "must be true on sockets: real networks damage packets";
+            return Err(ConfigError::new("checksum", "false", allowed));
+        }
+        let mtu = match self.pmtu_discovery {
+            true => self.mtu,
+            false => self.mtu - relay_header,
+        };
+        Ok(Self { udp_encapsulation: true, mtu, ..self.clone() })
+    }
+
+    /// The same configuration for two ends on one host, with emulated links between them: they do
+    /// not tell each other their real addresses, by which they would find a way around the links.
+    pub fn for_emulation(&self) -> Self {
+        Self { advertise_addresses: false, checksum: true, ..self.clone() }
+    }
+
+    /// The same configuration for a simulated network, which loses packets and damages none unseen.
+    pub fn for_simulation(&self) -> Self {
+        Self { checksum: false, ..self.clone() }
+    }
+}
