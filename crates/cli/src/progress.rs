@@ -198,9 +198,12 @@ impl View {
                 .or_insert_with(|| (self.screen.bar(None), Rate::default()));
             // Of what arrives, only the packets are counted by path.
             let rate = match self.counted {
-                Counted::Acked => bit_rate(rate.update(now, path.acked_bytes)),
+                Counted::Acked => bit_rate(rate.update(now, path.counters.acked_bytes)),
                 Counted::Received(_) => {
-                    format!("{:.0} packets/s", rate.update(now, path.packets_received) / 8.0)
+                    format!(
+                        "{:.0} packets/s",
+                        rate.update(now, path.counters.packets_received) / 8.0
+                    )
                 }
             };
             let rtt = path

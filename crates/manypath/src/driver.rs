@@ -11,6 +11,7 @@ use std::time::Duration;
 use manypath_net::{
     Outgoing, RELAY_OVERHEAD, Refused, Relays, Sent, UdpReceiver, UdpSockets, interface_mtus,
 };
+use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
@@ -33,9 +34,6 @@ const BATCH_BYTES: usize = 65_507;
 /// How often the interfaces' MTU is looked at; and when a packet was too long for one, at most.
 const MTU_INTERVAL: Duration = Duration::from_secs(10);
 const MTU_INTERVAL_MIN: Duration = Duration::from_millis(100);
-
-/// IPv4 and UDP headers, bytes.
-const HEADERS: usize = 28;
 
 /// Receives, lets the engine think, wakes the application and sends; everything in batches, so that
 /// no lock is taken, no task woken and no system call made per packet.
@@ -89,7 +87,7 @@ impl Driver {
         roaming: Option<Roaming>,
         config: &Config,
     ) -> Driver {
-        let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(HEADERS).max(1);
+        let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(UDP_IPV4_HEADERS).max(1);
         Driver {
             shared,
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),

@@ -126,5 +126,5 @@ pub use manypath_net::{
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
     PathId, PathState, PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence,
-    SharedSign, Ssn, StreamId, SuppressReason, config, overlay,
+    SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
 };

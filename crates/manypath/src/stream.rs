@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use manypath_proto::{AssocClosed, SendOptions, StreamId};
+use manypath_proto::{AssocClosed, SendOptions, StreamId, sizes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::association::Association;
 use crate::error::{SendError, closed_error};
 
-/// Bytes per message: 16 chunks of 1444 bytes, what fits one IPv4 packet of 1500 bytes behind the
-/// headers of IP (20), UDP (8), SCTP (12) and DATA (16). All packets of a message but the last are full.
-const MESSAGE: usize = 16 * 1444;
+/// Bytes per message: 16 chunks that each fill a packet of Ethernet over IPv4 and UDP, 1444 bytes. All
+/// packets of a message but the last are full.
+const MESSAGE: usize = 16 * sizes::user_data_within(sizes::ETHERNET_MTU, sizes::UDP_IPV4_HEADERS);
 
 /// The sending half of a byte stream, see [`Association::stream`].
 ///

@@ -115,7 +115,7 @@ async fn data_flows_directly_and_through_every_relay() {
     assert_eq!(names, [None, named("one"), named("two")]);
     carry(&from, &to, 20_000_000).await;
     for path in from.paths() {
-        assert!(path.acked_bytes > 100_000, "every path carries data: {path:?}");
+        assert!(path.counters.acked_bytes > 100_000, "every path carries data: {path:?}");
     }
     // To the peer, a relay's address is one more address of ours.
     let status = client.relays();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
+use manypath_proto::sizes::ip_header;
 use manypath_proto::{Datagram, Instant, Transmit};
 use manypath_turn::{CHANNEL_HEADER, Client, ClientEvent, Received};
 
@@ -130,7 +131,7 @@ impl Relays {
         self.links.iter().filter_map(|link| {
             let relayed = link.relayed?;
             // The engine counts the header of the peer's family, which is the relayed address's.
-            let header = if link.local.is_ipv6() && relayed.is_ipv4() { 20 } else { 0 };
+            let header = ip_header(link.local).saturating_sub(ip_header(relayed));
             Some((relayed, link.local, RELAY_OVERHEAD + header))
         })
     }

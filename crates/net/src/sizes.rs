@@ -34,7 +34,7 @@ fn mtu_of(_: &str) -> Option<usize> {
 
 /// The size to which fragments over IPv6 are cut, in bytes.
 #[cfg(target_os = "linux")]
-const IPV6_MIN_MTU: nix::libc::c_int = 1280;
+const FRAGMENT: nix::libc::c_int = manypath_proto::sizes::IPV6_MIN_MTU as nix::libc::c_int;
 
 #[cfg(target_os = "linux")]
 mod option {
@@ -78,7 +78,7 @@ impl Socket {
         let mode = if may { Ipv6PathMtuDiscovery::DONT } else { Ipv6PathMtuDiscovery::PROBE };
         sockopt::set_ipv6_mtu_discover(&self.io, mode)?;
         // Routers do not cut IPv6 packets: this host does, to what every link takes (RFC 8200 §5).
-        setsockopt(&self.io, option::Ipv6Mtu, &if may { IPV6_MIN_MTU } else { 0 })?;
+        setsockopt(&self.io, option::Ipv6Mtu, &if may { FRAGMENT } else { 0 })?;
         Ok(setsockopt(&self.io, Ipv6DontFrag, &!may)?)
     }
 

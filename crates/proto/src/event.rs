@@ -1,5 +1,6 @@
 //! What the engine tells its driver.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use crate::path::{ElectReason, MtuReason, PathId, PathState, RestoreReason, SuppressReason};
@@ -124,6 +125,54 @@ pub enum Event {
 
 /// Disjointness is a finite number.
 impl Eq for Event {}
+
+/// The words for a user. [`SuppressReason::name`] is the word of results and traces.
+impl fmt::Display for SuppressReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SuppressReason::SharedBottleneck => "it shares a bottleneck with a faster path",
+            SuppressReason::Slow => "it is slower than the fastest by more than suppress_below",
+            SuppressReason::Spare => "as many as paths_max have better scores",
+            SuppressReason::SharesHops => "it shares its hops with a better path",
+        })
+    }
+}
+
+/// The words for a user. [`RestoreReason::name`] is the word of results and traces.
+impl fmt::Display for RestoreReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RestoreReason::Better => "it promises more than the worst path in use",
+            RestoreReason::TooFew => "too few others work",
+            RestoreReason::Disjoint => "it shares its way with no other that works",
+        })
+    }
+}
+
+/// The words for a user. [`MtuReason::name`] is the word of results and traces.
+impl fmt::Display for MtuReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MtuReason::Confirmed => "as probes show",
+            MtuReason::BlackHole => "longer ones get lost",
+            MtuReason::PacketTooBig => "a router says",
+            MtuReason::Interface => "this host's interface takes no longer ones",
+        })
+    }
+}
+
+/// The words for a user, about the path that had the SACKs before. [`ElectReason::name`] is the
+/// word of results and traces.
+impl fmt::Display for ElectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ElectReason::Failed => "has failed",
+            ElectReason::SetAside => "is set aside",
+            ElectReason::Silent => "no data comes any more",
+            ElectReason::Better => "works, but promises less",
+        })
+    }
+}
 
 /// Why an association ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -65,6 +65,7 @@ mod path;
 pub mod policy;
 mod rng;
 pub mod rx;
+pub mod sizes;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
@@ -79,8 +80,8 @@ pub use endpoint::{
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
-    ElectReason, MtuReason, PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason,
-    T3_IN_A_ROW,
+    ElectReason, MtuReason, PathCounters, PathId, PathState, PathStats, PathView, RestoreReason,
+    SuppressReason, T3_IN_A_ROW,
 };
 pub use policy::path_set::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;

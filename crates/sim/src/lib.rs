@@ -88,11 +88,11 @@ pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool, TooLong};
 pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
-pub use paths::{End, PathControl, PathEnds, PathLinks};
+pub use paths::{End, PathControl, PathDrops, PathEnds, PathLinks};
 pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
 pub use spec::{
-    GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, Outage, PathSpec, QueueLimit, Rate, Red,
+    GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, PathSpec, QueueLimit, Rate, Red,
 };
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_proto::config::Config;
+use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use manypath_proto::{Event, Instant, PathId, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
@@ -341,8 +342,8 @@ impl PairBuilder {
         let config_a = self.config(&self.only_a);
         let config_z = self.config(&self.only_z);
         let header_bytes = self.header_bytes.unwrap_or(match config_a.profile {
-            profile if profile.is_of_the_papers() => 20,
-            _ => 28,
+            profile if profile.is_of_the_papers() => IPV4_HEADER as u32,
+            _ => UDP_IPV4_HEADERS as u32,
         });
         let rng = Rng::from_number(self.seed);
         let mut net = Network::new(rng.fork("network"), header_bytes);

@@ -51,12 +51,13 @@ impl Path {
     }
 }
 
-/// What the network dropped of the packets that took a path in one direction.
+/// Packets that the network dropped on a path in one direction.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PathDrops {
-    pub(crate) packets: u64,
+pub struct PathDrops {
+    /// Packets, copies that the network made included.
+    pub packets: u64,
     /// DATA chunks in them.
-    pub(crate) data_chunks: u64,
+    pub data_chunks: u64,
 }
 
 /// The links of a path, each direction in the order in which its packets cross them. Paths that name
@@ -73,17 +74,10 @@ impl Network {
     /// Adds the links and routes of a path. Returns its number, counted from 0.
     pub fn add_path(&mut self, ends: PathEnds, spec: &PathSpec) -> usize {
         let links = self.add_path_links(spec);
-        let number = self.add_path_over(ends, links);
-        for &(at, length) in &spec.outages {
-            self.path(number).at(at).cut();
-            if let Some(length) = length {
-                self.path(number).at(at + length).restore();
-            }
-        }
-        number
+        self.add_path_over(ends, links)
     }
 
-    /// Adds the links of a path's hops. Its outages are left to the caller.
+    /// Adds the links of a path's hops.
     pub fn add_path_links(&mut self, spec: &PathSpec) -> PathLinks {
         let default = spec.default_queue();
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
@@ -156,6 +150,17 @@ impl Network {
         let stats = |links: &[LinkId]| links.iter().map(|&link| self.link_stats(link)).collect();
         let path = &self.paths[number];
         (stats(&path.forward), stats(&path.reverse))
+    }
+
+    /// The network's drops on a path: away from the near end, and back.
+    pub fn dropped_on_path(&self, number: usize) -> (PathDrops, PathDrops) {
+        let path = &self.paths[number];
+        (path.forward_drops, path.reverse_drops)
+    }
+
+    /// True if a link of the path is down, in either direction.
+    pub fn is_path_down(&self, number: usize) -> bool {
+        self.path_links(number).into_iter().any(|link| self.is_link_down(link))
     }
 
     pub(crate) fn rebind_path(&mut self, number: usize, public: SocketAddr) {

@@ -1,7 +1,6 @@
 //! What a transfer did, as one value.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 
 use manypath_proto::{Event, Instant, PathId, PathState, PathStats, SharedEvidence, T3_IN_A_ROW};
 use serde::Serialize;
@@ -141,31 +140,14 @@ pub(crate) fn highest_ratio(pairs: &[SharedEvidence]) -> Option<f64> {
     pairs.iter().map(SharedEvidence::ratio).reduce(f64::max)
 }
 
-/// What one path did, from the sender's side.
+/// One path from the sender's side: the engine's figures, and facts that only the network knows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathResult {
-    /// The sender's address.
-    pub local: SocketAddr,
-    /// The receiver's address.
-    pub remote: SocketAddr,
-    /// Its state at the end.
-    pub state: &'static str,
-    /// Packets sent on it.
-    pub packets_sent: u64,
-    /// DATA chunks sent on it, retransmissions and redundant ones included.
-    pub data_chunks_sent: u64,
-    /// DATA chunks sent on it that were in flight on another path: copies, not retransmissions.
-    pub redundant_chunks_sent: u64,
-    /// Bytes sent on it.
-    pub bytes_sent: u64,
-    /// DATA chunks sent on it that had been sent before, on whatever path.
-    pub retransmissions: u64,
+    /// The sender's counters, and its variables at the end.
+    #[serde(flatten)]
+    pub stats: PathStats,
     /// Retransmissions on it of what arrived otherwise too; `None` if not counted.
     pub spurious_retransmissions: Option<u64>,
-    /// DATA chunks retransmitted after missing reports.
-    pub fast_retransmits: u64,
-    /// Times the T3-rtx timer ran out.
-    pub t3_expirations: u64,
     /// Packets of the sender that the network dropped on this path, copies it made included.
     pub packets_dropped: u64,
     /// DATA chunks in them.
@@ -177,14 +159,8 @@ pub struct PathResult {
     /// T3-rtx expirations by their number in a row: the first counts those after something had proved
     /// that the path works, the second those that followed upon one such; the last counts all beyond.
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
-    /// HEARTBEATs sent.
-    pub heartbeats_sent: u64,
     /// Measurements of the round-trip time, by heartbeats and by data.
     pub rtt_samples: u64,
-    /// Smoothed round-trip time in seconds; `None` before the first measurement.
-    pub srtt_s: Option<f64>,
-    /// cwnd at the end, in bytes.
-    pub cwnd_bytes: usize,
     /// When it was first active, in seconds since the run began.
     pub active_at_s: Option<f64>,
     /// When it was first potentially failed, in seconds since the run began.
@@ -197,16 +173,37 @@ pub struct PathResult {
     /// Why: `shared_bottleneck` or `slow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed_because: Option<&'static str>,
-    /// The largest IP packet that the sender sends on it at the end, in bytes.
-    pub mtu_bytes: usize,
     /// Every change of its state.
     pub state_changes: Vec<StateChange>,
 }
 
 impl PathResult {
+    /// The engine's figures of a path, without facts of the network.
+    pub fn of_sender(stats: PathStats, state_changes: Vec<StateChange>) -> PathResult {
+        let first = |state: PathState| {
+            state_changes.iter().find(|change| change.to == state.name()).map(|change| change.at_s)
+        };
+        PathResult {
+            spurious_retransmissions: None,
+            packets_dropped: 0,
+            data_chunks_dropped: 0,
+            return_packets_sent: 0,
+            return_packets_dropped: 0,
+            t3_in_a_row: stats.counters.t3_in_a_row,
+            rtt_samples: stats.rtt_samples,
+            active_at_s: first(PathState::Active),
+            potentially_failed_at_s: first(PathState::PotentiallyFailed),
+            inactive_at_s: first(PathState::Inactive),
+            suppressed_at_s: None,
+            suppressed_because: None,
+            stats,
+            state_changes,
+        }
+    }
+
     /// Bytes sent on all of these paths for each of so many user bytes delivered.
     pub fn overhead(paths: &[PathResult], bytes: u64) -> Option<f64> {
-        let sent: u64 = paths.iter().map(|path| path.bytes_sent).sum();
+        let sent: u64 = paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         (bytes > 0).then(|| sent as f64 / bytes as f64)
     }
 }
@@ -248,7 +245,7 @@ impl TransferResult {
             max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
             message_latency_p99_s: None,
             overhead: PathResult::overhead(&paths, bytes),
-            timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
+            timeouts: paths.iter().map(|path| path.stats.counters.t3_expirations).sum(),
             fast_retransmit_events: from.stats().map_or(0, |stats| stats.fast_retransmit_events),
             duplicates_received: to.stats().map_or(0, |stats| stats.duplicates_received),
             outage_begin_s: outage.as_ref().map(|outage| outage.begin.as_secs_f64()),
@@ -264,7 +261,7 @@ impl TransferResult {
 
     /// DATA chunks sent on all paths beyond the first time.
     pub fn retransmissions(&self) -> u64 {
-        self.paths.iter().map(|path| path.retransmissions).sum()
+        self.paths.iter().map(|path| path.stats.counters.retransmissions).sum()
     }
 
     /// Retransmissions on all paths of what arrived otherwise too.
@@ -368,37 +365,15 @@ impl PathResult {
             Event::PathSuppressed { path: id, reason } if *id == path.id => Some((*at, *reason)),
             _ => None,
         });
-        let first = |state: PathState| {
-            state_changes.iter().find(|change| change.to == state.name()).map(|change| change.at_s)
-        };
         PathResult {
-            local: path.local,
-            remote: path.remote,
-            state: path.state.name(),
-            packets_sent: path.packets_sent,
-            data_chunks_sent: path.data_chunks_sent,
-            redundant_chunks_sent: path.redundant_chunks_sent,
-            bytes_sent: path.bytes_sent,
-            retransmissions: path.retransmissions,
             spurious_retransmissions: ledger.and_then(|l| number.map(|n| l.spurious_on(n))),
-            fast_retransmits: path.fast_retransmits,
-            t3_expirations: path.t3_expirations,
-            t3_in_a_row: path.t3_in_a_row,
             packets_dropped: drops.packets,
             data_chunks_dropped: drops.data_chunks,
-            return_packets_sent: back.map_or(0, |back| back.packets_sent),
+            return_packets_sent: back.map_or(0, |back| back.counters.packets_sent),
             return_packets_dropped: back_drops.unwrap_or_default().packets,
-            heartbeats_sent: path.heartbeats_sent,
-            rtt_samples: path.rtt_samples,
-            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
-            cwnd_bytes: path.cwnd,
-            active_at_s: first(PathState::Active),
-            potentially_failed_at_s: first(PathState::PotentiallyFailed),
-            inactive_at_s: first(PathState::Inactive),
             suppressed_at_s: suppressed.map(|(at, _)| at.as_secs_f64()),
             suppressed_because: suppressed.map(|(_, reason)| reason.name()),
-            mtu_bytes: path.mtu,
-            state_changes,
+            ..PathResult::of_sender(path.clone(), state_changes)
         }
     }
 }

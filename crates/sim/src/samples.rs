@@ -84,7 +84,7 @@ impl PathSample {
             rto_s: path.rto.as_secs_f64(),
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             error_count: path.error_count,
-            timeouts: path.t3_expirations,
+            timeouts: path.counters.t3_expirations,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use manypath_proto::Instant;
+use manypath_proto::sizes::ETHERNET_MTU;
 
 /// How fast a link sends, in bits per second of IP packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -191,6 +192,8 @@ pub struct LinkSpec {
     /// A packet that is too long draws a message to the host that sent it, which names `mtu`; else
     /// it is lost in silence.
     pub icmp: bool,
+    /// Its planned changes: outages, and new rates, delays and losses.
+    pub changes: Vec<(Instant, LinkChange)>,
 }
 
 impl LinkSpec {
@@ -209,6 +212,7 @@ impl LinkSpec {
             corrupt: 0.0,
             mtu: None,
             icmp: true,
+            changes: Vec::new(),
         }
     }
 
@@ -240,6 +244,23 @@ impl LinkSpec {
         self.queue = Some(queue);
         self
     }
+
+    /// The same with an outage from `at` for `length`, or for good if that is `None`.
+    pub fn down(mut self, at: Instant, length: Option<Duration>) -> LinkSpec {
+        self.changes.push((at, LinkChange::Cut));
+        self.changes.extend(length.map(|length| (at + length, LinkChange::Restore)));
+        self
+    }
+
+    /// The begin and the end of its first outage. The end is `None` if it lasts for good.
+    pub fn first_outage(&self) -> Option<(Instant, Option<Instant>)> {
+        let first = |wanted: LinkChange, from: Instant| {
+            let those = self.changes.iter().filter(|(at, change)| *at >= from && *change == wanted);
+            those.map(|(at, _)| *at).min()
+        };
+        let begin = first(LinkChange::Cut, Instant::ZERO)?;
+        Some((begin, first(LinkChange::Restore, begin)))
+    }
 }
 
 /// Something that changes on a link while the run goes on.
@@ -268,9 +289,6 @@ pub enum LinkChange {
     Mtu(Option<u32>),
 }
 
-/// A time at which a link goes down, and for how long; `None` for good.
-pub type Outage = (Instant, Option<Duration>);
-
 /// One hop of a path: a link each way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopSpec {
@@ -297,8 +315,6 @@ pub struct HopSpec {
 pub struct PathSpec {
     /// The hops, in the order in which the forward direction crosses them.
     pub hops: Vec<HopSpec>,
-    /// When all its links are down, both ways.
-    pub outages: Vec<Outage>,
 }
 
 impl PathSpec {
@@ -310,7 +326,7 @@ impl PathSpec {
     /// These hops, each the same both ways.
     pub fn hops(links: impl IntoIterator<Item = LinkSpec>) -> PathSpec {
         let hops = links.into_iter().map(|l| HopSpec { forward: l.clone(), reverse: l }).collect();
-        PathSpec { hops, outages: Vec::new() }
+        PathSpec { hops }
     }
 
     /// The same with this rate on every hop, both ways.
@@ -353,10 +369,10 @@ impl PathSpec {
         self
     }
 
-    /// The same with an outage from `at` on, for `length`; for good if that is `None`.
-    pub fn down(mut self, at: Instant, length: Option<Duration>) -> PathSpec {
-        self.outages.push((at, length));
-        self
+    /// The same with an outage of all its links, both ways, from `at` for `length`, or for good if
+    /// that is `None`.
+    pub fn down(self, at: Instant, length: Option<Duration>) -> PathSpec {
+        self.each(|link| *link = link.clone().down(at, length))
     }
 
     /// Changes every link, both ways.
@@ -384,7 +400,7 @@ impl PathSpec {
         let Some(bits) = self.bottleneck().bits_per_second() else { return QueueLimit::Unlimited };
         let back: Duration = self.hops.iter().map(|hop| hop.reverse.delay).sum();
         let round_trip = (self.one_way_delay() + back).as_secs_f64();
-        let packets = (bits as f64 * round_trip / (8.0 * 1500.0)).ceil() as usize;
+        let packets = (bits as f64 * round_trip / (8.0 * ETHERNET_MTU as f64)).ceil() as usize;
         QueueLimit::Packets(packets.max(50))
     }
 

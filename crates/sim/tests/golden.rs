@@ -38,10 +38,10 @@ fn cells(params: &[(String, String)], result: &TransferResult) -> Vec<String> {
         result.data_start_s.map_or("never".to_owned(), |start| format!("{start:.3}")),
         time,
         format!("{:.3}", result.max_delivery_gap_s),
-        of_paths(result, |path| path.data_chunks_sent),
-        of_paths(result, |path| path.retransmissions),
-        of_paths(result, |path| path.fast_retransmits),
-        of_paths(result, |path| path.t3_expirations),
+        of_paths(result, |path| path.stats.counters.data_chunks_sent),
+        of_paths(result, |path| path.stats.counters.retransmissions),
+        of_paths(result, |path| path.stats.counters.fast_retransmits),
+        of_paths(result, |path| path.stats.counters.t3_expirations),
         of_paths(result, |path| path.packets_dropped),
     ]);
     cells

@@ -111,7 +111,7 @@ fn the_events_of_a_trace_add_up_to_the_result() {
             Event::PacketSent(packet) => u64::from(packet.path == Some(number)),
             _ => 0,
         });
-        assert_eq!(packets, path.packets_sent, "path {number}");
+        assert_eq!(packets, path.stats.counters.packets_sent, "path {number}");
         let data = count(&|event| match event {
             Event::PacketSent(packet) if packet.path == Some(number) => {
                 let is_data = |chunk: &&ChunkSummary| matches!(chunk, ChunkSummary::Data { .. });
@@ -119,14 +119,14 @@ fn the_events_of_a_trace_add_up_to_the_result() {
             }
             _ => 0,
         });
-        assert_eq!(data, path.data_chunks_sent, "path {number}");
+        assert_eq!(data, path.stats.counters.data_chunks_sent, "path {number}");
         let expired = count(&|event| u64::from(*event == Event::T3Expired { path: number }));
-        assert_eq!(expired, path.t3_expirations, "path {number}");
+        assert_eq!(expired, path.stats.counters.t3_expirations, "path {number}");
         let fast = count(&|event| match event {
             Event::FastRetransmit { path, chunks } if *path == number => *chunks,
             _ => 0,
         });
-        assert_eq!(fast, path.fast_retransmits, "path {number}");
+        assert_eq!(fast, path.stats.counters.fast_retransmits, "path {number}");
         let changes = count(&|event| {
             matches!(event, Event::PathState { path, .. } if *path == number) as u64
         });
@@ -135,7 +135,7 @@ fn the_events_of_a_trace_add_up_to_the_result() {
             Event::PathMetrics(m) if record.host == "a" && m.path == number => Some(m.cwnd_bytes),
             _ => None,
         });
-        assert_eq!(last, Some(path.cwnd_bytes as u64), "path {number}");
+        assert_eq!(last, Some(path.stats.cwnd as u64), "path {number}");
     }
     let delivered: u64 = records
         .iter()

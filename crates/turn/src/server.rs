@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use manypath_proto::Instant;
+use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use turn_types::attribute::{Data, XorPeerAddress};
 use turn_types::message::{DATA, SEND};
 use turn_types::stun::message::{
@@ -294,7 +295,7 @@ impl Server {
 
     fn may_forward(&mut self, now: Instant, account: usize, bytes: usize) -> bool {
         // Headers count: otherwise empty packets would be free.
-        let cost = bytes as u64 + 28;
+        let cost = (bytes + UDP_IPV4_HEADERS) as u64;
         let within = self.accounts[account].rate.has(now, cost) && self.total.has(now, cost);
         if within {
             self.accounts[account].rate.take(cost);

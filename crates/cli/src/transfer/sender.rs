@@ -104,7 +104,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     if let Ok(measured) = done {
         result.measured(&measured.summary, measured.time);
         result.message_latency_p99_s = measured.latency_p99_s;
-        let sent: u64 = result.paths.iter().map(|path| path.bytes_sent).sum();
+        let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
         result.tell(&screen);
     }

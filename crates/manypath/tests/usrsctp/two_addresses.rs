@@ -64,7 +64,8 @@ async fn usrsctp_sends(case: Case) -> (Vec<PathStats>, Vec<String>) {
 
 /// How many paths from or to different addresses of `side` carried data.
 fn used(paths: &[PathStats], side: impl Fn(&PathStats) -> std::net::SocketAddr) -> usize {
-    let mut addresses: Vec<_> = paths.iter().filter(|p| p.acked_bytes > 0).map(side).collect();
+    let mut addresses: Vec<_> =
+        paths.iter().filter(|p| p.counters.acked_bytes > 0).map(side).collect();
     addresses.sort();
     addresses.dedup();
     addresses.len()
@@ -108,7 +109,7 @@ fn usrsctp_sends_to_our_two_addresses_with_cmt() {
             let (paths, _) = usrsctp_sends(case).await;
             let at = |ip: &str| -> u64 {
                 let to = |p: &&PathStats| p.local.ip().to_string() == ip;
-                paths.iter().filter(to).map(|p| p.bytes_received).sum()
+                paths.iter().filter(to).map(|p| p.counters.bytes_received).sum()
             };
             assert!(at(TWO[0]) > 20_000 && at(TWO[1]) > 20_000, "{opens:?}: {paths:#?}");
         }
@@ -195,7 +196,9 @@ fn two_addresses_each_usrsctp_sends_with_cmt() {
             let (paths, confirmed) = usrsctp_sends(case).await;
             assert!(paths.len() >= 2, "{opens:?}: {paths:#?}");
             let heard = |ip: &str| {
-                paths.iter().any(|p| p.local.ip().to_string() == ip && p.bytes_received > 20_000)
+                paths
+                    .iter()
+                    .any(|p| p.local.ip().to_string() == ip && p.counters.bytes_received > 20_000)
             };
             assert!(heard(TWO[0]) && heard(TWO[1]), "{opens:?}: {confirmed:?} {paths:#?}");
         }
@@ -220,7 +223,7 @@ fn two_links_carry_data_together() {
                 .addresses(NEAR, FAR)
                 .peer_prefix(&links[0].far_prefix());
             let (paths, confirmed) = usrsctp_sends(case).await;
-            let all = paths.iter().all(|p| p.bytes_received > 20_000);
+            let all = paths.iter().all(|p| p.counters.bytes_received > 20_000);
             assert!(all, "{opens:?}: {confirmed:?} {paths:#?}");
         }
     });

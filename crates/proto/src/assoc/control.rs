@@ -9,6 +9,7 @@ use super::Association;
 use super::state::State;
 use crate::endpoint::Transmit;
 use crate::path::{Path, PathId};
+use crate::sizes;
 use crate::time::Instant;
 
 /// A control chunk that waits to be sent, in a packet of its own.
@@ -27,7 +28,7 @@ pub(super) enum Control {
 }
 
 /// The SCTP packet that fits the size with which every path begins, over IPv6 and UDP.
-const BASE_PACKET: usize = 1280 - 48;
+const BASE_PACKET: usize = sizes::IPV6_MIN_MTU - sizes::UDP_IPV6_HEADERS;
 
 /// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
 pub(super) const MAX_CONTROL: usize = 64;
@@ -69,7 +70,7 @@ impl Association {
             // A peer's cookie may be long; IP fragments it.
             (Control::CookieEcho, _) => usize::from(u16::MAX),
             (_, Some(p)) => p.max_packet,
-            (_, None) => self.config.mtu - 48,
+            (_, None) => self.config.mtu - sizes::UDP_IPV6_HEADERS,
         };
         // To a path we want verified, the question goes with the answer: then the peer's answer arrives before
         // the data it sends on the path it has just verified.
@@ -129,7 +130,7 @@ impl Association {
     fn may_join_cookie(&self, p: &Path) -> bool {
         let State::CookieEchoed { cookie, .. } = &self.state else { return false };
         let reports = matches!(self.control.front(), Some(Control::Error(_)));
-        let needs = COMMON_HEADER_LEN + 4 + cookie.len().next_multiple_of(4);
+        let needs = COMMON_HEADER_LEN + 4 + sizes::padded(cookie.len());
         self.config.data_with_cookie && !reports && needs <= p.max_packet
     }
 

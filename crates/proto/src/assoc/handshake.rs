@@ -348,7 +348,7 @@ impl Association {
         if !peer.unrecognized.is_empty() {
             let mut raw = Vec::new();
             for parameter in &peer.unrecognized {
-                raw.resize(raw.len().next_multiple_of(4), 0);
+                raw.resize(crate::sizes::padded(raw.len()), 0);
                 raw.extend_from_slice(parameter);
             }
             // §3.2.2: it goes with COOKIE ECHO.

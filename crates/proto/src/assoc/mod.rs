@@ -42,6 +42,7 @@ use crate::policy::recovery::Recovery;
 use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
 use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
+use crate::sizes;
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use ack_test::AckTest;
@@ -411,13 +412,13 @@ impl Association {
             true => self.paths.iter().filter(counts).map(of_path).min(),
             false => None,
         }
-        .map_or_else(|| self.fragmentation_point(), user_bytes)
+        .map_or_else(|| self.fragmentation_point(), sizes::user_data)
     }
 
     /// Where messages are cut now (RFC 9260 §6.9, the association's fragmentation point), in user
-    /// bytes.
+    /// bytes: a multiple of four, so that no padding is sent inside a message.
     fn fragmentation_point(&self) -> usize {
-        user_bytes(self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2))
+        sizes::user_data(self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2))
     }
 
     /// The configuration in force.
@@ -578,10 +579,4 @@ impl Association {
             self.events.push_back(Event::Readable);
         }
     }
-}
-
-/// What a DATA chunk of that size carries, in bytes. A fragment is cut to a multiple of four so
-/// that no padding is sent inside a message.
-fn user_bytes(chunk: usize) -> usize {
-    (chunk - manypath_wire::DATA_HEADER_LEN) & !3
 }

@@ -1,7 +1,7 @@
 //! The one place that builds packets: SACKs and DATA meet here once, after the control chunks of
 //! [`control`](super::control).
 
-use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, TIMESTAMP_LEN, Tsn};
+use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, Tsn};
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::endpoint::Transmit;
@@ -9,6 +9,7 @@ use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
 use crate::policy::recovery::T3Watches;
 use crate::policy::rtx::RtxCandidate;
+use crate::sizes;
 use crate::time::Instant;
 use crate::tx::Sent;
 
@@ -341,10 +342,9 @@ impl Association {
     fn needed(&self, source: Option<Source>) -> usize {
         match source {
             Some(Source::Retransmission(tsn) | Source::Copy(tsn)) => {
-                self.out.get(tsn).map_or(0, |sent| {
-                    let timestamp = self.timestamps.as_ref().map_or(0, |_| TIMESTAMP_LEN);
-                    (manypath_wire::COMMON_HEADER_LEN + timestamp + sent.size()).next_multiple_of(4)
-                })
+                let has_timestamp = self.timestamps.is_some();
+                let packet = |sent: &Sent| sizes::packet_of(sent.size(), has_timestamp);
+                self.out.get(tsn).map_or(0, packet)
             }
             _ => 0,
         }
@@ -526,7 +526,7 @@ impl Association {
     ) -> bool {
         let limit = self.fragmentation_point();
         let Some(length) = self.queue.next_len(limit) else { return false };
-        if (DATA_HEADER_LEN + length).next_multiple_of(4) > packet.remaining() {
+        if sizes::data_chunk(length) > packet.remaining() {
             return false;
         }
         self.probing_window |= length > self.peer_rwnd();

@@ -14,13 +14,12 @@ use super::limits::Answer;
 use super::{Endpoint, MAX_USED_COOKIES, Reply};
 use crate::assoc::cookie::Cookie;
 use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
+use crate::sizes;
 use crate::time::Instant;
 
 /// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
 /// packets is no reason to hold memory.
 const MAX_REPLIES: usize = 256;
-/// IPv4 and UDP headers, in bytes, for the bound on amplification.
-const DATAGRAM_OVERHEAD: usize = 28;
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
 
@@ -101,12 +100,13 @@ impl Endpoint {
             }
         };
         let sealed = self.keys.seal(&cookie, now);
-        let allowed = AMPLIFICATION * (packet.bytes().len() + DATAGRAM_OVERHEAD);
-        let fits = allowed.saturating_sub(DATAGRAM_OVERHEAD).min(config.mtu - 48);
+        let allowed = AMPLIFICATION * (packet.bytes().len() + sizes::UDP_IPV4_HEADERS);
+        let most = config.mtu - sizes::UDP_IPV6_HEADERS;
+        let fits = allowed.saturating_sub(sizes::UDP_IPV4_HEADERS).min(most);
         let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
         let local = &self.config.local_addresses;
-        let sizes = (receive_buffer, budget);
-        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, sizes);
+        let room = (receive_buffer, budget);
+        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, room);
         self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
     }
 
@@ -351,8 +351,9 @@ impl Endpoint {
             destination_port: question.header.source_port,
             verification_tag: tag,
         };
+        let most = self.config.config.mtu - sizes::UDP_IPV6_HEADERS;
         let mut packet = Vec::new();
-        let mut builder = PacketBuilder::new(&mut packet, header, self.config.config.mtu - 48);
+        let mut builder = PacketBuilder::new(&mut packet, header, most);
         if write(&mut builder) {
             builder.finish(self.config.config.checksum);
             self.replies.push_back(Reply { local, remote, packet });

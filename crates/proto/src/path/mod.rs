@@ -17,8 +17,7 @@ pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
 pub use standing::Standing;
 pub use state::PathState;
-pub(crate) use stats::Counters;
-pub use stats::{PathStats, T3_IN_A_ROW};
+pub use stats::{PathCounters, PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
 
 use serde::Serialize;
@@ -26,6 +25,7 @@ use serde::Serialize;
 use crate::config::{Config, Units};
 use crate::policy::cc::{CongestionControl, Limits, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
+use crate::sizes;
 use crate::time::Instant;
 use pacer::Pacer;
 use rto::Rto;
@@ -274,7 +274,7 @@ pub(crate) struct Path {
     pub(crate) burst: Burst,
     /// The simulation's true loss rate.
     pub(crate) loss_oracle: Option<f64>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: PathCounters,
     /// The size of its packets, and the search for a larger one.
     pub(crate) pmtu: Pmtu,
     /// Largest IP packet.
@@ -296,7 +296,7 @@ impl Path {
     ) -> Path {
         let pmtu = Pmtu::new(config, link_mtu);
         let mtu = pmtu.size();
-        let (max_packet, pmdcs) = sizes(config, remote, mtu);
+        let (max_packet, pmdcs) = largest(config, remote, mtu);
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Path {
             id,
@@ -342,7 +342,7 @@ impl Path {
             is_throttled: false,
             burst: Burst::new(config, now),
             loss_oracle: None,
-            counters: Counters::default(),
+            counters: PathCounters::default(),
             pmtu,
             mtu,
             max_packet,
@@ -355,7 +355,7 @@ impl Path {
     /// with.
     pub(crate) fn resize(&mut self, config: &Config) {
         self.mtu = self.pmtu.size();
-        (self.max_packet, self.pmdcs) = sizes(config, self.remote, self.mtu);
+        (self.max_packet, self.pmdcs) = largest(config, self.remote, self.mtu);
         let untouched = self.counters.chunks_lost == 0 && self.counters.t3_expirations == 0;
         let begins = config.initial_cwnd.bytes(self.pmdcs, self.mtu, self.remote.is_ipv6());
         let begins = usize::try_from(begins).unwrap_or(usize::MAX).min(INITIAL_CWND_MAX);
@@ -365,12 +365,12 @@ impl Path {
 
     /// The largest DATA chunk if its packets have the size that is tried first.
     pub(crate) fn likely_pmdcs(&self, config: &Config) -> usize {
-        sizes(config, self.remote, config.mtu).1
+        largest(config, self.remote, config.mtu).1
     }
 
     /// Bytes of IP and UDP headers of its packets.
     pub(crate) fn headers(&self, config: &Config) -> usize {
-        headers(config, self.remote)
+        sizes::outer_headers(self.remote, config.udp_encapsulation)
     }
 
     /// An amount on this path, in bytes.
@@ -496,27 +496,13 @@ impl Path {
     }
 
     pub(crate) fn stats(&self, flight_size: usize) -> PathStats {
-        let c = &self.counters;
         PathStats {
             id: self.id,
             local: self.local,
             remote: self.remote,
             state: self.state,
-            packets_sent: c.packets_sent,
-            packets_received: c.packets_received,
-            data_chunks_sent: c.data_chunks_sent,
-            bytes_sent: c.bytes_sent,
-            bytes_received: c.bytes_received,
-            redundant_chunks_sent: c.redundant_chunks_sent,
-            retransmissions: c.retransmissions,
-            fast_retransmits: c.fast_retransmits,
-            t3_expirations: c.t3_expirations,
-            t3_in_a_row: c.t3_in_a_row,
-            tail_loss_probes: c.tail_loss_probes,
-            heartbeats_sent: c.heartbeats_sent,
-            size_probes_sent: c.size_probes_sent,
+            counters: self.counters.clone(),
             rtt_samples: self.rto.samples(),
-            acked_bytes: c.acked_bytes,
             srtt: self.rto.srtt(),
             rtt_min: self.rto.rtt_min(),
             rttvar: self.rto.rttvar(),
@@ -535,18 +521,11 @@ impl Path {
 /// §2).
 const INITIAL_CWND_MAX: usize = 14_600;
 
-/// Bytes of IP and UDP headers of packets to this address.
-fn headers(config: &Config, remote: SocketAddr) -> usize {
-    let ip = if remote.is_ipv4() { 20 } else { 40 };
-    ip + if config.udp_encapsulation { 8 } else { 0 }
-}
-
 /// The largest SCTP packet and the largest DATA chunk that fit an IP packet of `mtu` bytes.
-fn sizes(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
-    let max_packet = (mtu - headers(config, remote)) & !3;
-    let timestamp = if config.timestamp { manypath_wire::TIMESTAMP_LEN } else { 0 };
-    let fits = max_packet - manypath_wire::COMMON_HEADER_LEN - timestamp;
-    let pmdcs =
-        config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
+fn largest(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
+    let outer = sizes::outer_headers(remote, config.udp_encapsulation);
+    let max_packet = sizes::unpadded(mtu - outer);
+    let fits = sizes::room_for_chunks(max_packet, config.timestamp);
+    let pmdcs = config.pmdcs_limit.map_or(fits, |user| fits.min(user + sizes::DATA_HEADER_LEN));
     (max_packet, pmdcs)
 }

@@ -11,6 +11,7 @@ use super::ranges::TsnRanges;
 use crate::path::PathId;
 use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;
+use crate::sizes;
 use crate::time::Instant;
 
 /// Where an outstanding TSN stands.
@@ -64,7 +65,7 @@ pub(crate) struct Sent {
 impl Sent {
     /// The size that counts against cwnd: the DATA chunk with its header and padding (RFC 9260 §7.2).
     pub(crate) fn size(&self) -> usize {
-        (DATA_HEADER_LEN + self.payload.len()).next_multiple_of(4)
+        sizes::data_chunk(self.payload.len())
     }
 }
 

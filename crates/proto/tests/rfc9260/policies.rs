@@ -29,8 +29,8 @@ fn lose_first(setup: Setup, packets: usize) -> Script {
 
 /// Runs until T3-rtx of a path (counted from 1) expires. What was sent meanwhile, without heartbeats.
 fn until_timeout(t: &mut Script, path: u8) -> Vec<String> {
-    let before = t.path(path).t3_expirations;
-    while t.path(path).t3_expirations == before {
+    let before = t.path(path).counters.t3_expirations;
+    while t.path(path).counters.t3_expirations == before {
         t.run_to_timer();
     }
     let sent = t.all_sent();
@@ -183,11 +183,11 @@ fn a_path_with_retransmissions_only_is_idle() {
         next += 5;
         t.run_ms(10);
         t.peer_on(2, sack(next - 1));
-        let before = [1, 2].map(|path| t.path(path).heartbeats_sent);
+        let before = [1, 2].map(|path| t.path(path).counters.heartbeats_sent);
         t.run_ms(950);
         t.answer_heartbeats();
         t.all_sent();
-        let after = [1, 2].map(|path| t.path(path).heartbeats_sent);
+        let after = [1, 2].map(|path| t.path(path).counters.heartbeats_sent);
         assert_eq!(after[0], before[0], "it carries new data");
         heartbeats += after[1] - before[1];
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use manypath_proto::sizes::IPV4_HEADER;
 use manypath_proto::{Instant, Rng};
 use serde::Serialize;
 
@@ -17,8 +18,8 @@ mod red;
 #[cfg(test)]
 mod tests;
 
-/// Bytes of the IP header that each fragment has.
-const IP_HEADER: u32 = 20;
+/// The IP header that each fragment has.
+const IP_HEADER: u32 = IPV4_HEADER as u32;
 
 /// What a link did so far.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -178,7 +178,7 @@ fn path(table: &Reader<'_>, name: String, out: &mut CompiledScenario) -> Result<
     if !is_one_hop {
         settings[slowest].pass_on(&own)?;
     }
-    let mut path = PathSpec { hops: Vec::new(), outages: Vec::new() };
+    let mut path = PathSpec { hops: Vec::new() };
     for settings in &settings {
         let [forward, reverse] = settings.links()?;
         path.hops.push(HopSpec { forward, reverse });

@@ -50,7 +50,7 @@ pub use error::ScenarioError;
 pub use identity::Identity;
 pub use keys::key_reference;
 pub use model::CompiledScenario;
-pub use plain::{PlainLink, PlainPath, PlainTransfer};
+pub use plain::PlainTransfer;
 pub use run::{RunError, RunOptions, RunOutput, RunResult};
 
 use error::{Place, nearest};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_proto::config::Config;
+use manypath_proto::sizes::ETHERNET_MTU;
 
 use crate::cross::CrossTraffic;
 use crate::paths::End;
@@ -208,6 +209,7 @@ pub(super) fn base_rtt(cables: &[Cable], crossings: &[Crossing]) -> Duration {
 /// A queue of so many bandwidth-delay products, in packets of 1500 bytes.
 pub(super) fn queue_of_bdp(products: f64, rate: Rate, rtt: Duration) -> QueueLimit {
     let Some(bits) = rate.bits_per_second() else { return QueueLimit::Unlimited };
-    let packets = products * bits as f64 * rtt.as_secs_f64() / (8.0 * 1500.0);
+    let packet_bits = 8.0 * ETHERNET_MTU as f64;
+    let packets = products * bits as f64 * rtt.as_secs_f64() / packet_bits;
     QueueLimit::Packets((packets.ceil() as usize).max(1))
 }

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use manypath_proto::Instant;
+use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use serde::{Serialize, Serializer};
 
 use super::model::{
@@ -142,7 +143,8 @@ struct Run<'s> {
 impl<'s> Run<'s> {
     fn new(scenario: &'s CompiledScenario, seed: u64, options: &RunOptions) -> Run<'s> {
         let is_ip = scenario.config().is_some_and(|config| !config.udp_encapsulation);
-        let mut world = World::new(seed, if is_ip { 20 } else { 28 });
+        let mut world =
+            World::new(seed, (if is_ip { IPV4_HEADER } else { UDP_IPV4_HEADERS }) as u32);
         world.check_invariants(options.check_invariants);
         let limit = Instant::ZERO + scenario.time_limit;
         let mut run = Run {

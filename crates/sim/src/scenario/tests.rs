@@ -54,7 +54,7 @@ fn a_scenario_runs_as_the_pair_it_describes() {
     assert!(expected.completed && result.completed);
     assert_eq!(result.transfer_time_s, expected.transfer_time_s);
     let sent = |result: &crate::TransferResult| {
-        result.paths.iter().map(|p| p.data_chunks_sent).collect::<Vec<_>>()
+        result.paths.iter().map(|p| p.stats.counters.data_chunks_sent).collect::<Vec<_>>()
     };
     assert_eq!(sent(&result), sent(&expected));
 }
@@ -186,7 +186,7 @@ fn an_outage_is_of_its_path_direction_and_time() {
         let text = format!("{TWO_PATHS}\n[set]\n\"path.1.down\" = [{{ at = \"500 ms\"{more} }}]\n");
         let result = run(&text, 2).transfer;
         assert!(result.completed, "{more}");
-        result.paths[0].state
+        result.paths[0].stats.state.name()
     };
     assert_eq!(down(""), "inactive");
     assert_eq!(down(", for = \"1 s\""), "active");
@@ -255,7 +255,7 @@ fn a_run_ends_at_its_time_limit() {
 fn a_transfer_can_go_back_and_both_ways() {
     let back = run(&format!("{TWO_PATHS}\n[set]\ntransfer.direction = \"reverse\"\n"), 1).transfer;
     assert!(back.completed);
-    assert!(back.paths.iter().all(|path| path.local.ip().to_string().ends_with(".2")));
+    assert!(back.paths.iter().all(|path| path.stats.local.ip().to_string().ends_with(".2")));
     let both = TWO_PATHS.replace(
         "[transfer]\n    size = \"1 MB\"",
         "[[transfer]]\n    size = \"1 MB\"\n    [[transfer]]\n    size = \"50 kB\"\n    count = 4\n    direction = \"reverse\"",

@@ -97,7 +97,10 @@ fn a_server_with_one_address_is_reached_over_both_paths() {
     t.a.send_file(1_000_000);
     let result = t.run_to_end(secs(30)).result();
     assert!(result.completed);
-    assert!(result.paths.iter().all(|path| path.data_chunks_sent > 100), "{result:?}");
+    assert!(
+        result.paths.iter().all(|path| path.stats.counters.data_chunks_sent > 100),
+        "{result:?}"
+    );
 }
 
 #[test]

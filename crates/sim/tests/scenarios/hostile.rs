@@ -76,7 +76,7 @@ fn transfer(ack_tests: &str, delay_ms: f64, queue: QueueLimit) -> (f64, u64) {
     t.a.send_file(64 * MIB);
     let result = t.run_to_end(secs(60)).result();
     assert!(result.completed);
-    (result.transfer_time_s, result.paths[0].retransmissions)
+    (result.transfer_time_s, result.paths[0].stats.counters.retransmissions)
 }
 
 #[test]

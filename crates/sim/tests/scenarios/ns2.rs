@@ -93,7 +93,7 @@ fn after_a_short_failure_cmt_is_behind_and_cmt_pf_is_not() {
     assert_near(acknowledged_after(&mut cmt), 20.151, 0.006, "CMT-PF paper, Fig. 8: CMT");
     let mut pf = fails_at_5_s("cmt-pf", Some(10));
     assert_near(acknowledged_after(&mut pf), 13.480, 0.005, "CMT-PF paper, Fig. 8: CMT-PF");
-    let timeouts = |t: &Pair| t.a.paths()[1].t3_expirations;
+    let timeouts = |t: &Pair| t.a.paths()[1].counters.t3_expirations;
     assert_eq!((timeouts(&cmt), timeouts(&pf)), (3, 1), "one path is given up at once");
 }
 
@@ -197,7 +197,7 @@ fn cuts_of_two_losses(profile: &str, later: u64, once: bool) -> usize {
     t.a.send_file(2 * MIB);
     t.run_until(secs(2));
     // A flight takes 54 ms of an RTT of 91 ms.
-    let sends = |t: &Pair| t.a.paths()[0].packets_sent;
+    let sends = |t: &Pair| t.a.paths()[0].counters.packets_sent;
     let before = sends(&t);
     t.run_until_true(secs(3), |t| sends(t) > before);
     let now = t.net.now();
@@ -206,7 +206,7 @@ fn cuts_of_two_losses(profile: &str, later: u64, once: bool) -> usize {
         t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(2));
     }
     let cuts = cuts(&mut t);
-    let again = t.a.paths()[0].retransmissions;
+    let again = t.a.paths()[0].counters.retransmissions;
     assert!((1..=6).contains(&again), "{again} chunks were lost");
     cuts
 }
@@ -233,7 +233,7 @@ fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
     t.net.path(0).hop(1).at(secs(3)).cut_for(Duration::from_millis(3500));
     t.run_until(Instant::from_millis(6400));
     let path = &t.a.paths()[0];
-    assert_eq!(path.t3_expirations, 2);
+    assert_eq!(path.counters.t3_expirations, 2);
     path.ssthresh
 }
 

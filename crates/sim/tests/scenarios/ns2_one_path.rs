@@ -139,8 +139,8 @@ fn cuts_in_a_long_recovery(builder: PairBuilder) -> usize {
     let (mut cuts, mut last) = (0, 0);
     for millis in [2000, 2250] {
         t.run_until(Instant::from_millis(millis));
-        let sent = t.a.paths()[0].packets_sent;
-        t.run_until_true(secs(10), |t| t.a.paths()[0].packets_sent > sent);
+        let sent = t.a.paths()[0].counters.packets_sent;
+        t.run_until_true(secs(10), |t| t.a.paths()[0].counters.packets_sent > sent);
         // The next packet reaches the core link, and is lost there.
         let at = t.net.now() + Duration::from_millis(10);
         t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(1));
@@ -151,8 +151,8 @@ fn cuts_in_a_long_recovery(builder: PairBuilder) -> usize {
             false
         });
     }
-    assert_eq!(t.a.paths()[0].fast_retransmits, 3, "two chunks, then one");
-    assert_eq!(t.a.paths()[0].t3_expirations, 0);
+    assert_eq!(t.a.paths()[0].counters.fast_retransmits, 3, "two chunks, then one");
+    assert_eq!(t.a.paths()[0].counters.t3_expirations, 0);
     cuts
 }
 

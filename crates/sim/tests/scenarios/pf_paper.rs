@@ -49,7 +49,7 @@ fn timeline(builder: PairBuilder, until: Duration) -> Vec<String> {
         let (sent, chunks) = sends(&t, seen);
         seen = t.net.packet_log().map_or(0, |log| log.packets().len());
         let paths = t.a.paths();
-        let expired: u64 = paths.iter().map(|path| path.t3_expirations).sum();
+        let expired: u64 = paths.iter().map(|path| path.counters.t3_expirations).sum();
         let cause = match arrived_sack(&t) {
             Some(sack) => sack,
             None if expired > timeouts => "timeout".to_owned(),
@@ -196,7 +196,8 @@ fn window_after_timeout(preset: &str, recovery_cwnd: u32, sizes: &[usize]) -> Ve
         .start();
     t.a.send_file(64 << 20);
     t.net.path(1).hop(1).at(millis(2000)).cut_for(Duration::from_millis(500));
-    let expired = |t: &Pair| t.a.paths().get(1).is_some_and(|path| path.t3_expirations > 0);
+    let expired =
+        |t: &Pair| t.a.paths().get(1).is_some_and(|path| path.counters.t3_expirations > 0);
     assert!(t.run_until_true(millis(4000), expired), "the outage leads to a timeout");
     let timeout = t.net.now();
     let reached = |&size: &usize| {
