@@ -17,7 +17,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::{DemoArgs, TransportArgs};
 use crate::failure::{Failure, Result};
-use crate::progress::{Rate, Screen, bit_rate, size};
+use crate::figures::{Rate, bit_rate, size};
+use crate::screen::Screen;
 use crate::{settings, show, transport};
 use manypath_realtime::emulator::{EmulatedPath, Epoch};
 use manypath_sim::{LinkSpec, PathSpec, QueueLimit};

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::notices::{Notice, PathName};
-use crate::progress::Screen;
+use crate::screen::Screen;
 
 /// As many state changes as are kept for each association, and as many notices; a path that flaps
 /// must not fill memory.

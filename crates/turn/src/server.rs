@@ -23,6 +23,7 @@ use turn_types::stun::prelude::*;
 
 use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
 use allocation::Allocation;
+pub use allocation::AllocationId;
 pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
@@ -65,10 +66,6 @@ pub struct ServerConfig {
     /// A random key for the nonces.
     pub secret: [u8; 32],
 }
-
-/// Names an allocation; never used again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AllocationId(u64);
 
 /// The socket that an allocation needs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

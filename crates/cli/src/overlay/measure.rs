@@ -10,7 +10,7 @@ use manypath::overlay::{
 };
 use manypath::{DEFAULT_PORT, Relay, preferred_source};
 
-use super::{HopLine, PathLine, Report, Share, SharedLine};
+use super::report::{HopLine, PathLine, Report, Share, SharedLine};
 use crate::failure::{Failure, Result};
 use crate::transport::bind_to;
 

@@ -12,8 +12,9 @@ use super::run::{Broken, Carried, Run, first, next_frame};
 use crate::args::{PerfClientArgs, ReportArgs};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
+use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, PathWatch};
-use crate::progress::{Screen, bit_rate, size};
+use crate::screen::Screen;
 use crate::transport::Answer;
 use crate::{settings, show, transport, via};
 

@@ -23,7 +23,8 @@ use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
 use crate::paths::PathWatch;
-use crate::progress::{Counted, Progress, Screen};
+use crate::progress::{Counted, Progress};
+use crate::screen::Screen;
 use crate::transport::{self, Answer, closed_failure, send_failure};
 use crate::{settings, show, via};
 
