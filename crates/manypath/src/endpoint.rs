@@ -9,8 +9,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+#[cfg(feature = "relay")]
+use manypath_net::RelayStatus;
 use manypath_net::{
-    Clock, RELAY_OVERHEAD, RelayStatus, Relays, SendFailures, UdpSockets, pair, preferred_source,
+    Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
 use manypath_proto::{AssocId, Rng, SendOptions};
@@ -56,7 +58,11 @@ impl Endpoint {
     /// whose I/O and time drivers are enabled.
     pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
         let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        let relay_header = if options.relays.is_empty() { 0 } else { RELAY_OVERHEAD };
+        #[cfg(feature = "relay")]
+        let has_relays = !options.relays.is_empty();
+        #[cfg(not(feature = "relay"))]
+        let has_relays = false;
+        let relay_header = if has_relays { RELAY_OVERHEAD } else { 0 };
         let config = Arc::new(options.config.for_sockets(relay_header)?);
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
@@ -86,9 +92,15 @@ impl Endpoint {
             engine.set_incoming_window(limits.receive_buffer);
         }
         let clock = Clock::start();
-        let mut notes = sockets.notes().to_vec();
-        let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
-        notes.extend(more);
+        let notes = sockets.notes().iter().cloned();
+        #[cfg(feature = "relay")]
+        let (relays, notes) = {
+            let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
+            (relays, notes.chain(more))
+        };
+        #[cfg(not(feature = "relay"))]
+        let relays = Relays::default();
+        let notes = notes.collect();
         let limits = (options.accept_backlog, options.strangers);
         let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits);
         let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
@@ -195,12 +207,14 @@ impl Endpoint {
     }
 
     /// How its relays are doing, in the order of [`EndpointOptions::relays`].
+    #[cfg(feature = "relay")]
     pub fn relays(&self) -> Vec<RelayStatus> {
         self.shared().relays.borrow().clone()
     }
 
     /// Waits until `settled` says true of the relays' states, the present ones first; what they were then.
     /// For instance until each has an address or an error. Cancel safe.
+    #[cfg(feature = "relay")]
     pub async fn relays_until(
         &self,
         mut settled: impl FnMut(&[RelayStatus]) -> bool,

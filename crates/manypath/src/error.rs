@@ -7,6 +7,7 @@ use manypath_proto::{AssocClosed, StreamId};
 
 /// Why an endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// A socket could not be opened.
     #[error(transparent)]
@@ -27,6 +28,7 @@ pub enum BindError {
 
 /// Why an association could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No remote address was given.
     #[error("no remote address given")]
@@ -66,6 +68,7 @@ fn addresses(list: &[SocketAddr]) -> String {
 
 /// Why a message could not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// Longer than the send buffer can ever hold.
     #[error(
@@ -117,6 +120,7 @@ pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
 
 /// Why a byte stream could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenStreamError {
     /// Its bytes are being read already.
     #[error("stream {} is open already; drop its other RecvStream first", .0.0)]

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manypath_net::{BindTo, Relay};
+use manypath_net::BindTo;
+#[cfg(feature = "relay")]
+use manypath_net::Relay;
 use manypath_proto::Config;
 
 use crate::strangers::StrangerLimits;
@@ -25,6 +27,7 @@ pub struct EndpointOptions {
     /// each, beside the direct ones. The endpoint asks them for addresses when it is bound, and a path
     /// comes when its relay is ready; a relay that is not reached holds nothing up. Packets are 4 bytes
     /// shorter than `mtu` would allow, for the header that they have up to a relay.
+    #[cfg(feature = "relay")]
     pub relays: Vec<Relay>,
     /// Whether sockets and paths follow this host's network: addresses that go and come, interfaces
     /// that are made anew, routes. Off, everything stays as it was when the endpoint was bound, and
@@ -58,6 +61,7 @@ impl EndpointOptions {
             config: Arc::new(Config::default()),
             bind: Vec::new(),
             udp_port: 0,
+            #[cfg(feature = "relay")]
             relays: Vec::new(),
             follow_network: true,
             sctp_port: DEFAULT_PORT,

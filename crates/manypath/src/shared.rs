@@ -16,6 +16,7 @@ use crate::error::{ConnectError, SendError};
 use crate::events::{EVENT_BACKLOG, EventStream};
 use crate::inbox::Inbox;
 use crate::strangers::{StrangerLimits, Strangers};
+use crate::wakers::Wakers;
 
 /// An endpoint's state behind its lock, and what never changes.
 pub(crate) struct Shared {
@@ -68,22 +69,6 @@ impl Shared {
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);
         result
-    }
-}
-
-/// Tasks that wait for the same thing, each once.
-#[derive(Default)]
-pub(crate) struct Wakers(Vec<Waker>);
-
-impl Wakers {
-    pub(crate) fn register(&mut self, cx: &Context<'_>) {
-        if !self.0.iter().any(|w| w.will_wake(cx.waker())) {
-            self.0.push(cx.waker().clone());
-        }
-    }
-
-    pub(crate) fn wake(&mut self, to_wake: &mut Vec<Waker>) {
-        to_wake.append(&mut self.0);
     }
 }
 

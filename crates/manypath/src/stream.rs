@@ -9,11 +9,28 @@ use manypath_proto::{AssocClosed, SendOptions, StreamId, sizes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::association::Association;
-use crate::error::{SendError, closed_error};
+use crate::error::{OpenStreamError, SendError, closed_error};
 
 /// Bytes per message: 16 chunks that each fill a packet of Ethernet over IPv4 and UDP, 1444 bytes. All
 /// packets of a message but the last are full.
 const MESSAGE: usize = 16 * sizes::user_data_within(sizes::ETHERNET_MTU, sizes::UDP_IPV4_HEADERS);
+
+impl Association {
+    /// Opens one stream as bytes in both directions. Meanwhile its messages do not come through
+    /// [`recv`](Association::recv).
+    ///
+    /// SCTP knows no end of a single stream: the reader sees the end when the peer shuts the
+    /// association down, so a protocol with several streams says in its bytes where each one ends.
+    /// All streams share one receive buffer; one that is open and not read ends up holding up the
+    /// others.
+    pub fn stream(&self, stream: StreamId) -> Result<(SendStream, RecvStream), OpenStreamError> {
+        let opened = self.shared().with(|inner, _| inner.state(self.id()).inbox.open(stream));
+        if !opened {
+            return Err(OpenStreamError::InUse(stream));
+        }
+        Ok((SendStream::new(self.clone(), stream), RecvStream::new(self.clone(), stream)))
+    }
+}
 
 /// The sending half of a byte stream, see [`Association::stream`].
 ///
@@ -30,7 +47,7 @@ pub struct SendStream {
 }
 
 impl SendStream {
-    pub(crate) fn new(association: Association, stream: StreamId) -> SendStream {
+    fn new(association: Association, stream: StreamId) -> SendStream {
         let options = SendOptions { stream, ..SendOptions::default() };
         SendStream { association, options, gathered: BytesMut::new(), waiting: None, ended: false }
     }
@@ -132,7 +149,7 @@ impl Drop for RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) fn new(association: Association, stream: StreamId) -> RecvStream {
+    fn new(association: Association, stream: StreamId) -> RecvStream {
         RecvStream { association, stream, rest: Bytes::new() }
     }
 

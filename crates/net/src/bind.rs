@@ -59,6 +59,7 @@ impl fmt::Display for BindTo {
 
 /// Why the sockets could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// Another socket has the port.
     #[error(

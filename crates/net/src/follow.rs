@@ -17,6 +17,7 @@ pub struct NewAddress {
 
 /// What [`UdpSockets::follow`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Followed {
     /// Addresses that sockets of one address had, and have no longer.
     pub gone: Vec<SocketAddr>,

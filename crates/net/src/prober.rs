@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::interfaces::preferred_source;
 use crate::pairing::pair;
 use crate::recv::UdpReceiver;
-use crate::relays::{Relay, RelayChange, RelayStatus, Relays, Way};
+use crate::relays::{RelayChange, RelayStatus, Relays, Way};
 use crate::send::{Outgoing, Sent};
 use crate::sockets::UdpSockets;
 
@@ -69,15 +69,22 @@ type OnTheirWay = BTreeMap<u32, (usize, Instant)>;
 
 impl Prober {
     /// Opens the sockets. Must be called within a tokio runtime.
-    pub fn bind(bind: &[BindTo], relays: &[Relay]) -> Result<Prober, BindError> {
-        let clock = Clock::start();
+    pub fn bind(bind: &[BindTo]) -> Result<Prober, BindError> {
         let sockets = UdpSockets::bind(bind, 0)?;
-        let mut notes = sockets.notes().to_vec();
-        let (relays, more) = Relays::new(clock.now(), relays, sockets.bound());
-        notes.extend(more);
+        let notes = sockets.notes().to_vec();
         let timer = Box::pin(tokio::time::sleep(Duration::ZERO));
-        let (receiver, open) = (UdpReceiver::new(), Vec::new());
-        Ok(Prober { sockets, relays, receiver, clock, timer, notes, open })
+        let (clock, receiver, open) = (Clock::start(), UdpReceiver::new(), Vec::new());
+        Ok(Prober { sockets, relays: Relays::default(), receiver, clock, timer, notes, open })
+    }
+
+    /// The same, with a way through each of these relays.
+    #[cfg(feature = "relay")]
+    pub fn bind_with(bind: &[BindTo], relays: &[crate::Relay]) -> Result<Prober, BindError> {
+        let mut prober = Prober::bind(bind)?;
+        let (relays, notes) = Relays::new(prober.clock.now(), relays, prober.sockets.bound());
+        prober.relays = relays;
+        prober.notes.extend(notes);
+        Ok(prober)
     }
 
     /// What a user should know of the sockets and relays.
@@ -263,5 +270,5 @@ fn answered(datagram: &Datagram) -> Option<u32> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "relay"))]
 mod tests;

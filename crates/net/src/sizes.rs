@@ -5,7 +5,7 @@
 //! shorter is sent with that off.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use crate::sockets::Socket;
 
@@ -51,17 +51,6 @@ mod option {
         libc::c_int,
         nix::sys::socket::sockopt::SetStruct<'_, libc::c_int>
     );
-}
-
-/// A packet that the system did not take because it is longer than its interface's.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Our address, as the engine knows it.
-    pub local: SocketAddr,
-    /// The peer's.
-    pub remote: SocketAddr,
-    /// Bytes of the SCTP packet.
-    pub len: usize,
 }
 
 impl Socket {

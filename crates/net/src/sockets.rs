@@ -9,8 +9,7 @@ use tokio::net::UdpSocket;
 
 use crate::bind::{self, BindError, BindTo, Bound, Place};
 use crate::interfaces::{self, HostAddress, preferred_source};
-use crate::send::SendFailures;
-use crate::sizes::Refused;
+use crate::refused::{Refused, SendFailures};
 
 /// One socket and what quinn-udp knows of it.
 #[derive(Debug)]

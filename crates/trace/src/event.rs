@@ -14,6 +14,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Record {
     /// Seconds since the start of the run, with nanoseconds.
     #[serde(rename = "time_s", with = "seconds")]
@@ -30,6 +31,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// The trace of a host begins; its first line.
     Run {
@@ -238,6 +240,7 @@ pub enum Event {
 /// A packet and its chunks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PacketSummary {
     /// Numbers the packets of a run, in the order they were sent. A copy that the network made has the
     /// number of its original.
@@ -258,6 +261,7 @@ pub struct PacketSummary {
 /// The variables of a path that congestion control, timers and failure detection turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PathMetrics {
     /// The path.
     pub path: u16,

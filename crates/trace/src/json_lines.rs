@@ -68,6 +68,7 @@ pub struct Records<R> {
 /// A trace that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {kind}")]
+#[non_exhaustive]
 pub struct ReadError {
     /// The line, from 1.
     pub line: u64,
@@ -77,6 +78,7 @@ pub struct ReadError {
 
 /// What is wrong with a trace.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadErrorKind {
     /// The reader failed.
     #[error("{0}")]

@@ -20,6 +20,7 @@ use pcap_file::{DataLink, Endianness, PcapError};
 
 /// What carries the SCTP packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Encapsulation {
     /// UDP (RFC 6951).
     Udp,
