@@ -8,7 +8,7 @@ use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn}
 use super::Association;
 use super::state::State;
 use crate::endpoint::Transmit;
-use crate::path::{Path, PathId};
+use crate::path::{Path, PathId, PathState};
 use crate::sizes;
 use crate::time::Instant;
 
@@ -22,7 +22,7 @@ pub(super) enum Control {
     Error(ErrorCause),
     SackPathFailed { serial: u32, to: (SocketAddr, SocketAddr) },
     Shutdown,
-    ShutdownAck,
+    ShutdownAck { on: PathId },
     ShutdownComplete { to: (SocketAddr, SocketAddr) },
     Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
 }
@@ -47,7 +47,7 @@ impl Association {
             | Control::SackPathFailed { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => *to,
-            Control::Init { on } if self.paths.get(*on).is_some() => {
+            Control::Init { on } | Control::ShutdownAck { on } if self.paths.get(*on).is_some() => {
                 let p = self.paths.get(*on)?;
                 (p.local, p.remote)
             }
@@ -98,7 +98,7 @@ impl Association {
                 packet.push_sack_path(SackPath { serial: *serial, failed: true })
             }
             Control::Shutdown => packet.push_shutdown(cum_tsn),
-            Control::ShutdownAck => packet.push_shutdown_ack(),
+            Control::ShutdownAck { .. } => packet.push_shutdown_ack(),
             Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
             Control::Abort { cause, .. } => packet.push_abort(reflect, cause.as_slice()),
         };
@@ -174,7 +174,10 @@ impl Association {
         if !self.state.is_open() || usable(self.primary) {
             return self.primary;
         }
-        self.paths.iter().find(|p| p.usable).map_or(self.primary, |p| p.id)
+        // With data_before_verification a path may carry data that never works.
+        let usable = self.paths.iter().filter(|p| p.usable);
+        let first = usable.min_by_key(|p| (p.state == PathState::Unconfirmed, p.id));
+        first.map_or(self.primary, |p| p.id)
     }
 
     #[cold]

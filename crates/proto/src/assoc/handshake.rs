@@ -472,7 +472,7 @@ impl Association {
             }),
             State::ShutdownAckSent { .. } => {
                 // §9.2: INIT is discarded, and SHUTDOWN ACK sent again.
-                self.control.push_back(Control::ShutdownAck);
+                self.control.push_back(Control::ShutdownAck { on: self.control_path() });
                 None
             }
             _ => Some(Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }),
@@ -568,7 +568,7 @@ impl Association {
         if !matches!(self.state, State::ShutdownAckSent { .. }) {
             return false;
         }
-        self.control.push_back(Control::ShutdownAck);
+        self.control.push_back(Control::ShutdownAck { on: self.control_path() });
         self.report(ErrorCause::CookieReceivedWhileShuttingDown);
         true
     }

@@ -163,7 +163,7 @@ impl Association {
                 self.close(AssocClosed::PeerAborted { cause, reason });
             }
             Chunk::Error(error) => self.on_error(p.now, &error),
-            Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, shutdown.cum_tsn_ack),
+            Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, p.from, shutdown.cum_tsn_ack),
             Chunk::ShutdownAck => self.on_shutdown_ack(p.from),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
             // The endpoint handles these; bundled behind other chunks they mean nothing. The rest was handled before.

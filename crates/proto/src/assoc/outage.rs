@@ -157,7 +157,7 @@ impl Association {
 }
 
 /// The path is verified, and its address is here.
-fn is_known(p: &Path) -> bool {
+pub(super) fn is_known(p: &Path) -> bool {
     p.state != PathState::Unconfirmed && !p.is_away
 }
 

@@ -6,10 +6,12 @@ use bytes::Bytes;
 use manypath_wire::{ErrorCause, Tsn};
 
 use super::control::Control;
+use super::outage::is_known;
 use super::state::State;
 use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
+use crate::path::{Path, PathId, PathState};
 use crate::time::Instant;
 
 impl Association {
@@ -54,20 +56,27 @@ impl Association {
                 // §9.2: bounds the whole shutdown, by five RTO.Max as recommended.
                 let at = now + 5 * self.config.rto_max;
                 self.timers.start(Timer::Assoc(AssocTimer::T5), at);
-                self.start_t2(now);
+                self.start_t2(now, self.control_path());
             }
-            State::ShutdownReceived => {
-                self.state = State::ShutdownAckSent { attempts: 0 };
+            State::ShutdownReceived { answer_on } => {
+                let is_there = self.paths.get(answer_on).is_some_and(is_known);
+                let on = if is_there { answer_on } else { self.control_path() };
+                self.send_shutdown_ack(now, 0, on);
                 self.stop_heartbeats();
-                self.control.push_back(Control::ShutdownAck);
-                self.start_t2(now);
             }
             _ => {}
         }
     }
 
-    fn start_t2(&mut self, now: Instant) {
-        let rto = self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto());
+    fn send_shutdown_ack(&mut self, now: Instant, attempts: u32, on: PathId) {
+        self.state = State::ShutdownAckSent { attempts, on };
+        self.control.push_back(Control::ShutdownAck { on });
+        self.start_t2(now, on);
+    }
+
+    /// T2-shutdown watches a chunk that is sent on this path.
+    fn start_t2(&mut self, now: Instant, on: PathId) {
+        let rto = self.paths.get(on).map_or(self.config.rto_initial, |p| p.rto.rto());
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
     }
 
@@ -76,33 +85,44 @@ impl Association {
         if let State::ShutdownSent { attempts } = &mut self.state {
             *attempts = 0;
             self.error_count = 0;
-            self.start_t2(now);
+            self.start_t2(now, self.control_path());
         }
     }
 
-    /// T2-shutdown expired: SHUTDOWN or SHUTDOWN ACK again, by the next path.
+    /// T2-shutdown expired: SHUTDOWN or SHUTDOWN ACK again, by the next path (RFC 9260 §6.4).
     pub(super) fn on_t2(&mut self, now: Instant) {
         let limit = self.config.association_max_retrans.unwrap_or(10);
-        let (attempts, chunk) = match &mut self.state {
-            State::ShutdownSent { attempts } => (attempts, Control::Shutdown),
-            State::ShutdownAckSent { attempts } => (attempts, Control::ShutdownAck),
+        let (tried, failed) = match self.state {
+            State::ShutdownSent { attempts } => (attempts, self.control_path()),
+            State::ShutdownAckSent { attempts, on } => (attempts, on),
             _ => return,
         };
-        *attempts += 1;
-        if *attempts > limit {
+        let attempts = tried + 1;
+        if attempts > limit {
             self.close(AssocClosed::PathsFailed);
             return;
         }
-        self.control.push_back(chunk);
-        let primary = self.primary;
-        self.count_timeout(now, primary, TimeoutCause::Data);
-        if !matches!(self.state, State::Closed(_)) {
-            let ids: Vec<_> = self.paths.ids().collect();
-            if let Some(at) = ids.iter().position(|&id| id == primary) {
-                self.primary = ids[(at + 1) % ids.len()];
-            }
-            self.start_t2(now);
+        self.count_timeout(now, failed, TimeoutCause::Data);
+        if matches!(self.state, State::Closed(_)) {
+            return;
         }
+        let next = self.control_path_after(failed);
+        self.primary = next;
+        if matches!(self.state, State::ShutdownAckSent { .. }) {
+            self.send_shutdown_ack(now, attempts, next);
+        } else {
+            self.state = State::ShutdownSent { attempts };
+            self.control.push_back(Control::Shutdown);
+            self.start_t2(now, next);
+        }
+    }
+
+    /// The path after this one, of those that may carry data and are verified; if there is none, of
+    /// all.
+    fn control_path_after(&self, failed: PathId) -> PathId {
+        let fits = |p: &Path| p.usable && p.state != PathState::Unconfirmed;
+        let order = |p: &&Path| (!fits(p), p.id <= failed, p.id);
+        self.paths.iter().min_by_key(order).map_or(self.primary, |p| p.id)
     }
 
     /// T5-shutdown-guard expired.
@@ -112,28 +132,40 @@ impl Association {
     }
 
     /// Handles SHUTDOWN: it also acknowledges cumulatively.
-    pub(super) fn on_shutdown(&mut self, now: Instant, cum_tsn_ack: Tsn) {
+    pub(super) fn on_shutdown(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        cum_tsn_ack: Tsn,
+    ) {
+        let answer_on = self.shutdown_ack_path(from);
         match self.state {
             State::Established | State::ShutdownPending => {
-                self.state = State::ShutdownReceived;
+                self.state = State::ShutdownReceived { answer_on };
                 self.events.push_back(Event::PeerShutdown);
             }
-            State::ShutdownReceived => {}
+            State::ShutdownReceived { .. } => self.state = State::ShutdownReceived { answer_on },
             State::ShutdownSent { .. } => {
                 // §9.2: both at once.
-                self.state = State::ShutdownAckSent { attempts: 0 };
-                self.control.push_back(Control::ShutdownAck);
-                self.start_t2(now);
+                self.send_shutdown_ack(now, 0, answer_on);
                 return;
             }
             State::ShutdownAckSent { .. } => {
-                self.reply(Control::ShutdownAck);
+                self.reply(Control::ShutdownAck { on: answer_on });
                 return;
             }
             _ => return,
         }
         self.acknowledge_by_shutdown(now, cum_tsn_ack);
         self.continue_shutdown(now);
+    }
+
+    /// The path of SHUTDOWN ACK: where SHUTDOWN came from (RFC 9260 §6.4), if that is verified
+    /// (§5.4).
+    fn shutdown_ack_path(&self, from: (SocketAddr, SocketAddr)) -> PathId {
+        let (local, remote) = self.working_way_to(from);
+        let path = self.paths.find(&local, &remote).and_then(|id| self.paths.get(id));
+        path.filter(|p| is_known(p)).map_or_else(|| self.control_path(), |p| p.id)
     }
 
     /// The cumulative TSN ack of SHUTDOWN, as a SACK that says nothing else.
@@ -153,7 +185,7 @@ impl Association {
             if let Some(r) = self.receiver.as_mut() {
                 r.delayed.demand_now();
             }
-            self.start_t2(now);
+            self.start_t2(now, self.control_path());
         }
     }
 

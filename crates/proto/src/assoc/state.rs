@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::event::AssocClosed;
+use crate::path::PathId;
 
 /// The state, with what exists in that state only.
 #[derive(Clone, Debug)]
@@ -22,9 +23,16 @@ pub(crate) enum State {
     /// SHUTDOWN is sent.
     ShutdownSent { attempts: u32 },
     /// SHUTDOWN was received; data is outstanding.
-    ShutdownReceived,
+    ShutdownReceived {
+        /// The path of the answer.
+        answer_on: PathId,
+    },
     /// SHUTDOWN ACK is sent.
-    ShutdownAckSent { attempts: u32 },
+    ShutdownAckSent {
+        attempts: u32,
+        /// The path of the one that T2 watches.
+        on: PathId,
+    },
     /// Over.
     Closed(AssocClosed),
 }
@@ -33,7 +41,7 @@ impl State {
     /// New and retransmitted DATA may be sent (RFC 9260 §9.2: until SHUTDOWN or SHUTDOWN ACK is
     /// sent).
     pub(crate) fn may_send_data(&self) -> bool {
-        matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
+        matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived { .. })
     }
 
     /// DATA from the peer is accepted.
