@@ -44,7 +44,7 @@ impl Association {
         }
         let rules = AckRules {
             by: &self.recovery.rules,
-            dac: self.sack_paths.dac,
+            dac: self.agreed.sack_paths.dac,
             reports_gaps,
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
@@ -70,14 +70,9 @@ impl Association {
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
-        if !digest.stale {
-            let most = if digest.cut_or_stale { self.a_rwnd } else { usize::MAX };
-            self.a_rwnd = most.min(sack.a_rwnd as usize);
-        }
-        self.probe_answered = true;
+        self.peer_window.on_sack(sack, digest);
         if digest.newly_acked > 0 {
             self.error_count = 0;
-            self.probing_window = false;
         }
         self.stats.bytes_acked += released as u64;
         self.recovery.bursts.on_sack(digest.rtx_cum_acked);
@@ -109,7 +104,7 @@ impl Association {
         if released > 0 {
             self.tell_if_writable();
             if self.unacked_bytes() == 0 {
-                self.events.push_back(Event::SendBufferEmpty);
+                self.events.push(Event::SendBufferEmpty);
             }
         }
         self.continue_shutdown(now);
@@ -222,10 +217,12 @@ impl Association {
     /// A window that was closed opened again: the chunk that probed it was dropped for want of room, and
     /// is sent again now instead of after its timeout.
     fn reopen_window(&mut self, now: Instant) {
-        if !self.probing_window || self.a_rwnd < self.config.mtu.min(self.fragmentation_point()) {
+        if !self.peer_window.is_probed()
+            || self.peer_window.a_rwnd() < self.config.mtu.min(self.fragmentation_point())
+        {
             return;
         }
-        self.probing_window = false;
+        self.peer_window.end_probe();
         for id in self.paths.ids() {
             self.out.mark_path(id, None);
             self.renew_t3(now, id, false);

@@ -56,13 +56,13 @@ impl Association {
                 (p.local, p.remote)
             }
         };
-        let mut header = self.header();
+        let mut header = self.ends.header();
         // RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
-        let reflect = matches!(c, Control::Abort { .. }) && self.id.peer_tag == 0;
+        let reflect = matches!(c, Control::Abort { .. }) && self.ends.id.peer_tag == 0;
         if matches!(c, Control::Init { .. }) {
             header.verification_tag = 0; // RFC 9260 §8.5.1, A
         } else if reflect {
-            header.verification_tag = self.id.local_tag;
+            header.verification_tag = self.ends.id.local_tag;
         }
         let path = self.paths.find(&to.0, &to.1);
         let max = match (&c, path.and_then(|id| self.paths.get(id))) {
@@ -83,7 +83,7 @@ impl Association {
             }
             _ => None,
         };
-        let cum_tsn = self.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
+        let cum_tsn = self.rx.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
         let mut packet = PacketBuilder::new(buf, header, max);
         let fits = match &c {
             Control::Init { .. } => packet.push_init(&self.init_chunk()),
@@ -183,10 +183,10 @@ impl Association {
     #[cold]
     pub(super) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let due = self.paths.iter().find(|p| p.heartbeat_due).map(|p| p.id);
-        self.may_owe_heartbeat = due.is_some();
+        self.heartbeats.may_be_due = due.is_some();
         let id = due?;
         let info = self.new_probe(now, id);
-        let header = self.header();
+        let header = self.ends.header();
         let checksum = self.config.checksum;
         let p = self.paths.get_mut(id)?;
         let mut packet = PacketBuilder::new(buf, header, p.max_packet);

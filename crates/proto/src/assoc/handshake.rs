@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parameter_type};
+use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, parameter_type};
 
+use super::agreed::Extensions;
 use super::control::Control;
 use super::cookie::{Cookie, MAX_ADDRESSES};
 use super::sack_path::answers_sack_path;
-use super::state::State;
+use super::state::{Opening, State};
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
@@ -19,16 +20,6 @@ use crate::time::Instant;
 
 /// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
 const MIN_A_RWND: u32 = 1500;
-
-/// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7).
-fn supported_extensions(config: &Config, sack_path: bool) -> Bytes {
-    let announced = [
-        (config.timestamp, chunk_type::TIMESTAMP),
-        (sack_path, chunk_type::SACK_PATH),
-        (config.nr_sack, chunk_type::NR_SACK),
-    ];
-    announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk)).collect()
-}
 
 /// What an INIT or INIT ACK says, checked.
 #[derive(Clone, Debug)]
@@ -39,12 +30,8 @@ pub(crate) struct PeerInit {
     pub(crate) streams_in: u16,
     pub(crate) initial_tsn: Tsn,
     pub(crate) addresses: Vec<IpAddr>,
-    /// It announced the TIMESTAMP chunk.
-    pub(crate) timestamp: bool,
-    /// It announced the SACK PATH chunk.
-    pub(crate) sack_path: bool,
-    /// It announced the NR-SACK chunk.
-    pub(crate) nr_sack: bool,
+    /// Those that it announced.
+    pub(crate) extensions: Extensions,
     pub(crate) cookie: Option<Bytes>,
     /// Parameters to be reported, whole.
     pub(crate) unrecognized: Vec<Bytes>,
@@ -67,9 +54,7 @@ impl PeerInit {
             streams_in: init.inbound_streams,
             initial_tsn: init.initial_tsn,
             addresses: Vec::new(),
-            timestamp: false,
-            sack_path: false,
-            nr_sack: false,
+            extensions: Extensions::default(),
             cookie: None,
             unrecognized: Vec::new(),
         };
@@ -84,9 +69,7 @@ impl PeerInit {
                 Parameter::Ipv6(ip) => peer.add_address(ip.into()),
                 Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
                 Parameter::SupportedExtensions(types) => {
-                    peer.timestamp = types.contains(&chunk_type::TIMESTAMP);
-                    peer.sack_path = types.contains(&chunk_type::SACK_PATH);
-                    peer.nr_sack = types.contains(&chunk_type::NR_SACK);
+                    peer.extensions = Extensions::of_types(&types);
                 }
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
@@ -157,7 +140,9 @@ fn parameters(
             parameter_type::IPV6_ADDRESS,
         ]));
     }
-    params.push(Parameter::SupportedExtensions(supported_extensions(config, sack_path)));
+    let (timestamp, nr_sack) = (config.timestamp, config.nr_sack);
+    let announced = Extensions { timestamp, sack_path, nr_sack };
+    params.push(Parameter::SupportedExtensions(announced.types().collect()));
     params
 }
 
@@ -173,7 +158,7 @@ pub(crate) fn init_ack(
     unrecognized: &[Bytes],
     (receive_buffer, budget): (usize, usize),
 ) -> Init {
-    let sack_path = answers_sack_path(config, cookie.sack_path);
+    let sack_path = answers_sack_path(config, cookie.extensions.sack_path);
     let mut params = parameters(config, local, Some(sealed), sack_path);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
@@ -246,13 +231,11 @@ impl Association {
             initial_tsn: cookie.local_tsn,
         };
         let mut a = Association::new(config, id, local_addresses, rng);
-        a.a_rwnd = cookie.peer_rwnd as usize;
-        a.streams_out = cookie.streams_out;
+        a.peer_window.begin(cookie.peer_rwnd);
+        a.agreed.streams_out = cookie.streams_out;
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
-        a.agree_on_timestamps(cookie.timestamp);
-        a.grant_sack_path(cookie.sack_path);
-        a.agree_on_sack_path(cookie.sack_path);
-        a.nr_sack = a.config.nr_sack && cookie.nr_sack;
+        a.grant_sack_path(cookie.extensions.sack_path);
+        a.agree(cookie.extensions);
         let first = a.create_path(now, (cookie.local, cookie.remote), false);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
@@ -289,14 +272,14 @@ impl Association {
     /// Our INIT.
     pub(super) fn init_chunk(&self) -> Init {
         Init {
-            initiate_tag: self.id.local_tag,
-            a_rwnd: a_rwnd(self.receive_buffer),
+            initiate_tag: self.ends.id.local_tag,
+            a_rwnd: a_rwnd(self.rx.buffer),
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
-            initial_tsn: self.id.initial_tsn,
+            initial_tsn: self.ends.id.initial_tsn,
             params: parameters(
                 &self.config,
-                &self.local_addresses,
+                self.ends.local_addresses(),
                 None,
                 self.policies.wants.sack_path_chunks,
             )
@@ -312,37 +295,35 @@ impl Association {
         from: (SocketAddr, SocketAddr),
         init: &Init,
     ) {
-        let State::CookieWait { stale_cookies, .. } = self.state else {
+        let State::CookieWait(opening) = self.state else {
             return; // §5.2.3: a late or duplicate one
         };
         let mut peer = match PeerInit::read(init) {
             Ok(peer) => peer,
             Err(cause) => {
-                self.id.peer_tag = init.initiate_tag;
+                self.ends.id.peer_tag = init.initiate_tag;
                 self.abort_with(cause, "an INIT ACK with invalid values");
                 return;
             }
         };
         peer.keep_addresses_in_scope_of(from.1.ip());
         let Some(cookie) = peer.cookie.clone() else {
-            self.id.peer_tag = peer.tag;
+            self.ends.id.peer_tag = peer.tag;
             let missing = ErrorCause::MissingMandatoryParameter(vec![parameter_type::STATE_COOKIE]);
             self.abort_with(missing, "an INIT ACK without a state cookie");
             return;
         };
-        self.id.peer_tag = peer.tag;
+        self.ends.id.peer_tag = peer.tag;
         self.set_initial_rwnd(peer.a_rwnd);
-        self.streams_out = self.config.outbound_streams.min(peer.streams_in);
-        if !self.queue.fits_streams(self.streams_out) {
+        self.agreed.streams_out = self.config.outbound_streams.min(peer.streams_in);
+        if !self.queue.fits_streams(self.agreed.streams_out) {
             self.push_abort(None);
-            self.close(AssocClosed::TooFewStreams { allowed: self.streams_out });
+            self.close(AssocClosed::TooFewStreams { allowed: self.agreed.streams_out });
             return;
         }
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
-        self.agree_on_timestamps(peer.timestamp);
-        self.agree_on_sack_path(peer.sack_path);
-        self.nr_sack = self.config.nr_sack && peer.nr_sack;
+        self.agree(peer.extensions);
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
@@ -355,7 +336,8 @@ impl Association {
             let cause = ErrorCause::UnrecognizedParameters(raw.into());
             self.control.push_front(Control::Error(cause));
         }
-        self.state = State::CookieEchoed { cookie, attempts: 0, stale_cookies };
+        let opening = Opening { attempts: 0, ..opening };
+        self.state = State::CookieEchoed { cookie, opening };
         self.control.push_front(Control::CookieEcho);
         let rto = self.handshake_rto(0);
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
@@ -363,7 +345,7 @@ impl Association {
 
     /// The peer's first a_rwnd, of its INIT or INIT ACK.
     fn set_initial_rwnd(&mut self, a_rwnd: u32) {
-        self.a_rwnd = a_rwnd as usize;
+        self.peer_window.begin(a_rwnd);
         let ssthresh = self.config.initial_ssthresh.bytes(a_rwnd);
         for p in self.paths.iter_mut() {
             p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
@@ -373,13 +355,9 @@ impl Association {
     /// T1-init or T1-cookie expired (RFC 9260 §5.1, rules A and C; §4, note 2).
     pub(super) fn on_t1(&mut self, now: Instant) {
         let limit = self.config.max_init_retransmits;
-        let attempts = match &mut self.state {
-            State::CookieWait { attempts, .. } | State::CookieEchoed { attempts, .. } => {
-                *attempts += 1;
-                *attempts
-            }
-            _ => return,
-        };
+        let Some(opening) = self.state.opening_mut() else { return };
+        opening.attempts += 1;
+        let attempts = opening.attempts;
         if attempts > limit {
             self.close(AssocClosed::HandshakeTimedOut);
             return;
@@ -398,7 +376,7 @@ impl Association {
                 p.rto.back_off();
             }
         }
-        if matches!(self.state, State::CookieWait { .. }) {
+        if matches!(self.state, State::CookieWait(_)) {
             self.push_init();
         } else {
             // The data that left with the cookie goes with it again.
@@ -432,7 +410,7 @@ impl Association {
         self.timers.stop(Timer::Assoc(AssocTimer::T1));
         self.state = State::Established;
         self.error_count = 0;
-        self.events.push_back(Event::Connected { incoming });
+        self.events.push(Event::Connected { incoming });
         self.tell_sack_path_agreed();
         if !self.recovery.rules.verifies_first {
             let primary = self.primary;
@@ -448,12 +426,13 @@ impl Association {
 
     /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an unanswered INIT.
     pub(super) fn on_stale_cookie(&mut self, now: Instant) {
-        let State::CookieEchoed { stale_cookies, .. } = self.state else { return };
-        self.receiver = None;
-        self.id.peer_tag = 0;
+        let State::CookieEchoed { opening, .. } = self.state else { return };
+        self.rx.receiver = None;
+        self.ends.id.peer_tag = 0;
         self.control.clear();
-        self.state = State::CookieWait { attempts: 0, stale_cookies: stale_cookies + 1 };
-        if stale_cookies >= self.config.max_init_retransmits {
+        let stale_cookies = opening.stale_cookies + 1;
+        self.state = State::CookieWait(Opening { attempts: 0, stale_cookies, ..opening });
+        if stale_cookies > self.config.max_init_retransmits {
             self.close(AssocClosed::HandshakeTimedOut);
         } else {
             self.send_init(now);
@@ -464,25 +443,22 @@ impl Association {
     /// `None`: no INIT ACK is sent.
     pub(crate) fn cookie_for_existing(&mut self, fresh: Cookie) -> Option<Cookie> {
         match self.state {
-            State::CookieWait { .. } | State::CookieEchoed { .. } => Some(Cookie {
-                // §5.2.1: the tag and TSN of our own INIT.
-                local_tag: self.id.local_tag,
-                local_tsn: self.id.initial_tsn,
-                ..fresh
-            }),
+            State::CookieWait(_) | State::CookieEchoed { .. } => {
+                Some(self.ends.cookie_while_opening(fresh))
+            }
             State::ShutdownAckSent { .. } => {
                 // §9.2: INIT is discarded, and SHUTDOWN ACK sent again.
                 self.control.push_back(Control::ShutdownAck { on: self.control_path() });
                 None
             }
-            _ => Some(Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }),
+            _ => Some(self.ends.cookie_while_open(fresh)),
         }
     }
 
     /// The addresses of an INIT that are new to the association: with them, anyone who can reach us could
     /// take it over (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn new_addresses(&self, source: IpAddr, listed: &[IpAddr]) -> Vec<IpAddr> {
-        if matches!(self.state, State::CookieWait { .. }) {
+        if matches!(self.state, State::CookieWait(_)) {
             return Vec::new(); // The peer's addresses are not known yet.
         }
         let all = std::iter::once(source).chain(listed.iter().copied().filter(|&ip| ip != source));
@@ -491,15 +467,7 @@ impl Association {
 
     /// Which case of RFC 9260 §5.2.4 a valid cookie is.
     pub(crate) fn classify_cookie(&self, cookie: &Cookie) -> CookieAction {
-        let local = cookie.local_tag == self.id.local_tag;
-        let peer = cookie.peer_tag == self.id.peer_tag;
-        let ties = (cookie.tie_local, cookie.tie_peer) == self.tie_tags;
-        match (local, peer) {
-            (true, true) => CookieAction::Duplicate,
-            (true, false) => CookieAction::Collision,
-            (false, false) if ties && cookie.tie_local != 0 => CookieAction::Restart,
-            _ => CookieAction::Discard,
-        }
+        self.ends.classify(cookie)
     }
 
     /// Acts on a valid cookie for this association; for `Restart` the endpoint has already replaced
@@ -514,11 +482,11 @@ impl Association {
         match action {
             CookieAction::Restart | CookieAction::Discard => return,
             CookieAction::Collision => {
-                self.id.peer_tag = cookie.peer_tag;
+                self.ends.id.peer_tag = cookie.peer_tag;
                 if !self.state.is_open() {
                     self.set_initial_rwnd(cookie.peer_rwnd);
                 }
-                self.streams_out = cookie.streams_out;
+                self.agreed.streams_out = cookie.streams_out;
                 if !self.state.is_open() {
                     self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
                 }
@@ -526,10 +494,8 @@ impl Association {
             CookieAction::Duplicate => {}
         }
         if !self.state.is_open() {
-            self.agree_on_timestamps(cookie.timestamp);
-            self.agree_on_sack_path(cookie.sack_path);
-            self.nr_sack = self.config.nr_sack && cookie.nr_sack;
-            if self.receiver.is_none() {
+            self.agree(cookie.extensions);
+            if self.rx.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }
             if let Some(path) = self.path_of(now, (cookie.local, cookie.remote)) {
@@ -549,18 +515,10 @@ impl Association {
     /// Takes over from an association that its peer restarted: the same one for the application, with
     /// everything unacknowledged lost (RFC 9260 §5.2.4, action A).
     pub(crate) fn succeed(&mut self, now: Instant, old: Association) {
-        self.events.retain(|e| !matches!(e, Event::Connected { .. }));
-        let mut events = old.events;
-        events.push_back(Event::Restarted);
-        events.append(&mut self.events);
-        self.events = events;
+        self.events.succeed(old.events);
         self.stats = old.stats;
         // The application knows of one association, which it has admitted or not.
-        self.set_receive_buffer(now, old.receive_buffer);
-        if old.writable_wanted {
-            self.events.push_back(Event::Writable);
-        }
-        self.readable_told = false;
+        self.set_receive_buffer(now, old.rx.buffer);
     }
 
     /// COOKIE ECHO in SHUTDOWN-ACK-SENT (RFC 9260 §5.2.4, action A's exception).

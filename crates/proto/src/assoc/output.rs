@@ -1,7 +1,7 @@
 //! The one place that builds packets: SACKs and DATA meet here once, after the control chunks of
 //! [`control`](super::control).
 
-use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, Tsn};
+use manypath_wire::{DATA_HEADER_LEN, PacketBuilder, Tsn};
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::endpoint::Transmit;
@@ -44,18 +44,18 @@ impl Association {
         }
         // Before heartbeats: their answers bring data back to the path, which should have the right
         // size.
-        if self.may_owe_size_probe
+        if self.size_search.may_owe_probe
             && let Some(transmit) = self.size_probe_packet(now, buf)
         {
             return Some(transmit);
         }
-        if self.may_owe_heartbeat
+        if self.heartbeats.may_be_due
             && let Some(transmit) = self.heartbeat_packet(now, buf)
         {
             return Some(transmit);
         }
         self.prepare_windows(now);
-        let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
+        let sack_due = self.rx.is_sack_due(now);
         let may_copy = self.policies.wants.roles && self.may_copy(now);
         let has_data = !self.queue.is_empty() || self.out.may_have_marked() || may_copy;
         if !has_data && self.state.may_send_data() {
@@ -66,7 +66,7 @@ impl Association {
             return None;
         }
         let choice = if has_data { self.choose(now) } else { None };
-        let may_sack = sack_due || (choice.is_some() && self.sack_pending());
+        let may_sack = sack_due || (choice.is_some() && self.rx.is_sack_pending());
         let sack_path = if may_sack { self.sack_path(now) } else { None };
         let path = if sack_due { sack_path } else { choice.map(|(path, _)| path) };
         let Some(path) = path else {
@@ -79,20 +79,8 @@ impl Association {
         self.batch(now, path, with_sack, first, max_segments, buf)
     }
 
-    pub(super) fn header(&self) -> CommonHeader {
-        CommonHeader {
-            source_port: self.id.local_port,
-            destination_port: self.id.peer_port,
-            verification_tag: self.id.peer_tag,
-        }
-    }
-
-    fn sack_pending(&self) -> bool {
-        self.receiver.as_ref().is_some_and(|r| r.delayed.packets_since_sack() > 0)
-    }
-
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
-        let last = self.receiver.as_ref()?.last_data;
+        let last = self.rx.receiver.as_ref()?.last_data;
         let chosen = match self.policies.wants.sack_paths {
             true => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
             false => last,
@@ -289,7 +277,7 @@ impl Association {
         let rules = self.recovery.rules.room;
         let header = if rules.of_headers { DATA_HEADER_LEN } else { 0 };
         let in_use = self.out.rwnd_in_use(rules);
-        self.a_rwnd.saturating_sub(in_use + header)
+        self.peer_window.a_rwnd().saturating_sub(in_use + header)
     }
 
     /// Packets for one path: `first` is the chunk that was chosen for it.
@@ -342,7 +330,7 @@ impl Association {
     fn needed(&self, source: Option<Source>) -> usize {
         match source {
             Some(Source::Retransmission(tsn) | Source::Copy(tsn)) => {
-                let has_timestamp = self.timestamps.is_some();
+                let has_timestamp = self.agreed.timestamps.is_some();
                 let packet = |sent: &Sent| sizes::packet_of(sent.size(), has_timestamp);
                 self.out.get(tsn).map_or(0, packet)
             }
@@ -385,9 +373,10 @@ impl Association {
         limit: usize,
         buf: &mut Vec<u8>,
     ) -> Option<usize> {
-        let header = self.header();
+        let header = self.ends.header();
         let mut packet = PacketBuilder::new(buf, header, limit);
-        if let Some(timestamps) = self.timestamps.as_mut().filter(|_| with_sack || first.is_some())
+        if let Some(timestamps) =
+            self.agreed.timestamps.as_mut().filter(|_| with_sack || first.is_some())
         {
             packet.push_timestamp(timestamps.chunk(now, with_sack));
         }
@@ -439,23 +428,9 @@ impl Association {
     }
 
     fn push_sack(&mut self, packet: &mut PacketBuilder<'_>) {
-        let window = self.advertised_window();
-        let Some(r) = self.receiver.as_mut() else { return };
-        let flags = if r.delayed.dac_flags(1) > 0 { crate::tx::SACK_FLAG_TWO_PACKETS } else { 0 };
-        let a_rwnd = u32::try_from(window).unwrap_or(u32::MAX);
-        let cum = r.tracker.cum_tsn();
-        let pushed = if self.nr_sack {
-            let kept = r.inbound.keep(&r.tracker);
-            let [gaps, nr_gaps] = r.tracker.gap_ack_blocks_split_at(kept);
-            packet.push_nr_sack(cum, a_rwnd, flags, [&gaps, &nr_gaps], r.tracker.duplicates())
-        } else {
-            let duplicates = r.tracker.duplicates().iter().copied();
-            packet.push_sack(cum, a_rwnd, flags, r.tracker.gap_ack_blocks(), duplicates)
-        };
-        if pushed {
-            r.advertised = window;
-            r.tracker.clear_duplicates();
-            r.delayed.on_sack_sent();
+        let window = self.rx.window(self.config.mtu);
+        let Some(r) = self.rx.receiver.as_mut() else { return };
+        if r.push_sack(packet, window, self.agreed.nr_sack) {
             if r.delayed.deadline().is_none() {
                 self.timers.stop(Timer::Assoc(AssocTimer::Sack));
             }
@@ -529,7 +504,9 @@ impl Association {
         if sizes::data_chunk(length) > packet.remaining() {
             return false;
         }
-        self.probing_window |= length > self.peer_rwnd();
+        if length > self.peer_rwnd() {
+            self.peer_window.probe();
+        }
         let Some(fragment) = self.queue.pop(limit) else { return false };
         let tsn = self.out.push(fragment, path, now);
         if let Some(sent) = self.out.get(tsn) {
@@ -578,7 +555,7 @@ impl Association {
     fn wait_for_window(&mut self, now: Instant) {
         let waits = !self.queue.is_empty() || self.out.has_marked();
         let wants = waits && self.state.may_send_data();
-        if !wants && self.blocked_since.is_none() {
+        if !wants && self.peer_window.blocked_since().is_none() {
             return;
         }
         let mut window_open = false;
@@ -594,13 +571,8 @@ impl Association {
             }
         }
         let blocked = wants && window_open && !self.queue.is_empty() && !self.new_data_allowed();
-        match (blocked, self.blocked_since) {
-            (true, None) => self.blocked_since = Some(now),
-            (false, Some(since)) => {
-                self.stats.receive_buffer_blocked += now - since;
-                self.blocked_since = None;
-            }
-            _ => {}
+        if let Some(waited) = self.peer_window.note_blocked(now, blocked) {
+            self.stats.receive_buffer_blocked += waited;
         }
     }
 }

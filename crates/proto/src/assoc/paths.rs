@@ -17,6 +17,15 @@ use crate::time::Instant;
 /// Length of our Heartbeat Information: a nonce and the path.
 pub(super) const PROBE_LEN: usize = 12;
 
+/// Facts on the heartbeats of all paths together; the rest is in the paths.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeats {
+    /// False if no path's is due.
+    pub(super) may_be_due: bool,
+    /// When one was last answered on other paths than its own.
+    pub(super) answered_elsewhere: Option<Instant>,
+}
+
 impl Association {
     /// Adds a path between two transport addresses; it is verified before it carries data (RFC 9260
     /// §5.4), and INIT takes it in its turn. A path whose address was [gone](Self::local_gone)
@@ -68,12 +77,12 @@ impl Association {
         if self.primary == id {
             self.primary = heir;
         }
-        if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
+        if let Some(r) = self.rx.if_last_data_on(id) {
             r.last_data = None;
         }
         self.policies.path_set.removed(id);
         self.forget_sack_path(id);
-        self.events.push_back(Event::PathRemoved { path: id });
+        self.events.push(Event::PathRemoved { path: id });
         self.refresh_usable(now);
     }
 
@@ -89,15 +98,15 @@ impl Association {
             return None;
         }
         let id = self.paths.free_id();
-        let peer_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-        let link_mtu = self.link_mtus.get(&pair.0).copied();
+        let peer_rwnd = self.peer_window.a_rwnd_u32();
+        let link_mtu = self.size_search.link_mtu(local);
         let mut path = Path::new(id, pair, &self.config, peer_rwnd, link_mtu, now);
         path.learnt = learnt;
         self.out.add_path(id);
         self.recovery.reset_path(id);
         self.paths.insert(path);
         self.policies.path_set.added(now, id);
-        self.events.push_back(Event::PathAdded { path: id, local, remote });
+        self.events.push(Event::PathAdded { path: id, local, remote });
         self.refresh_usable(now);
         Some(id)
     }
@@ -128,7 +137,7 @@ impl Association {
         if let Some(p) = self.paths.iter_mut().find(guess) {
             p.local = local;
             let path = p.id;
-            self.events.push_back(Event::PathAdded { path, local, remote });
+            self.events.push(Event::PathAdded { path, local, remote });
             return Some(path);
         }
         if !self.make_room(now) {
@@ -145,17 +154,12 @@ impl Association {
     /// not in use yet, or else from the first.
     pub(super) fn add_peer_addresses(&mut self, now: Instant, addresses: &[IpAddr], port: u16) {
         for &ip in addresses {
-            if !self.peer_addresses.contains(&ip) {
-                self.peer_addresses.push(ip);
-            }
+            self.ends.peer_lists(ip);
             if self.paths.iter().any(|p| p.remote.ip() == ip) {
                 continue;
             }
-            let same_family = |a: &&SocketAddr| a.is_ipv4() == ip.is_ipv4();
-            let unused = |a: &&SocketAddr| self.paths.iter().all(|p| p.local != **a);
-            let candidates = || self.local_addresses.iter().filter(same_family);
-            let local = candidates().find(unused).or_else(|| candidates().next()).copied();
-            if let Some(local) = local {
+            let is_used = |a| self.paths.iter().any(|p| p.local == a);
+            if let Some(local) = self.ends.local_for(ip, is_used) {
                 self.create_path(now, (local, SocketAddr::new(ip, port)), false);
             }
         }
@@ -164,8 +168,7 @@ impl Association {
     /// The peer listed this address, the application named it, or it is verified.
     pub(super) fn knows(&self, ip: IpAddr) -> bool {
         let known = |p: &Path| p.given || p.state != PathState::Unconfirmed;
-        self.peer_addresses.contains(&ip)
-            || self.paths.iter().any(|p| p.remote.ip() == ip && known(p))
+        self.ends.has_peer_listed(ip) || self.paths.iter().any(|p| p.remote.ip() == ip && known(p))
     }
 
     /// A path of an open association that was learnt from an address nobody named, and is not verified.
@@ -194,7 +197,7 @@ impl Association {
             self.start_size_search(now, id);
             self.measure_primary(now);
             // What was acknowledged elsewhere while this address was not verified may not have arrived.
-            if let Some(r) = self.receiver.as_mut().filter(|r| r.last_data == Some(id)) {
+            if let Some(r) = self.rx.if_last_data_on(id) {
                 r.delayed.demand_now();
             }
             if let Some(old) = self.predecessor(id) {
@@ -233,9 +236,9 @@ impl Association {
         p.last_heard = Some(now);
         p.error_count = 0;
         p.last_active = now;
-        self.events.push_back(Event::PathAdded { path: id, local, remote });
+        self.events.push(Event::PathAdded { path: id, local, remote });
         self.set_path_state(now, id, PathState::Active);
-        if let Some(r) = self.receiver.as_mut() {
+        if let Some(r) = self.rx.receiver.as_mut() {
             r.last_data.get_or_insert(id);
         }
     }
@@ -248,7 +251,7 @@ impl Association {
         }
         p.state = to;
         p.probes_lost = 0;
-        self.events.push_back(Event::PathState { path: id, from, to });
+        self.events.push(Event::PathState { path: id, from, to });
         match to {
             PathState::PotentiallyFailed => self.probe_now(now, id),
             PathState::Inactive if self.recovery.rules.heartbeats.failed_at_once => {
@@ -347,7 +350,7 @@ impl Association {
         }
         if let Some(p) = self.paths.get_mut(id).filter(|p| !p.is_away) {
             p.heartbeat_due = true;
-            self.may_owe_heartbeat = true;
+            self.heartbeats.may_be_due = true;
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
         }
@@ -472,7 +475,7 @@ impl Association {
         let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
         // Nor is a path idle whose peer answers probes of its window: their back-off is not to be ended.
         let sends_new = p.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
-        let busy = sends_new || (self.probing_window && self.probe_answered);
+        let busy = sends_new || self.peer_window.is_probe_answered();
         let carries_data = p.usable && self.out.chunks_in_flight(id) > 0;
         let (busy, carries_data) = match self.is_probed_with_data(id) {
             true => (false, false),

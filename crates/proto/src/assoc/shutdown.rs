@@ -19,8 +19,8 @@ impl Association {
     /// association is established it just ends, by an abort if that loses anything.
     pub fn shutdown(&mut self, now: Instant) {
         match self.state {
-            State::CookieWait { .. } if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
-            State::CookieWait { .. } | State::CookieEchoed { .. } => self.abort(now, b""),
+            State::CookieWait(_) if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
+            State::CookieWait(_) | State::CookieEchoed { .. } => self.abort(now, b""),
             State::Established => {
                 self.state = State::ShutdownPending;
                 self.continue_shutdown(now);
@@ -36,7 +36,7 @@ impl Association {
             return;
         }
         self.control.clear();
-        if self.id.peer_tag != 0 {
+        if self.ends.id.peer_tag != 0 {
             let reason = Bytes::copy_from_slice(&reason[..reason.len().min(1024)]);
             self.push_abort(Some(ErrorCause::UserInitiatedAbort(reason)));
         }
@@ -142,7 +142,7 @@ impl Association {
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived { answer_on };
-                self.events.push_back(Event::PeerShutdown);
+                self.events.push(Event::PeerShutdown);
             }
             State::ShutdownReceived { .. } => self.state = State::ShutdownReceived { answer_on },
             State::ShutdownSent { .. } => {
@@ -173,8 +173,7 @@ impl Association {
         if cum_tsn_ack.le(self.out.cum_tsn_ack_point()) {
             return;
         }
-        let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-        let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, a_rwnd);
+        let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, self.peer_window.a_rwnd_u32());
         self.acknowledge(now, &sack, false, (None, None));
     }
 
@@ -182,7 +181,7 @@ impl Association {
     pub(super) fn shutdown_sent_got_data(&mut self, now: Instant) {
         if matches!(self.state, State::ShutdownSent { .. }) {
             self.reply(Control::Shutdown);
-            if let Some(r) = self.receiver.as_mut() {
+            if let Some(r) = self.rx.receiver.as_mut() {
                 r.delayed.demand_now();
             }
             self.start_t2(now, self.control_path());

@@ -75,10 +75,9 @@ impl Association {
         };
         // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It speaks of
         // probes: what the peer has no room for. Chunks missing below what it has are lost on the way.
-        let is_closed = (self.probing_window || self.a_rwnd == 0)
-            && self.out.is_beyond_received(id)
-            && !is_pipe_lost;
-        let says_closed = is_closed && std::mem::take(&mut self.probe_answered);
+        let is_closed =
+            self.peer_window.is_closed() && self.out.is_beyond_received(id) && !is_pipe_lost;
+        let says_closed = is_closed && self.peer_window.take_answer();
         let since = self.out.earliest_sent_at(id);
         let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
         let (marked, latest) = self.out.mark_path(id, spare_after);
@@ -87,7 +86,7 @@ impl Association {
         }
         let has_expired = marked > 0 || covers_all;
         let last_order = self.out.last_order();
-        if says_closed && self.probing_window {
+        if says_closed && self.peer_window.is_probed() {
             p.rto.back_off();
         } else if has_expired {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
