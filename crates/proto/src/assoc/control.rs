@@ -179,22 +179,4 @@ impl Association {
         let first = usable.min_by_key(|p| (p.state == PathState::Unconfirmed, p.id));
         first.map_or(self.primary, |p| p.id)
     }
-
-    #[cold]
-    pub(super) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let due = self.paths.iter().find(|p| p.heartbeat_due).map(|p| p.id);
-        self.heartbeats.may_be_due = due.is_some();
-        let id = due?;
-        let info = self.new_probe(now, id);
-        let header = self.ends.header();
-        let checksum = self.config.checksum;
-        let p = self.paths.get_mut(id)?;
-        let mut packet = PacketBuilder::new(buf, header, p.max_packet);
-        packet.push_heartbeat(&info);
-        let len = packet.finish(checksum);
-        p.counters.packets_sent += 1;
-        p.counters.heartbeats_sent += 1;
-        p.counters.bytes_sent += len as u64;
-        Some(Transmit::new(p.local, p.remote, len))
-    }
 }

@@ -1,8 +1,8 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
 //! The phases are files: [`handshake`], [`input`], [`ack`], [`output`], [`control`], [`paths`],
-//! [`timeout`] and [`shutdown`]. So are the parts of the state, where they have behaviour of their
-//! own: [`ends`], [`agreed`], [`peer_window`], [`receiving`] and [`events`].
+//! [`heartbeat`], [`timeout`] and [`shutdown`]. So are the parts of the state, where they have
+//! behaviour of their own: [`ends`], [`agreed`], [`peer_window`], [`receiving`] and [`events`].
 
 mod ack;
 mod ack_test;
@@ -14,6 +14,7 @@ mod ends;
 mod events;
 mod failure;
 mod handshake;
+mod heartbeat;
 mod input;
 mod outage;
 mod output;
@@ -57,7 +58,7 @@ use control::Control;
 use decide::Decisions;
 use ends::Ends;
 use events::Events;
-use paths::Heartbeats;
+use heartbeat::Heartbeats;
 use peer_window::PeerWindow;
 use pmtu::SizeSearch;
 use receiving::Receiving;
@@ -146,8 +147,8 @@ impl Association {
 
     // ---- Commands ----
 
-    /// Queues a message. It is sent as soon as a path has room; before the association is established
-    /// it waits.
+    /// Queues a message. It is sent as soon as a path has room; before the association is
+    /// established it waits.
     ///
     /// # Errors
     /// Says why the message was not taken; nothing of it is kept then.
@@ -187,7 +188,8 @@ impl Association {
         }
     }
 
-    /// The simulation's true loss rate of a path, for RTX-LOSSRATE; a real network has no such oracle.
+    /// The simulation's true loss rate of a path, for RTX-LOSSRATE; a real network has no such
+    /// oracle.
     pub fn set_loss_oracle(&mut self, path: PathId, loss_rate: f64) {
         if let Some(p) = self.paths.get_mut(path) {
             p.loss_oracle = Some(loss_rate);
@@ -320,8 +322,8 @@ impl Association {
         self.events.pop()
     }
 
-    /// The peer's addresses as far as they are verified; before the association is open, those that the
-    /// application gave.
+    /// The peer's addresses as far as they are verified; before the association is open, those that
+    /// the application gave.
     pub(crate) fn known_remotes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let opening = !self.state.is_open();
         let known = move |p: &&crate::path::Path| opening || p.state != PathState::Unconfirmed;
@@ -370,7 +372,8 @@ impl Association {
     }
 
     fn tell_if_writable(&mut self) {
-        // Half of the buffer: waking the application for every packet would cost more than it gains.
+        // Half of the buffer: waking the application for every packet would cost more than it
+        // gains.
         let room = self.send_space() >= self.config.send_buffer / 2;
         if room && self.state.accepts_messages() {
             self.events.writable();

@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BufMut;
 use manypath_wire::{PacketBuilder, Tsn};
 
+use super::heartbeat::heartbeat_info;
 use super::{Association, LinkMtus, PathTimer, Timer};
 use crate::endpoint::Transmit;
 use crate::event::Event;
@@ -117,11 +117,8 @@ impl Association {
         let checksum = self.config.checksum;
         let p = self.paths.get_mut(id)?;
         let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
-        let mut info = Vec::with_capacity(super::paths::PROBE_LEN);
-        info.put_u64(nonce);
-        info.put_u32(id.0.into());
         let mut packet = PacketBuilder::new(buf, header, len);
-        packet.push_heartbeat(&info);
+        packet.push_heartbeat(&heartbeat_info(nonce, id));
         packet.push_pad_to(len);
         let len = packet.finish(checksum);
         p.counters.packets_sent += 1;
