@@ -15,6 +15,7 @@ mod events;
 mod failure;
 mod handshake;
 mod heartbeat;
+mod init;
 mod input;
 mod outage;
 mod output;
@@ -40,7 +41,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use ends::Identity;
-pub(crate) use handshake::{CookieAction, PeerInit, init_ack};
+pub(crate) use handshake::CookieAction;
+pub(crate) use init::{PeerInit, init_ack};
 pub use stats::AssocStats;
 
 use crate::config::Config;
