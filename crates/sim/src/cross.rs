@@ -9,15 +9,11 @@ use std::time::Duration;
 
 use manypath_proto::{Instant, Rng};
 
-use crate::network::{LinkId, Network};
+use crate::ids::LinkId;
 use crate::spec::Rate;
 
 #[cfg(test)]
 mod tests;
-
-/// Names a source of cross-traffic.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceId(pub(crate) u32);
 
 /// When a generator makes packets.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -120,53 +116,6 @@ impl CrossTraffic {
             start: (Instant::ZERO, Instant::from_millis(5000)),
         }
     }
-}
-
-impl Network {
-    /// Adds cross-traffic over these links, in one direction. Adds none if its load is 0.
-    ///
-    /// # Panics
-    ///
-    /// If there are no links or all of them are infinitely fast.
-    pub fn add_cross_traffic(&mut self, links: &[LinkId], traffic: &CrossTraffic) -> Vec<SourceId> {
-        if traffic.load <= 0.0 {
-            return Vec::new();
-        }
-        let rates = links.iter().filter_map(|&link| self.link_spec(link).rate.bits_per_second());
-        let slowest = rates.min().expect("cross-traffic needs a link of finite rate to load");
-        // Every generator makes as many packets, so the bytes of one round of all are:
-        let round: u32 = traffic.packet_sizes.iter().sum();
-        let rounds = traffic.load * slowest as f64 / (traffic.nodes as f64 * f64::from(round));
-        let peak = match traffic.pattern {
-            Pattern::Cbr => 1.0,
-            Pattern::ParetoOnOff { mean_on, mean_off, .. } => {
-                (mean_on + mean_off).as_secs_f64() / mean_on.as_secs_f64()
-            }
-        };
-        let mut rng = self.fork_rng(&format!("cross-traffic from source {}", self.source_count()));
-        let mut sources = Vec::with_capacity(traffic.nodes);
-        for _ in 0..traffic.nodes {
-            let (least, most) = traffic.access_delay;
-            let delay = least + between(&mut rng, most.saturating_sub(least));
-            let (first, last) = traffic.start;
-            let generators = traffic.packet_sizes.iter().map(|&packet_bytes| GeneratorSpec {
-                rate: Rate::bps((rounds * f64::from(packet_bytes) * peak).round() as u64),
-                packet_bytes,
-                pattern: traffic.pattern,
-                start: first + between(&mut rng, last.saturating_since(first)),
-            });
-            let access = Some((traffic.access_rate, delay));
-            let generators = generators.collect();
-            sources.push(self.add_source(SourceSpec { access, links: links.to_vec(), generators }));
-        }
-        sources
-    }
-}
-
-/// Uniform from zero to `bound`.
-fn between(rng: &mut Rng, bound: Duration) -> Duration {
-    let nanos = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX - 1);
-    Duration::from_nanos(rng.below(nanos.saturating_add(1)))
 }
 
 /// A generator at work. Times are nanoseconds.

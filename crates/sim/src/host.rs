@@ -2,6 +2,7 @@
 
 mod commands;
 mod driver;
+mod planned;
 mod roaming;
 
 use std::collections::BTreeMap;
@@ -14,10 +15,10 @@ use manypath_proto::{
     PathStats, Rng, SharedEvidence,
 };
 
+use crate::ids::NodeId;
 use crate::ledger::Ledger;
-use crate::network::NodeId;
 use crate::traffic::{Receiver, Sender};
-use commands::Planned;
+use planned::Planned;
 
 /// How a host is set up.
 #[derive(Clone, Debug)]
@@ -38,6 +39,20 @@ pub struct HostConfig {
 
 /// The SCTP port of every host.
 const SCTP_PORT: u16 = 9899;
+
+impl HostConfig {
+    /// The engine of a host that has lost all its state `restarts` times.
+    fn endpoint(&self, restarts: u32) -> Endpoint {
+        let config = EndpointConfig {
+            config: Arc::new(self.config.for_simulation()),
+            sctp_port: SCTP_PORT,
+            accept: self.connect.is_empty(),
+            max_associations: 16,
+            local_addresses: self.addresses.clone(),
+        };
+        Endpoint::new(config, self.rng.fork(&format!("endpoint {restarts}")))
+    }
+}
 
 /// A host with one association at a time, and the applications that use it.
 ///
@@ -85,7 +100,7 @@ impl Host {
     pub fn new(node: NodeId, setup: HostConfig) -> Host {
         Host {
             node,
-            endpoint: new_endpoint(&setup, 0),
+            endpoint: setup.endpoint(0),
             assoc: None,
             restarts: 0,
             epoch: 0,
@@ -230,15 +245,4 @@ impl Host {
 /// True if the engine is told what links lose: by RTX-LOSSRATE, an oracle.
 pub(crate) fn knows_true_loss(config: &Config) -> bool {
     config.rtx_policy.build(config).wants_true_loss()
-}
-
-fn new_endpoint(setup: &HostConfig, restarts: u32) -> Endpoint {
-    let config = EndpointConfig {
-        config: Arc::new(setup.config.for_simulation()),
-        sctp_port: SCTP_PORT,
-        accept: setup.connect.is_empty(),
-        max_associations: 16,
-        local_addresses: setup.addresses.clone(),
-    };
-    Endpoint::new(config, setup.rng.fork(&format!("endpoint {restarts}")))
 }

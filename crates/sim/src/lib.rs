@@ -57,6 +57,7 @@
 
 mod cross;
 mod host;
+mod ids;
 mod latency;
 mod ledger;
 mod link;
@@ -71,6 +72,7 @@ mod result;
 mod samples;
 pub mod scenario;
 mod schedule;
+mod sent;
 mod spec;
 pub mod testing;
 mod trace_hash;
@@ -78,19 +80,21 @@ mod tracer;
 mod traffic;
 mod world;
 
-pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, SourceStats};
+pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceSpec, SourceStats};
 pub use host::{Host, HostConfig};
+pub use ids::{End, LinkId, NodeId, RouteId, SourceId};
 pub use latency::DurationHistogram;
 pub use link::LinkStats;
 pub use link::loss_range::LossRange;
-pub use network::{AddressChange, Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
+pub use network::{AddressChange, Happening, Network, PathDrops, RouteSpec};
 pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool, TooLong};
-pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
+pub use packet_log::{Fate, LoggedPacket, PacketLog};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
-pub use paths::{End, PathControl, PathDrops, PathEnds, PathLinks};
+pub use paths::{PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
+pub use sent::Sent;
 pub use spec::{
     GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, PathSpec, QueueLimit, Rate, Red,
 };

@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use manypath_proto::sizes::ETHERNET_MTU;
 use manypath_proto::{Association, Event, Instant, Rng};
 
-use crate::cross::SourceId;
+use crate::ids::{LinkId, NodeId, RouteId, SourceId};
 use crate::link::loss_range::LossRange;
 use crate::link::{Link, LinkStats};
 use crate::observe::Observer;
 use crate::packet::{Delivery, PacketPool, Packets, TooLong};
 use crate::packet_log::PacketLog;
-use crate::paths::Path;
 use crate::queue::{Due, Slot, SlotQueue};
 use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
@@ -19,25 +18,22 @@ use crate::trace_hash::TraceHash;
 
 mod addresses;
 mod facts;
+mod feed;
 mod fixed;
 mod passage;
+mod path;
+mod route;
 mod routes;
 mod sources;
 #[cfg(test)]
 mod tests;
 
 pub use addresses::AddressChange;
-use routes::Route;
-pub use routes::{RouteId, RouteSpec};
-use sources::{Feed, SourceState};
-
-/// Names a node: a host with addresses and one timer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
-
-/// Names one direction of a link.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub(crate) u32);
+use feed::{Feed, SourceState};
+pub(crate) use path::Path;
+pub use path::PathDrops;
+use route::Route;
+pub use route::RouteSpec;
 
 #[derive(Debug)]
 struct Node {

@@ -7,7 +7,7 @@ use manypath_proto::{Ecn, Rng};
 use manypath_wire::{Checksum, Packet as WirePacket, fill_checksum};
 use serde::Serialize;
 
-use crate::network::{NodeId, RouteId};
+use crate::ids::{NodeId, RouteId};
 
 /// A packet inside the network.
 #[derive(Clone, Debug)]

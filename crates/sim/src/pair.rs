@@ -10,9 +10,9 @@ use manypath_proto::{Event, Instant, PathId, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
 use crate::network::Network;
-use crate::packet_log::Sent;
 use crate::paths::PathEnds;
 use crate::result::TransferResult;
+use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
 use crate::world::{advance, drive_waiting};
 

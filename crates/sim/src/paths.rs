@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use manypath_proto::Instant;
 
+use crate::ids::{End, LinkId, NodeId};
 use crate::ledger::tsns;
 use crate::link::LinkStats;
-use crate::network::{LinkId, Network, NodeId, RouteId, RouteSpec};
+use crate::network::{Network, Path, PathDrops, RouteSpec};
 use crate::schedule::Change;
 use crate::spec::{LinkChange, Loss, PathSpec, Rate};
 
@@ -18,46 +19,6 @@ pub struct PathEnds {
     pub near: (NodeId, SocketAddr),
     /// The far end.
     pub far: (NodeId, SocketAddr),
-}
-
-/// An end of a path.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The end from which "forward" leads away: the associating host's.
-    Near,
-    /// The other end.
-    Far,
-}
-
-/// A path as built: links and the routes over them.
-#[derive(Clone, Debug)]
-pub(crate) struct Path {
-    pub(crate) forward: Vec<LinkId>,
-    /// In the order of `forward`: `reverse[i]` leads back over the hop of `forward[i]`.
-    pub(crate) reverse: Vec<LinkId>,
-    routes: (RouteId, RouteId),
-    pub(crate) forward_drops: PathDrops,
-    pub(crate) reverse_drops: PathDrops,
-}
-
-impl Path {
-    /// Its routes, forward and back.
-    pub(crate) fn routes(&self) -> (RouteId, RouteId) {
-        self.routes
-    }
-
-    pub(crate) fn set_route(&mut self, forward: bool, route: RouteId) {
-        *(if forward { &mut self.routes.0 } else { &mut self.routes.1 }) = route;
-    }
-}
-
-/// Packets that the network dropped on a path in one direction.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct PathDrops {
-    /// Packets, copies that the network made included.
-    pub packets: u64,
-    /// DATA chunks in them.
-    pub data_chunks: u64,
 }
 
 /// The links of a path, each direction in the order in which its packets cross them. Paths that name

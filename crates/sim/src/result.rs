@@ -6,7 +6,8 @@ use manypath_proto::{Event, Instant, PathId, PathState, PathStats, SharedEvidenc
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::network::{LinkId, Network};
+use crate::ids::LinkId;
+use crate::network::Network;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use manypath_trace::{
     Capture, Encapsulation, Event, JsonLines, PacketSummary, SCHEMA_VERSION, Watch,
 };
 
-use crate::network::NodeId;
+use crate::ids::NodeId;
 use crate::observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 
 /// Where the trace of a run goes.

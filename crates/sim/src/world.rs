@@ -8,8 +8,9 @@ use manypath_proto::config::Config;
 use manypath_proto::{Instant, Rng};
 
 use crate::host::{Host, HostConfig};
+use crate::ids::NodeId;
 use crate::latency::LatencyMeter;
-use crate::network::{Happening, Network, NodeId};
+use crate::network::{Happening, Network};
 use crate::paths::{PathEnds, PathLinks};
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};

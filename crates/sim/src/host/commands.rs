@@ -2,23 +2,9 @@
 
 use manypath_proto::{Association, Instant, PathId, PathState, PathStats};
 
-use super::{Host, new_endpoint};
+use super::Host;
+use super::planned::Planned;
 use crate::traffic::Pace;
-
-/// A command that runs at a planned time.
-#[derive(Copy, Clone, Debug)]
-pub(super) enum Planned {
-    Associate,
-    Send(u64),
-    SendUntil(Instant),
-    /// Sends `bytes`, one message at a time.
-    SendPaced {
-        bytes: u64,
-        pace: Pace,
-    },
-    StopSending,
-    Shutdown,
-}
 
 impl Host {
     /// Sends a file of `bytes` on stream 0, in order, in messages of one DATA chunk each. Only the
@@ -109,7 +95,7 @@ impl Host {
     /// does so at once. Unsent data is lost.
     pub fn kill_and_restart(&mut self) {
         self.restarts += 1;
-        self.endpoint = new_endpoint(&self.setup, self.restarts);
+        self.endpoint = self.setup.endpoint(self.restarts);
         self.is_new = true;
         self.assoc = None;
         self.sender.clear();

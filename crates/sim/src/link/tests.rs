@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::network::RouteId;
+use crate::ids::RouteId;
 use crate::packet::Packet;
 use crate::spec::{GilbertElliott, Rate, Red};
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use manypath_proto::Instant;
 
-use super::{LinkId, Network, NodeId};
+use super::Network;
+use crate::ids::{LinkId, NodeId};
 
 impl Network {
     /// Links that went down (true) or up again, and when.

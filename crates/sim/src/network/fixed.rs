@@ -1,6 +1,7 @@
 //! Networks whose links stay as they are: a packet's whole way is known when it is sent.
 
-use super::{LinkId, Network};
+use super::Network;
+use crate::ids::LinkId;
 use crate::packet::Handle;
 
 impl Network {

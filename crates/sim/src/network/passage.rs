@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_proto::Ecn;
 
-use super::{LinkId, Network, NodeId, RouteId};
+use super::Network;
+use crate::ids::{LinkId, NodeId, RouteId};
 use crate::observe::{DeliveredPacket, DroppedPacket, SentPacket};
 use crate::packet::{Delivery, DropCause, Handle, Packet, TooLong};
 use crate::schedule::Change;

@@ -13,7 +13,7 @@ use super::model::{
 };
 use super::{Point, Scenario};
 use crate::cross::Pattern;
-use crate::paths::End;
+use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit, Rate};
 
 impl Scenario {

@@ -29,7 +29,9 @@
 mod compile;
 mod cross;
 mod error;
+mod events;
 mod explain;
+mod flows;
 mod identity;
 mod keys;
 mod links;

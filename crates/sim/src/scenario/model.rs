@@ -7,7 +7,7 @@ use manypath_proto::config::Config;
 use manypath_proto::sizes::ETHERNET_MTU;
 
 use crate::cross::CrossTraffic;
-use crate::paths::End;
+use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
 use crate::traffic::Pace;
 

@@ -14,8 +14,8 @@ use super::model::{
     After, CompiledScenario, Crossing, Flow as FlowModel, PlannedChange, PlannedMove, Way,
 };
 use crate::host::Host;
+use crate::ids::LinkId;
 use crate::link::loss_range::LossRange;
-use crate::network::LinkId;
 use crate::paths::PathLinks;
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};

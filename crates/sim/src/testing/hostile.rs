@@ -26,7 +26,8 @@ use manypath_wire::{
 };
 
 use crate::host::Host;
-use crate::network::{Happening, Network, NodeId};
+use crate::ids::NodeId;
+use crate::network::{Happening, Network};
 use crate::pair::Pair;
 use crate::paths::PathEnds;
 use crate::spec::PathSpec;

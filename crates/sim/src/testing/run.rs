@@ -10,8 +10,8 @@ use manypath_proto::{AssocClosed, PathId};
 
 use super::{Ending, Op, Plan, Side};
 use crate::host::Host;
+use crate::ids::End;
 use crate::pair::Pair;
-use crate::paths::End;
 use crate::spec::{PathSpec, QueueLimit};
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
