@@ -6,7 +6,7 @@ use bytes::Bytes;
 use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
 
 use super::Fragment;
-use super::copies::Extra;
+use super::extra::Extra;
 use super::ranges::TsnRanges;
 use crate::path::PathId;
 use crate::policy::recovery::RoomRules;

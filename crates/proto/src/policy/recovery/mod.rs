@@ -21,8 +21,7 @@ mod rules;
 mod sfr;
 
 pub(crate) use burst::{Burst, Bursts};
-pub use fast::Exit;
-pub use flight::Flight;
+pub use flight::{Exit, Flight};
 pub use ns2::{Ns2Cmt, Ns2Single, Rule, RuleSet};
 pub(crate) use past_cwnd::PastCwnd;
 pub use rfc9260::Rfc9260;
