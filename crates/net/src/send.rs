@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use manypath_proto::{Ecn, Transmit};
-use quinn_udp::{EcnCodepoint, UdpSockRef};
+use manypath_proto::Transmit;
+use quinn_udp::UdpSockRef;
 use tokio::io::Interest;
 
 use crate::refused::{Refused, SendFailures};
@@ -94,7 +94,7 @@ impl Socket {
         let contents = &batch.bytes[batch.done..end];
         let transmit = quinn_udp::Transmit {
             destination: batch.transmit.remote,
-            ecn: batch.transmit.ecn.map(codepoint),
+            ecn: None,
             contents,
             segment_size: (contents.len() > segment).then_some(segment),
             // A bound socket has its source; naming it again would only make a vanished address
@@ -151,14 +151,6 @@ fn send_singly(
 /// True if the next packet may fare better than this one did.
 fn is_packet_error(error: &io::Error) -> bool {
     quinn_udp::is_msg_size_err(error)
-}
-
-fn codepoint(ecn: Ecn) -> EcnCodepoint {
-    match ecn {
-        Ecn::Ect0 => EcnCodepoint::Ect0,
-        Ecn::Ect1 => EcnCodepoint::Ect1,
-        Ecn::Ce => EcnCodepoint::Ce,
-    }
 }
 
 #[cfg(test)]

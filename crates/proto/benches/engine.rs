@@ -71,7 +71,7 @@ impl Host {
         while !rest.is_empty() {
             let payload = rest.split_to(rest.len().min(flight.transmit.segment_size));
             let (local, remote) = (flight.transmit.remote, flight.transmit.local);
-            self.endpoint.handle_datagram(now, Datagram { local, remote, ecn: None, payload });
+            self.endpoint.handle_datagram(now, Datagram::new(local, remote, payload));
         }
     }
 }

@@ -99,7 +99,7 @@ impl Sender {
 
     fn receive(&mut self, payload: Bytes) {
         let (local, remote) = addresses();
-        self.endpoint.handle_datagram(self.now, Datagram { local, remote, ecn: None, payload });
+        self.endpoint.handle_datagram(self.now, Datagram::new(local, remote, payload));
     }
 
     /// Sends `window` chunks of 1000 bytes.

@@ -36,7 +36,7 @@
 //!     quiet += 1;
 //!     while let Some(t) = client.poll_transmit(now, 1, &mut buffer) {
 //!         let payload = Bytes::copy_from_slice(&buffer);
-//!         server.handle_datagram(now, Datagram { local: t.remote, remote: t.local, ecn: None, payload });
+//!         server.handle_datagram(now, Datagram::new(t.remote, t.local, payload));
 //!         quiet = 0;
 //!     }
 //!     std::mem::swap(&mut client, &mut server);
@@ -58,13 +58,14 @@
 
 mod assoc;
 pub mod config;
+mod datagram;
 mod endpoint;
 mod event;
 pub mod overlay;
 mod path;
 pub mod policy;
 mod rng;
-pub mod rx;
+mod rx;
 pub mod sizes;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -73,10 +74,8 @@ mod tx;
 
 pub use assoc::{AssocStats, Association};
 pub use config::{Config, ConfigError};
-pub use endpoint::{
-    AssocId, ConnectError, ConnectTo, Datagram, Ecn, Endpoint, EndpointConfig, PacketTooBig,
-    Transmit,
-};
+pub use datagram::{Datagram, Transmit};
+pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{

@@ -23,7 +23,7 @@ fn a_sack_that_shutdown_ack_overtook_is_not_answered_with_abort() {
     let window = t.packet(header, sack(1));
     for (bytes, (local, remote)) in [(ack, t.pairs[0]), (window.clone(), t.pairs[1])] {
         let payload = Bytes::from(bytes);
-        t.endpoint.handle_datagram(t.now(), Datagram { local, remote, ecn: None, payload });
+        t.endpoint.handle_datagram(t.now(), Datagram::new(local, remote, payload));
     }
     t.settle();
     t.expect("P1 SHUTDOWN COMPLETE");

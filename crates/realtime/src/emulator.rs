@@ -193,7 +193,7 @@ impl Moving {
 
     fn take(&mut self, from: (NodeId, SocketAddr), to: (NodeId, SocketAddr), datagram: &[u8]) {
         let datagram = Bytes::copy_from_slice(datagram);
-        self.let_pass().send(from.0, from.1, to.1, None, datagram);
+        self.let_pass().send(from.0, from.1, to.1, datagram);
     }
 
     async fn deliver(&mut self) {

@@ -88,7 +88,7 @@ pub enum Happening {
 /// let (source, destination) = ("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?);
 /// net.add_route(RouteSpec { from: a, source, destination, links: vec![link], to: z });
 ///
-/// net.send(a, source, destination, None, Bytes::from_static(&[0; 972]));
+/// net.send(a, source, destination, Bytes::from_static(&[0; 972]));
 /// let Some(Happening::Packet(packet)) = net.poll(Instant::from_millis(100)) else { panic!() };
 /// assert_eq!(packet.node, z);
 /// assert_eq!(net.now(), Instant::from_millis(6)); // 1000 bytes at 8 Mbit/s, then 5 ms

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_proto::{Ecn, Rng};
+use manypath_proto::Rng;
 use manypath_wire::{Checksum, Packet as WirePacket, fill_checksum};
 use serde::Serialize;
 
@@ -23,7 +23,6 @@ pub(crate) struct Packet {
     pub(crate) size: u32,
     /// Links of the route it has crossed or is crossing.
     pub(crate) hop: u16,
-    pub(crate) ecn: Option<Ecn>,
     /// Links that it is too long for cut it into fragments.
     pub(crate) may_fragment: bool,
     /// Why the next link will not take it, if that is known already.
@@ -120,8 +119,6 @@ pub struct Delivery {
     pub route: RouteId,
     /// Numbers the packets of a run from 0, in the order they were sent.
     pub id: u64,
-    /// The ECN field of the IP header.
-    pub ecn: Option<Ecn>,
     /// The UDP payload.
     pub payload: Bytes,
 }

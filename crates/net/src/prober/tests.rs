@@ -31,7 +31,7 @@ async fn responder(ip: &str, deaf: u32) -> SocketAddr {
             }
             let payload = Bytes::copy_from_slice(&buffer[..len]);
             let now = clock.now();
-            engine.handle_datagram(now, Datagram { local, remote, ecn: None, payload });
+            engine.handle_datagram(now, Datagram::new(local, remote, payload));
             assert_eq!(engine.associations().count(), 0, "nothing is kept for a probe");
             while let Some(t) = engine.poll_transmit(now, 1, &mut out) {
                 socket.send_to(&out, t.remote).await.unwrap();

@@ -7,7 +7,7 @@ use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn}
 
 use super::Association;
 use super::state::State;
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState};
 use crate::sizes;
 use crate::time::Instant;

@@ -4,7 +4,7 @@
 use manypath_wire::{DATA_HEADER_LEN, PacketBuilder, Tsn};
 
 use super::{AssocTimer, Association, PathTimer, Timer};
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
 use crate::policy::recovery::T3Watches;

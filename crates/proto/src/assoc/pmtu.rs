@@ -13,7 +13,7 @@ use manypath_wire::{PacketBuilder, Tsn};
 
 use super::heartbeat::heartbeat_info;
 use super::{Association, LinkMtus, PathTimer, Timer};
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::event::Event;
 use crate::path::{MIN_MTU, MtuReason, PathId, PathState, RAISE_AFTER_S, Wait};
 use crate::rng::Rng;

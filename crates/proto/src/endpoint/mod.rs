@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{Association, Identity, LinkMtus};
 use crate::config::Config;
+use crate::datagram::{Datagram, Transmit};
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -27,17 +27,6 @@ pub use sizes::PacketTooBig;
 pub struct AssocId {
     index: u32,
     generation: u32,
-}
-
-/// Explicit congestion notification of a packet (RFC 3168); carried through, not used yet.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// ECT(0).
-    Ect0,
-    /// ECT(1).
-    Ect1,
-    /// Congestion experienced.
-    Ce,
 }
 
 /// What an endpoint is.
@@ -85,43 +74,6 @@ pub enum ConnectError {
         /// The limit.
         limit: usize,
     },
-}
-
-/// A received datagram: one SCTP packet.
-#[derive(Clone, Debug)]
-pub struct Datagram {
-    /// Our address that it was sent to.
-    pub local: SocketAddr,
-    /// The address it came from.
-    pub remote: SocketAddr,
-    /// Its congestion mark.
-    pub ecn: Option<Ecn>,
-    /// The SCTP packet.
-    pub payload: Bytes,
-}
-
-/// Packets to send, in the buffer given to [`Endpoint::poll_transmit`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// Our address to send from.
-    pub local: SocketAddr,
-    /// The address to send to.
-    pub remote: SocketAddr,
-    /// Congestion mark to set.
-    pub ecn: Option<Ecn>,
-    /// Length of every packet in the buffer but the last, which may be shorter.
-    pub segment_size: usize,
-    /// The packet, a single one, is longer than the path's packets may be and cannot be made
-    /// shorter: IP may cut it into fragments. All others are to have the DF bit, which forbids
-    /// that.
-    pub may_fragment: bool,
-}
-
-impl Transmit {
-    /// Packets of that length without a congestion mark, that IP must not cut.
-    pub fn new(local: SocketAddr, remote: SocketAddr, segment_size: usize) -> Transmit {
-        Transmit { local, remote, ecn: None, segment_size, may_fragment: false }
-    }
 }
 
 /// So many associations that were shut down are remembered for their late packets.

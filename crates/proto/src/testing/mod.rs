@@ -193,7 +193,7 @@ impl Script {
     /// The peer sends these bytes.
     pub fn peer_bytes(&mut self, (local, remote): (SocketAddr, SocketAddr), bytes: Vec<u8>) {
         let payload = Bytes::from(bytes);
-        self.endpoint.handle_datagram(self.now, Datagram { local, remote, ecn: None, payload });
+        self.endpoint.handle_datagram(self.now, Datagram::new(local, remote, payload));
         self.settle();
     }
 

@@ -229,7 +229,7 @@ fn a_cookie_after_the_association_was_closed_does_not_bring_it_back() {
     let (local, remote) = t.pairs[0];
     for chunk in [abort(&[]), cookie_echo(&cookie)] {
         let payload = Bytes::from(t.packet(header, chunk));
-        let datagram = manypath_proto::Datagram { local, remote, ecn: None, payload };
+        let datagram = manypath_proto::Datagram::new(local, remote, payload);
         t.endpoint.handle_datagram(t.now(), datagram);
     }
     t.settle();

@@ -422,7 +422,7 @@ fn a_forced_retransmission_that_is_not_needed_any_more_blocks_no_path() {
     let (local, remote) = t.pairs[0];
     for chunk in [sack(0).gap(2, 2), sack(0).gap(2, 3), sack(0).gap(2, 4), sack(4)] {
         let payload = bytes::Bytes::from(t.packet(header, chunk));
-        let datagram = manypath_proto::Datagram { local, remote, ecn: None, payload };
+        let datagram = manypath_proto::Datagram::new(local, remote, payload);
         t.endpoint.handle_datagram(t.now(), datagram);
     }
     t.settle();

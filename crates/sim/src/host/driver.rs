@@ -34,9 +34,9 @@ impl Host {
 
     /// Hands a packet to the engine.
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
-        let Delivery { route, ecn, payload, .. } = delivery;
+        let Delivery { route, payload, .. } = delivery;
         let (local, remote) = net.seen_ends(route);
-        self.endpoint.handle_datagram(net.now(), Datagram { local, remote, ecn, payload });
+        self.endpoint.handle_datagram(net.now(), Datagram::new(local, remote, payload));
         self.drive(net);
     }
 
@@ -218,9 +218,9 @@ impl Host {
             }
             let mut rest = net.pool.seal(out);
             while rest.len() > segment {
-                net.send_from(&outlet, to.ecn, to.may_fragment, rest.split_to(segment));
+                net.send_from(&outlet, to.may_fragment, rest.split_to(segment));
             }
-            net.send_from(&outlet, to.ecn, to.may_fragment, rest);
+            net.send_from(&outlet, to.may_fragment, rest);
         }
     }
 }

@@ -28,7 +28,6 @@ impl Inside {
             route: RouteId(0),
             size,
             hop: 0,
-            ecn: None,
             may_fragment: false,
             fate: None,
         };

@@ -159,7 +159,6 @@ impl Network {
             route,
             size,
             hop: 0,
-            ecn: None,
             may_fragment: true,
             fate: None,
         };

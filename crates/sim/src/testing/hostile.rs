@@ -164,7 +164,7 @@ impl<S: Script> Stage<S> {
         act(&mut self.script, self.pair.net.now(), &mut out);
         let (near, far) = self.ends;
         for packet in out.packets {
-            self.pair.net.send(self.node, near, far, None, Bytes::from(packet));
+            self.pair.net.send(self.node, near, far, Bytes::from(packet));
         }
         self.wake();
     }

@@ -292,7 +292,7 @@ fn repeated_packets_from_elsewhere_draw_no_data_and_steal_nothing() {
             own.map(|p| p.bytes.clone()).take(50).collect()
         });
         for packet in seen {
-            t.net.send(hostile, his, server, None, packet);
+            t.net.send(hostile, his, server, packet);
         }
         t.run_until(secs(1) + ms(20 * step));
     }

@@ -282,7 +282,7 @@ fn a_copy_is_found_without_a_look_at_the_others() {
     let copies = &s.out.queues[SECOND.index()].extra;
     let looks = std::cell::Cell::new(0);
     for tsn in (1..=2000).map(Tsn) {
-        let is_live = |c: &Copy| {
+        let is_live = |c: &Transmission| {
             looks.set(looks.get() + 1);
             c.claim == Claim::Live
         };
