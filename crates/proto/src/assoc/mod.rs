@@ -192,6 +192,7 @@ impl Association {
 
     /// The simulation's true loss rate of a path, for RTX-LOSSRATE; a real network has no such
     /// oracle.
+    #[cfg(feature = "testing")]
     pub fn set_loss_oracle(&mut self, path: PathId, loss_rate: f64) {
         if let Some(p) = self.paths.get_mut(path) {
             p.loss_oracle = Some(loss_rate);
