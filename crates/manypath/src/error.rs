@@ -114,6 +114,7 @@ pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
         AssocClosed::ProtocolViolation(_) | AssocClosed::TooFewStreams { .. } => {
             io::ErrorKind::InvalidData
         }
+        _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, closed)
 }

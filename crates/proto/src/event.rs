@@ -8,6 +8,7 @@ use crate::policy::path_set::shared::SharedEvidence;
 
 /// Something that happened to an association.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// The association is established: data may flow.
     Connected {
@@ -176,6 +177,7 @@ impl fmt::Display for ElectReason {
 
 /// Why an association ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AssocClosed {
     /// Gracefully: both sides have everything (RFC 9260 §9.2).
     #[error("the association was shut down; everything was delivered")]

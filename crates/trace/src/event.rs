@@ -374,6 +374,8 @@ impl Event {
             Told::Restarted => Event::Restarted,
             Told::PeerError { cause } => Event::PeerError { cause: *cause },
             Told::Closed(why) => Event::Closed { reason: why.to_string() },
+            // The engine may have further events; each gets an arm of its own above.
+            _ => return None,
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::time::Instant;
 
 /// Counters of an association; those of its paths are in [`PathStats`](crate::PathStats).
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct AssocStats {
     /// Messages taken from the application.
     pub messages_sent: u64,

@@ -9,6 +9,7 @@ use super::{Config, Group, PARAMS, Param, Preset};
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Origin {
     /// The profile.
     Profile,
@@ -30,6 +31,7 @@ impl fmt::Display for Origin {
 
 /// One parameter of a configuration, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Explained {
     /// Name of the parameter.
     pub name: &'static str,

@@ -39,6 +39,7 @@ use crate::policy::recovery::RuleSet;
 
 /// A value that configuration does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConfigError {
     /// The parameter.
     pub field: String,

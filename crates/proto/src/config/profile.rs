@@ -8,6 +8,7 @@ use super::setting::list;
 
 /// A set of protocol constants that a configuration starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Profile {
     /// The values RFC 9260 §16 suggests: the library's default.
     #[default]

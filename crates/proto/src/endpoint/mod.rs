@@ -55,6 +55,7 @@ pub struct ConnectTo {
 
 /// Why an association could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No pair of addresses was given.
     #[error(

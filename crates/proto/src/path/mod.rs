@@ -48,6 +48,7 @@ impl fmt::Display for PathId {
 
 /// A path as policies see it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PathView {
     /// The path.
     pub id: PathId,
@@ -111,6 +112,7 @@ pub(crate) struct InUse {
 /// Why a path that works carries no data (mTCP paper, section 3.4.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SuppressReason {
     /// It shares a bottleneck with a faster path.
     SharedBottleneck,
@@ -137,6 +139,7 @@ impl SuppressReason {
 /// Why a path that was suppressed carries data again (mTCP paper, section 3.4.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RestoreReason {
     /// Its score is `path_addition_gain` times that of the worst path in use, or more.
     Better,
@@ -160,6 +163,7 @@ impl RestoreReason {
 /// Why SACKs take another path than before.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ElectReason {
     /// The path where they went has failed, as this side knows.
     Failed,

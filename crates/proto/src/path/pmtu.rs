@@ -45,6 +45,7 @@ const MAX_PROBES: usize = 8;
 /// Why a path's size is another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MtuReason {
     /// A probe of this size was answered.
     Confirmed,

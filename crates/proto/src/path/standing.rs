@@ -6,6 +6,7 @@ use super::{Path, PathId, PathState};
 
 /// Where a path stands, and what it has done so far.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Standing {
     /// The path.
     pub id: PathId,

@@ -5,6 +5,7 @@ use serde::Serialize;
 /// What the sender believes of a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PathState {
     /// Not yet verified with a nonce; carries heartbeats only (RFC 9260 §5.4).
     Unconfirmed,

@@ -18,6 +18,7 @@ pub const T3_IN_A_ROW: usize = 8;
 /// needs a field of [`PathCounters`] and a line where it is counted. A field with `skip` is not
 /// part of every result: some results have a field of their own for it, and traces write some.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PathStats {
     /// The path.
     #[serde(skip)]
@@ -68,6 +69,7 @@ pub struct PathStats {
 
 /// Counters of a path since it was added. Results write them as part of [`PathStats`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PathCounters {
     /// SCTP packets sent.
     pub packets_sent: u64,

@@ -21,6 +21,7 @@ pub struct Window {
 
 /// The constants of a path, in bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// One packet in window arithmetic: PMDCS (RFC 9260), or the MTU (RFC 2960 and the papers).
     pub packet: usize,
@@ -32,6 +33,7 @@ pub struct Limits {
 
 /// What a SACK says to congestion control.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AckFacts {
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,

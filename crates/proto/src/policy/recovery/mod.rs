@@ -42,6 +42,7 @@ use crate::time::Instant;
 
 /// The facts of a SACK about one path.
 #[derive(Copy, Clone, Debug)]
+#[non_exhaustive]
 pub struct PathFacts {
     /// The path.
     pub path: PathId,
@@ -68,6 +69,7 @@ pub struct PathVerdict {
 
 /// The window of a path that may have sent nothing for a while.
 #[derive(Copy, Clone, Debug)]
+#[non_exhaustive]
 pub struct Silence {
     /// The current time.
     pub now: Instant,

@@ -25,6 +25,7 @@ use crate::path::PathId;
 
 /// Why a chunk is retransmitted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LossCause {
     /// Enough missing reports (RFC 9260 §7.2.4).
     FastRetransmit,
@@ -34,6 +35,7 @@ pub enum LossCause {
 
 /// A chunk to retransmit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RtxCandidate {
     /// The path it was last sent on.
     pub last_path: PathId,

@@ -25,6 +25,7 @@ use crate::time::Instant;
 
 /// What a policy for shared bottlenecks goes by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SharedSign {
     /// Fast retransmits of two paths that come together (mTCP paper, section 3.2).
     FastRetransmits,
