@@ -2,25 +2,27 @@
 
 mod pacer;
 mod pmtu;
+mod reason;
 mod rto;
 mod standing;
 mod state;
 mod stats;
 mod table;
+mod view;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
+pub use reason::{ElectReason, RestoreReason, SuppressReason};
 pub use standing::Standing;
 pub use state::PathState;
 pub use stats::{PathCounters, PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
-
-use serde::Serialize;
+pub(crate) use view::score;
+pub use view::{PathId, PathView};
 
 use crate::config::{Config, Units};
 use crate::policy::cc::{CongestionControl, Limits, Window};
@@ -29,74 +31,6 @@ use crate::sizes;
 use crate::time::Instant;
 use pacer::Pacer;
 use rto::Rto;
-
-/// Number of a path within its association, from 0. Shown as "path 1" for 0.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(pub u8);
-
-impl PathId {
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-impl fmt::Display for PathId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "path {}", u16::from(self.0) + 1)
-    }
-}
-
-/// A path as policies see it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PathView {
-    /// The path.
-    pub id: PathId,
-    /// Its state.
-    pub state: PathState,
-    /// It may carry data now, by the failure policy.
-    pub usable: bool,
-    /// Congestion window in bytes.
-    pub cwnd: usize,
-    /// Slow-start threshold in bytes.
-    pub ssthresh: usize,
-    /// Bytes of DATA chunks in flight.
-    pub flight_size: usize,
-    /// The same; with `pipe_accounting` also those that the path lost and that are not acknowledged yet.
-    pub pipe: usize,
-    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk may
-    /// exceed it by less than its own size (RFC 9260 §6.1, rule B).
-    pub cwnd_space: usize,
-    /// Smoothed round-trip time, once measured.
-    pub srtt: Option<Duration>,
-    /// Retransmission timeout, with its back-off.
-    pub rto: Duration,
-    /// Fraction of chunks lost: what a simulation's oracle says, or else what was measured.
-    pub loss_rate: f64,
-    /// Timeouts in a row.
-    pub error_count: u32,
-    /// When the path last proved to work.
-    pub last_active: Instant,
-    /// When DATA of the peer last arrived on it.
-    pub last_data_received: Option<Instant>,
-}
-
-/// Loss rates below this one make no difference to a score: so few packets say no more.
-const LEAST_LOSS_RATE: f64 = 1e-4;
-
-impl PathView {
-    /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the throughput of
-    /// TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
-    pub fn score(&self) -> f64 {
-        score(self.srtt, self.loss_rate)
-    }
-}
-
-/// What [`PathView::score`] is by a round-trip time and a loss rate.
-pub(crate) fn score(srtt: Option<Duration>, loss_rate: f64) -> f64 {
-    let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
-    1.5f64.sqrt() / (rtt.as_secs_f64() * loss_rate.max(LEAST_LOSS_RATE).sqrt())
-}
 
 /// What a path has outstanding, in bytes.
 #[derive(Copy, Clone, Debug, Default)]
@@ -107,85 +41,6 @@ pub(crate) struct InUse {
     pub(crate) pipe: usize,
     /// What counts against cwnd: the pipe, with `combined_window` that of all paths.
     pub(crate) counted: usize,
-}
-
-/// Why a path that works carries no data (mTCP paper, section 3.4.1).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum SuppressReason {
-    /// It shares a bottleneck with a faster path.
-    SharedBottleneck,
-    /// It is slower than the fastest path by `suppress_below` or more.
-    Slow,
-    /// `paths_max` others have better scores.
-    Spare,
-    /// It has too many of its hops in common with a path of a better score (mTCP paper, section 3.3).
-    SharesHops,
-}
-
-impl SuppressReason {
-    /// The name used in JSON results: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SuppressReason::SharedBottleneck => "shared_bottleneck",
-            SuppressReason::Slow => "slow",
-            SuppressReason::Spare => "spare",
-            SuppressReason::SharesHops => "shares_hops",
-        }
-    }
-}
-
-/// Why a path that was suppressed carries data again (mTCP paper, section 3.4.2).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RestoreReason {
-    /// Its score is `path_addition_gain` times that of the worst path in use, or more.
-    Better,
-    /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
-    TooFew,
-    /// The paths that it shares its hops with do not work, or a later look at the hops found others.
-    Disjoint,
-}
-
-impl RestoreReason {
-    /// The name used in JSON results: `better`, `too_few` or `disjoint`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RestoreReason::Better => "better",
-            RestoreReason::TooFew => "too_few",
-            RestoreReason::Disjoint => "disjoint",
-        }
-    }
-}
-
-/// Why SACKs take another path than before.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ElectReason {
-    /// The path where they went has failed, as this side knows.
-    Failed,
-    /// This side has set it aside, so that it brings the peer no data.
-    SetAside,
-    /// It works, as far as this side knows, but brings no data while others do: it failed, or was set aside by the side
-    /// that sends the data.
-    Silent,
-    /// It works, as far as this side knows; the other one has a better score.
-    Better,
-}
-
-impl ElectReason {
-    /// The name used in JSON results: `failed`, `set_aside`, `silent` or `better`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ElectReason::Failed => "failed",
-            ElectReason::SetAside => "set_aside",
-            ElectReason::Silent => "silent",
-            ElectReason::Better => "better",
-        }
-    }
 }
 
 /// The last timeouts of each kind. One failure that both data and a heartbeat run into counts once.
@@ -496,6 +351,22 @@ impl Path {
             error_count: self.error_count,
             last_active: self.last_active,
             last_data_received: self.last_data_received,
+        }
+    }
+
+    /// The path as a path set sees it.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            id: self.id,
+            state: self.state,
+            is_away: self.is_away,
+            is_probed: self.probe.is_some(),
+            srtt: self.rto.srtt(),
+            loss_rate: self.loss_rate(),
+            is_loss_certain: self.loss_oracle.is_some(),
+            acked_bytes: self.counters.acked_bytes,
+            chunks_sent: self.counters.data_chunks_sent,
+            chunks_lost: self.counters.chunks_lost,
         }
     }
 
