@@ -4,7 +4,7 @@ use manypath_proto::{AssocId, Instant};
 
 use crate::shared::Inner;
 
-/// What strangers are told whose place a newer one takes. "busy" is what programs look for.
+/// Abort reason for a stranger whose place a newer one takes. Programs look for "busy".
 const CROWDED_OUT: &[u8] = b"busy: others came before you said who you are; try again later";
 
 impl Inner {

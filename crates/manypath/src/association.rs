@@ -27,7 +27,7 @@ pub struct Association {
     handle: Arc<Handle>,
 }
 
-/// What all clones share; releases the association when dropped.
+/// State that all clones share; releases the association when dropped.
 struct Handle {
     shared: Arc<Shared>,
     id: AssocId,

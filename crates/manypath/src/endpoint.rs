@@ -54,8 +54,8 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the sockets and starts the task that drives them. Must be called within a tokio runtime
-    /// whose I/O and time drivers are enabled.
+    /// Opens the sockets and starts the task that drives them. Must be called within a tokio
+    /// runtime whose I/O and time drivers are enabled.
     pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
         let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
         #[cfg(feature = "relay")]
@@ -177,8 +177,8 @@ impl Endpoint {
         Association::new(Arc::clone(self.shared()), id)
     }
 
-    /// The UDP addresses that peers can reach this endpoint at: those it is bound to, or those of the
-    /// interfaces that are up now if it is bound to every address.
+    /// The UDP addresses that peers can reach this endpoint at: those it is bound to, or those of
+    /// the interfaces that are up now if it is bound to every address.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         self.shared().bound().reachable()
     }
@@ -200,8 +200,8 @@ impl Endpoint {
         });
     }
 
-    /// What a user should know of the way the sockets were opened, in words; for instance that one
-    /// could not be kept to its interface.
+    /// Notes for the user on how the sockets were opened, for instance that one could not be kept
+    /// to its interface.
     pub fn notes(&self) -> &[String] {
         &self.shared().notes
     }
@@ -212,8 +212,8 @@ impl Endpoint {
         self.shared().relays.borrow().clone()
     }
 
-    /// Waits until `settled` says true of the relays' states, the present ones first; what they were then.
-    /// For instance until each has an address or an error. Cancel safe.
+    /// Waits until `settled` says true of the relays' states, the present ones first; what they
+    /// were then. For instance until each has an address or an error. Cancel safe.
     #[cfg(feature = "relay")]
     pub async fn relays_until(
         &self,
@@ -230,8 +230,8 @@ impl Endpoint {
         self.shared().with(|inner, _| inner.send_failures)
     }
 
-    /// Closes the endpoint: takes no more associations, shuts all down, and waits until they are over.
-    /// What is queued is delivered first; a peer that does not answer holds this up until its
+    /// Closes the endpoint: takes no more associations, shuts all down, and waits until they are
+    /// over. What is queued is delivered first; a peer that does not answer holds this up until its
     /// association fails. If the future is dropped the shutdowns go on.
     pub async fn close(&self) {
         self.shared().with(|inner, now| {

@@ -1,4 +1,4 @@
-//! What can go wrong, one enum per operation.
+//! Errors, one enum per operation.
 
 use std::io;
 use std::net::SocketAddr;
@@ -40,9 +40,9 @@ pub enum ConnectError {
         addresses(.locals), addresses(.remotes)
     )]
     NoPath {
-        /// What this endpoint can send from.
+        /// Addresses that this endpoint can send from.
         locals: Vec<SocketAddr>,
-        /// What it was to connect to.
+        /// Addresses that it was to connect to.
         remotes: Vec<SocketAddr>,
     },
     /// The endpoint was closed.

@@ -8,12 +8,12 @@ use manypath_proto::{Message, StreamId};
 
 use crate::wakers::Wakers;
 
-/// Bytes taken off the engine for other readers than the one that looks, at most (plus one message).
-/// Beyond it everybody waits for the slow reader, as with the receive buffer itself: the peer's
-/// window is one for all streams (RFC 9260 §6.2).
+/// Bytes taken off the engine for other readers than the one that looks, at most (plus one
+/// message). Beyond it everybody waits for the slow reader, as with the receive buffer itself: the
+/// peer's window is one for all streams (RFC 9260 §6.2).
 const HELD_LIMIT: usize = 1 << 20;
 
-/// What was taken off the engine and not yet by its reader.
+/// Data taken off the engine that its reader has not taken yet.
 #[derive(Default)]
 pub(crate) struct Inbox {
     messages: VecDeque<Message>,

@@ -3,8 +3,8 @@
 //!
 //! An [`Endpoint`] is a set of UDP sockets and everything that goes through them. It opens
 //! associations with [`connect`](Endpoint::connect) and takes those that peers open with
-//! [`accept`](Endpoint::accept). An [`Association`] carries messages on numbered streams, each stream
-//! in order and independent of the others, over all of its paths together; or, through
+//! [`accept`](Endpoint::accept). An [`Association`] carries messages on numbered streams, each
+//! stream in order and independent of the others, over all of its paths together; or, through
 //! [`stream`](Association::stream), bytes.
 //!
 //! Sockets and paths follow this host's network while they last

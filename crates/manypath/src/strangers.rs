@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 ///
 /// Nobody is turned away for them: a newcomer takes the place of the one that came first. So peers
 /// that open associations and stay silent cost others nothing, as long as an honest one says who it
-/// is before so many newer ones come. Values of 0 count as 1.
+/// is before enough newer ones come to take its place. Values of 0 count as 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StrangerLimits {
     /// Receive buffer of each, in bytes, if the configured one is larger: what it can make this

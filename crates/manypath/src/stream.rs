@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::association::Association;
 use crate::error::{OpenStreamError, SendError, closed_error};
 
-/// Bytes per message: 16 chunks that each fill a packet of Ethernet over IPv4 and UDP, 1444 bytes. All
-/// packets of a message but the last are full.
+/// Bytes per message: 16 chunks that each fill a packet of Ethernet over IPv4 and UDP, 1444 bytes.
+/// All packets of a message but the last are full.
 const MESSAGE: usize = 16 * sizes::user_data_within(sizes::ETHERNET_MTU, sizes::UDP_IPV4_HEADERS);
 
 impl Association {
@@ -34,8 +34,9 @@ impl Association {
 
 /// The sending half of a byte stream, see [`Association::stream`].
 ///
-/// Bytes are gathered into messages of about 23 kB; `flush` sends what is left. `shutdown` flushes and
-/// ends this half only on this side: the peer's reader sees the end when the association shuts down.
+/// Bytes are gathered into messages of about 23 kB; `flush` sends what is left. `shutdown` flushes
+/// and ends this half only on this side: the peer's reader sees the end when the association shuts
+/// down.
 #[derive(Debug)]
 pub struct SendStream {
     association: Association,
@@ -128,8 +129,8 @@ impl AsyncWrite for SendStream {
     }
 }
 
-/// The receiving half of a byte stream, see [`Association::stream`]. Ends when the peer has shut the
-/// association down; what is not read when it is dropped is lost.
+/// The receiving half of a byte stream, see [`Association::stream`]. Ends when the peer has shut
+/// the association down; what is not read when it is dropped is lost.
 #[derive(Debug)]
 pub struct RecvStream {
     association: Association,

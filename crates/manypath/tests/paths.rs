@@ -1,4 +1,4 @@
-//! What happens to paths while data flows: they fail, come back, and change under a NAT.
+//! Changes of paths while data flows: they fail, come back, and change under a NAT.
 
 mod common;
 

@@ -80,7 +80,7 @@ async fn active(from: &Association, count: usize) -> Vec<Option<String>> {
     .await
 }
 
-/// Sends and receives so many bytes.
+/// Sends and receives `bytes` bytes.
 async fn carry(from: &Association, to: &Association, bytes: usize) {
     let content = pattern(50_000);
     let sending = async {

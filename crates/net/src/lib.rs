@@ -6,10 +6,10 @@
 //! system call (GSO). Nothing here decides anything: which packet leaves from where is the engine's
 //! business, and an error on one socket is never an error of another.
 //!
-//! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the engine
-//! further local addresses. `RelayServer` is such a server; both need the feature `relay`. With the
-//! feature `measure`, `Prober` measures paths without an association, and `traceroute` finds the
-//! routers on the way.
+//! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the
+//! engine further local addresses. `RelayServer` is such a server; both need the feature `relay`.
+//! With the feature `measure`, `Prober` measures paths without an association, and `traceroute`
+//! finds the routers on the way.
 //!
 //! [`NetworkWatch`] tells when this host's network changes, and [`UdpSockets::follow`] brings the
 //! sockets up to date with its addresses.

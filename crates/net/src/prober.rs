@@ -1,7 +1,8 @@
 //! Probing paths without an association: round-trip time and loss of each.
 //!
 //! A probe is an SCTP INIT. Whoever takes associations answers it with INIT ACK and keeps nothing
-//! (RFC 9260 §5.1), so this needs no right to be served and leaves no trace; an ABORT answers as well.
+//! (RFC 9260 §5.1), so this needs no right to be served and leaves no trace; an ABORT answers as
+//! well.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -49,7 +50,7 @@ pub struct ProbedPath {
     pub remote: SocketAddr,
     /// The number of the relay.
     pub relay: Option<usize>,
-    /// What the probes showed.
+    /// Results of the probes.
     pub probes: Probes,
 }
 
@@ -87,7 +88,7 @@ impl Prober {
         Ok(prober)
     }
 
-    /// What a user should know of the sockets and relays.
+    /// Notes for the user on the sockets and relays.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -97,7 +98,8 @@ impl Prober {
         self.relays.status()
     }
 
-    /// Probes every direct path to `remotes`, as an endpoint would pair addresses, and one through each relay.
+    /// Probes every direct path to `remotes`, as an endpoint would pair addresses, and one through
+    /// each relay.
     pub async fn probe(
         &mut self,
         remotes: &[SocketAddr],
@@ -192,7 +194,7 @@ impl Prober {
         }
     }
 
-    /// What arrives next, if something does until `until`; relays are served meanwhile.
+    /// The next datagrams, if any arrive until `until`; serves relays meanwhile.
     async fn receive(&mut self, until: Instant) -> Vec<Datagram> {
         let mut received = Vec::new();
         self.serve_relays().await;

@@ -64,9 +64,9 @@ impl UdpReceiver {
         }
     }
 
-    /// Reads at most one batch from each socket into `out`. Ready after a batch from any socket, even
-    /// if it held nothing but empty datagrams; when pending, the task is woken as soon as one of the
-    /// sockets has something.
+    /// Reads at most one batch from each socket into `out`. Ready after a batch from any socket,
+    /// even if it held nothing but empty datagrams; when pending, the task is woken as soon as one
+    /// of the sockets has something.
     pub fn poll_recv(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,8 +1,9 @@
 //! Paths through relays: between the sockets and the engine.
 //!
-//! A relayed transport address (RFC 8656) is one more local address to the engine. What leaves from it goes
-//! to its relay in ChannelData messages from one of the sockets; what the relay brings is unpacked and comes
-//! to it. Batches stay batches: every packet of one gets a header of the same length.
+//! A relayed transport address (RFC 8656) is one more local address to the engine. What leaves from
+//! it goes to its relay in ChannelData messages from one of the sockets; what the relay brings is
+//! unpacked and comes to it. Batches stay batches: every packet of one gets a header of the same
+//! length.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ pub const RELAY_OVERHEAD: usize = 4;
 /// A TURN server and who we are to it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Relay {
-    /// What the user calls it, for messages and results.
+    /// The user's name for it, in messages and results.
     pub name: String,
     /// Its UDP address.
     pub address: SocketAddr,
@@ -47,7 +48,7 @@ pub struct RelayStatus {
     pub address: SocketAddr,
     /// The transport address it gave us, while it is ours.
     pub relayed: Option<SocketAddr>,
-    /// What is wrong, in words; `None` if nothing is, or nothing is known yet.
+    /// The error, in words; `None` if there is none, or nothing is known yet.
     pub error: Option<String>,
 }
 
@@ -61,7 +62,7 @@ impl RelayStatus {
 /// A way through a relay: from our relayed address to a peer.
 pub type Way = (SocketAddr, SocketAddr);
 
-/// What changed.
+/// A change of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayChange {
     /// Packets can go this way.
@@ -179,8 +180,8 @@ impl Relays {
         });
     }
 
-    /// Wraps a batch whose local address is a relayed one, and leaves any other as it is. False if the
-    /// relay has no way to the peer: the batch is lost.
+    /// Wraps a batch whose local address is a relayed one, and leaves any other as it is. False if
+    /// the relay has no way to the peer: the batch is lost.
     pub fn wrap(&mut self, now: Instant, batch: &mut Outgoing) -> bool {
         let local = batch.transmit.local;
         let Some(link) = self.links.iter_mut().find(|link| link.relayed == Some(local)) else {
@@ -226,8 +227,8 @@ impl Relays {
         }
     }
 
-    /// Takes note that local addresses are gone, and of those there are now: a relay that was
-    /// spoken to from one that is gone is asked for an address anew, from another.
+    /// Takes note of local addresses that are gone, and of those there are now. A relay that was
+    /// reached from one that is gone is asked for an address again, from another.
     pub fn follow(&mut self, now: Instant, bound: &BoundAddresses, gone: &[SocketAddr]) {
         for link in &mut self.links {
             link.is_lost |= gone.contains(&link.local);
@@ -244,7 +245,7 @@ impl Relays {
         self.links.iter().map(|link| link.local)
     }
 
-    /// What has changed, in order.
+    /// The next change, in order.
     pub fn poll_change(&mut self) -> Option<RelayChange> {
         if self.changes.is_empty() {
             for link in &mut self.links {

@@ -37,11 +37,11 @@ impl Outgoing {
 /// Packets that were too long of which the driver is told.
 const REFUSED_MAX: usize = 16;
 
-/// What became of a batch.
+/// Result of sending a batch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The system took it, or refused part of it, which is as good as lost on the way and counted in
-    /// [`SendFailures`].
+    /// The system took it, or refused part of it, which is as good as lost on the way and counted
+    /// in [`SendFailures`].
     Done,
     /// The socket's buffer is full; offer the same batch again when
     /// [`UdpSockets::poll_writable`] says so.

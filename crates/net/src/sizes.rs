@@ -9,8 +9,8 @@ use std::net::IpAddr;
 
 use crate::sockets::Socket;
 
-/// What the interface of each address of this host takes, in bytes of an IP packet, loopback
-/// included. Those of which the system does not say so are missing.
+/// MTU of the interface of each address of this host, in bytes of an IP packet, loopback included.
+/// Addresses whose MTU the system does not tell are missing.
 pub fn interface_mtus() -> Vec<(IpAddr, usize)> {
     let all = if_addrs::get_if_addrs().unwrap_or_default();
     all.into_iter().filter_map(|i| Some((i.ip(), mtu_of(&i.name)?))).collect()
@@ -54,8 +54,8 @@ mod option {
 }
 
 impl Socket {
-    /// Whether IP may cut what is sent from now on into fragments. Sends fail where the system
-    /// cannot do that; then the packet is lost like any other that is too long.
+    /// Sets whether IP may fragment packets sent from now on. Sends fail where the system cannot do
+    /// that; then the packet is lost like any other that is too long.
     #[cfg(target_os = "linux")]
     pub(crate) fn let_fragment(&self, may: bool) -> io::Result<()> {
         use nix::sys::socket::{setsockopt, sockopt::Ipv6DontFrag};

@@ -1,7 +1,7 @@
 //! The engine alone: two endpoints in one thread, no sockets, checksums on.
 //!
-//! `cargo bench -p manypath-proto --bench engine` prints bulk throughput with 1400-byte messages, the
-//! rate of 100-byte messages, and bulk throughput over two paths that reorder, all per core.
+//! `cargo bench -p manypath-proto --bench engine` prints bulk throughput with 1400-byte messages,
+//! the rate of 100-byte messages, and bulk throughput over two paths that reorder, all per core.
 
 #![allow(missing_docs, clippy::disallowed_methods, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What one SACK costs a sender with a large window: parsing, digest, windows and timers.
+//! Cost of one SACK for a sender with a large window: parsing, digest, windows and timers.
 //!
 //! `cargo bench -p manypath-proto --bench sack`
 //!

@@ -1,4 +1,4 @@
-//! What the engine tells its driver.
+//! Events that the engine reports to its driver.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -44,19 +44,20 @@ pub enum Event {
         path: PathId,
         /// Bytes of an IP packet.
         mtu: usize,
-        /// What says so.
+        /// The reason for that size.
         reason: MtuReason,
     },
-    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of it than one
-    /// flow should, so the slower one carries no more data, unless `paths_min` keeps it.
+    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of
+    /// it than one flow should, so the slower one carries no more data, unless `paths_min` keeps
+    /// it.
     SharedBottleneck {
         /// Which paths, and what says so.
         evidence: SharedEvidence,
         /// The path that carries no more data because of it; [`Event::PathSuppressed`] follows.
         suppressed: Option<PathId>,
     },
-    /// Two paths have too many of their hops in common (mTCP paper, section 3.3), so that the one with the lower score
-    /// carries no more data; [`Event::PathSuppressed`] follows.
+    /// Two paths have too many of their hops in common (mTCP paper, section 3.3), so that the one
+    /// with the lower score carries no more data; [`Event::PathSuppressed`] follows.
     SharedHops {
         /// The path that carries no more data.
         path: PathId,
@@ -93,7 +94,7 @@ pub enum Event {
         path: PathId,
         /// True if they are the peer's, false if ours.
         by_peer: bool,
-        /// What became of the path where they went before, as far as this side knows.
+        /// Why they left the path that they took before, as far as this side knows.
         reason: ElectReason,
     },
     /// The address of ours that a path has is not ours any more. The path is removed, or stays

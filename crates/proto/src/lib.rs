@@ -1,8 +1,8 @@
 //! The manypath engine: SCTP (RFC 9260) over any number of paths at once, without I/O.
 //!
 //! The engine owns no socket, no clock and no thread. Datagrams, the time and random bits go in;
-//! datagrams, events and the next deadline come out. One law drives it: **after any input or command,
-//! drain the outputs; then wait until the deadline or the next input.**
+//! datagrams, events and the next deadline come out. One law drives it: **after any input or
+//! command, drain the outputs; then wait until the deadline or the next input.**
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,7 +22,8 @@
 //!     };
 //!     Endpoint::new(config, Rng::from_number(if accept { 1 } else { 2 }))
 //! };
-//! let (mut client, mut server) = (endpoint("10.0.0.1:9899", false), endpoint("10.0.0.2:9899", true));
+//! let mut client = endpoint("10.0.0.1:9899", false);
+//! let mut server = endpoint("10.0.0.2:9899", true);
 //!
 //! let now = Instant::ZERO;
 //! let paths = vec![("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?)];
@@ -53,8 +54,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Endpoint`] is the surface. [`config`] says everything that can be set, and [`policy`] holds the
-//! decisions in which the published multipath systems differ.
+//! [`Endpoint`] is the surface. [`config`] says everything that can be set, and [`policy`] holds
+//! the decisions in which the published multipath systems differ.
 
 mod assoc;
 pub mod config;

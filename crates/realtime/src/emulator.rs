@@ -1,7 +1,7 @@
 //! Emulated paths between real sockets on loopback, without privileges.
 //!
-//! Each path is a simulated [`Network`] of two nodes that runs by the real clock. The network decides
-//! when a datagram arrives or that it is lost. An [`EmulatedPath`] moves the bytes.
+//! Each path is a simulated [`Network`] of two nodes that runs by the real clock. The network
+//! decides when a datagram arrives or that it is lost. An [`EmulatedPath`] moves the bytes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -162,8 +162,8 @@ impl Moving {
             tokio::select! {
                 () = event => drop(self.let_pass()),
                 _ = self.inside.readable() => {
-                    // A burst at once, before anything else keeps it waiting in the socket. An error
-                    // is an ICMP message about an earlier datagram: lost, as on a network.
+                    // A burst at once, before anything else keeps it waiting in the socket. An
+                    // error is an ICMP message about an earlier datagram: lost, as on a network.
                     while let Ok((len, client)) = self.inside.try_recv_from(&mut buffer) {
                         self.client = Some(client);
                         self.take(self.ends.near, self.ends.far, &buffer[..len]);

@@ -43,8 +43,8 @@ impl Realtime {
         Ok(Realtime { runtime, places: Arc::new(Semaphore::new(TOGETHER)) })
     }
 
-    /// Begins the runs of an experiment of kind `realtime`, so that they go on beside others; the plan
-    /// waits for them. Its variant `scenario` is real, [`SIMULATED`] is not.
+    /// Begins the runs of an experiment of kind `realtime`, so that they go on beside others; the
+    /// plan waits for them. Its variant `scenario` is real, [`SIMULATED`] is not.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a transfer in real time did, in the words of a simulated one.
+//! Result of a transfer in real time, in the form of a simulated one's.
 
 use std::time::Duration;
 
@@ -113,7 +113,8 @@ impl Outage {
         self.detected.map(|at| at - self.begin)
     }
 
-    /// As the simulator has it: until the path is up again, or else found inactive, or the last delivery.
+    /// As the simulator has it: until the path is up again, or else found inactive, or the last
+    /// delivery.
     fn goodput_bps(&self, log: &Log) -> Option<f64> {
         let last = log.delivered.last()?.0.as_secs_f64();
         let end = self.end.or(self.detected).map_or(last, |end| end.min(last));

@@ -20,7 +20,7 @@ use crate::emulator::{EmulatedPath, Epoch};
 /// Samples on every change are taken so often: paths of tens of milliseconds show nothing more.
 const ON_CHANGE: Duration = Duration::from_millis(100);
 
-/// What a transfer left behind.
+/// Record of a transfer that has ended.
 #[derive(Debug)]
 pub struct Record {
     pub(crate) sender: Association,
@@ -37,7 +37,7 @@ impl Record {
     }
 }
 
-/// What happened when; times since the sending application was called.
+/// Events of a transfer, with times since the sending application was called.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     /// The first message was handed to the association.
@@ -64,7 +64,7 @@ enum Stop {
     Wrong(String),
 }
 
-/// What the tasks of a transfer share.
+/// State that the tasks of a transfer share.
 struct Shared {
     begin: Instant,
     log: Mutex<Log>,
@@ -76,8 +76,8 @@ impl Shared {
     }
 }
 
-/// Runs a transfer until everything is acknowledged, or for `limit`. `seed` says what the links lose;
-/// the endpoints draw from the system.
+/// Runs a transfer until everything is acknowledged, or for `limit`. `seed` says what the links
+/// lose; the endpoints draw from the system.
 ///
 /// # Errors
 ///
@@ -145,8 +145,8 @@ fn endpoint(config: &Config, hosts: Range<usize>, accept: bool) -> Result<Endpoi
     Endpoint::bind(options).map_err(|e| format!("no sockets on loopback addresses: {e}"))
 }
 
-/// Sends messages of one DATA chunk each, as in the simulator, and waits until all are acknowledged.
-/// Each has its number with it.
+/// Sends messages of one DATA chunk each, as in the simulator, and waits until all are
+/// acknowledged. Each has its number with it.
 async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Result<(), Stop> {
     let config = &transfer.sender;
     let most = sizes::bulk_chunk(config, false, false);
@@ -168,9 +168,9 @@ async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Re
     Ok(())
 }
 
-/// Waits until so many paths are verified. In the papers hosts know each other's addresses beforehand;
-/// here the receiver learns of those of the emulated links, and what comes from an address that is
-/// not verified does not count (RFC 9260 §5.4, §8.5).
+/// Waits until `count` paths are verified. In the papers hosts know each other's addresses
+/// beforehand; here the receiver learns of those of the emulated links, and what comes from an
+/// address that is not verified does not count (RFC 9260 §5.4, §8.5).
 async fn verified(association: &Association, count: usize) {
     let mut events = association.events();
     let is_active = |path: &&PathStats| path.state == PathState::Active;

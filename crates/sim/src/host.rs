@@ -65,7 +65,8 @@ pub struct Host {
     assoc: Option<AssocId>,
     /// Times the host lost all its state.
     restarts: u32,
-    /// Associations and peer restarts so far: the counters of sender and receiver are of the latest.
+    /// Associations and peer restarts so far: the counters of sender and receiver are of the
+    /// latest.
     epoch: u32,
     connects: bool,
     reconnects: bool,
@@ -83,7 +84,8 @@ pub struct Host {
     plans: u32,
     /// The engine is told what links lose.
     wants_oracle: bool,
-    /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be again.
+    /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be
+    /// again.
     oracle: Option<u64>,
     /// Bytes received at each of the network's moments.
     received_at: Vec<u64>,
@@ -163,7 +165,7 @@ impl Host {
         self.assoc().map(|assoc| assoc.paths().collect()).unwrap_or_default()
     }
 
-    /// What the engine knows of paths that may share a bottleneck.
+    /// The engine's evidence on paths that may share a bottleneck.
     pub fn shared_pairs(&self) -> &[SharedEvidence] {
         self.assoc().map_or(&[], Association::shared_pairs)
     }

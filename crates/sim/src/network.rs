@@ -59,7 +59,7 @@ enum Owner {
     Source(SourceId),
 }
 
-/// What the driver of the nodes has to act on.
+/// Event that the driver of the nodes has to act on.
 #[derive(Debug)]
 pub enum Happening {
     /// A packet reached a node.
@@ -121,8 +121,8 @@ pub struct Network {
     rng: Rng,
     /// Links that went down or up, and when.
     outages: Vec<(Instant, LinkId, bool)>,
-    /// When links went down or up and paths changed their state: the instants at which a driver notes
-    /// what its hosts received.
+    /// When links went down or up and paths changed their state: the instants at which a driver
+    /// notes what its hosts received.
     moments: Vec<Instant>,
     /// How many of them the driver has seen to.
     noted: usize,
@@ -179,8 +179,8 @@ impl Network {
         id
     }
 
-    /// Adds one direction of a link and plans its changes. `default_queue` applies if the link names
-    /// no queue of its own.
+    /// Adds one direction of a link and plans its changes. `default_queue` applies if the link
+    /// names no queue of its own.
     pub fn add_link(&mut self, mut spec: LinkSpec, default_queue: QueueLimit) -> LinkId {
         let changes = std::mem::take(&mut spec.changes);
         let id = LinkId(self.links.len() as u32);
@@ -303,8 +303,8 @@ impl Network {
         self.links[link.0 as usize].link.spec()
     }
 
-    /// What the interface takes over which a node sends from an address: packets of 1500 bytes, or
-    /// longer ones if its first link does.
+    /// MTU of the interface over which a node sends from an address: 1500 bytes, or more if its
+    /// first link takes longer packets.
     pub(crate) fn interface_mtu(&self, node: NodeId, local: SocketAddr) -> usize {
         let routes = self.nodes[node.0 as usize].routes.iter();
         let firsts = routes.filter(|(source, ..)| *source == local).filter_map(|(.., route)| {
@@ -319,7 +319,7 @@ impl Network {
         self.links[link.0 as usize].link.is_down()
     }
 
-    /// What the link did so far.
+    /// Counters of the link so far.
     pub fn link_stats(&self, link: LinkId) -> LinkStats {
         self.links[link.0 as usize].link.stats()
     }
@@ -339,8 +339,8 @@ impl Network {
         self.unroutable
     }
 
-    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned changes. With
-    /// [`fix_links`](Self::fix_links) a packet's arrivals count when its way ends.
+    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned
+    /// changes. With [`fix_links`](Self::fix_links) a packet's arrivals count when its way ends.
     pub fn events(&self) -> u64 {
         self.events
     }

@@ -16,7 +16,7 @@ pub(crate) struct Packet {
     pub(crate) id: u64,
     /// Its bytes, until it leaves the network.
     pub(crate) payload: Option<Bytes>,
-    /// What a link made of its bytes, if it damaged them.
+    /// Its bytes after a link damaged them, if one did.
     pub(crate) damaged: Option<Box<[u8]>>,
     pub(crate) route: RouteId,
     /// Length on the wire: the payload and the configured headers.
@@ -184,12 +184,12 @@ const KEPT_BUFFERS: usize = 512;
 /// Room of a new buffer, in bytes: more than packets mostly have.
 const BUFFER: usize = 2048;
 
-/// A packet that is shorter, in bytes, hardly carries data: a buffer of its own size is cheaper than one that is
-/// waited for.
+/// A packet that is shorter, in bytes, hardly carries data: a buffer of its own size is cheaper
+/// than one that is waited for.
 const SHORT_PACKET: usize = 256;
 
-/// Buffers for packets. One is filled, becomes the packet, and comes back when the packet is gone, so that
-/// a long run allocates little, and the buffers in use stay in the processor's cache.
+/// Buffers for packets. One is filled, becomes the packet, and comes back when the packet is gone,
+/// so that a long run allocates little, and the buffers in use stay in the processor's cache.
 #[derive(Debug, Default)]
 pub struct PacketPool {
     free: Vec<Vec<u8>>,

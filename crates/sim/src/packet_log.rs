@@ -7,7 +7,7 @@ use manypath_wire::{Checksum, Chunk, Packet};
 use crate::ids::{NodeId, RouteId};
 use crate::packet::DropCause;
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is on its way.
@@ -27,7 +27,7 @@ pub struct LoggedPacket {
     pub from: NodeId,
     /// The route it took; `None` if there was none.
     pub route: Option<RouteId>,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// The SCTP packet.
     pub bytes: Bytes,

@@ -21,8 +21,8 @@ pub struct PathEnds {
     pub far: (NodeId, SocketAddr),
 }
 
-/// The links of a path, each direction in the order in which its packets cross them. Paths that name
-/// the same links share them.
+/// The links of a path, each direction in the order in which its packets cross them. Paths that
+/// name the same links share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathLinks {
     /// Away from the near end.
@@ -50,8 +50,8 @@ impl Network {
         PathLinks { forward, reverse }
     }
 
-    /// Adds the routes of a path over links that other paths and cross-traffic may share. Returns its
-    /// number, counted from 0.
+    /// Adds the routes of a path over links that other paths and cross-traffic may share. Returns
+    /// its number, counted from 0.
     pub fn add_path_over(&mut self, ends: PathEnds, links: PathLinks) -> usize {
         let ((near, source), (far, destination)) = (ends.near, ends.far);
         let PathLinks { forward, mut reverse } = links;
@@ -105,8 +105,8 @@ impl Network {
         self.paths.len()
     }
 
-    /// What the links of a path did: first all forward links, then all back, each in the order of
-    /// the hops.
+    /// Counters of the links of a path: first all forward links, then all back, each in the order
+    /// of the hops.
     pub fn path_stats(&self, number: usize) -> (Vec<LinkStats>, Vec<LinkStats>) {
         let stats = |links: &[LinkId]| links.iter().map(|&link| self.link_stats(link)).collect();
         let path = &self.paths[number];

@@ -1,4 +1,4 @@
-//! What a transfer did, as one value.
+//! Result of a transfer, as one value.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::network::Network;
 #[cfg(test)]
 mod tests;
 
-/// What the transfer from one host to another did: the object that is printed as JSON for each run.
+/// Result of the transfer from one host to another: the object that is printed as JSON for each
+/// run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferResult {
     /// The name of the scenario; empty if it has none.
@@ -27,8 +28,8 @@ pub struct TransferResult {
     pub bytes: u64,
     /// From the first message handed to the association to the last byte delivered, in seconds.
     pub transfer_time_s: f64,
-    /// From the application's first call to send to the cumulative acknowledgement, at the sender, of
-    /// everything, in seconds; `None` before. What ns-2 users measure.
+    /// From the application's first call to send to the cumulative acknowledgement, at the sender,
+    /// of everything, in seconds; `None` before. What ns-2 users measure.
     pub ack_time_s: Option<f64>,
     /// From that call to the first DATA chunk that left, in seconds.
     pub data_start_s: Option<f64>,
@@ -40,8 +41,8 @@ pub struct TransferResult {
     pub receive_buffer_blocked_s: f64,
     /// The longest time between two deliveries, in seconds.
     pub max_delivery_gap_s: f64,
-    /// The time that 99 of 100 messages took at most, from the application's handing over to the delivery of all of it,
-    /// in seconds; only where latencies are measured.
+    /// The time that 99 of 100 messages took at most, from the application's handing over to the
+    /// delivery of all of it, in seconds; only where latencies are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_latency_p99_s: Option<f64>,
     /// Bytes sent on all paths, SCTP headers included, for each user byte delivered; `None` if none
@@ -57,11 +58,12 @@ pub struct TransferResult {
     pub outage_begin_s: Option<f64>,
     /// From then until that path was first found inactive, in seconds.
     pub failure_detected_s: Option<f64>,
-    /// User bits delivered per second from then until all links of that path were up again, or, if they
-    /// never were, until the path was found inactive; or until the transfer was over, if that came first.
-    /// None if nothing was left to deliver, or a path that fails for good had been found inactive before.
+    /// User bits delivered per second from then until all links of that path were up again, or, if
+    /// they never were, until the path was found inactive; or until the transfer was over, if that
+    /// came first. None if nothing was left to deliver, or a path that fails for good had been
+    /// found inactive before.
     pub outage_goodput_bps: Option<f64>,
-    /// What was found of bottlenecks that paths share; only if the sender looks for them.
+    /// Findings on bottlenecks that paths share; only if the sender looks for them.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedResult>,
     /// The hash over everything that happened, in hexadecimal.
@@ -70,14 +72,16 @@ pub struct TransferResult {
     pub paths: Vec<PathResult>,
 }
 
-/// What a sender found of bottlenecks that its paths share.
+/// A sender's findings on bottlenecks that its paths share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedResult {
     /// Pairs of paths that were ever found to share one.
     pub shared_bottlenecks: usize,
-    /// From the application's first call to send until two paths were first found to share one, in seconds.
+    /// From the application's first call to send until two paths were first found to share one, in
+    /// seconds.
     pub shared_bottleneck_detected_s: Option<f64>,
-    /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before the first.
+    /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before
+    /// the first.
     pub shared_ratio: Option<f64>,
     /// Paths that were not suppressed at the end.
     pub paths_used: usize,
@@ -85,7 +89,7 @@ pub struct SharedResult {
     pub shared_pairs: Vec<SharedPair>,
 }
 
-/// What was found of two paths.
+/// Findings on two paths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedPair {
     /// The numbers of the paths, from 1.
@@ -157,8 +161,9 @@ pub struct PathResult {
     pub return_packets_sent: u64,
     /// Those of them that the network dropped, copies it made included.
     pub return_packets_dropped: u64,
-    /// T3-rtx expirations by their number in a row: the first counts those after something had proved
-    /// that the path works, the second those that followed upon one such; the last counts all beyond.
+    /// T3-rtx expirations by their number in a row: the first counts those after something had
+    /// proved that the path works, the second those that followed upon one such; the last counts
+    /// all beyond.
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
     /// Measurements of the round-trip time, by heartbeats and by data.
     pub rtt_samples: u64,
@@ -202,7 +207,7 @@ impl PathResult {
         }
     }
 
-    /// Bytes sent on all of these paths for each of so many user bytes delivered.
+    /// Bytes sent on all of these paths for each of `bytes` user bytes delivered.
     pub fn overhead(paths: &[PathResult], bytes: u64) -> Option<f64> {
         let sent: u64 = paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         (bytes > 0).then(|| sent as f64 / bytes as f64)
@@ -283,7 +288,7 @@ struct FirstOutage {
     end: Option<Instant>,
     /// When the sender first found that path inactive since it began.
     detected: Option<Instant>,
-    /// Whether that path was inactive when it began.
+    /// True if that path was inactive when it began.
     was_inactive: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a test or a scenario says about links and paths.
+//! Specifications of links and paths, for tests and scenarios.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ impl Rate {
 
 /// How much a link holds, the packet that it is sending included. What finds it full is dropped.
 ///
-/// A drop-tail queue of ns-2 with `queue-limit` n holds as much as `Packets(n)`: it counts the packets
-/// that wait and the one that wants in, and refuses that one from n on.
+/// A drop-tail queue of ns-2 with `queue-limit` n holds as much as `Packets(n)`: it counts the
+/// packets that wait and the one that wants in, and refuses that one from n on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// At most this many packets.
@@ -96,14 +96,15 @@ impl From<GilbertElliott> for Loss {
     }
 }
 
-/// The loss model of Gilbert and Elliott: a link is in a good or a bad state, may change it before each
-/// packet, and loses that packet with the probability of its state. It begins in the good one.
+/// The loss model of Gilbert and Elliott: a link is in a good or a bad state, may change it before
+/// each packet, and loses that packet with the probability of its state. It begins in the good one.
 ///
 /// ```
 /// use manypath_sim::{GilbertElliott, Loss};
 ///
 /// // Bursts of four packets in the mean, 2 % of all packets.
-/// let bursts = GilbertElliott { to_bad: 0.005, to_good: 0.25, loss_in_good: 0.0, loss_in_bad: 1.0 };
+/// let (to_bad, to_good) = (0.005, 0.25);
+/// let bursts = GilbertElliott { to_bad, to_good, loss_in_good: 0.0, loss_in_bad: 1.0 };
 /// assert!((Loss::from(bursts).mean() - 0.0196).abs() < 1e-4);
 /// ```
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -125,8 +126,8 @@ impl GilbertElliott {
     }
 }
 
-/// Random early detection (Floyd and Jacobson, 1993): packets are dropped with a probability that grows
-/// with the average length of the queue. Lengths are in packets, the one being sent included.
+/// Random early detection (Floyd and Jacobson, 1993): packets are dropped with a probability that
+/// grows with the average length of the queue. Lengths are in packets, the one being sent included.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Red {
     /// Average length up to which nothing is dropped.
@@ -137,7 +138,8 @@ pub struct Red {
     pub max_probability: f64,
     /// Weight of a new sample in the average, in 0..=1.
     pub weight: f64,
-    /// From `max` to twice that the probability grows on to 1; else everything is dropped from `max` on.
+    /// From `max` to twice that the probability grows on to 1; else everything is dropped from
+    /// `max` on.
     pub gentle: bool,
     /// Bytes of a typical packet: how fast the average of an idle link falls.
     pub mean_packet: u32,
@@ -168,8 +170,8 @@ pub struct LinkSpec {
     pub rate: Rate,
     /// Propagation delay, one way.
     pub delay: Duration,
-    /// What it holds; `None` for one bandwidth-delay product of the path it is part of, at least 50
-    /// packets.
+    /// Capacity of its queue; `None` for one bandwidth-delay product of the path it is part of, at
+    /// least 50 packets.
     pub queue: Option<QueueLimit>,
     /// Drops packets before the queue is full, if any.
     pub red: Option<Red>,
@@ -233,7 +235,8 @@ impl LinkSpec {
         self
     }
 
-    /// The same for packets of at most so many bytes; whether it says so when one is longer.
+    /// The same for packets of at most `bytes` bytes. With `icmp` it tells the sender when one is
+    /// longer.
     pub fn mtu(mut self, bytes: u32, icmp: bool) -> LinkSpec {
         (self.mtu, self.icmp) = (Some(bytes), icmp);
         self
@@ -266,8 +269,8 @@ impl LinkSpec {
 /// Something that changes on a link while the run goes on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkChange {
-    /// What enters from now on is lost. What is inside already goes on, as with an ns-2 error model
-    /// of rate 1 at the link's head.
+    /// Packets that enter from now on are lost. Those already inside go on, as with an ns-2 error
+    /// model of rate 1 at the link's head.
     Cut,
     /// The end of a cut.
     Restore,
@@ -358,8 +361,8 @@ impl PathSpec {
         self.each(|link| link.queue = Some(queue))
     }
 
-    /// The same for packets of at most so many bytes on its slowest hop, both ways; whether that
-    /// says so when one is longer.
+    /// The same for packets of at most `bytes` bytes on its slowest hop, both ways. With `icmp`
+    /// that hop tells the sender when one is longer.
     pub fn mtu(mut self, bytes: u32, icmp: bool) -> PathSpec {
         let hop = self.slowest_hop();
         let HopSpec { forward, reverse } = &mut self.hops[hop];

@@ -1,7 +1,7 @@
 //! Small sweeps whose figures are kept in the tree: a change of behaviour is a readable difference.
 //!
-//! Each `golden/NAME.toml` has its table in `golden/NAME.txt`. When a change is meant, renew them and
-//! say in the commit why they changed:
+//! Each `golden/NAME.toml` has its table in `golden/NAME.txt`. When a change is meant, renew them
+//! and say in the commit why they changed:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p manypath-sim --test golden

@@ -1,4 +1,4 @@
-//! What changed in an association since the last look.
+//! Changes of an association since the last look.
 
 use std::net::SocketAddr;
 

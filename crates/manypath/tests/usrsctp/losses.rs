@@ -1,5 +1,5 @@
-//! The same transfers through a relay that loses, repeats, delays and reorders packets both ways, or is
-//! silent for a while.
+//! The same transfers through a relay that loses, repeats, delays and reorders packets both ways,
+//! or is silent for a while.
 
 use manypath::AssocClosed;
 

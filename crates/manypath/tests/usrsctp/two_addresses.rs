@@ -1,5 +1,5 @@
-//! Several addresses on one side or both. usrsctp can only be bound to addresses that an interface has, so
-//! its own second address needs a network namespace; see tests/interop/README.md.
+//! Several addresses on one side or both. usrsctp can only be bound to addresses that an interface
+//! has, so its own second address needs a network namespace; see tests/interop/README.md.
 
 use manypath::{Association, Event, PathState, PathStats};
 
@@ -14,8 +14,8 @@ const TWO: &[&str] = &["127.0.0.1", "127.0.0.2"];
 const NEAR: &[&str] = &["10.99.1.1", "10.99.2.1"];
 const FAR: &[&str] = &["10.99.1.2", "10.99.2.2"];
 
-/// Heartbeats of usrsctp, as soon as it can send them; it tells us of pairs of addresses only by using
-/// them.
+/// Heartbeats of usrsctp, as soon as it can send them; it tells us of pairs of addresses only by
+/// using them.
 const HEARTBEATS: &str = "--rto-min-ms 50 --heartbeat-ms 100";
 
 /// Waits until `count` paths are verified.
@@ -31,8 +31,8 @@ async fn paths_are_active(association: &Association, count: usize) {
     panic!("{count} paths are not active after 5 s: {:#?}", association.paths());
 }
 
-/// Sends more than one path takes at once when `paths` of them are verified, and checks that usrsctp
-/// got it; returns the paths as they were at the end.
+/// Sends more than one path takes at once when `paths` of them are verified, and checks that
+/// usrsctp got it; returns the paths as they were at the end.
 async fn manypath_sends(case: Case, paths: usize) -> Vec<PathStats> {
     let Running { association, peer, endpoint: _endpoint, .. } = case.start().await;
     paths_are_active(&association, paths).await;
@@ -137,8 +137,8 @@ fn both_paths_lose_packets() {
 #[test]
 fn one_of_our_two_addresses_is_silent_for_a_while() {
     interop(async {
-        // usrsctp uses one port for all addresses of its peer, that of the relays. By the time of the
-        // outage it has heartbeated our second address, which therefore takes over.
+        // usrsctp uses one port for all addresses of its peer, that of the relays. By the time of
+        // the outage it has heartbeated our second address, which therefore takes over.
         let outage = "--delay 2 --outage-at 800 --outage-for 600";
         let task = format!("{HEARTBEATS} --linger-ms 1500 receive");
         let case = Case::new(Opens::Usrsctp, Setting::Fast, &task)

@@ -1,4 +1,4 @@
-//! What a SACK does: to windows, timers, path states and the send buffer.
+//! Effects of a SACK on windows, timers, path states and the send buffer.
 
 use manypath_wire::{ErrorCause, Sack};
 
@@ -178,9 +178,9 @@ impl Association {
         }
     }
 
-    /// The ack of data proves that a path works, if the data was sent after the timeouts that put it in
-    /// doubt. The ack of a retransmission does not say which transmission arrived, so it leaves a path
-    /// that has failed as it is (CMT-PF paper, §III-A).
+    /// The ack of data proves that a path works, if the data was sent after the timeouts that put
+    /// it in doubt. The ack of a retransmission does not say which transmission arrived, so it
+    /// leaves a path that has failed as it is (CMT-PF paper, §III-A).
     fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
@@ -196,8 +196,9 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it lost fills its
-    /// pipe: only a timeout empties that if nothing is in flight any more (mTCP paper, section 3.1.2).
+    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it
+    /// lost fills its pipe: only a timeout empties that if nothing is in flight any more (mTCP
+    /// paper, section 3.1.2).
     pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
@@ -214,8 +215,8 @@ impl Association {
         }
     }
 
-    /// A window that was closed opened again: the chunk that probed it was dropped for want of room, and
-    /// is sent again now instead of after its timeout.
+    /// A window that was closed opened again: the chunk that probed it was dropped for want of
+    /// room, and is sent again now instead of after its timeout.
     fn reopen_window(&mut self, now: Instant) {
         if !self.peer_window.is_probed()
             || self.peer_window.a_rwnd() < self.config.mtu.min(self.fragmentation_point())
@@ -230,7 +231,7 @@ impl Association {
     }
 }
 
-/// What congestion avoidance counts of the bytes that a SACK acknowledges on a path.
+/// Of the bytes that a SACK acknowledges on a path, those that congestion avoidance counts.
 fn counted_bytes(rules: &Rules, facts: &PathDigest, cwnd: usize) -> usize {
     if rules.sacks.cuc == Cuc::Off || !rules.growth_needs_used_window {
         return facts.newly_acked_bytes;

@@ -72,10 +72,11 @@ impl Association {
             (_, Some(p)) => p.max_packet,
             (_, None) => self.config.mtu - sizes::UDP_IPV6_HEADERS,
         };
-        // To a path we want verified, the question goes with the answer: then the peer's answer arrives before
-        // the data it sends on the path it has just verified.
+        // To a path we want verified, the question goes with the answer: then the peer's answer
+        // arrives before the data it sends on the path it has just verified.
         let probe = match (&c, path) {
-            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with a probe.
+            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with
+            // a probe.
             (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
                 if self.paths.get(id).is_some_and(|p| p.heartbeat_due) =>
             {
@@ -153,9 +154,9 @@ impl Association {
         while self.new_data_allowed() && self.push_new(now, path, packet) {}
     }
 
-    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It is never
-    /// repeated; and the peer's packets that still come are answered with an ABORT that names no cause,
-    /// which could overtake this one on another path.
+    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It
+    /// is never repeated; and the peer's packets that still come are answered with an ABORT that
+    /// names no cause, which could overtake this one on another path.
     pub(super) fn push_abort(&mut self, cause: Option<ErrorCause>) {
         self.control.clear();
         let fallback = self.control_path();
@@ -168,7 +169,8 @@ impl Association {
         }
     }
 
-    /// Where control chunks go that answer nothing: the primary, or another path if it is not usable.
+    /// Where control chunks go that answer nothing: the primary, or another path if it is not
+    /// usable.
     pub(super) fn control_path(&self) -> PathId {
         let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.usable);
         if !self.state.is_open() || usable(self.primary) {

@@ -1,4 +1,5 @@
-//! Opening an association (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, collisions, restarts.
+//! Opening an association (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, collisions,
+//! restarts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
 
-/// What to do with a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
+/// Action on a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CookieAction {
     /// A: the peer restarted.
@@ -93,7 +94,7 @@ impl Association {
         self.control.extend(paths.map(|p| Control::Init { on: p.id }));
     }
 
-    /// How long the answer to INIT or COOKIE ECHO is waited for, after so many attempts in vain.
+    /// Timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
     fn handshake_rto(&self, attempts: u32) -> Duration {
         match self.config.handshake_rto {
             Some(first) => {
@@ -196,7 +197,8 @@ impl Association {
             self.close(AssocClosed::HandshakeTimedOut);
             return;
         }
-        // The next attempt takes the next path: one that is down does not keep the association closed.
+        // The next attempt takes the next path: one that is down does not keep the association
+        // closed.
         let ids: Vec<_> = self.paths.iter().filter(|p| p.given).map(|p| p.id).collect();
         let rto = self.handshake_rto(attempts);
         let own_rto = self.config.handshake_rto.is_some();
@@ -231,8 +233,8 @@ impl Association {
         }
     }
 
-    /// The path on which the handshake is answered becomes the primary, if the application named it: an
-    /// address that only the peer listed is to be verified first.
+    /// The path on which the handshake is answered becomes the primary, if the application named
+    /// it: an address that only the peer listed is to be verified first.
     fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
         let id = self.paths.find(&local, &remote).filter(|_| self.config.handshake_moves_primary);
         if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.given) {
@@ -258,7 +260,8 @@ impl Association {
         }
     }
 
-    /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an unanswered INIT.
+    /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an
+    /// unanswered INIT.
     pub(super) fn on_stale_cookie(&mut self, now: Instant) {
         let State::CookieEchoed { opening, .. } = self.state else { return };
         self.rx.receiver = None;
@@ -289,8 +292,8 @@ impl Association {
         }
     }
 
-    /// The addresses of an INIT that are new to the association: with them, anyone who can reach us could
-    /// take it over (RFC 9260 §5.2.1, §5.2.2).
+    /// The addresses of an INIT that are new to the association: with them, anyone who can reach us
+    /// could take it over (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn new_addresses(&self, source: IpAddr, listed: &[IpAddr]) -> Vec<IpAddr> {
         if matches!(self.state, State::CookieWait(_)) {
             return Vec::new(); // The peer's addresses are not known yet.
@@ -346,8 +349,8 @@ impl Association {
         self.control.push_front(Control::CookieAck { to });
     }
 
-    /// Takes over from an association that its peer restarted: the same one for the application, with
-    /// everything unacknowledged lost (RFC 9260 §5.2.4, action A).
+    /// Takes over from an association that its peer restarted: the same one for the application,
+    /// with everything unacknowledged lost (RFC 9260 §5.2.4, action A).
     pub(crate) fn succeed(&mut self, now: Instant, old: Association) {
         self.events.succeed(old.events);
         self.stats = old.stats;

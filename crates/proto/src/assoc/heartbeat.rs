@@ -9,7 +9,7 @@ use super::paths::is_to_be_known;
 use super::timeout::TimeoutCause;
 use super::{Association, PathTimer, Timer};
 use crate::config::Config;
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState, Probe};
 use crate::policy::fail::InDoubt;
 use crate::policy::recovery::HeartbeatRules;

@@ -13,7 +13,7 @@ use crate::config::Config;
 /// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
 const MIN_A_RWND: u32 = 1500;
 
-/// What an INIT or INIT ACK says, checked.
+/// Contents of an INIT or INIT ACK, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerInit {
     pub(crate) tag: u32,

@@ -16,7 +16,7 @@ use crate::time::Instant;
 /// An ABORT's text is kept up to this length, in bytes.
 const MAX_REASON: usize = 256;
 
-/// What the rest of a packet needs to know of the chunks before.
+/// Facts about the chunks of a packet so far that the rest of it needs.
 struct Progress {
     now: Instant,
     from: (SocketAddr, SocketAddr),
@@ -25,8 +25,8 @@ struct Progress {
     facts: PacketFacts,
     /// It stands before the chunks that it concerns.
     timestamp: Option<Timestamp>,
-    /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not draw a
-    /// packet for each.
+    /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not
+    /// draw a packet for each.
     answered_heartbeat: bool,
     reported_unknown: bool,
 }
@@ -77,8 +77,8 @@ impl Association {
                 self.stats.packets_dropped += 1;
                 break;
             };
-            // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have guessed the
-            // tag, nothing counts but the verification of its path.
+            // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have
+            // guessed the tag, nothing counts but the verification of its path.
             if !is_rightly_tagged(&chunk, has_own_tag) {
                 continue;
             }
@@ -141,8 +141,8 @@ impl Association {
                 }
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
-            // A packet of ours that was late reached a peer that has closed already, and its answer overtook
-            // SHUTDOWN COMPLETE: everything is delivered.
+            // A packet of ours that was late reached a peer that has closed already, and its answer
+            // overtook SHUTDOWN COMPLETE: everything is delivered.
             Chunk::Abort(abort)
                 if abort.tag_reflected && matches!(self.state, State::ShutdownAckSent { .. }) =>
             {
@@ -166,7 +166,8 @@ impl Association {
             Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, p.from, shutdown.cum_tsn_ack),
             Chunk::ShutdownAck => self.on_shutdown_ack(p.from),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
-            // The endpoint handles these; bundled behind other chunks they mean nothing. The rest was handled before.
+            // The endpoint handles these; bundled behind other chunks they mean nothing. The rest
+            // was handled before.
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
@@ -220,8 +221,8 @@ impl Association {
     fn after_data_packet(&mut self, p: &Progress) {
         let Some(r) = self.rx.receiver.as_mut() else { return };
         r.last_data = p.path.or(r.last_data);
-        // DAC is for reordering that the sender causes by using several paths. Another sender, on one,
-        // needs its SACKs at once when something is missing.
+        // DAC is for reordering that the sender causes by using several paths. Another sender, on
+        // one, needs its SACKs at once when something is missing.
         r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
         let many =
             self.agreed.sack_paths.gaps_wait && r.delayed.sack_every() > self.config.sack_every;
@@ -263,8 +264,8 @@ impl Association {
         }
     }
 
-    /// Tells the peer of an error that does not end the association. Until COOKIE ACK nothing may be sent
-    /// but COOKIE ECHO (RFC 9260 §5.1, C).
+    /// Tells the peer of an error that does not end the association. Until COOKIE ACK nothing may
+    /// be sent but COOKIE ECHO (RFC 9260 §5.1, C).
     pub(super) fn report(&mut self, cause: ErrorCause) {
         if self.state.is_open() {
             self.reply(Control::Error(cause));
@@ -278,8 +279,8 @@ impl Association {
     }
 }
 
-/// RFC 9260 §8.5.1, B and C: the T bit says whose tag ABORT and SHUTDOWN COMPLETE carry; all else carries
-/// ours.
+/// RFC 9260 §8.5.1, B and C: the T bit says whose tag ABORT and SHUTDOWN COMPLETE carry; all else
+/// carries ours.
 fn is_rightly_tagged(chunk: &Chunk, has_own_tag: bool) -> bool {
     match chunk {
         Chunk::Abort(abort) => abort.tag_reflected != has_own_tag,

@@ -68,7 +68,7 @@ use redundant::Redundancy;
 use state::{Opening, State};
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
 
-/// What the interfaces of local addresses take, in bytes of an IP packet.
+/// MTUs of the interfaces of local addresses, in bytes of an IP packet.
 pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 
 /// A multihomed SCTP association (RFC 9260), driven by its [`Endpoint`](crate::Endpoint).
@@ -77,7 +77,8 @@ pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 ///   [`abort`](Self::abort), [`add_path`](Self::add_path), [`remove_path`](Self::remove_path),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_primary`](Self::set_primary). Reach them through
-///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs afterwards.
+///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs
+///   afterwards.
 /// - Everything else only reads.
 #[derive(Debug)]
 pub struct Association {

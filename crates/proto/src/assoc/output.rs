@@ -26,8 +26,8 @@ enum Source {
 }
 
 impl Association {
-    /// Writes the next packets for one path to the end of `buf`: up to `max_segments` of the same size,
-    /// the last of which may be shorter.
+    /// Writes the next packets for one path to the end of `buf`: up to `max_segments` of the same
+    /// size, the last of which may be shorter.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -120,7 +120,8 @@ impl Association {
         }
     }
 
-    /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1, C).
+    /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1,
+    /// C).
     fn choose(&mut self, now: Instant) -> Option<(PathId, Source)> {
         if !self.state.may_send_data() {
             return None;
@@ -165,14 +166,15 @@ impl Association {
         }
     }
 
-    /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
+    /// False if no path has room that the scheduler could choose: mostly so when all that can be
+    /// sent was.
     fn may_schedule(&self) -> bool {
         let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.counted(p.id)) > 0;
         self.recovery.past_cwnd.is_allowed() || self.paths.iter().any(has_room)
     }
 
-    /// The path of new data where chunks that wait for retransmission fill the window, too, or where a path
-    /// carries copies only.
+    /// The path of new data where chunks that wait for retransmission fill the window, too, or
+    /// where a path carries copies only.
     #[inline(never)]
     fn schedule_on_the_rest(&mut self, now: Instant) -> Option<PathId> {
         let counts = self.recovery.rules.waiting_takes_cwnd;
@@ -272,7 +274,8 @@ impl Association {
         len <= self.peer_rwnd() || self.out.is_empty()
     }
 
-    /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D ii).
+    /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D
+    /// ii).
     pub(super) fn peer_rwnd(&self) -> usize {
         let rules = self.recovery.rules.room;
         let header = if rules.of_headers { DATA_HEADER_LEN } else { 0 };
@@ -311,7 +314,8 @@ impl Association {
             if len < segment_size || len < max_packet / 4 * 3 {
                 break;
             }
-            // A choice among lost chunks may draw a random number, also for a packet that does not come.
+            // A choice among lost chunks may draw a random number, also for a packet that does not
+            // come.
             if n + 1 >= max_segments && !self.out.may_have_marked() {
                 break;
             }
@@ -325,8 +329,8 @@ impl Association {
             .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })
     }
 
-    /// The packet that a chunk needs: one that was cut for larger packets than its path takes, as before
-    /// that path was added, must still be sent whole.
+    /// The packet that a chunk needs: one that was cut for larger packets than its path takes, as
+    /// before that path was added, must still be sent whole.
     fn needed(&self, source: Option<Source>) -> usize {
         match source {
             Some(Source::Retransmission(tsn) | Source::Copy(tsn)) => {
@@ -345,8 +349,8 @@ impl Association {
 
     /// The chunk that joins `last` in a packet with `room` bytes left.
     ///
-    /// New data needs no decision again: the scheduler decides for packets, and the packet is filled while
-    /// the window lasts.
+    /// New data needs no decision again: the scheduler decides for packets, and the packet is
+    /// filled while the window lasts.
     fn next_in_packet(
         &mut self,
         now: Instant,
@@ -468,15 +472,16 @@ impl Association {
         p.counters.retransmissions += u64::from(!self.ack_test.sends(tsn));
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
-            // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts T3-rtx.
+            // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts
+            // T3-rtx.
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
         }
         true
     }
 
-    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and the new one
-    /// may have got one (RFC 2960 §6.1).
+    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and
+    /// the new one may have got one (RFC 2960 §6.1).
     fn restart_t3_by_tsn(
         &mut self,
         now: Instant,

@@ -185,7 +185,7 @@ impl Association {
 
     // ---- What the driver says ----
 
-    /// What the interfaces of local addresses take.
+    /// Takes note of the MTUs of the interfaces of local addresses.
     pub(crate) fn set_link_mtus(&mut self, now: Instant, link_mtus: Arc<LinkMtus>) {
         self.size_search.link_mtus = link_mtus;
         let config = self.config_rc();

@@ -66,9 +66,9 @@ impl Association {
     }
 
     /// Takes note that routes, interfaces or addresses have changed, so that what did not work may
-    /// work now. Every path that is not known to work at this moment is asked at once, its back-off
-    /// begins anew, and an attempt to open the association is repeated. It may be called often: a
-    /// path is asked once in 20 ms.
+    /// work now. Every path that is not known to work at this moment is asked at once, and its
+    /// back-off begins again. An attempt to open the association is repeated. It may be called
+    /// often: a path is asked once in 20 ms.
     pub fn network_changed(&mut self, now: Instant) {
         if self.closed().is_some() {
             return;

@@ -39,7 +39,7 @@ pub struct Explained {
     pub group: Group,
     /// Its value.
     pub value: String,
-    /// What it counts or selects.
+    /// Unit or kind of its value.
     pub unit: &'static str,
     /// The values it may take.
     pub range: String,
@@ -51,7 +51,7 @@ pub struct Explained {
     pub source: &'static str,
     /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
     pub rarely: Option<&'static str>,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
 }
 

@@ -22,7 +22,7 @@ impl Units {
         }
     }
 
-    /// Whether it holds at least one packet, and no more than a window can be.
+    /// True if it holds at least one packet, and no more than a window can be.
     pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Pmdcs(count) | Self::Mtu(count) => (1..=1_000_000).contains(&count),

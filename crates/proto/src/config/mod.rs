@@ -45,7 +45,7 @@ pub struct ConfigError {
     pub field: String,
     /// The value it was given; empty when the error is not about a value.
     pub value: String,
-    /// What would be accepted, or what to change.
+    /// The accepted values, or the change to make.
     pub allowed: String,
 }
 

@@ -12,7 +12,7 @@ type Values = &'static [(&'static str, &'static str)];
 pub struct Preset {
     /// Name in configuration, such as `cmt-pf`.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub description: &'static str,
     /// Where it is specified.
     pub source: &'static str,
@@ -23,8 +23,8 @@ pub struct Preset {
     pub for_profiles: &'static [(Profile, &'static [(&'static str, &'static str)])],
 }
 
-/// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery. Their
-/// cwnd does not grow during fast recovery.
+/// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery.
+/// Their cwnd does not grow during fast recovery.
 const SINGLE_ON_NS2: (Profile, Values) = (
     Profile::Ns2,
     &[
@@ -191,8 +191,7 @@ impl Preset {
         },
     ];
 
-    /// What it sets on a profile: each parameter with its value, a later one winning over an
-    /// earlier.
+    /// Settings on a profile: each parameter with its value, a later one winning over an earlier.
     pub(super) fn values(
         &self,
         profile: Profile,

@@ -41,7 +41,7 @@ impl Profile {
         }
     }
 
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub fn description(self) -> &'static str {
         match self {
             Self::Rfc9260 => "the constants RFC 9260 suggests; for any peer on any network",

@@ -1,5 +1,5 @@
-//! Packets that belong to no association: those that open one, without keeping anything until a valid
-//! COOKIE ECHO, and those that come out of the blue.
+//! Packets that belong to no association: those that open one, without keeping anything until a
+//! valid COOKIE ECHO, and those that come out of the blue.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
 use crate::sizes;
 use crate::time::Instant;
 
-/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
-/// packets is no reason to hold memory.
+/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of
+/// strangers' packets is no reason to hold memory.
 const MAX_REPLIES: usize = 256;
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
@@ -268,7 +268,8 @@ impl Endpoint {
         let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {
             match chunk {
-                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other forever.
+                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other
+                // forever.
                 Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::CookieAck)
                 | Err(_) => {
                     return;
@@ -304,18 +305,18 @@ impl Endpoint {
         }
     }
 
-    /// Whether a packet is of an association that was shut down, and does not ask for SHUTDOWN COMPLETE
-    /// again.
+    /// True if a packet is of an association that was shut down, and does not ask for SHUTDOWN
+    /// COMPLETE again.
     ///
-    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake or be
-    /// overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the peer would
-    /// take an association for failed that has delivered everything.
+    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake
+    /// or be overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the
+    /// peer would take an association for failed that has delivered everything.
     pub(super) fn is_late(&self, packet: &Packet) -> bool {
         let of = (packet.header.verification_tag, packet.header.source_port);
         self.ended.contains(&of) && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
-    /// Whether a stranger is answered now.
+    /// True if a stranger is answered now.
     fn may_answer(&mut self, now: Instant, answer: Answer, from: SocketAddr, tag: u32) -> bool {
         self.limits.as_mut().is_none_or(|limits| limits.allows(now, answer, from, tag))
     }

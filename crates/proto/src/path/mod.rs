@@ -32,14 +32,14 @@ use crate::time::Instant;
 use pacer::Pacer;
 use rto::Rto;
 
-/// What a path has outstanding, in bytes.
+/// Outstanding data of a path, in bytes.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct InUse {
     /// DATA chunks in flight.
     pub(crate) flight_size: usize,
     /// See [`PathView::pipe`].
     pub(crate) pipe: usize,
-    /// What counts against cwnd: the pipe, with `combined_window` that of all paths.
+    /// Bytes that count against cwnd: the pipe, or with `combined_window` that of all paths.
     pub(crate) counted: usize,
 }
 
@@ -82,10 +82,11 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
-    /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260 §7.2.3).
+    /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260
+    /// §7.2.3).
     pub(crate) one_packet: bool,
-    /// The latest transmission when a timeout last put the path in doubt: acks of what was sent before say
-    /// nothing of what happened since.
+    /// The latest transmission when a timeout last put the path in doubt: acks of what was sent
+    /// before say nothing of what happened since.
     pub(crate) doubted_order: Option<u64>,
     /// When T3-rtx was last counted as a timeout, and when a lost heartbeat was.
     pub(crate) timed_out: TimedOut,
@@ -94,8 +95,8 @@ pub(crate) struct Path {
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
     pub(crate) tail_probed: bool,
     pub(crate) probe: Option<Probe>,
-    /// Probes before it that were not answered in time. A late answer is as good: the path's RTT may have
-    /// grown beyond the time between probes.
+    /// Probes before it that were not answered in time. A late answer is as good: the path's RTT
+    /// may have grown beyond the time between probes.
     pub(crate) late_probes: VecDeque<Probe>,
     /// When the peer last asked on this path.
     pub(crate) last_asked: Option<Instant>,
@@ -109,8 +110,8 @@ pub(crate) struct Path {
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
-    /// When DATA was last sent for the first time: what measures the RTT, so that the path is not idle
-    /// (RFC 9260 §8.3).
+    /// When DATA was last sent for the first time: what measures the RTT, so that the path is not
+    /// idle (RFC 9260 §8.3).
     pub(crate) last_new_data: Option<Instant>,
     /// How far an idle window has decayed, in time.
     pub(crate) decayed_at: Instant,

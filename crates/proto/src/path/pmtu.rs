@@ -382,7 +382,7 @@ impl Pmtu {
     }
 
     fn lower(&mut self, size: usize) {
-        // What was larger may pass again, or be lost by chance: it is tried anew from above.
+        // Larger packets may pass again, or were lost by chance: they are tried again from above.
         self.size = size.min(self.size);
         self.is_confirmed = true;
         self.fails_from = None;

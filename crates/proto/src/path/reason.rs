@@ -13,7 +13,8 @@ pub enum SuppressReason {
     Slow,
     /// `paths_max` others have better scores.
     Spare,
-    /// It has too many of its hops in common with a path of a better score (mTCP paper, section 3.3).
+    /// It has too many of its hops in common with a path of a better score (mTCP paper, section
+    /// 3.3).
     SharesHops,
 }
 
@@ -38,7 +39,8 @@ pub enum RestoreReason {
     Better,
     /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
     TooFew,
-    /// The paths that it shares its hops with do not work, or a later look at the hops found others.
+    /// The paths that it shares its hops with do not work, or a later look at the hops found
+    /// others.
     Disjoint,
 }
 
@@ -62,8 +64,8 @@ pub enum ElectReason {
     Failed,
     /// This side has set it aside, so that it brings the peer no data.
     SetAside,
-    /// It works, as far as this side knows, but brings no data while others do: it failed, or was set aside by the side
-    /// that sends the data.
+    /// It works, as far as this side knows, but brings no data while others do: it failed, or was
+    /// set aside by the side that sends the data.
     Silent,
     /// It works, as far as this side knows; the other one has a better score.
     Better,

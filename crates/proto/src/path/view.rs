@@ -38,10 +38,11 @@ pub struct PathView {
     pub ssthresh: usize,
     /// Bytes of DATA chunks in flight.
     pub flight_size: usize,
-    /// The same; with `pipe_accounting` also those that the path lost and that are not acknowledged yet.
+    /// The same; with `pipe_accounting` also those that the path lost and that are not acknowledged
+    /// yet.
     pub pipe: usize,
-    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk may
-    /// exceed it by less than its own size (RFC 9260 §6.1, rule B).
+    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk
+    /// may exceed it by less than its own size (RFC 9260 §6.1, rule B).
     pub cwnd_space: usize,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
@@ -61,14 +62,14 @@ pub struct PathView {
 const LEAST_LOSS_RATE: f64 = 1e-4;
 
 impl PathView {
-    /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the throughput of
-    /// TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
+    /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the
+    /// throughput of TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
     pub fn score(&self) -> f64 {
         score(self.srtt, self.loss_rate)
     }
 }
 
-/// What [`PathView::score`] is by a round-trip time and a loss rate.
+/// [`PathView::score`] for a round-trip time and a loss rate.
 pub(crate) fn score(srtt: Option<Duration>, loss_rate: f64) -> f64 {
     let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
     1.5f64.sqrt() / (rtt.as_secs_f64() * loss_rate.max(LEAST_LOSS_RATE).sqrt())

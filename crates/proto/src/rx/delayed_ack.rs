@@ -15,17 +15,17 @@ pub(crate) struct SackConfig {
     /// Delayed Ack for CMT: reordering, which sending over several paths causes all the time, does
     /// not force a SACK; the SACK reports in its flags how many packets it answers instead.
     pub(crate) dac: bool,
-    /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest then,
-    /// and its RTT has not been measured.
+    /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest
+    /// then, and its RTT has not been measured.
     pub(crate) first_at_once: bool,
     /// The SACK for a packet that fills the last gap is not delayed.
     pub(crate) filled_gap_at_once: bool,
-    /// A packet of duplicates only is answered at once, and counts towards the next delayed SACK all the same.
-    /// Without DAC only.
+    /// A packet of duplicates only is answered at once, and counts towards the next delayed SACK
+    /// all the same. Without DAC only.
     pub(crate) counts_duplicates: bool,
 }
 
-/// What one received packet with at least one DATA chunk contained.
+/// Facts about a received packet with at least one DATA chunk.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketFacts {
     /// At least one TSN was new and accepted.
@@ -56,7 +56,7 @@ pub(crate) struct DelayedAck {
     immediate: bool,
     /// The SACK due now answers duplicates only, and leaves the count as it is.
     keeps_count: bool,
-    /// Whether any SACK has been sent on this association.
+    /// True if any SACK has been sent on this association.
     sent_any: bool,
 }
 
@@ -101,7 +101,7 @@ impl DelayedAck {
         self.immediate = true;
     }
 
-    /// Whether a SACK should be sent now.
+    /// True if a SACK should be sent now.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.immediate
             || self.packets >= self.config.sack_every.max(1)

@@ -26,7 +26,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits that suit a receive buffer of so many bytes: partial delivery from half of it, a
+    /// The limits that suit a receive buffer of `bytes` bytes: partial delivery from half of it, a
     /// chunk for every 64 bytes.
     pub(crate) fn for_receive_buffer(bytes: usize) -> Limits {
         Limits {
@@ -75,7 +75,7 @@ pub(crate) enum ProtocolViolation {
 }
 
 impl ProtocolViolation {
-    /// Whether the association must be aborted with a Protocol Violation (RFC 9260 §3.3.10.13).
+    /// True if the association must be aborted with a Protocol Violation (RFC 9260 §3.3.10.13).
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(self, ProtocolViolation::InvalidStream { .. })
     }
@@ -89,7 +89,7 @@ struct Stream {
     waiting: u32,
 }
 
-/// What is the same in all fragments of a message.
+/// Fields that are the same in all fragments of a message.
 #[derive(Copy, Clone, Debug)]
 struct Heading {
     stream: StreamId,
@@ -121,7 +121,7 @@ struct Partial {
 pub(crate) struct Inbound {
     limits: Limits,
     retain: Retain,
-    /// What a chunk takes of the receive buffer beyond its user data, in bytes.
+    /// Room that a chunk takes in the receive buffer beyond its user data, in bytes.
     chunk_overhead: usize,
     streams: Vec<Stream>,
     held: HeldChunks,
@@ -167,12 +167,12 @@ impl Inbound {
         }
     }
 
-    /// Takes in a DATA chunk just received: decides whether there is room for it, records its TSN in
-    /// `tracker`, and reassembles.
+    /// Takes in a DATA chunk just received: decides whether there is room for it, records its TSN
+    /// in `tracker`, and reassembles.
     ///
     /// Short of room, it follows RFC 9260 §6.2: a TSN above all others is dropped; for one below,
-    /// those with the highest TSNs are discarded until it fits. The next TSN in order is dropped only
-    /// if what fills the buffers is ready, so that popping messages makes room.
+    /// those with the highest TSNs are discarded until it fits. The next TSN in order is dropped
+    /// only if what fills the buffers is ready, so that popping messages makes room.
     ///
     /// After an error the TSN counts as received.
     pub(crate) fn accept(
@@ -192,7 +192,8 @@ impl Inbound {
         Ok(arrival)
     }
 
-    /// Reassembles a chunk that there is room for, and whose TSN was new when `tracker` recorded it.
+    /// Reassembles a chunk that there is room for, and whose TSN was new when `tracker` recorded
+    /// it.
     pub(crate) fn push(
         &mut self,
         data: Data,
@@ -223,8 +224,8 @@ impl Inbound {
         Inbound { chunk_overhead, ..self }
     }
 
-    /// The chunks from now on came in a packet of so many bytes, which their payloads keep alive
-    /// until they are copied.
+    /// The chunks from now on came in a packet of `bytes` bytes. Their payloads keep it alive until
+    /// they are copied.
     pub(crate) fn begin_packet(&mut self, bytes: usize) {
         self.retain.begin_packet(bytes);
     }
@@ -251,7 +252,7 @@ impl Inbound {
         self.ready.pop_front()
     }
 
-    /// Whether [`pop`](Self::pop) has something to return.
+    /// True if [`pop`](Self::pop) has something to return.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -282,16 +283,18 @@ impl Inbound {
         self.reneged
     }
 
-    /// Whether a chunk with `len` bytes of user data fits within the limits.
+    /// True if a chunk with `len` bytes of user data fits within the limits.
     pub(crate) fn has_room(&self, len: usize) -> bool {
         len + self.chunk_overhead <= self.available_bytes() || self.buffered_chunks() == 0
     }
 
-    /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack blocks.
+    /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack
+    /// blocks.
     ///
-    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to it fits the
-    /// limits. That stays so while more arrives: no chunk up to it has ever to go to make room for another.
-    /// Chunks larger than any so far are the exception, and are refused instead.
+    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to
+    /// it fits the limits. That stays so while more arrives: no chunk up to it has ever to go to
+    /// make room for another. Chunks larger than any so far are the exception, and are refused
+    /// instead.
     pub(crate) fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
         let cum = tracker.cum_tsn();
         let (mut bytes, mut chunks) = (self.ready_bytes, self.ready_chunks);
@@ -310,8 +313,9 @@ impl Inbound {
         kept
     }
 
-    /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and not
-    /// promised to be [kept](Self::keep), and makes `tracker` forget it (reneging, RFC 9260 §6.2). For use when memory is short.
+    /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and
+    /// not promised to be [kept](Self::keep), and makes `tracker` forget it (reneging, RFC 9260
+    /// §6.2). For use when memory is short.
     #[cfg(test)]
     pub(crate) fn drop_highest(&mut self, tracker: &mut TsnTracker) -> Option<Tsn> {
         self.drop_highest_above(tracker.cum_tsn(), tracker)
@@ -340,7 +344,8 @@ impl Inbound {
         // must be one long message, or wait for SSNs that were left out.
         self.begin_partial(cum, 0);
         match self.ready.is_empty() {
-            // Only promises fill the buffers. The chunk that is next may exceed them: it sets some free.
+            // Only promises fill the buffers. The chunk that is next may exceed them: it sets some
+            // free.
             true if self.kept.is_some_and(|kept| kept.gt(cum)) && !self.is_exceeded() => Ok(true),
             true => Err(ProtocolViolation::Undeliverable { tsn }),
             false => Ok(false),
@@ -381,7 +386,7 @@ impl Inbound {
             && self.partial.is_none_or(|partial| partial.heading.stream != stream)
     }
 
-    /// Whether the chunk can stand where it does, by what is known of the TSNs beside it.
+    /// Checks that the chunk can stand where it does, by what is known of the TSNs beside it.
     fn check_neighbours(&self, data: &Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
         let heading = heading_of(data);
         let (begin, end) = (data.flags.begin(), data.flags.end());
@@ -414,9 +419,9 @@ impl Inbound {
         let Some(state) = self.streams.get(usize::from(stream.0)) else {
             return Err(ProtocolViolation::InvalidStream { tsn, stream });
         };
-        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, which calls the upper half of all
-        // distances "behind". Between one message and another half the SSNs ahead there must be as
-        // many TSNs, so a TSN that far ahead is believed.
+        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, which calls the upper half of
+        // all distances "behind". Between one message and another half the SSNs ahead there must be
+        // as many TSNs, so a TSN that far ahead is believed.
         let behind = ssn.distance_from(state.next_ssn) > u16::MAX / 2;
         let cum = tracker.cum_tsn();
         let far = tsn.gt(cum) && tsn.distance_from(cum) > u32::from(u16::MAX / 2);
@@ -503,8 +508,8 @@ impl Inbound {
         }
     }
 
-    /// Begins partial delivery if the incomplete message at the cumulative TSN has `point` bytes, or
-    /// too many chunks.
+    /// Begins partial delivery if the incomplete message at the cumulative TSN has `point` bytes,
+    /// or too many chunks.
     fn begin_partial(&mut self, cum: Tsn, point: usize) {
         if self.partial.is_some() || self.held.is_empty() {
             return;

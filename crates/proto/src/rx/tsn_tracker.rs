@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 use manypath_wire::Tsn;
 
-/// How far, in TSNs, a chunk may be ahead of the cumulative TSN: what the 16-bit offset of a gap ack
-/// block can express (RFC 9260 §3.3.4).
+/// How far, in TSNs, a chunk may be ahead of the cumulative TSN: what the 16-bit offset of a gap
+/// ack block can express (RFC 9260 §3.3.4).
 pub(crate) const MAX_TSN_AHEAD: u32 = 65_535;
 
-/// The most separate ranges of TSNs held above the cumulative TSN. Arrivals that would open one more
-/// are dropped unacked, so that a peer cannot make the tracker large or slow.
+/// The most separate ranges of TSNs held above the cumulative TSN. Arrivals that would open one
+/// more are dropped unacked, so that a peer cannot make the tracker large or slow.
 pub(crate) const MAX_GAPS: usize = 4096;
 
 /// The most duplicate TSNs remembered for the next SACK.
 pub(crate) const MAX_DUPLICATES: usize = 32;
 
-/// What the arrival of a TSN means.
+/// Meaning of the arrival of a TSN.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It had not been received before.
@@ -78,12 +78,12 @@ impl TsnTracker {
         Tsn(self.ranges.back().map_or(self.cum, |r| r.last) as u32)
     }
 
-    /// Whether any TSN is missing below the highest received.
+    /// True if any TSN is missing below the highest received.
     pub(crate) fn has_gaps(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// What [`observe`](Self::observe) would answer, without recording the arrival.
+    /// The answer that [`observe`](Self::observe) would give, without recording the arrival.
     pub(crate) fn classify(&self, tsn: Tsn) -> Arrival {
         match self.place(tsn) {
             Place::Received => Arrival::Duplicate,
@@ -92,7 +92,7 @@ impl TsnTracker {
         }
     }
 
-    /// Whether `tsn` has been received.
+    /// True if `tsn` has been received.
     pub(crate) fn contains(&self, tsn: Tsn) -> bool {
         self.classify(tsn) == Arrival::Duplicate
     }
@@ -133,8 +133,8 @@ impl TsnTracker {
         Arrival::New
     }
 
-    /// Takes back the arrival of `tsn`, which the receiver has discarded undelivered (reneging,
-    /// RFC 9260 §6.2). Only TSNs above the cumulative TSN can be taken back; answers whether it was.
+    /// Takes back the arrival of `tsn`, which the receiver has discarded undelivered (reneging, RFC
+    /// 9260 §6.2). Only TSNs above the cumulative TSN can be taken back; answers whether it was.
     pub(crate) fn forget(&mut self, tsn: Tsn) -> bool {
         let at = self.extend(tsn);
         let i = self.ranges.partition_point(|r| r.last < at);

@@ -87,8 +87,8 @@ fn a_peer_that_chose_a_new_tag_after_answering_our_init_is_followed() {
 
 #[test]
 fn a_late_cookie_of_an_attempt_that_was_given_up_is_dropped() {
-    // A server's cookie for the peer's first INIT; then this side opens to the same peer, whose tag is
-    // the same, under a tag of its own.
+    // A server's cookie for the peer's first INIT; then this side opens to the same peer, whose tag
+    // is the same, under a tag of its own.
     let mut t = Setup::server().start();
     t.peer(init());
     let late = t.expect_init_ack();

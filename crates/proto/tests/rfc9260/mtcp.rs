@@ -1,4 +1,5 @@
-//! mTCP (Zhang et al.): one path for SACKs and the SACK PATH chunk, failure by silence, what is sent where.
+//! mTCP (Zhang et al.): one path for SACKs and the SACK PATH chunk, failure by silence, what is
+//! sent where.
 
 use manypath_proto::testing::*;
 use manypath_proto::{ElectReason, Event, PathId, PathState};

@@ -29,8 +29,9 @@ fn eight(setup: Setup) -> Script {
     t
 }
 
-/// Loses the first and the last packet of a flight. The last is found missing by what is sent after the cut for the
-/// first, in the SACK that leaves nothing else of the flight unknown. Returns cwnd after either.
+/// Loses the first and the last packet of a flight. The last is found missing by what is sent after
+/// the cut for the first, in the SACK that leaves nothing else of the flight unknown. Returns cwnd
+/// after either.
 fn cwnd_after_two_losses(setup: Setup) -> [usize; 2] {
     let mut t = setup.set("max_burst", "0").established();
     let base = grow(&mut t, 30);
@@ -62,8 +63,8 @@ fn a_flight_that_loses_its_first_and_last_packet_cuts_cwnd_once() {
     assert!(second < first, "the SACK that finds it ends the recovery of the path");
 }
 
-/// What acks of one path do to the missing reports of another: with path 1 slow and path 2 fast, SACKs
-/// report 5, 6, 7 and 8 one by one while 1 to 4 are still under way.
+/// Effect of acks of one path on the missing reports of another: with path 1 slow and path 2 fast,
+/// SACKs report 5, 6, 7 and 8 one by one while 1 to 4 are still under way.
 fn reordered(setup: Setup) -> Vec<String> {
     let mut t = eight(setup);
     for last in 5..=8 {
@@ -126,8 +127,8 @@ fn sfr_is_right_under_cycling_changeover() {
     t.expect_nothing();
 }
 
-/// Loses 1 and its fast retransmission, while 9 to 11, sent after that on the same path, arrive. What was sent
-/// then.
+/// Loses 1 and its fast retransmission, while 9 to 11, sent after that on the same path, arrive.
+/// What was sent then.
 fn lost_twice(mfr: &str) -> Vec<String> {
     let mut t = eight(cmt().set("mfr", mfr));
     for last in 2..=4 {

@@ -4,7 +4,7 @@ use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event};
 use manypath_wire::{CommonHeader, ErrorCause};
 
-/// What an endpoint without associations answers to a packet with tag 42.
+/// Answer of an endpoint without associations to a packet with tag 42.
 fn answer(chunks: impl Into<Chunks>) -> Vec<String> {
     let mut t = Setup::server().start();
     t.peer_with_tag(t.pairs[0], 42, chunks);

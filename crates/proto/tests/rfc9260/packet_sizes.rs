@@ -54,7 +54,7 @@ fn known() -> Script {
     t
 }
 
-/// What a router quotes of the endpoint's latest packet.
+/// The part of the endpoint's latest packet that a router quotes.
 fn quote(t: &Script) -> Vec<u8> {
     t.last().packet.bytes()[..8].to_vec()
 }

@@ -201,8 +201,8 @@ impl Host {
         }
     }
 
-    /// Puts everything that the engine sends now on the network, and its TSNs in the ledger, if there
-    /// is one.
+    /// Puts everything that the engine sends now on the network, and its TSNs in the ledger, if
+    /// there is one.
     fn transmit(&mut self, net: &mut Network) {
         let mut batches = 0;
         let (endpoint, out) = (&mut self.endpoint, &mut self.out);

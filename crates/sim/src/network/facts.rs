@@ -1,4 +1,5 @@
-//! What a driver asks of the network that the engine cannot know: outages, and the true loss.
+//! Facts from the network that a driver needs and the engine cannot know: outages, and the true
+//! loss.
 
 use std::net::SocketAddr;
 

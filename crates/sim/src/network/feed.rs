@@ -10,17 +10,18 @@ pub(super) struct SourceState {
     pub(super) way: Way,
 }
 
-/// What becomes of a source's packets.
+/// How a source's packets travel.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Way {
     /// They end on the only link that they share with others, and wait in its [`Feed`].
     Feed,
-    /// They cross more links: on the first they arrive as events of this slot, then they take the route.
+    /// They cross more links: on the first they arrive as events of this slot, then they take the
+    /// route.
     Route { slot: Slot, first: LinkId, route: RouteId },
 }
 
-/// The cross-traffic that ends on a link. Nobody sees it but by the link's queue, so it enters when somebody
-/// looks: before a packet enters, and before a driver gets to act.
+/// The cross-traffic that ends on a link. Nobody sees it but by the link's queue, so it enters when
+/// somebody looks: before a packet enters, and before a driver gets to act.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     /// When the next packet of each source arrives.

@@ -60,8 +60,8 @@ impl Network {
         self.routes[route.0 as usize].path.map(|(path, _)| path)
     }
 
-    /// The destination and source of a route's packets as the receiving node sees them. Behind a NAT
-    /// the source is not the address they were sent from.
+    /// The destination and source of a route's packets as the receiving node sees them. Behind a
+    /// NAT the source is not the address they were sent from.
     #[inline]
     pub fn seen_ends(&self, route: RouteId) -> (SocketAddr, SocketAddr) {
         self.routes[route.0 as usize].seen_ends

@@ -79,7 +79,8 @@ impl Network {
                 let (slot, first) = (self.queue.add_slot(), links[0]);
                 self.owners.push(Owner::Source(id));
                 self.queue.set(slot, next);
-                // Beyond a first shared link its packets are packets like others, but for their end.
+                // Beyond a first shared link its packets are packets like others, but for their
+                // end.
                 Way::Route { slot, first, route: self.add_blank_route(links) }
             }
         };
@@ -118,7 +119,7 @@ impl Network {
         self.rng.fork(name)
     }
 
-    /// What a source offered to its first link so far.
+    /// Packets and bytes that a source has offered to its first link so far.
     pub fn source_stats(&self, source: SourceId) -> SourceStats {
         self.sources[source.0 as usize].source.stats()
     }

@@ -62,7 +62,7 @@ pub(super) fn events(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()>
     Ok(())
 }
 
-/// What the key `change` of an event says.
+/// Value of the key `change` of an event.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kind {
     Cut,

@@ -1,4 +1,4 @@
-//! What runs a scenario elsewhere than in the simulator: two hosts, and independent paths between them.
+//! Scenarios that can run outside the simulator: two hosts, and independent paths between them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::spec::{HopSpec, LinkChange, LinkSpec, PathSpec};
 /// One transfer over paths that share no link.
 #[derive(Clone, Debug)]
 pub struct PlainTransfer {
-    /// What results call the preset.
+    /// Name of the preset in results.
     pub preset: String,
     /// The configuration of the host that associates and sends.
     pub sender: Arc<Config>,

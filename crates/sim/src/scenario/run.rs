@@ -23,7 +23,7 @@ use crate::spec::QueueLimit;
 use crate::tracer::TraceTo;
 use crate::world::{Flow, FlowSpec, HostId, World};
 
-/// What to do beside running.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Checks the engine's invariants after every step; slow.
@@ -36,15 +36,15 @@ pub struct RunOptions {
     pub trace: Option<TraceTo>,
 }
 
-/// What a run gives.
+/// Output of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutput {
     /// The figures.
     pub result: RunResult,
     /// The samples, if they were asked for.
     pub samples: Option<Samples>,
-    /// Of each link, forward and back in the order of the scenario: the losses with which the run would
-    /// have been the same.
+    /// Of each link, forward and back in the order of the scenario: the losses with which the run
+    /// would have been the same.
     pub loss_ranges: Vec<LossRange>,
 }
 
@@ -299,7 +299,8 @@ impl<'s> Run<'s> {
         self.world.host(from).closed().is_some() && self.world.host(to).closed().is_some()
     }
 
-    /// An endless transfer has come to its `until`; what the association still holds is of no interest.
+    /// An endless transfer has come to its `until`; what the association still holds is of no
+    /// interest.
     fn has_had_its_time(&self, running: &Running) -> bool {
         running.until.is_some_and(|until| self.world.net.now() >= until)
     }

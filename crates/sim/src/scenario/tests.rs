@@ -310,7 +310,8 @@ fn an_application_keeps_its_pace() {
     let result = of("5 MB");
     assert!(result.completed && result.bytes == 5_000_000);
     assert!((100.02..100.04).contains(&result.transfer_time_s), "{result:#?}");
-    // A packet of 1048 bytes takes 1.05 ms and 50 ms; handshake and slow start hold up fewer than 1 %.
+    // A packet of 1048 bytes takes 1.05 ms and 50 ms; handshake and slow start hold up fewer than 1
+    // %.
     let latency = result.message_latency_p99_s.unwrap();
     assert!((0.0505..0.06).contains(&latency), "{latency}");
     assert_eq!(of("2500 B").bytes, 2500, "two messages and a half");

@@ -38,7 +38,7 @@ const PORT: u16 = 9899;
 /// Longest packet of a stranger, in bytes.
 const PACKET_MAX: usize = 1472;
 
-/// What a stranger does.
+/// Behaviour of a stranger.
 pub trait Script {
     /// A packet reached it.
     fn on_packet(&mut self, now: Instant, packet: Packet, out: &mut Outbox);
@@ -83,7 +83,7 @@ impl Outbox {
 pub struct Stage<S> {
     /// The honest hosts and the network. Time is driven by the stage.
     pub pair: Pair,
-    /// What the stranger does.
+    /// The stranger's behaviour.
     pub script: S,
     node: NodeId,
     ends: (SocketAddr, SocketAddr),
@@ -300,7 +300,7 @@ pub fn init(tag: u32, addresses: &[std::net::IpAddr]) -> Init {
     }
 }
 
-/// What a [`Flood`] consists of.
+/// Kind of packets that a [`Flood`] consists of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FloodOf {
     /// INITs, each with another tag.
@@ -338,7 +338,7 @@ impl FloodOf {
     ];
 }
 
-/// So many packets of one kind a second, from a time on.
+/// Packets of one kind at a constant rate, from a time on.
 #[derive(Debug)]
 pub struct Flood {
     of: FloodOf,

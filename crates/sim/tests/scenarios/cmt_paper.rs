@@ -25,7 +25,8 @@ fn transfer(builder: PairBuilder, bytes: u64) -> TransferResult {
     result
 }
 
-/// User bytes that a rate carries in a second in chunks of 1452: IP, common and chunk header take 48.
+/// User bytes that a rate carries in a second in chunks of 1452: IP, common and chunk header take
+/// 48.
 fn user_bytes_per_s(mbps: f64) -> f64 {
     mbps * 1e6 / 8.0 * 1452.0 / 1500.0
 }

@@ -1,5 +1,5 @@
-//! Runs without loss against the SCTP module of ns-2 2.35, which is deterministic then: the same transfers, its
-//! times to the millisecond. What differs by more is a difference of mechanism.
+//! Runs without loss against the SCTP module of ns-2 2.35, which is deterministic then: the same
+//! transfers, its times to the millisecond. What differs by more is a difference of mechanism.
 
 use std::time::Duration;
 
@@ -113,7 +113,8 @@ fn a_heartbeat_ack_opens_the_window_by_one_or_two_packets() {
     }
 }
 
-/// Starts and sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first DATA.
+/// Starts and sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first
+/// DATA.
 fn loses_a_burst(builder: PairBuilder, after: f64, length: f64) -> Pair {
     let mut t = builder.set("rtx_policy", "cwnd").start();
     t.a.send_file(2 * MIB);
@@ -224,7 +225,8 @@ fn losses_of_one_window_cut_it_once_wherever_in_it_they_are() {
     assert!(twice > 0, "the last losses of a flight are found as its recovery ends");
 }
 
-/// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The ssthresh after them.
+/// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The
+/// ssthresh after them.
 fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
     let mut t = builder("all-rtx-same", 1, "64 KiB")
         .set("recovery_without", if keeps { "none" } else { "repeated_timeout_keeps_ssthresh" })

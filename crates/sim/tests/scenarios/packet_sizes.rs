@@ -15,7 +15,7 @@ fn fast(paths: Vec<PathSpec>) -> manypath_sim::PairBuilder {
     Pair::paths(preset, paths).profile("fast").delay_ms(20.0).lean()
 }
 
-/// So many paths of 10 Mbit/s, on which only packets of so many bytes pass.
+/// `count` paths of 10 Mbit/s, on which only packets of up to `mtu` bytes pass.
 fn narrow(count: usize, mtu: u32, icmp: bool) -> Vec<PathSpec> {
     vec![PathSpec::new().mtu(mtu, icmp); count]
 }

@@ -221,8 +221,9 @@ fn time_zero_is_when_the_first_message_is_handed_over() {
     assert!(t.net.now() > millis(5045));
 }
 
-/// The receiver promises what it keeps; short of room it discards what it did not promise, and nothing is lost. It
-/// is short of room because it counts the headers of small messages, which the sender does not know.
+/// The receiver promises what it keeps; short of room it discards what it did not promise, and
+/// nothing is lost. It is short of room because it counts the headers of small messages, which the
+/// sender does not know.
 #[test]
 fn with_nr_sack_a_receiver_that_discards_what_had_arrived_loses_nothing() {
     let mut reneged = 0;

@@ -31,7 +31,7 @@ pub struct Limits {
     pub slow_start_increase_max: usize,
 }
 
-/// What a SACK says to congestion control.
+/// Facts of a SACK for congestion control.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AckFacts {

@@ -52,7 +52,7 @@ pub trait RtxPolicy: std::fmt::Debug + Send {
     fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId>;
 
     /// True if what a timeout takes for lost goes back to the path that timed out, while it is
-    /// usable. `har` measures that path anew for retransmissions elsewhere, and is refused then.
+    /// usable. `har` measures that path again for retransmissions elsewhere, and is refused then.
     fn stays_after_timeout(&self) -> bool {
         false
     }

@@ -33,7 +33,7 @@ impl Sender {
         Sender { out, digest: SackDigest::default(), now: Instant::from_millis(1000) }
     }
 
-    /// Sends so many new chunks on a path, a millisecond apart.
+    /// Sends `count` new chunks on a path, a millisecond apart.
     fn send(&mut self, path: PathId, count: u32) {
         for _ in 0..count {
             let fragment = Fragment {
@@ -311,7 +311,8 @@ fn a_sack_of_64_kib_of_duplicates_settles_what_it_names_and_no_more() {
 fn lost_chunks_take_their_copies_places_among_what_was_sent_later() {
     let mut s = Sender::new();
     s.send(FIRST, 400);
-    // New data between the copies, and after all of them: their places are in the middle of the queue.
+    // New data between the copies, and after all of them: their places are in the middle of the
+    // queue.
     for tsn in (1..=400).map(Tsn) {
         s.out.copy(tsn, SECOND, s.now);
         s.send(SECOND, 1);
