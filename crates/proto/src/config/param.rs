@@ -62,9 +62,9 @@ pub struct Param {
     pub name: &'static str,
     /// Its subject.
     pub group: Group,
-    /// What it counts or selects: "time", "bytes", "packets", "switch", "policy" and so on.
+    /// The kind of its value: "time", "bytes", "packets", "switch", "policy" and so on.
     pub unit: &'static str,
-    /// What it means.
+    /// Its meaning, in words.
     pub doc: &'static str,
     /// Where it is specified.
     pub source: &'static str,
@@ -76,7 +76,7 @@ pub struct Param {
     pub(super) get: fn(&Config) -> String,
     pub(super) set: fn(&mut Config, &str) -> Result<(), ConfigError>,
     pub(super) check: fn(&Config) -> Result<(), ConfigError>,
-    /// Whether TOML writes it without quotes.
+    /// True if TOML writes it without quotes.
     pub(super) bare: bool,
 }
 

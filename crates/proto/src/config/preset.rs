@@ -190,7 +190,7 @@ impl Preset {
         },
     ];
 
-    /// What it sets on a profile: each parameter with its value, a later one winning over an
+    /// Its settings on a profile: each parameter with its value, a later one winning over an
     /// earlier.
     pub(super) fn values(
         &self,

@@ -91,7 +91,7 @@ impl PathView {
     }
 }
 
-/// What [`PathView::score`] is by a round-trip time and a loss rate.
+/// [`PathView::score`] for a round-trip time and a loss rate.
 pub(crate) fn score(srtt: Option<Duration>, loss_rate: f64) -> f64 {
     let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
     1.5f64.sqrt() / (rtt.as_secs_f64() * loss_rate.max(LEAST_LOSS_RATE).sqrt())
