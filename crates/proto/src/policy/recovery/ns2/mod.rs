@@ -82,10 +82,10 @@ rules! {
     /// was outstanding at its beginning is acknowledged. RFC 9260 §7.2.4 leaves it open.
     RecoveryOutlastsTimeout = "recovery_outlasts_timeout",
     /// Both: a fast retransmit cuts windows for chunks that wait, not for those newly lost as in
-    /// RFC 9260 §7.2.4. This opens a window that a timeout has collapsed to `ssthresh_floor`. The agent
-    /// for CMT cuts every path with a waiting chunk that it has not cut for yet, and forgets the
-    /// cut if no new data was sent since the one before. The agents for one path cut once: for the
-    /// lowest waiting TSN, or during a recovery for the lowest that was sent after it began.
+    /// RFC 9260 §7.2.4. This opens a window that a timeout has collapsed to `ssthresh_floor`. The
+    /// agent for CMT cuts every path with a waiting chunk that it has not cut for yet, and forgets
+    /// the cut if no new data was sent since the one before. The agents for one path cut once: for
+    /// the lowest waiting TSN, or during a recovery for the lowest that was sent after it began.
     FastRtxCutsWaiting = "fast_rtx_cuts_waiting",
     /// Both: chunks that wait for retransmission take room in the window of the path they were last
     /// sent on. RFC 9260 §6.1 counts chunks in flight.
