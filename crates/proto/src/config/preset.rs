@@ -22,8 +22,8 @@ pub struct Preset {
     pub for_profiles: &'static [(Profile, &'static [(&'static str, &'static str)])],
 }
 
-/// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery. Their
-/// cwnd does not grow during fast recovery.
+/// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery.
+/// Their cwnd does not grow during fast recovery.
 const SINGLE_ON_NS2: (Profile, Values) = (
     Profile::Ns2,
     &[
