@@ -63,9 +63,9 @@ pub struct Param {
     pub name: &'static str,
     /// Its subject.
     pub group: Group,
-    /// Unit or kind of its value: "time", "bytes", "packets", "switch", "policy" and so on.
+    /// The kind of its value: "time", "bytes", "packets", "switch", "policy" and so on.
     pub unit: &'static str,
-    /// Its meaning.
+    /// Its meaning, in words.
     pub doc: &'static str,
     /// Where it is specified.
     pub source: &'static str,

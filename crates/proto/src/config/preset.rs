@@ -191,7 +191,8 @@ impl Preset {
         },
     ];
 
-    /// Settings on a profile: each parameter with its value, a later one winning over an earlier.
+    /// Its settings on a profile: each parameter with its value, a later one winning over an
+    /// earlier.
     pub(super) fn values(
         &self,
         profile: Profile,

@@ -1,7 +1,7 @@
 //! The pipe of a path (mTCP paper, section 3.1.2): what is in flight there and, with
 //! `pipe_accounting`, what it lost and is not acknowledged yet.
 //!
-//! What counts as lost leaves the pipe when its chunk is acknowledged, on whatever path it was sent
+//! A lost chunk leaves the pipe when it is acknowledged, on whatever path it was sent
 //! again, or when the path times out. So T3-rtx runs while anything is in the pipe: if nothing is
 //! in flight, only that makes room.
 
