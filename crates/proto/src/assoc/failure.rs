@@ -1,5 +1,5 @@
-//! The timer of paths on which something is to be acknowledged, for failure policies that want it,
-//! and what follows from its expiry.
+//! The timer of silence: it runs on paths with unacknowledged data, for failure policies that want
+//! it (mTCP paper, section 3.5.1).
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::policy::fail::{Silenced, Silent};
 use crate::time::Instant;
 
 impl Association {
-    /// For how long nothing need be acknowledged on a path that works.
+    /// The time that a working path may pass without an acknowledgement.
     fn silence_max(&self, id: PathId) -> Option<Duration> {
         let path = self.paths.get(id).filter(|p| p.state == PathState::Active)?;
         let limit = self.policies.fail.silence_max(path.rto.rto());
         limit.filter(|_| !self.agreed.sack_paths.awaits_choice())
     }
 
-    /// DATA was sent on a path: from now on an ack is waited for, if none was before.
+    /// DATA was sent on a path. Starts the timer if it does not run.
     pub(super) fn start_silence(&mut self, now: Instant, id: PathId) {
         let timer = Timer::Path(id, PathTimer::Silence);
         let Some(limit) = self.silence_max(id).filter(|_| !self.timers.is_running(timer)) else {

@@ -1,4 +1,4 @@
-//! Carries out the decisions of the path set: which of the paths that work carry data.
+//! Carries out the decisions of the path set.
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;

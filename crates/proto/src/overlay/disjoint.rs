@@ -143,8 +143,8 @@ pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
     shared.collect()
 }
 
-/// Disjoint(X, Y) = 1 − Σ latency of shared links / min(latency of X, latency of Y), from 0 (all of
-/// one is in the other) to 1 (nothing in common); mTCP §3.3.
+/// Disjoint(X, Y) = 1 − Σ latency of shared links / min(latency of X, latency of Y), from 0 (all
+/// of one is in the other) to 1 (nothing in common); mTCP §3.3.
 ///
 /// By latency rather than by number the first links, short ones that all paths of a host share,
 /// hardly count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the

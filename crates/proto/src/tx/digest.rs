@@ -91,8 +91,8 @@ pub(crate) struct PathDigest {
     pub(crate) rtt: Option<Duration>,
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
-    /// Transmissions that it made lost of chunks that are also in flight, or arrived, elsewhere: a
-    /// sign of congestion like others, but nothing to send again.
+    /// Lost transmissions of chunks that are also in flight elsewhere, or have arrived there. They
+    /// are a sign of congestion as others are, but need not be sent again.
     pub(crate) lost_extra: usize,
     /// Order of the latest transmission among them.
     pub(crate) latest_lost: Option<u64>,

@@ -51,7 +51,7 @@ pub(super) struct Members {
     of: Vec<Option<Member>>,
     /// As many paths carry data as this, if they work (`paths_min`).
     least: usize,
-    /// Others have this long before a path that was set aside comes back.
+    /// A path that was set aside stays so for at least this time if others carry data.
     rest: Duration,
 }
 
@@ -153,7 +153,7 @@ impl Members {
         }
     }
 
-    /// How much the path promises, in packets per second, by that loss rate.
+    /// The expected rate of the path in packets per second, by that loss rate.
     pub(super) fn score(&self, p: &Standing) -> f64 {
         score(p.srtt, self.loss_rate(p))
     }
@@ -225,8 +225,8 @@ impl Members {
         }
     }
 
-    /// Of the paths that work and are set aside the one with the best score. Unless it is urgent,
-    /// one that shares its hops with a path in use is none of them.
+    /// The working path with the best score among those set aside. Unless it is urgent, a path that
+    /// shares its hops with a path in use does not count.
     pub(super) fn best_aside(&self, now: Standings<'_>, is_urgent: bool) -> Option<(PathId, f64)> {
         let may_return = |p: &&Standing| {
             let aside = self.get(p.id).and_then(|member| member.aside);
@@ -238,7 +238,7 @@ impl Members {
         self.best_of(disjoint)
     }
 
-    /// Of these paths the one with the best score; of equal ones the earlier.
+    /// The one of these paths with the best score; the earlier of equal ones.
     pub(super) fn best_of<'a>(
         &self,
         paths: impl Iterator<Item = &'a Standing>,
@@ -246,7 +246,7 @@ impl Members {
         paths.map(|p| (p.id, self.score(p))).max_by(|a, b| worse_first(*a, *b))
     }
 
-    /// Of these paths the one with the worst score; of equal ones the later.
+    /// The one of these paths with the worst score; the later of equal ones.
     pub(super) fn worst_of<'a>(
         &self,
         paths: impl Iterator<Item = &'a Standing>,

@@ -1,8 +1,8 @@
-//! Which of the paths that work carry data.
+//! A path set decides which working paths carry data (mTCP paper, sections 3.3 and 3.4).
 //!
-//! A path set is told what happens to the paths, and answers with [`Decision`]s, which the engine
-//! carries out: a path that works is set aside, comes back, or uses half of its window for a
-//! moment. Detectors of [shared bottlenecks](shared) stand under it.
+//! The engine tells it what happens to the paths, and carries out its [`Decision`]s: to set a
+//! working path aside, to use it again, or to use half of its window for a moment. The detectors of
+//! [shared bottlenecks](shared) are part of this family.
 
 mod all;
 mod hops;
@@ -37,7 +37,7 @@ impl<'a> Standings<'a> {
     }
 }
 
-/// Why a path is set aside, with what says so.
+/// The reason for setting a path aside, with its evidence.
 #[derive(Copy, Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SetAside {

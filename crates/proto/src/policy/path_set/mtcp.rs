@@ -1,5 +1,5 @@
-//! mTCP's path set (mTCP paper, sections 3.3 and 3.4): the best paths, and of those that share a
-//! bottleneck one.
+//! mTCP's path set (mTCP paper, sections 3.3 and 3.4): it uses the best paths, and only one of
+//! those that share a bottleneck.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::time::Instant;
 /// Sets paths aside that share a bottleneck with a faster one, that are much slower than the
 /// fastest, or that are more than the best `paths_max`.
 ///
-/// Which paths share a bottleneck a [detector](super::shared) says. `paths_min` paths stay in use
+/// A [detector](super::shared) says which paths share a bottleneck. `paths_min` paths stay in use
 /// whatever they share. Every `path_review_interval` slow paths go, and one that was set aside
 /// comes back if it promises `path_addition_gain` times as much as the worst in use. A path that
 /// fails makes room for the best spare at once.
