@@ -95,8 +95,7 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
         None
     }
 
-    /// Timeouts in a row beyond which a path is potentially failed; `None` if they do not decide
-    /// it.
+    /// Timeouts in a row beyond which a path is potentially failed. `None` if they do not decide.
     fn pf_max_retrans(&self) -> Option<u32> {
         None
     }
