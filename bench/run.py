@@ -176,7 +176,7 @@ def build_usrsctp(out):
 
 def find_manypath(path):
     if path is None or not os.access(path, os.X_OK):
-        raise BenchError(f"no manypath program at {path}: build it with `cargo build --release`, name it with --manypath, "
+        raise BenchError(f"no manypath program at {path}: build it with `cargo build --profile dist`, name it with --manypath, "
                          "or measure the other alone with --only usrsctp")
     return path
 
@@ -213,7 +213,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="length of each transfer")
-    parser.add_argument("--manypath", type=pathlib.Path, default=ROOT / "target/release/manypath", help="the program to measure")
+    parser.add_argument("--manypath", type=pathlib.Path, default=ROOT / "target/dist/manypath", help="the program to measure")
     parser.add_argument("--only", choices=STACKS, help="measure one stack alone")
     parser.add_argument("--message-bytes", type=int, default=65536, help="message size of usrsctp (default: its best)")
     parser.add_argument("--verify-crc", action="store_true", help="make usrsctp verify checksums, which it skips on loopback")

@@ -3,17 +3,21 @@
 // What documents the arguments is their help text, where brackets mean "optional".
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod common;
+pub(crate) mod lab;
+pub(crate) mod sim;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::lab::LabCommand;
-use crate::sim::SimCommand;
-
-/// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
-pub(crate) const DEFAULT_PORT: u16 = 9899;
+pub(crate) use common::{
+    BindArgs, DEFAULT_PORT, ListenArgs, ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
+};
+use lab::LabCommand;
+use sim::SimCommand;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -157,76 +161,6 @@ pub(crate) enum ConfigCommand {
     Show(ShowArgs),
 }
 
-/// The transport's configuration.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Transport")]
-pub(crate) struct TransportArgs {
-    /// Policies of a whole system: see `manypath presets` [default: cmt-pf; with --via: mtcp]
-    #[arg(long, value_name = "NAME")]
-    pub preset: Option<String>,
-    /// Set of constants: see `manypath presets` [default: fast]
-    #[arg(long, value_name = "NAME")]
-    pub profile: Option<String>,
-    /// Sets one parameter, such as rto_min=100ms; repeatable; see `manypath config show`
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Reads preset, profile and parameters from the [transport] table of a TOML file
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-}
-
-/// Local addresses.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BindArgs {
-    /// Local addresses or interface names, one path each [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub bind: Vec<String>,
-}
-
-/// Relays.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ViaArgs {
-    /// Also uses a path through each of these TURN relays
-    ///
-    /// The default preset is then mtcp. At most five paths (paths_max) carry data at a time. Of
-    /// paths that turn out to share a bottleneck only one carries data, so that other flows get
-    /// their share.
-    ///
-    /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (default port 3478), or @FILE with one RELAY a line.
-    /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
-    /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
-    #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
-    pub via: Vec<String>,
-}
-
-/// Tracing the hops of paths.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct TraceArgs {
-    /// How often to trace the hops of relayed paths; off: never [default: 60 s with paths_max]
-    ///
-    /// Needs --via and Linux. Traces routers as `manypath paths` does, when a path is added and
-    /// after each interval. A path that is not disjoint from a better one carries no data while
-    /// that one works. On by default if the number of paths is limited (paths_max), as in the
-    /// preset mtcp.
-    #[arg(long, value_name = "TIME")]
-    pub trace_interval: Option<String>,
-}
-
-/// How results are reported.
-#[derive(Copy, Clone, Debug, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct ReportArgs {
-    /// Prints results as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Prints nothing but results and errors
-    #[arg(long, short)]
-    pub quiet: bool,
-    /// Prints more; repeatable
-    #[arg(long, short, action = clap::ArgAction::Count)]
-    pub verbose: u8,
-}
-
 /// `manypath demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -289,17 +223,6 @@ pub(crate) struct SendArgs {
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,
-}
-
-/// Where a server listens.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ListenArgs {
-    /// Local addresses or interface names to listen on [default: all]
-    #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
-    pub listen: Vec<String>,
-    /// UDP port to listen on; 0 takes a free one
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    pub port: u16,
 }
 
 /// `manypath recv`.
@@ -449,7 +372,7 @@ pub(crate) struct RelayArgs {
     #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
     pub listen: Vec<String>,
     /// UDP port to listen on; 0 takes a free one
-    #[arg(long, default_value_t = crate::via::TURN_PORT)]
+    #[arg(long, default_value_t = TURN_PORT)]
     pub port: u16,
     /// UDP ports for allocations; open them in the firewall
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-65535")]

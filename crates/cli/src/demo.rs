@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 use manypath::Rng;
+use manypath::sizes::{COMMON_HEADER_LEN, DATA_HEADER_LEN, ETHERNET_MTU, UDP_IPV4_HEADERS};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
@@ -16,10 +17,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::{DemoArgs, TransportArgs};
 use crate::failure::{Failure, Result};
-use crate::progress::{Rate, Screen, bit_rate, size};
+use crate::figures::{Rate, bit_rate, size};
+use crate::screen::Screen;
 use crate::{settings, show, transport};
-use manypath_realtime::emulator::link::{HEADER_BYTES, Link, LinkConfig};
-use manypath_realtime::emulator::relay::{Epoch, Relay};
+use manypath_realtime::emulator::{EmulatedPath, Epoch};
+use manypath_sim::{LinkSpec, PathSpec, QueueLimit};
 
 /// Paths between the two processes.
 const PATHS: usize = 2;
@@ -31,14 +33,13 @@ const SIZE_MAX: u64 = 10_000_000_000;
 const BLOCK: usize = 1 << 20;
 /// Name of the file that is sent.
 const FILE: &str = "demo.bin";
-/// SCTP common header and DATA chunk header, in bytes.
-const SCTP_HEADERS: u64 = 12 + 16;
 
 /// The emulated network.
 #[derive(Clone, Debug)]
 struct Plan {
     bytes: u64,
-    link: LinkConfig,
+    link: LinkSpec,
+    rate_bps: u64,
     /// Without an end if it never returns; `None` if no path dies.
     outage: Option<std::ops::Range<Duration>>,
 }
@@ -82,16 +83,13 @@ fn plan(args: &DemoArgs) -> Result<Plan> {
     let outage = (!down_for.is_zero()).then(|| down..down.saturating_add(down_for));
     // A common choice for a router: what fits into 1.5 round trips, and at least ten packets.
     let bdp = rate_bps as f64 / 8.0 * delay.as_secs_f64() * 2.0;
-    let queue_bytes = ((bdp * 1.5) as usize).max(15_000);
-    Ok(Plan {
-        bytes,
-        link: LinkConfig { rate_bps, delay, queue_bytes, loss, down: vec![] },
-        outage,
-    })
+    let queue = QueueLimit::Bytes(((bdp * 1.5) as usize).max(10 * ETHERNET_MTU));
+    let link = LinkSpec::new(manypath_sim::Rate::bps(rate_bps), delay).queue(queue).loss(loss);
+    Ok(Plan { bytes, link, rate_bps, outage })
 }
 
 fn introduction(plan: &Plan) -> String {
-    let rate = bit_rate(plan.link.rate_bps as f64);
+    let rate = bit_rate(plan.rate_bps as f64);
     let outage = match &plan.outage {
         Some(outage) => format!(
             "path 2 fails at {} s and returns at {} s",
@@ -159,7 +157,7 @@ struct Session {
     receiver: Child,
     records: Lines<BufReader<ChildStdout>>,
     sender: Child,
-    relays: Vec<Relay>,
+    paths: Vec<EmulatedPath>,
     epoch: Epoch,
 }
 
@@ -191,27 +189,27 @@ impl Session {
             .ok_or_else(|| Failure::failed("the receiver did not start"))?;
 
         let epoch = Epoch::default();
-        let mut relays = Vec::new();
+        let mut paths = Vec::new();
         for n in 0..PATHS {
-            let mut config = plan.link.clone();
-            if n == 1 {
-                config.down.extend(plan.outage.clone());
+            let mut spec = PathSpec::hops([plan.link.clone()]);
+            if let Some(outage) = plan.outage.as_ref().filter(|_| n == 1) {
+                let begin = manypath::Instant::ZERO + outage.start;
+                spec = spec.down(begin, Some(outage.end - outage.start));
             }
             let name = format!("path {n}");
             let rng = Rng::from_number(7).fork(&name);
-            let links = ["there", "back"].map(|way| Link::new(config.clone(), rng.fork(way)));
             let server = SocketAddr::new(loopback(21 + n), port);
-            let relay = Relay::start(loopback(11 + n), server, links, epoch.clone())
+            let path = EmulatedPath::start(loopback(11 + n), server, &spec, rng, epoch.clone())
                 .await
                 .map_err(|e| Failure::failed(format!("cannot emulate {name}: {e}")))?;
-            relays.push(relay);
+            paths.push(path);
         }
-        let dest: Vec<String> = relays.iter().map(|relay| relay.address().to_string()).collect();
+        let dest: Vec<String> = paths.iter().map(|path| path.address().to_string()).collect();
         let mut sender = program()?;
         sender.args(["send", "--json", "--quiet", "--bind", &addresses(31), "--token", &token]);
         sender.arg(dir.join(FILE)).arg(dest.join(","));
         let sender = with_transport(sender, transport).spawn().map_err(cannot_start)?;
-        Ok(Session { receiver, records, sender, relays, epoch })
+        Ok(Session { receiver, records, sender, paths, epoch })
     }
 
     /// Shows how it goes until the receiver is done.
@@ -240,7 +238,7 @@ impl Session {
                 }
                 _ = ticks.tick() => {
                     let delivered = samples.last().map_or(0, |(_, bytes)| *bytes);
-                    view.show(self.epoch.elapsed(), &self.relays, delivered);
+                    view.show(self.epoch.elapsed(), &self.paths, delivered);
                 }
             }
         }
@@ -313,19 +311,18 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(screen: &'a Screen, plan: &'a Plan) -> View<'a> {
-        let kbit = Some(plan.link.rate_bps / 1000);
+        let kbit = Some(plan.rate_bps / 1000);
         let paths = (0..PATHS).map(|_| (screen.bar(kbit), Rate::default())).collect();
         View { screen, plan, paths, total: (screen.bar(Some(plan.bytes)), Rate::default()) }
     }
 
-    fn show(&mut self, elapsed: Duration, relays: &[Relay], delivered: u64) {
+    fn show(&mut self, elapsed: Duration, paths: &[EmulatedPath], delivered: u64) {
         let now = Instant::now();
         let mut line = format!("{:5.1} s", elapsed.as_secs_f64());
-        for (n, (relay, (bar, rate))) in relays.iter().zip(&mut self.paths).enumerate() {
-            let counts = relay.to_server();
+        for (n, (path, (bar, rate))) in paths.iter().zip(&mut self.paths).enumerate() {
             // With their headers, so that a full link shows its full rate.
-            let rate = rate.update(now, counts.bytes + counts.packets * HEADER_BYTES as u64);
-            let state = if relay.is_down() { "DOWN".to_owned() } else { bit_rate(rate) };
+            let rate = rate.update(now, path.to_server().bytes);
+            let state = if path.is_down() { "DOWN".to_owned() } else { bit_rate(rate) };
             let text = format!("path {}  {state:>12}", n + 1);
             line += &format!("  {text}");
             bar.set_position((rate / 1000.0) as u64);
@@ -364,8 +361,9 @@ fn both_paths_bps(samples: &[Sample], plan: &Plan) -> Option<f64> {
 /// the link's rate, and one way's delay. No transport does better over one path.
 fn single_path_s(plan: &Plan, chunk: u64) -> f64 {
     let packets = plan.bytes.div_ceil(chunk);
-    let bytes = plan.bytes + packets * (HEADER_BYTES as u64 + SCTP_HEADERS);
-    bytes as f64 * 8.0 / plan.link.rate_bps as f64 + plan.link.delay.as_secs_f64()
+    let headers = UDP_IPV4_HEADERS + COMMON_HEADER_LEN + DATA_HEADER_LEN;
+    let bytes = plan.bytes + packets * headers as u64;
+    bytes as f64 * 8.0 / plan.rate_bps as f64 + plan.link.delay.as_secs_f64()
 }
 
 /// Prints what happened.
@@ -378,7 +376,7 @@ fn conclude(
 ) -> Result<()> {
     let single = single_path_s(plan, chunk);
     let both = both_paths_bps(samples, plan);
-    let sum = PATHS as f64 * plan.link.rate_bps as f64;
+    let sum = PATHS as f64 * plan.rate_bps as f64;
     let number = |key: &str| result[key].as_f64().unwrap_or(0.0);
     let (time, rate, gap) =
         (number("transfer_time_s"), number("goodput_bps"), number("max_delivery_gap_s"));
@@ -413,16 +411,10 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let link = LinkConfig {
-            rate_bps: 20_000_000,
-            delay: Duration::from_millis(20),
-            queue_bytes: 100_000,
-            loss: 0.0,
-            down: vec![],
-        };
         Plan {
             bytes: 60_000_000,
-            link,
+            link: LinkSpec::mbps_ms(20.0, 20.0).queue(QueueLimit::Bytes(100_000)),
+            rate_bps: 20_000_000,
             outage: Some(Duration::from_secs(5)..Duration::from_secs(10)),
         }
     }

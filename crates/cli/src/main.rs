@@ -4,6 +4,7 @@ mod args;
 mod demo;
 mod dest;
 mod failure;
+mod figures;
 mod lab;
 mod latency;
 mod notices;
@@ -14,6 +15,7 @@ mod progress;
 mod recv;
 mod relay;
 mod runs;
+mod screen;
 mod settings;
 mod show;
 mod sim;
@@ -50,7 +52,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("manypath: {}", progress::shown(&failure.to_string()));
+            eprintln!("manypath: {}", screen::shown(&failure.to_string()));
             ExitCode::from(failure.exit as u8)
         }
     }

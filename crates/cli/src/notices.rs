@@ -1,13 +1,11 @@
 //! Events about paths, and the engine's decisions: as sentences and in results.
 
 use manypath::overlay::BETA;
+use manypath::sizes::ETHERNET_MTU;
 use manypath::{Association, ElectReason, Event, MtuReason, PathId, RestoreReason, SuppressReason};
 use serde::Serialize;
 
 use crate::via;
-
-/// The size of packets that most paths carry, in bytes.
-const ETHERNET: u64 = 1500;
 
 /// A path as it was when something happened to it. The keys are a public contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -110,7 +108,7 @@ pub(crate) enum Notice {
         #[serde(flatten)]
         name: PathName,
         /// `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
-        reason: &'static str,
+        reason: SuppressReason,
     },
     /// A path that was suppressed carries data again.
     PathRestored {
@@ -118,7 +116,7 @@ pub(crate) enum Notice {
         #[serde(flatten)]
         name: PathName,
         /// `better`, `too_few` or `disjoint`.
-        reason: &'static str,
+        reason: RestoreReason,
     },
     /// The largest packets that a path carries, as far as is known.
     PathMtu {
@@ -128,7 +126,7 @@ pub(crate) enum Notice {
         /// Bytes of an IP packet.
         mtu_bytes: u64,
         /// `confirmed`, `black_hole`, `packet_too_big` or `interface`.
-        reason: &'static str,
+        reason: MtuReason,
     },
     /// All SACKs of one side take another path.
     PrimaryElected {
@@ -139,7 +137,7 @@ pub(crate) enum Notice {
         by_peer: bool,
         /// The state of the previous path, as far as this side knows: `failed`, `set_aside` or
         /// `silent`.
-        reason: &'static str,
+        reason: ElectReason,
     },
 }
 
@@ -178,19 +176,17 @@ impl Notice {
             },
             Event::PathRemoved { path } => Notice::PathRemoved { path: u16::from(path.0) + 1 },
             Event::PathSuppressed { path, reason } => {
-                Notice::PathSuppressed { name: name(*path), reason: reason.name() }
+                Notice::PathSuppressed { name: name(*path), reason: *reason }
             }
             Event::PathRestored { path, reason } => {
-                Notice::PathRestored { name: name(*path), reason: reason.name() }
+                Notice::PathRestored { name: name(*path), reason: *reason }
             }
             Event::PathMtu { path, mtu, reason } => {
-                Notice::PathMtu { name: name(*path), mtu_bytes: *mtu as u64, reason: reason.name() }
+                Notice::PathMtu { name: name(*path), mtu_bytes: *mtu as u64, reason: *reason }
             }
-            Event::PrimaryElected { path, by_peer, reason } => Notice::PrimaryElected {
-                name: name(*path),
-                by_peer: *by_peer,
-                reason: reason.name(),
-            },
+            Event::PrimaryElected { path, by_peer, reason } => {
+                Notice::PrimaryElected { name: name(*path), by_peer: *by_peer, reason: *reason }
+            }
             _ => return None,
         })
     }
@@ -209,62 +205,33 @@ impl Notice {
                 "{path} goes the way of {with}: by their hops their disjointness is {disjoint:.2}, not above \
                  {BETA}; path {suppressed} carries no more data"
             ),
-            Notice::PathSuppressed { reason, .. }
-                if *reason == SuppressReason::SharedBottleneck.name()
-                    || *reason == SuppressReason::SharesHops.name() =>
-            {
-                return None;
-            }
+            Notice::PathSuppressed {
+                reason: SuppressReason::SharedBottleneck | SuppressReason::SharesHops,
+                ..
+            } => return None,
             Notice::AddressGone { path, local } => {
                 format!("path {path}: {local} is no address of this host any more")
             }
             Notice::PathAdded { name } => format!("{name} is new"),
             Notice::PathRemoved { path } => format!("path {path} is removed"),
             Notice::PathSuppressed { name, reason } => {
-                let why = match *reason == SuppressReason::Slow.name() {
-                    true => "it is slower than the fastest by more than suppress_below",
-                    false => "as many as paths_max have better scores",
-                };
-                format!("{name} carries no more data: {why}")
+                format!("{name} carries no more data: {reason}")
             }
             Notice::PathRestored { name, reason } => {
-                let why = match *reason {
-                    r if r == RestoreReason::Better.name() => {
-                        "it promises more than the worst path in use"
-                    }
-                    r if r == RestoreReason::Disjoint.name() => {
-                        "it shares its way with no other that works"
-                    }
-                    _ => "too few others work",
-                };
-                format!("{name} carries data again: {why}")
+                format!("{name} carries data again: {reason}")
             }
             // What most paths carry is no news.
-            Notice::PathMtu { mtu_bytes, reason, .. }
-                if *mtu_bytes >= ETHERNET && *reason == MtuReason::Confirmed.name() =>
+            Notice::PathMtu { mtu_bytes, reason: MtuReason::Confirmed, .. }
+                if *mtu_bytes >= ETHERNET_MTU as u64 =>
             {
                 return None;
             }
             Notice::PathMtu { name, mtu_bytes, reason } => {
-                let why = match *reason {
-                    r if r == MtuReason::Confirmed.name() => "as probes show",
-                    r if r == MtuReason::PacketTooBig.name() => "a router says",
-                    r if r == MtuReason::Interface.name() => {
-                        "this host's interface takes no longer ones"
-                    }
-                    _ => "longer ones get lost",
-                };
-                format!("{name} has packets of {mtu_bytes} bytes from now on: {why}")
+                format!("{name} has packets of {mtu_bytes} bytes from now on: {reason}")
             }
             Notice::PrimaryElected { name, by_peer, reason } => {
                 let whose = if *by_peer { "the peer's" } else { "our" };
-                let why = match *reason {
-                    r if r == ElectReason::Failed.name() => "has failed",
-                    r if r == ElectReason::SetAside.name() => "is set aside",
-                    r if r == ElectReason::Better.name() => "works, but promises less",
-                    _ => "no data comes any more",
-                };
-                format!("{whose} SACKs take {name} from now on: where they went {why}")
+                format!("{whose} SACKs take {name} from now on: where they went {reason}")
             }
         })
     }

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use manypath::{Association, Event, PathStats};
+use manypath::{Association, Event, PathStats, SuppressReason};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::notices::{Notice, PathName};
-use crate::progress::Screen;
+use crate::screen::Screen;
 
 /// As many state changes as are kept for each association, and as many notices; a path that flaps
 /// must not fill memory.
@@ -19,47 +19,22 @@ const CHANGES_MAX: usize = 1000;
 pub(crate) struct PathReport {
     /// Its number, from 1, as messages and notices call it.
     pub path: u16,
-    /// Our transport address.
-    pub local: String,
-    /// The peer's transport address.
-    pub remote: String,
     /// The relay that our address is on; null for a direct path.
     pub relay: Option<String>,
-    /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
-    pub state: &'static str,
-    /// Why it carries no data though it works: `shared_bottleneck`, `slow` or `spare`; null if it
-    /// may.
-    pub suppressed: Option<&'static str>,
-    /// SCTP packets sent.
-    pub packets_sent: u64,
+    /// Why it carries no data though it works: `shared_bottleneck`, `slow`, `spare` or
+    /// `shares_hops`; null if it may.
+    pub suppressed: Option<SuppressReason>,
+    /// Counters of this side, and its variables at the end.
+    #[serde(flatten)]
+    pub stats: PathStats,
     /// SCTP packets received.
     pub packets_received: u64,
-    /// DATA chunks sent, retransmissions and redundant ones included.
-    pub data_chunks_sent: u64,
-    /// DATA chunks sent that were in flight on another path: copies, not retransmissions.
-    pub redundant_chunks_sent: u64,
-    /// Bytes sent, SCTP headers included.
-    pub bytes_sent: u64,
     /// User bytes that the peer acknowledged from this path.
     pub bytes_acked: u64,
-    /// DATA chunks retransmitted.
-    pub retransmissions: u64,
     /// Retransmissions of chunks that had arrived; known in simulation only.
     pub spurious_retransmissions: Option<u64>,
-    /// DATA chunks marked by missing reports.
-    pub fast_retransmits: u64,
-    /// Expirations of T3-rtx.
-    pub t3_expirations: u64,
     /// Packets lost on the path; known in simulation only.
     pub packets_dropped: Option<u64>,
-    /// Heartbeats sent.
-    pub heartbeats_sent: u64,
-    /// Smoothed round-trip time; null before the first measurement.
-    pub srtt_s: Option<f64>,
-    /// Congestion window in bytes.
-    pub cwnd_bytes: u64,
-    /// The largest IP packet that is sent on it, in bytes, as found so far.
-    pub mtu_bytes: u64,
     /// The changes of state in order.
     pub state_changes: Vec<StateChange>,
 }
@@ -152,7 +127,8 @@ impl PathWatch {
             .map(|path| {
                 let changes =
                     seen.changes.iter().filter(|c| c.path == path.id.0).cloned().collect();
-                path_report(&path, association.relay(path.local), changes)
+                let relay = association.relay(path.local);
+                path_report(path, relay, changes)
             })
             .collect()
     }
@@ -165,32 +141,19 @@ impl Drop for PathWatch {
 }
 
 fn path_report(
-    path: &PathStats,
+    stats: PathStats,
     relay: Option<String>,
     state_changes: Vec<StateChange>,
 ) -> PathReport {
     PathReport {
-        path: u16::from(path.id.0) + 1,
-        local: path.local.to_string(),
-        remote: path.remote.to_string(),
+        path: u16::from(stats.id.0) + 1,
         relay,
-        state: path.state.name(),
-        suppressed: path.suppressed.map(manypath::SuppressReason::name),
-        packets_sent: path.packets_sent,
-        packets_received: path.packets_received,
-        data_chunks_sent: path.data_chunks_sent,
-        redundant_chunks_sent: path.redundant_chunks_sent,
-        bytes_sent: path.bytes_sent,
-        bytes_acked: path.acked_bytes,
-        retransmissions: path.retransmissions,
+        suppressed: stats.suppressed,
+        packets_received: stats.counters.packets_received,
+        bytes_acked: stats.counters.acked_bytes,
         spurious_retransmissions: None,
-        fast_retransmits: path.fast_retransmits,
-        t3_expirations: path.t3_expirations,
         packets_dropped: None,
-        heartbeats_sent: path.heartbeats_sent,
-        srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
-        cwnd_bytes: path.cwnd as u64,
-        mtu_bytes: path.mtu as u64,
         state_changes,
+        stats,
     }
 }

@@ -1,83 +1,24 @@
 //! Progress for a person, on standard error: a line for each path and one for the total.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use manypath::{Association, PathId};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::ReportArgs;
-use crate::transfer::relative::printable;
+use crate::figures::{Rate, bit_rate, size, time};
+use crate::screen::Screen;
 use crate::via;
 
 /// How often the lines on a terminal are redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
 /// How often a line is printed where there is no terminal.
 const PLAIN: Duration = Duration::from_secs(10);
-/// Time over which the rates shown are smoothed, in seconds.
-const SMOOTHING_S: f64 = 0.5;
-
-/// Where messages for the user go.
-#[derive(Clone, Debug)]
-pub(crate) enum Screen {
-    /// Nowhere: `--quiet`.
-    Silent,
-    /// Lines on standard error: not a terminal, or `--json`.
-    Plain,
-    /// Lines above the bars on a terminal.
-    Bars(MultiProgress),
-}
-
-impl Screen {
-    /// The screen that the user asked for.
-    pub(crate) fn new(report: &ReportArgs) -> Screen {
-        if report.quiet {
-            Screen::Silent
-        } else if report.json || !std::io::stderr().is_terminal() {
-            Screen::Plain
-        } else {
-            Screen::Bars(MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
-        }
-    }
-
-    /// Tells the user something. Whatever it contains, a terminal obeys none of it.
-    pub(crate) fn line(&self, text: &str) {
-        let text = &shown(text);
-        match self {
-            Screen::Silent => {}
-            Screen::Plain => eprintln!("{text}"),
-            // A terminal that went away loses messages, nothing else.
-            Screen::Bars(bars) => drop(bars.println(text)),
-        }
-    }
-
-    /// A line at the bottom that the caller rewrites; hidden where there are no bars.
-    pub(crate) fn bar(&self, total: Option<u64>) -> ProgressBar {
-        let Screen::Bars(bars) = self else { return ProgressBar::hidden() };
-        let bar = match total {
-            Some(total) => ProgressBar::new(total.max(1)).with_style(style("{bar:24} {msg}")),
-            None => ProgressBar::no_length().with_style(style("{msg}")),
-        };
-        bars.add(bar)
-    }
-}
-
-/// `text` as lines, with whatever is not plain text escaped: parts of it may come from the network.
-pub(crate) fn shown(text: &str) -> String {
-    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
-}
-
-fn style(template: &str) -> ProgressStyle {
-    // The templates are constants of this file.
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("█▓░")
-}
 
 /// The source of the count.
 #[derive(Clone, Debug)]
@@ -198,9 +139,12 @@ impl View {
                 .or_insert_with(|| (self.screen.bar(None), Rate::default()));
             // Of what arrives, only the packets are counted by path.
             let rate = match self.counted {
-                Counted::Acked => bit_rate(rate.update(now, path.acked_bytes)),
+                Counted::Acked => bit_rate(rate.update(now, path.counters.acked_bytes)),
                 Counted::Received(_) => {
-                    format!("{:.0} packets/s", rate.update(now, path.packets_received) / 8.0)
+                    format!(
+                        "{:.0} packets/s",
+                        rate.update(now, path.counters.packets_received) / 8.0
+                    )
                 }
             };
             let rtt = path
@@ -211,85 +155,5 @@ impl View {
             let state = path.state.name().replace('_', " ");
             line.set_message(format!("{}  {ends:45}  {state:18}  {rate:>14}  RTT {rtt}", path.id));
         }
-    }
-}
-
-/// A smoothed rate of a growing count of bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Rate {
-    last: Option<(Instant, u64)>,
-    bits_per_second: Option<f64>,
-}
-
-impl Rate {
-    /// Adds what is counted now; the rate in bit/s.
-    pub(crate) fn update(&mut self, now: Instant, bytes: u64) -> f64 {
-        if let Some((then, before)) = self.last.replace((now, bytes)) {
-            let seconds = (now - then).as_secs_f64();
-            if seconds > 0.0 {
-                let new = bytes.saturating_sub(before) as f64 * 8.0 / seconds;
-                let old = self.bits_per_second.unwrap_or(new);
-                // An interval weighs the more the longer it is.
-                let weight = 1.0 - (-seconds / SMOOTHING_S).exp();
-                self.bits_per_second = Some(old + weight * (new - old));
-            }
-        }
-        self.bits_per_second.unwrap_or(0.0)
-    }
-}
-
-/// A rate as a person reads it.
-pub(crate) fn bit_rate(bits_per_second: f64) -> String {
-    decimal(bits_per_second, "bit/s")
-}
-
-/// A size as a person reads it; 1 MB is 10^6 bytes.
-pub(crate) fn size(bytes: u64) -> String {
-    decimal(bytes as f64, "B")
-}
-
-fn decimal(value: f64, unit: &str) -> String {
-    let (scaled, prefix) = match value {
-        v if v >= 1e9 => (v / 1e9, "G"),
-        v if v >= 1e6 => (v / 1e6, "M"),
-        v if v >= 1e3 => (v / 1e3, "k"),
-        v => return format!("{v:.0} {unit}"),
-    };
-    format!("{scaled:.1} {prefix}{unit}")
-}
-
-/// A time in seconds as a person reads it.
-pub(crate) fn time(seconds: f64) -> String {
-    let whole = seconds.round().min(1e9) as u64;
-    match whole {
-        0..=99 => format!("{whole} s"),
-        100..=5999 => format!("{} min {:02} s", whole / 60, whole % 60),
-        _ => format!("{} h {:02} min", whole / 3600, whole / 60 % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_shown_with_prefixes() {
-        assert_eq!(bit_rate(39_400_000.0), "39.4 Mbit/s");
-        assert_eq!((size(999), size(60_000_000)), ("999 B".to_owned(), "60.0 MB".to_owned()));
-        assert_eq!([time(3.4), time(125.0), time(7300.0)], ["3 s", "2 min 05 s", "2 h 01 min"]);
-    }
-
-    #[test]
-    fn lines_are_kept_and_what_a_terminal_obeys_is_not() {
-        assert_eq!(shown("a\n  try: \x1b]0;x\x07b"), "a\n  try: \\u{1b}]0;x\\u{7}b");
-    }
-
-    #[tokio::test]
-    async fn a_rate_follows_over_half_a_second() {
-        let (start, mut rate) = (Instant::now(), Rate::default());
-        assert_eq!(rate.update(start, 0), 0.0);
-        assert_eq!(rate.update(start + Duration::from_secs(1), 1000), 8000.0);
-        let next = rate.update(start + Duration::from_millis(1500), 1000);
-        assert!((next - 8000.0 / std::f64::consts::E).abs() < 1e-6, "{next}");
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::args::RecvArgs;
 use crate::failure::{Failure, Result};
-use crate::progress::Screen;
+use crate::screen::Screen;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::transfer::NOT_ENCRYPTED;
 use crate::transfer::frame::{TOKEN_MAX, reason};

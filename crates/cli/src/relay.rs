@@ -11,10 +11,11 @@ use manypath::relay::{
 use manypath::{BindTo, SocketError};
 use serde_json::json;
 
-use crate::args::RelayArgs;
+use crate::args::{RelayArgs, TURN_PORT};
 use crate::failure::{Failure, Result};
-use crate::progress::{Screen, size};
-use crate::via::{TURN_PORT, check_words, escape, lines};
+use crate::figures::size;
+use crate::screen::Screen;
+use crate::via::{check_words, escape, lines};
 use crate::{settings, show, transport};
 
 /// Length of a random password in bytes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::progress::Screen;
+use crate::screen::Screen;
 
 /// Lines about strangers in each [`WINDOW`].
 const LINES_MAX: u32 = 20;

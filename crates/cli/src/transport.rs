@@ -8,7 +8,7 @@ use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, RELAY_OVERHEAD, Relay, SendError, SendOptions, StrangerLimits,
+    EndpointOptions, Relay, SendError, SendOptions, StrangerLimits, sizes,
 };
 use tokio::time::Instant;
 
@@ -171,12 +171,8 @@ pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
 /// Bytes of a message of bulk content that fills its packets, over any of `remotes`, through relays
 /// or not.
 pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr], relays: bool) -> usize {
-    let ip_header = if remotes.iter().any(SocketAddr::is_ipv6) { 40 } else { 20 };
-    // UDP header, SCTP common header, DATA chunk header; chunks are padded to four bytes.
-    let headers = ip_header + 8 + 12 + 16 + if relays { RELAY_OVERHEAD } else { 0 };
-    let chunk = config.mtu.saturating_sub(headers) & !3;
-    let chunk = config.pmdcs_limit.map_or(chunk, |limit| chunk.min(limit));
-    chunk.max(4) * CHUNKS_PER_MESSAGE
+    let is_ipv6 = remotes.iter().any(SocketAddr::is_ipv6);
+    sizes::bulk_chunk(config, is_ipv6, relays) * CHUNKS_PER_MESSAGE
 }
 
 /// The IP addresses that a server can be reached at, most useful first: those it is bound to

@@ -6,15 +6,13 @@ use std::time::Duration;
 use manypath::{Association, Config, Endpoint, Relay, RouteWatch};
 use tokio::task::JoinHandle;
 
-use crate::args::{TraceArgs, ViaArgs};
+use crate::args::{TURN_PORT, TraceArgs, ViaArgs};
 use crate::failure::{Failure, Result};
-use crate::progress::Screen;
+use crate::screen::Screen;
 use crate::settings;
 
 /// Where the password comes from if RELAY has none.
 pub(crate) const PASSWORD_VARIABLE: &str = "MANYPATH_RELAY_PASSWORD";
-/// The UDP port of TURN (RFC 8656 §18).
-pub(crate) const TURN_PORT: u16 = 3478;
 /// As many relays as are used.
 const RELAYS_MAX: usize = 16;
 /// The longest user name and password, in bytes; the wire format has room for 508 of a name.

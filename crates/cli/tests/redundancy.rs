@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use common::{MANYPATH, Receiver, noise, send};
-use manypath::Rng;
-use manypath_realtime::emulator::link::{Link, LinkConfig};
-use manypath_realtime::emulator::relay::{Epoch, Relay};
+use manypath::{Instant, Rng};
+use manypath_realtime::emulator::{EmulatedPath, Epoch};
+use manypath_sim::{LinkSpec, PathSpec, QueueLimit};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -34,27 +34,22 @@ fn list(block: u8) -> String {
     (0..PATHS.len()).map(|path| loopback(block, path).to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// The relays between a sender and the receiver at `block` and that port.
-async fn relays(block: u8, port: u16, epoch: &Epoch) -> Vec<Relay> {
-    let mut relays = Vec::new();
+/// The paths between a sender and the receiver at `block` and that port.
+async fn paths(block: u8, port: u16, epoch: &Epoch) -> Vec<EmulatedPath> {
+    let mut paths = Vec::new();
     for (path, (mbps, delay)) in PATHS.into_iter().enumerate() {
-        let outage = |at: u64| {
-            let at = Duration::from_millis(at);
-            at..at + OUTAGE
-        };
-        let config = LinkConfig {
-            rate_bps: mbps * 1_000_000,
-            delay: Duration::from_millis(delay),
-            queue_bytes: 150_000,
-            loss: 0.0,
-            down: if path == 1 { OUTAGES.map(outage).to_vec() } else { Vec::new() },
-        };
-        let links = [0, 1].map(|way| Link::new(config.clone(), Rng::from_number(way)));
+        let link = LinkSpec::mbps_ms(mbps as f64, delay as f64).queue(QueueLimit::Bytes(150_000));
+        let mut spec = PathSpec::hops([link]);
+        for at in OUTAGES.into_iter().filter(|_| path == 1) {
+            spec = spec.down(Instant::from_millis(at), Some(OUTAGE));
+        }
         let server = SocketAddr::new(loopback(block, path), port);
-        let relay = Relay::start(loopback(block + 1, path), server, links, epoch.clone());
-        relays.push(relay.await.expect("a relay"));
+        let rng = Rng::from_number(path as u64);
+        let path =
+            EmulatedPath::start(loopback(block + 1, path), server, &spec, rng, epoch.clone());
+        paths.push(path.await.expect("a path"));
     }
-    relays
+    paths
 }
 
 /// Sends the file with that preset and that cycle of redundancy; the sender's result.
@@ -70,8 +65,8 @@ fn transfer(preset: &str, cycle: &str, block: u8, file: &Path) -> Value {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
     let epoch = Epoch::default();
-    let relays = runtime.block_on(relays(block, receiver.port as u16, &epoch));
-    let dest: Vec<_> = relays.iter().map(|relay| relay.address().to_string()).collect();
+    let paths = runtime.block_on(paths(block, receiver.port as u16, &epoch));
+    let dest: Vec<_> = paths.iter().map(|path| path.address().to_string()).collect();
     let bind = list(block + 2);
     let more = [&["--token", TOKEN, "--bind", &bind][..], &transport].concat();
     let (code, sent, err) = send(&[file], &dest.join(","), &more);

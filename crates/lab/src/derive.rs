@@ -1,8 +1,10 @@
 //! Columns that are computed: sums and quotients of fields, values taken from time series.
 
+use indexmap::IndexMap;
+use manypath_sim::Sample;
 use serde::Deserialize;
 
-use crate::table::Cell;
+use crate::cell::Cell;
 
 /// A quantity over time in one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +13,31 @@ pub struct Series {
     pub name: String,
     /// Time in seconds since the run began, and the value from then on; times never fall.
     pub points: Vec<(f64, f64)>,
+}
+
+/// The numbers of samples as series: `delivered_bytes`, ..., `path1.cwnd_bytes`, ...
+pub fn series_of(samples: &[Sample]) -> Result<Vec<Series>, String> {
+    let mut series: IndexMap<String, Vec<(f64, f64)>> = IndexMap::new();
+    for sample in samples {
+        let mut own = sample.clone();
+        let paths = std::mem::take(&mut own.paths);
+        let mut parts = vec![(String::new(), serde_json::to_value(&own))];
+        for (number, path) in paths.iter().enumerate() {
+            parts.push((format!("path{}.", number + 1), serde_json::to_value(path)));
+        }
+        for (prefix, value) in parts {
+            let value = value.map_err(|e| e.to_string())?;
+            for (name, value) in value.as_object().into_iter().flatten() {
+                if let (false, Some(value)) =
+                    (["at_s", "path"].contains(&name.as_str()), value.as_f64())
+                {
+                    let points = series.entry(format!("{prefix}{name}")).or_default();
+                    points.push((sample.at_s, value));
+                }
+            }
+        }
+    }
+    Ok(series.into_iter().map(|(name, points)| Series { name, points }).collect())
 }
 
 /// A `[[derive]]` table as it is written.

@@ -23,6 +23,20 @@ impl LabError {
         let place = path.display().to_string();
         LabError { place, what: what.to_string(), remedy: remedy.into() }
     }
+
+    /// An error at a line of a file; line 0 is the file as a whole.
+    pub(crate) fn line(
+        path: &Path,
+        line: usize,
+        what: impl ToString,
+        remedy: impl Into<String>,
+    ) -> LabError {
+        let mut error = LabError::file(path, what.to_string().trim_end(), remedy);
+        if line > 0 {
+            error.place = format!("{}:{line}", error.place);
+        }
+        error
+    }
 }
 
 impl From<ScenarioError> for LabError {

@@ -11,15 +11,13 @@ use crate::derive::{Derive, DeriveEntry};
 use crate::error::{LabError, Source};
 use crate::group::{Group, GroupEntry};
 use crate::placebo::{self, Placebo, PlaceboEntry};
-use crate::plan::PlannedPoint;
 use crate::reference::Reference;
+use crate::variant::{PACKAGED, SCENARIO};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
 
-/// The name of the variant that follows the paper: `scenario.toml`.
-pub const SCENARIO: &str = "scenario";
-/// The name of the variant that follows the papers' simulator as it is packaged: `packaged.toml`.
-pub const PACKAGED: &str = "packaged";
+/// The file of an experiment of random overlay networks.
+pub(crate) const OVERLAY_FILE: &str = "overlay.toml";
 
 /// All experiments that were found, in the order of papers and then of their identifiers.
 #[derive(Debug)]
@@ -269,7 +267,7 @@ impl Experiment {
         let kind = file.kind;
         let needed = match kind {
             Kind::Simulated => Some("scenario.toml"),
-            Kind::Overlay => Some(crate::overlay::FILE),
+            Kind::Overlay => Some(OVERLAY_FILE),
             Kind::Realtime => None,
         };
         let needed = needed.filter(|name| file.runs.is_none() && !folder.join(name).is_file());
@@ -320,11 +318,11 @@ impl Experiment {
         all
     }
 
-    /// The sampling of a run, if it records time series: for `samples.csv`, or for a column derived
-    /// from it.
-    pub(crate) fn sampling(&self, point: &PlannedPoint, seed: u64) -> Option<Sampling> {
+    /// The sampling of the run with this seed, if it records time series: for `samples.csv`, or for
+    /// a column derived from it. `seeds` are those of its point.
+    pub(crate) fn sampling(&self, seeds: &[u64], seed: u64) -> Option<Sampling> {
         let samples = self.samples?;
-        let is_kept = point.seeds.iter().take(samples.seeds).any(|own| *own == seed);
+        let is_kept = seeds.iter().take(samples.seeds).any(|own| *own == seed);
         let is_needed = is_kept || self.derived.iter().any(Derive::needs_series);
         is_needed.then_some(samples.sampling)
     }

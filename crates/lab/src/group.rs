@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::table::Cell;
+use crate::cell::Cell;
 
 /// The value of runs in which the column is not known.
 pub const UNKNOWN: &str = "unknown";

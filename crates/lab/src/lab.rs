@@ -142,7 +142,7 @@ fn run_plans(
     let work = |job: usize| {
         let job = jobs.get(job).and_then(|job| Some((job, plans.get(job.0)?)));
         let ((_, point, seed), (experiment, _)) = job.ok_or("no such run")?;
-        memo.run(point, *seed, experiment.sampling(point, *seed))
+        memo.run(point, *seed, experiment.sampling(&point.seeds, *seed))
     };
     let (mut runs, mut all_failed) = (Runs::new(), Vec::new());
     let mut trouble: Option<LabError> = None;

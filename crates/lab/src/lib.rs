@@ -6,6 +6,7 @@
 //! runs on all processors, writes them as JSON lines, CSV and Parquet, and judges the claims. The
 //! files and their columns are described in `docs/laboratory.md`.
 
+pub mod cell;
 pub mod claims;
 pub mod derive;
 pub mod error;
@@ -21,6 +22,8 @@ pub mod reference;
 pub mod report;
 pub mod results;
 pub mod runner;
+mod simulated;
 pub mod stats;
 pub mod table;
 pub mod tally;
+pub mod variant;

@@ -110,7 +110,7 @@ mod tests {
             self.runs.fetch_add(1, Ordering::Relaxed);
             let output = self.run.run(seed, &RunOptions::default()).map_err(|e| e.to_string())?;
             let json = serde_json::to_string(&output.result.transfer).map_err(|e| e.to_string())?;
-            let fields = crate::table::fields_of_json(&json).map_err(|e| e.to_string())?;
+            let fields = crate::cell::fields_of_json(&json).map_err(|e| e.to_string())?;
             Ok(RunData { fields, series: Vec::new(), loss_ranges: output.loss_ranges })
         }
 

@@ -15,7 +15,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use crate::table::{Cell, Params, Row, Table, fields_of_json, json_text};
+use crate::cell::{Cell, fields_of_json, json_text};
+use crate::table::{Params, Row, Table};
 
 /// Writes a run as one line of JSON. Lists of the result stay lists.
 ///

@@ -14,14 +14,12 @@ use manypath_proto::overlay::{Candidate, Choice, select};
 use manypath_sim::Sampling;
 use serde::Deserialize;
 
+use crate::cell::{Cell, Fields};
 use crate::error::{LabError, Source};
-use crate::experiment::{Experiment, SCENARIO, read};
+use crate::experiment::{Experiment, OVERLAY_FILE, read};
 use crate::plan::{Extent, Plan, PlannedPoint, QUICK_SEEDS, RunData, Runnable};
-use crate::table::{Cell, Fields};
+use crate::variant::SCENARIO;
 use network::{Network, Shape};
-
-/// The file that says what runs.
-pub const FILE: &str = "overlay.toml";
 
 /// Most hosts, so that a run ends: its time grows with their third power.
 const MOST_HOSTS: usize = 200;
@@ -53,7 +51,7 @@ struct File {
 ///
 /// If the file is missing or wrong.
 pub fn plan(experiment: &Experiment, extent: &Extent) -> Result<Plan, LabError> {
-    let path = experiment.folder.join(FILE);
+    let path = experiment.folder.join(OVERLAY_FILE);
     let text = read(&path)?;
     let file = check(Source { path: &path, text: &text })?;
     let mut seeds: Vec<u64> =

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::LabError;
-use crate::experiment::{PACKAGED, SCENARIO};
 use crate::stats::{Moments, Summary, half_width, welch_p};
 use crate::table::{Params, Table, is_same_value, value_of};
+use crate::variant::{PACKAGED, SCENARIO};
 
 /// Relative difference up to which two means agree.
 pub const AGREES_WITHIN: f64 = 0.05;
@@ -198,7 +198,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::table::{Cell, Fields};
+    use crate::cell::{Cell, Fields};
 
     const FILE: &str = "loss,field,mean,std,n,source
 1 %,t,10,1,30,made up

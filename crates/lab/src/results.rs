@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cell::Cell;
 use crate::claims::Judgement;
 use crate::derive::Derive;
 use crate::error::LabError;
@@ -16,7 +17,7 @@ use crate::placebo::is_placebo;
 use crate::plan::{Plan, PlannedPoint, RunData};
 use crate::reference::Agreement;
 use crate::stats::Summary;
-use crate::table::{Cell, Params, Table, show_params, value_of};
+use crate::table::{Params, Table, show_params, value_of};
 
 /// The contents of `experiment.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,8 @@
 //!
 //! ```text
 //! $ head -c 10485760 /dev/urandom > file.bin
-//! $ cargo run -q -p manypath --example file -- send file.bin 127.0.0.1:9899,127.0.0.2:9899 127.0.0.3,127.0.0.4
+//! $ cargo run -q -p manypath --example file -- send file.bin \
+//!       127.0.0.1:9899,127.0.0.2:9899 127.0.0.3,127.0.0.4
 //! sent 10485760 bytes
 //! path 1: 127.0.0.3:50917 to 127.0.0.1:9899, active
 //! path 2: 127.0.0.4:50917 to 127.0.0.2:9899, active

@@ -8,14 +8,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, SendOptions, StreamId,
+    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, SendOptions,
 };
 use tokio::task::coop;
 
-use crate::error::{OpenStreamError, SendError};
+use crate::error::SendError;
 use crate::events::EventStream;
 use crate::shared::Shared;
-use crate::stream::{RecvStream, SendStream};
 
 /// An association with a peer: messages on streams, over several paths at once.
 ///
@@ -28,7 +27,7 @@ pub struct Association {
     handle: Arc<Handle>,
 }
 
-/// What all clones share; releases the association when dropped.
+/// State that all clones share; releases the association when dropped.
 struct Handle {
     shared: Arc<Shared>,
     id: AssocId,
@@ -112,21 +111,6 @@ impl Association {
         self.shared().with(|inner, now| inner.admit(now, self.id()));
     }
 
-    /// Opens one stream as bytes in both directions. Meanwhile its messages do not come through
-    /// [`recv`](Association::recv).
-    ///
-    /// SCTP knows no end of a single stream: the reader sees the end when the peer shuts the
-    /// association down, so a protocol with several streams says in its bytes where each one ends.
-    /// All streams share one receive buffer; one that is open and not read ends up holding up the
-    /// others.
-    pub fn stream(&self, stream: StreamId) -> Result<(SendStream, RecvStream), OpenStreamError> {
-        let opened = self.shared().with(|inner, _| inner.state(self.id()).inbox.open(stream));
-        if !opened {
-            return Err(OpenStreamError::InUse(stream));
-        }
-        Ok((SendStream::new(self.clone(), stream), RecvStream::new(self.clone(), stream)))
-    }
-
     /// Waits until the peer has acknowledged everything sent so far. Its application may not have
     /// read it yet.
     pub async fn acknowledged(&self) -> Result<(), AssocClosed> {
@@ -184,6 +168,7 @@ impl Association {
 
     /// The name of the relay that a path with this local address goes through; `None` for a direct
     /// path.
+    #[cfg(feature = "relay")]
     pub fn relay(&self, local: SocketAddr) -> Option<String> {
         self.shared().with(|inner, _| inner.relay_name(local))
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use manypath_net::{
     Outgoing, RELAY_OVERHEAD, Refused, Relays, Sent, UdpReceiver, UdpSockets, interface_mtus,
 };
+use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
@@ -23,8 +24,8 @@ const ROUNDS: usize = 8;
 /// Batches taken from the engine before the next look at what has arrived.
 const BATCHES: usize = 8;
 
-/// Batches that wait for a socket whose buffer is full, while other sockets go on. More are dropped,
-/// as a full queue on the way would.
+/// Batches that wait for a socket whose buffer is full, while other sockets go on. More are
+/// dropped, as a full queue on the way would.
 const BLOCKED_BATCHES: usize = 16;
 
 /// Bytes of one batch at most: what UDP can carry, since the system segments one large datagram.
@@ -33,9 +34,6 @@ const BATCH_BYTES: usize = 65_507;
 /// How often the interfaces' MTU is looked at; and when a packet was too long for one, at most.
 const MTU_INTERVAL: Duration = Duration::from_secs(10);
 const MTU_INTERVAL_MIN: Duration = Duration::from_millis(100);
-
-/// IPv4 and UDP headers, bytes.
-const HEADERS: usize = 28;
 
 /// Receives, lets the engine think, wakes the application and sends; everything in batches, so that
 /// no lock is taken, no task woken and no system call made per packet.
@@ -49,9 +47,9 @@ pub(crate) struct Driver {
     received: Vec<Datagram>,
     /// Arrived, and not seen by the engine yet.
     waiting: VecDeque<Datagram>,
-    /// The engine gets one packet at a time, and what it answers is taken before the next. Without pacing
-    /// Max.Burst limits what leaves at each arrival: if a batch of SACKs were one arrival, or a batch of DATA
-    /// had one SACK, a sender would never get beyond a burst each round trip.
+    /// The engine gets one packet at a time, and what it answers is taken before the next. Without
+    /// pacing Max.Burst limits what leaves at each arrival: if a batch of SACKs were one arrival,
+    /// or a batch of DATA had one SACK, a sender would never get beyond a burst each round trip.
     one_by_one: bool,
     /// Taken from the engine, to be sent in this round.
     outgoing: Vec<Outgoing>,
@@ -64,12 +62,12 @@ pub(crate) struct Driver {
     finished: bool,
     /// The engine looks for the size of each path's packets.
     finds_sizes: bool,
-    /// What the interfaces of our addresses take, and when that was last read.
+    /// MTUs of the interfaces of our addresses, and when they were last read.
     mtus: Vec<(IpAddr, usize)>,
     mtus_read: Option<Instant>,
 }
 
-/// What one round left to do.
+/// Work that is left after one round.
 struct Round {
     /// The engine has more to send.
     more: bool,
@@ -89,7 +87,7 @@ impl Driver {
         roaming: Option<Roaming>,
         config: &Config,
     ) -> Driver {
-        let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(HEADERS).max(1);
+        let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(UDP_IPV4_HEADERS).max(1);
         Driver {
             shared,
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
@@ -219,8 +217,8 @@ impl Driver {
         }
     }
 
-    /// Gives the engine what waits, as long as there is room for its answers. If no socket takes any, it
-    /// gets everything.
+    /// Gives the engine what waits, as long as there is room for its answers. If no socket takes
+    /// any, it gets everything.
     fn feed_one_by_one(&mut self, inner: &mut Inner, max_batches: usize, segments: usize) {
         self.waiting.extend(self.received.drain(..));
         while max_batches == 0 || self.outgoing.len() < max_batches {

@@ -9,8 +9,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+#[cfg(feature = "relay")]
+use manypath_net::RelayStatus;
 use manypath_net::{
-    Clock, RELAY_OVERHEAD, RelayStatus, Relays, SendFailures, UdpSockets, pair, preferred_source,
+    Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
 use manypath_proto::{AssocId, Rng, SendOptions};
@@ -52,11 +54,15 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the sockets and starts the task that drives them. Must be called within a tokio runtime
-    /// whose I/O and time drivers are enabled.
+    /// Opens the sockets and starts the task that drives them. Must be called within a tokio
+    /// runtime whose I/O and time drivers are enabled.
     pub fn bind(options: EndpointOptions) -> Result<Endpoint, BindError> {
         let runtime = runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        let relay_header = if options.relays.is_empty() { 0 } else { RELAY_OVERHEAD };
+        #[cfg(feature = "relay")]
+        let has_relays = !options.relays.is_empty();
+        #[cfg(not(feature = "relay"))]
+        let has_relays = false;
+        let relay_header = if has_relays { RELAY_OVERHEAD } else { 0 };
         let config = Arc::new(options.config.for_sockets(relay_header)?);
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
@@ -86,9 +92,15 @@ impl Endpoint {
             engine.set_incoming_window(limits.receive_buffer);
         }
         let clock = Clock::start();
-        let mut notes = sockets.notes().to_vec();
-        let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
-        notes.extend(more);
+        let notes = sockets.notes().iter().cloned();
+        #[cfg(feature = "relay")]
+        let (relays, notes) = {
+            let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
+            (relays, notes.chain(more))
+        };
+        #[cfg(not(feature = "relay"))]
+        let relays = Relays::default();
+        let notes = notes.collect();
         let limits = (options.accept_backlog, options.strangers);
         let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits);
         let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
@@ -165,8 +177,8 @@ impl Endpoint {
         Association::new(Arc::clone(self.shared()), id)
     }
 
-    /// The UDP addresses that peers can reach this endpoint at: those it is bound to, or those of the
-    /// interfaces that are up now if it is bound to every address.
+    /// The UDP addresses that peers can reach this endpoint at: those it is bound to, or those of
+    /// the interfaces that are up now if it is bound to every address.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         self.shared().bound().reachable()
     }
@@ -188,19 +200,21 @@ impl Endpoint {
         });
     }
 
-    /// What a user should know of the way the sockets were opened, in words; for instance that one
-    /// could not be kept to its interface.
+    /// Notes for the user on how the sockets were opened, for instance that one could not be kept
+    /// to its interface.
     pub fn notes(&self) -> &[String] {
         &self.shared().notes
     }
 
     /// How its relays are doing, in the order of [`EndpointOptions::relays`].
+    #[cfg(feature = "relay")]
     pub fn relays(&self) -> Vec<RelayStatus> {
         self.shared().relays.borrow().clone()
     }
 
-    /// Waits until `settled` says true of the relays' states, the present ones first; what they were then.
-    /// For instance until each has an address or an error. Cancel safe.
+    /// Waits until `settled` says true of the relays' states, the present ones first; what they
+    /// were then. For instance until each has an address or an error. Cancel safe.
+    #[cfg(feature = "relay")]
     pub async fn relays_until(
         &self,
         mut settled: impl FnMut(&[RelayStatus]) -> bool,
@@ -216,8 +230,8 @@ impl Endpoint {
         self.shared().with(|inner, _| inner.send_failures)
     }
 
-    /// Closes the endpoint: takes no more associations, shuts all down, and waits until they are over.
-    /// What is queued is delivered first; a peer that does not answer holds this up until its
+    /// Closes the endpoint: takes no more associations, shuts all down, and waits until they are
+    /// over. What is queued is delivered first; a peer that does not answer holds this up until its
     /// association fails. If the future is dropped the shutdowns go on.
     pub async fn close(&self) {
         self.shared().with(|inner, now| {

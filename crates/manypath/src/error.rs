@@ -1,4 +1,4 @@
-//! What can go wrong, one enum per operation.
+//! Errors, one enum per operation.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,6 +7,7 @@ use manypath_proto::{AssocClosed, StreamId};
 
 /// Why an endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// A socket could not be opened.
     #[error(transparent)]
@@ -27,6 +28,7 @@ pub enum BindError {
 
 /// Why an association could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No remote address was given.
     #[error("no remote address given")]
@@ -38,9 +40,9 @@ pub enum ConnectError {
         addresses(.locals), addresses(.remotes)
     )]
     NoPath {
-        /// What this endpoint can send from.
+        /// Addresses that this endpoint can send from.
         locals: Vec<SocketAddr>,
-        /// What it was to connect to.
+        /// Addresses that it was to connect to.
         remotes: Vec<SocketAddr>,
     },
     /// The endpoint was closed.
@@ -66,6 +68,7 @@ fn addresses(list: &[SocketAddr]) -> String {
 
 /// Why a message could not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// Longer than the send buffer can ever hold.
     #[error(
@@ -111,12 +114,14 @@ pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
         AssocClosed::ProtocolViolation(_) | AssocClosed::TooFewStreams { .. } => {
             io::ErrorKind::InvalidData
         }
+        _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, closed)
 }
 
 /// Why a byte stream could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenStreamError {
     /// Its bytes are being read already.
     #[error("stream {} is open already; drop its other RecvStream first", .0.0)]

@@ -3,8 +3,8 @@
 //!
 //! An [`Endpoint`] is a set of UDP sockets and everything that goes through them. It opens
 //! associations with [`connect`](Endpoint::connect) and takes those that peers open with
-//! [`accept`](Endpoint::accept). An [`Association`] carries messages on numbered streams, each stream
-//! in order and independent of the others, over all of its paths together; or, through
+//! [`accept`](Endpoint::accept). An [`Association`] carries messages on numbered streams, each
+//! stream in order and independent of the others, over all of its paths together; or, through
 //! [`stream`](Association::stream), bytes.
 //!
 //! Sockets and paths follow this host's network while they last
@@ -34,10 +34,14 @@
 //! # }
 //! ```
 //!
+//! Two features are off by default. `relay` adds paths through TURN relays, and a relay for others.
+//! `measure` adds probes of paths and the tracing of their routers.
+//!
 //! One task per endpoint moves the packets, in batches: it runs the sans-IO engine of
 //! `manypath-proto` over the sockets of `manypath-net`. It is spawned on the runtime that
 //! [`Endpoint::bind`] is called in, and ends with the last handle and association.
 
+mod admission;
 mod association;
 mod driver;
 mod endpoint;
@@ -45,22 +49,27 @@ mod error;
 mod events;
 mod inbox;
 mod options;
+mod reading;
 mod roaming;
+#[cfg(feature = "measure")]
 mod routes;
 mod shared;
 mod strangers;
 mod stream;
+mod wakers;
 
 pub use association::Association;
 pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, OpenStreamError, SendError};
 pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
+#[cfg(feature = "measure")]
 pub use routes::RouteWatch;
 pub use strangers::StrangerLimits;
 pub use stream::{RecvStream, SendStream};
 
 /// Measuring paths without an association: probes, and the routers on the way.
+#[cfg(feature = "measure")]
 pub mod measure {
     pub use manypath_net::{
         Leg, ProbeOptions, ProbedPath, Prober, Routes, Seen, Trace, TraceHop, TraceOptions,
@@ -69,6 +78,7 @@ pub mod measure {
 }
 
 /// A relay for others: a TURN server (RFC 8656) with its sockets.
+#[cfg(feature = "relay")]
 pub mod relay {
     pub use manypath_net::{
         Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
@@ -120,11 +130,13 @@ pub mod policy {
 
 pub use bytes::Bytes;
 pub use manypath_net::{
-    BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, Relay, RelayStatus,
-    SendFailures, interfaces, pair, preferred_source,
+    BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, SendFailures, interfaces,
+    pair, preferred_source,
 };
+#[cfg(feature = "relay")]
+pub use manypath_net::{Relay, RelayStatus};
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
     PathId, PathState, PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence,
-    SharedSign, Ssn, StreamId, SuppressReason, config, overlay,
+    SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
 };

@@ -1,9 +1,11 @@
-//! What an endpoint and a connection are made from.
+//! Options of endpoints and connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manypath_net::{BindTo, Relay};
+use manypath_net::BindTo;
+#[cfg(feature = "relay")]
+use manypath_net::Relay;
 use manypath_proto::Config;
 
 use crate::strangers::StrangerLimits;
@@ -16,27 +18,30 @@ pub const DEFAULT_PORT: u16 = 9899;
 pub struct EndpointOptions {
     /// Transport parameters of all its associations.
     pub config: Arc<Config>,
-    /// What to bind to, one UDP socket each; nothing is [`BindTo::Any`]. A client has a path per entry,
-    /// as far as the peer's addresses allow.
+    /// Addresses and interfaces to bind to, one UDP socket each; an empty list means
+    /// [`BindTo::Any`]. A client has a path per entry, as far as the peer's addresses allow.
     pub bind: Vec<BindTo>,
     /// UDP port of all the sockets; 0 takes one that is free on all.
     pub udp_port: u16,
-    /// TURN servers (RFC 8656) through which associations that this endpoint opens have further paths, one
-    /// each, beside the direct ones. The endpoint asks them for addresses when it is bound, and a path
-    /// comes when its relay is ready; a relay that is not reached holds nothing up. Packets are 4 bytes
-    /// shorter than `mtu` would allow, for the header that they have up to a relay.
+    /// TURN servers (RFC 8656) through which associations that this endpoint opens have further
+    /// paths, one each, beside the direct ones. The endpoint asks them for addresses when it is
+    /// bound, and a path comes when its relay is ready; a relay that is not reached holds nothing
+    /// up. Packets are 4 bytes shorter than `mtu` would allow, for the header that they have up to
+    /// a relay.
+    #[cfg(feature = "relay")]
     pub relays: Vec<Relay>,
-    /// Whether sockets and paths follow this host's network: addresses that go and come, interfaces
-    /// that are made anew, routes. Off, everything stays as it was when the endpoint was bound, and
-    /// only the application [adds](crate::Association::add_path) and removes paths. Routes and
+    /// Makes sockets and paths follow this host's network: addresses that come and go, interfaces
+    /// that are created again, routes. Off, everything stays as it was when the endpoint was bound,
+    /// and only the application [adds](crate::Association::add_path) and removes paths. Routes and
     /// addresses themselves are never touched.
     pub follow_network: bool,
-    /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know it.
+    /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know
+    /// it.
     pub sctp_port: u16,
-    /// Whether peers may open associations.
+    /// Lets peers open associations.
     pub accept: bool,
-    /// Associations that peers have opened and that wait for [`accept`](crate::Endpoint::accept), at
-    /// most; further ones are aborted with a reason that says so.
+    /// Associations that peers have opened and that wait for [`accept`](crate::Endpoint::accept),
+    /// at most; further ones are aborted with a reason that says so.
     pub accept_backlog: usize,
     /// Limits on peers that opened an association and were not
     /// [admitted](crate::Association::admit) yet; `None` takes every peer for one that is known. An
@@ -58,6 +63,7 @@ impl EndpointOptions {
             config: Arc::new(Config::default()),
             bind: Vec::new(),
             udp_port: 0,
+            #[cfg(feature = "relay")]
             relays: Vec::new(),
             follow_network: true,
             sctp_port: DEFAULT_PORT,

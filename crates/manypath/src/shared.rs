@@ -1,4 +1,4 @@
-//! What the driver and the handles of an endpoint share.
+//! State that the driver and the handles of an endpoint share.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use crate::error::{ConnectError, SendError};
 use crate::events::{EVENT_BACKLOG, EventStream};
 use crate::inbox::Inbox;
 use crate::strangers::{StrangerLimits, Strangers};
+use crate::wakers::Wakers;
 
 /// An endpoint's state behind its lock, and what never changes.
 pub(crate) struct Shared {
@@ -71,22 +72,6 @@ impl Shared {
     }
 }
 
-/// Tasks that wait for the same thing, each once.
-#[derive(Default)]
-pub(crate) struct Wakers(Vec<Waker>);
-
-impl Wakers {
-    pub(crate) fn register(&mut self, cx: &Context<'_>) {
-        if !self.0.iter().any(|w| w.will_wake(cx.waker())) {
-            self.0.push(cx.waker().clone());
-        }
-    }
-
-    pub(crate) fn wake(&mut self, to_wake: &mut Vec<Waker>) {
-        to_wake.append(&mut self.0);
-    }
-}
-
 /// How the handles reach the driver.
 #[derive(Default)]
 struct DriverLink {
@@ -105,7 +90,7 @@ struct AcceptQueue {
     wakers: Wakers,
 }
 
-/// What the handles know of an association beside the engine's state.
+/// State of an association that the handles keep beside the engine's.
 #[derive(Default)]
 pub(crate) struct AssocState {
     /// A handle exists, or the accept queue will make one.
@@ -158,7 +143,8 @@ pub(crate) struct Ways {
     names: BTreeMap<SocketAddr, String>,
 }
 
-/// As many addresses of relays as names are kept for: a relay that gives new ones for ever fills nothing.
+/// As many addresses of relays as names are kept for: a relay that gives new ones for ever fills
+/// nothing.
 const NAMES_MAX: usize = 1000;
 
 impl Inner {
@@ -286,8 +272,8 @@ impl Inner {
 
     // ---- Relays ----
 
-    /// Wants ways to the peer of a new association, and gives it those that are open. One for each relay:
-    /// relay i goes to the peer's address i, the list beginning again at its end.
+    /// Wants ways to the peer of a new association, and gives it those that are open. One for each
+    /// relay: relay i goes to the peer's address i, the list beginning again at its end.
     fn use_relays(&mut self, now: Instant, id: AssocId, remotes: Vec<SocketAddr>) {
         if self.ways.relays == 0 || remotes.is_empty() {
             return;
@@ -397,7 +383,7 @@ impl Inner {
         Poll::Pending
     }
 
-    /// Whether it waited to be accepted, which it does no longer.
+    /// Takes an association off the accept queue; true if it was there.
     pub(crate) fn take_from_accept_queue(&mut self, id: AssocId) -> bool {
         let before = self.accept.ids.len();
         self.accept.ids.retain(|&other| other != id);
@@ -564,8 +550,8 @@ impl Inner {
         EventStream::new(receiver)
     }
 
-    /// The last handle of `id` is gone: an established association shuts down in the background, what
-    /// still arrives is discarded.
+    /// The last handle of `id` is gone: an established association shuts down in the background,
+    /// what still arrives is discarded.
     pub(crate) fn release(&mut self, now: Instant, id: AssocId) {
         if self.closed(id).is_some() {
             self.forget(id);
@@ -595,7 +581,7 @@ impl Inner {
 
     // ---- Receiving ----
 
-    /// Whether and how what can be received has ended: all of it, or by a failure.
+    /// How the input ended: all of it was received, or a failure. `None` if it has not ended.
     pub(crate) fn end_of_input(&self, id: AssocId) -> Option<Result<(), AssocClosed>> {
         match self.closed(id) {
             Some(AssocClosed::Shutdown) => Some(Ok(())),

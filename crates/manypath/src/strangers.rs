@@ -2,19 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use manypath_proto::{AssocId, Instant};
-
-use crate::shared::Inner;
-
-/// What strangers are told whose place a newer one takes. "busy" is what programs look for.
-const CROWDED_OUT: &[u8] = b"busy: others came before you said who you are; try again later";
-
 /// Limits on peers that opened an association and were not
 /// [admitted](crate::Association::admit) yet.
 ///
 /// Nobody is turned away for them: a newcomer takes the place of the one that came first. So peers
 /// that open associations and stay silent cost others nothing, as long as an honest one says who it
-/// is before so many newer ones come. Values of 0 count as 1.
+/// is before enough newer ones come to take its place. Values of 0 count as 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StrangerLimits {
     /// Receive buffer of each, in bytes, if the configured one is larger: what it can make this
@@ -95,43 +88,6 @@ fn network(ip: IpAddr) -> Ipv6Addr {
     match ip {
         IpAddr::V4(ip) => Ipv6Addr::from_bits(ip.to_ipv6_mapped().to_bits() & !0xff),
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)),
-    }
-}
-
-impl Inner {
-    /// A stranger came; the oldest goes if there are too many.
-    pub(crate) fn stranger_came(&mut self, now: Instant, id: AssocId) {
-        let Some(strangers) = &mut self.strangers else { return };
-        let ip = self.engine.assoc(id).and_then(|assoc| {
-            let primary = assoc.primary();
-            assoc.paths().find(|p| p.id == primary).map(|p| p.remote.ip())
-        });
-        // Without a path it is over already.
-        let Some(goes) = ip.and_then(|ip| strangers.add(id, ip)) else { return };
-        self.abort(now, goes, CROWDED_OUT);
-        if self.take_from_accept_queue(goes) {
-            self.release(now, goes);
-        }
-    }
-
-    /// The association is over, or nobody's any more.
-    pub(crate) fn stranger_left(&mut self, id: AssocId) {
-        if let Some(strangers) = &mut self.strangers {
-            strangers.remove(id);
-        }
-    }
-
-    /// The application knows the peer: it gets the configured receive buffer, and its place for
-    /// good.
-    pub(crate) fn admit(&mut self, now: Instant, id: AssocId) {
-        self.stranger_left(id);
-        if let Some(assoc) = self.engine.assoc_mut(id) {
-            let full = assoc.config().receive_buffer;
-            if assoc.receive_buffer() < full {
-                assoc.set_receive_buffer(now, full);
-                self.kick();
-            }
-        }
     }
 }
 

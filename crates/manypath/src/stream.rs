@@ -5,20 +5,38 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use manypath_proto::{AssocClosed, SendOptions, StreamId};
+use manypath_proto::{AssocClosed, SendOptions, StreamId, sizes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::association::Association;
-use crate::error::{SendError, closed_error};
+use crate::error::{OpenStreamError, SendError, closed_error};
 
-/// Bytes per message: 16 chunks of 1444 bytes, what fits one IPv4 packet of 1500 bytes behind the
-/// headers of IP (20), UDP (8), SCTP (12) and DATA (16). All packets of a message but the last are full.
-const MESSAGE: usize = 16 * 1444;
+/// Bytes per message: 16 chunks that each fill a packet of Ethernet over IPv4 and UDP, 1444 bytes.
+/// All packets of a message but the last are full.
+const MESSAGE: usize = 16 * sizes::user_data_within(sizes::ETHERNET_MTU, sizes::UDP_IPV4_HEADERS);
+
+impl Association {
+    /// Opens one stream as bytes in both directions. Meanwhile its messages do not come through
+    /// [`recv`](Association::recv).
+    ///
+    /// SCTP knows no end of a single stream: the reader sees the end when the peer shuts the
+    /// association down, so a protocol with several streams says in its bytes where each one ends.
+    /// All streams share one receive buffer; one that is open and not read ends up holding up the
+    /// others.
+    pub fn stream(&self, stream: StreamId) -> Result<(SendStream, RecvStream), OpenStreamError> {
+        let opened = self.shared().with(|inner, _| inner.state(self.id()).inbox.open(stream));
+        if !opened {
+            return Err(OpenStreamError::InUse(stream));
+        }
+        Ok((SendStream::new(self.clone(), stream), RecvStream::new(self.clone(), stream)))
+    }
+}
 
 /// The sending half of a byte stream, see [`Association::stream`].
 ///
-/// Bytes are gathered into messages of about 23 kB; `flush` sends what is left. `shutdown` flushes and
-/// ends this half only on this side: the peer's reader sees the end when the association shuts down.
+/// Bytes are gathered into messages of about 23 kB; `flush` sends what is left. `shutdown` flushes
+/// and ends this half only on this side: the peer's reader sees the end when the association shuts
+/// down.
 #[derive(Debug)]
 pub struct SendStream {
     association: Association,
@@ -30,7 +48,7 @@ pub struct SendStream {
 }
 
 impl SendStream {
-    pub(crate) fn new(association: Association, stream: StreamId) -> SendStream {
+    fn new(association: Association, stream: StreamId) -> SendStream {
         let options = SendOptions { stream, ..SendOptions::default() };
         SendStream { association, options, gathered: BytesMut::new(), waiting: None, ended: false }
     }
@@ -111,8 +129,8 @@ impl AsyncWrite for SendStream {
     }
 }
 
-/// The receiving half of a byte stream, see [`Association::stream`]. Ends when the peer has shut the
-/// association down; what is not read when it is dropped is lost.
+/// The receiving half of a byte stream, see [`Association::stream`]. Ends when the peer has shut
+/// the association down; what is not read when it is dropped is lost.
 #[derive(Debug)]
 pub struct RecvStream {
     association: Association,
@@ -132,7 +150,7 @@ impl Drop for RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) fn new(association: Association, stream: StreamId) -> RecvStream {
+    fn new(association: Association, stream: StreamId) -> RecvStream {
         RecvStream { association, stream, rest: Bytes::new() }
     }
 

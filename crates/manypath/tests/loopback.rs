@@ -35,7 +35,7 @@ async fn a_transfer_over_two_addresses_ends_with_everything_delivered() {
     let (got, end) = within("the reader ends", reader).await.unwrap();
     assert!(got == data, "all bytes in order");
     assert_eq!(end, AssocClosed::Shutdown);
-    assert!(paths.iter().all(|p| p.packets_sent > 10), "both paths carry data: {paths:?}");
+    assert!(paths.iter().all(|p| p.counters.packets_sent > 10), "both paths carry data: {paths:?}");
 }
 
 #[tokio::test]
@@ -264,7 +264,8 @@ async fn the_papers_profile_fits_its_packets_into_udp() {
     from.send(on(0), Bytes::from(pattern(30_000))).await.unwrap();
     let got = within("it arrives", to.recv()).await.unwrap().expect("a message");
     assert!(got.payload.to_vec() == pattern(30_000), "unchanged");
-    let longest = from.paths().iter().map(|p| p.bytes_sent / p.packets_sent).max();
+    let longest =
+        from.paths().iter().map(|p| p.counters.bytes_sent / p.counters.packets_sent).max();
     assert!(longest.is_some_and(|bytes| bytes <= 1472), "IP and UDP headers fit the MTU as well");
 }
 

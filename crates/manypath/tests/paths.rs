@@ -1,4 +1,4 @@
-//! What happens to paths while data flows: they fail, come back, and change under a NAT.
+//! Changes of paths while data flows: they fail, come back, and change under a NAT.
 
 mod common;
 
@@ -225,7 +225,7 @@ async fn told_of_a_change_an_endpoint_asks_its_idle_paths() {
         let z = Endpoint::bind(of("127.0.0.1", true)).unwrap();
         let (from, _to) = connected_to(&a, address(&z).into(), &z).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let asked = |assoc: &Association| assoc.paths()[0].heartbeats_sent;
+        let asked = |assoc: &Association| assoc.paths()[0].counters.heartbeats_sent;
         let before = asked(&from);
         let answered = async {
             while asked(&from) == before || from.paths()[0].state != PathState::Active {

@@ -80,7 +80,7 @@ async fn active(from: &Association, count: usize) -> Vec<Option<String>> {
     .await
 }
 
-/// Sends and receives so many bytes.
+/// Sends and receives `bytes` bytes.
 async fn carry(from: &Association, to: &Association, bytes: usize) {
     let content = pattern(50_000);
     let sending = async {
@@ -115,7 +115,7 @@ async fn data_flows_directly_and_through_every_relay() {
     assert_eq!(names, [None, named("one"), named("two")]);
     carry(&from, &to, 20_000_000).await;
     for path in from.paths() {
-        assert!(path.acked_bytes > 100_000, "every path carries data: {path:?}");
+        assert!(path.counters.acked_bytes > 100_000, "every path carries data: {path:?}");
     }
     // To the peer, a relay's address is one more address of ours.
     let status = client.relays();

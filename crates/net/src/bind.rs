@@ -13,11 +13,13 @@ use crate::interfaces;
 /// turns of the driver. The system may grant less.
 const RECV_BUFFER: usize = 8 << 20;
 
-/// Wanted size of each socket's send buffer in bytes: some batches, so that the driver need not wait
-/// for each, but no more. What waits in the queue of a slow interface counts against it, and is late.
+/// Wanted size of each socket's send buffer in bytes: some batches, so that the driver need not
+/// wait for each, but no more. What waits in the queue of a slow interface counts against it, and
+/// is late.
 const SEND_BUFFER: usize = 512 << 10;
 
-/// How often another port is tried when one that was free on the first address is taken on the next.
+/// How often another port is tried when one that was free on the first address is taken on the
+/// next.
 const PORT_TRIES: usize = 32;
 
 /// One thing to bind a socket to.
@@ -25,12 +27,12 @@ const PORT_TRIES: usize = 32;
 pub enum BindTo {
     /// Every address of this host, IPv4 and IPv6; the kernel's routes choose the source.
     Any,
-    /// One address; routes decide which interface its packets leave through. The unspecified address
-    /// means every address of its family.
+    /// One address; routes decide which interface its packets leave through. The unspecified
+    /// address means every address of its family.
     Address(IpAddr),
     /// One interface by name, such as `eth0`: its first IPv4 and its first global IPv6 address. On
-    /// Linux what is sent leaves through this interface whatever the routes say, so that two uplinks
-    /// are two paths without any policy routing.
+    /// Linux what is sent leaves through this interface whatever the routes say, so that two
+    /// uplinks are two paths without any policy routing.
     Interface(String),
 }
 
@@ -59,6 +61,7 @@ impl fmt::Display for BindTo {
 
 /// Why the sockets could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// Another socket has the port.
     #[error(
@@ -94,7 +97,7 @@ pub enum BindError {
     System {
         /// The address tried.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The interfaces of this host cannot be listed.

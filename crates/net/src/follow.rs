@@ -15,8 +15,9 @@ pub struct NewAddress {
     pub instead_of: Option<SocketAddr>,
 }
 
-/// What [`UdpSockets::follow`] found.
+/// Changes that [`UdpSockets::follow`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Followed {
     /// Addresses that sockets of one address had, and have no longer.
     pub gone: Vec<SocketAddr>,
@@ -30,8 +31,8 @@ pub struct Followed {
 
 impl UdpSockets {
     /// Looks at the addresses of this host, and brings the sockets up to date with them. A socket
-    /// of an interface takes the interface's new address when its own is gone, and is opened anew
-    /// when the interface was made anew. A socket of one address waits for it. Sockets on every
+    /// of an interface takes the interface's new address when its own is gone, and is opened again
+    /// when the interface was created again. A socket of one address waits for it. Sockets on every
     /// address stay as they are. Must be called within a tokio runtime; the first call finds
     /// nothing.
     pub fn follow(&mut self) -> Followed {
@@ -105,8 +106,8 @@ impl UdpSockets {
         }
     }
 
-    /// Opens the socket anew on an address of the same interface. If the old one, which need not be
-    /// on the interface, is in the way, it does as well.
+    /// Opens the socket again on an address of the same interface. If the old one, which need not
+    /// be on the interface, is in the way, it does as well.
     fn reopen(
         &mut self,
         index: usize,

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct InterfaceAddress {
     /// The interface's name, such as `eth0`.
     pub name: String,
@@ -17,7 +18,7 @@ pub struct InterfaceAddress {
 pub(crate) struct HostAddress {
     /// The interface's name.
     pub(crate) name: String,
-    /// The kernel's number of the interface, another one when it is made anew.
+    /// The kernel's number of the interface; it changes when the interface is created again.
     pub(crate) index: u32,
     pub(crate) ip: IpAddr,
     has_no_scope: bool,
@@ -47,8 +48,8 @@ pub(crate) fn host_addresses() -> io::Result<Vec<HostAddress>> {
 }
 
 /// The addresses of all interfaces that are up, without loopback and without IPv6 link-local ones
-/// (those need a scope, and no peer could use them from elsewhere); IPv4 first, then by name. If none
-/// is up, the addresses of all: an interface may work for a second before Linux calls it up.
+/// (those need a scope, and no peer could use them from elsewhere); IPv4 first, then by name. If
+/// none is up, the addresses of all: an interface may work for a second before Linux calls it up.
 pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
     let all = if_addrs::get_if_addrs()?
         .into_iter()

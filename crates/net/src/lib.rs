@@ -6,9 +6,10 @@
 //! system call (GSO). Nothing here decides anything: which packet leaves from where is the engine's
 //! business, and an error on one socket is never an error of another.
 //!
-//! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the engine
-//! further local addresses. [`RelayServer`] is such a server. [`Prober`] measures paths without
-//! an association, and [`traceroute`] finds the routers on the way, of several paths [`Routes`].
+//! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the
+//! engine further local addresses. `RelayServer` is such a server; both need the feature `relay`.
+//! With the feature `measure`, `Prober` measures paths without an association, and `traceroute`
+//! finds the routers on the way.
 //!
 //! [`NetworkWatch`] tells when this host's network changes, and [`UdpSockets::follow`] brings the
 //! sockets up to date with its addresses.
@@ -22,30 +23,43 @@ mod clock;
 mod follow;
 mod interfaces;
 mod pairing;
+#[cfg(feature = "measure")]
 mod prober;
 mod recv;
+mod refused;
+#[cfg(feature = "relay")]
 mod relay_server;
 mod relays;
+#[cfg(feature = "measure")]
 mod routes;
 mod send;
 mod sizes;
 mod sockets;
+#[cfg(feature = "measure")]
 mod traceroute;
+#[cfg(feature = "relay")]
+mod turn;
 mod watch;
 
 pub use bind::{BindError, BindTo};
 pub use clock::Clock;
 pub use follow::{Followed, NewAddress};
 pub use interfaces::{InterfaceAddress, interfaces, preferred_source};
+#[cfg(feature = "relay")]
 pub use manypath_turn::{Limits, PeerRules, ServerConfig, ServerStats, User};
 pub use pairing::pair;
+#[cfg(feature = "measure")]
 pub use prober::{ProbeOptions, ProbedPath, Prober};
 pub use recv::UdpReceiver;
+pub use refused::{Refused, SendFailures};
+#[cfg(feature = "relay")]
 pub use relay_server::{RelayServer, RelayServerOptions};
 pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
+#[cfg(feature = "measure")]
 pub use routes::{Leg, Routes, Seen, route};
-pub use send::{Outgoing, SendFailures, Sent};
-pub use sizes::{Refused, interface_mtus};
+pub use send::{Outgoing, Sent};
+pub use sizes::interface_mtus;
 pub use sockets::{BoundAddresses, UdpSockets};
+#[cfg(feature = "measure")]
 pub use traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
 pub use watch::NetworkWatch;

@@ -1,7 +1,8 @@
 //! Probing paths without an association: round-trip time and loss of each.
 //!
 //! A probe is an SCTP INIT. Whoever takes associations answers it with INIT ACK and keeps nothing
-//! (RFC 9260 §5.1), so this needs no right to be served and leaves no trace; an ABORT answers as well.
+//! (RFC 9260 §5.1), so this needs no right to be served and leaves no trace; an ABORT answers as
+//! well.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -21,7 +22,7 @@ use crate::clock::Clock;
 use crate::interfaces::preferred_source;
 use crate::pairing::pair;
 use crate::recv::UdpReceiver;
-use crate::relays::{Relay, RelayChange, RelayStatus, Relays, Way};
+use crate::relays::{RelayChange, RelayStatus, Relays, Way};
 use crate::send::{Outgoing, Sent};
 use crate::sockets::UdpSockets;
 
@@ -49,7 +50,7 @@ pub struct ProbedPath {
     pub remote: SocketAddr,
     /// The number of the relay.
     pub relay: Option<usize>,
-    /// What the probes showed.
+    /// Results of the probes.
     pub probes: Probes,
 }
 
@@ -69,18 +70,25 @@ type OnTheirWay = BTreeMap<u32, (usize, Instant)>;
 
 impl Prober {
     /// Opens the sockets. Must be called within a tokio runtime.
-    pub fn bind(bind: &[BindTo], relays: &[Relay]) -> Result<Prober, BindError> {
-        let clock = Clock::start();
+    pub fn bind(bind: &[BindTo]) -> Result<Prober, BindError> {
         let sockets = UdpSockets::bind(bind, 0)?;
-        let mut notes = sockets.notes().to_vec();
-        let (relays, more) = Relays::new(clock.now(), relays, sockets.bound());
-        notes.extend(more);
+        let notes = sockets.notes().to_vec();
         let timer = Box::pin(tokio::time::sleep(Duration::ZERO));
-        let (receiver, open) = (UdpReceiver::new(), Vec::new());
-        Ok(Prober { sockets, relays, receiver, clock, timer, notes, open })
+        let (clock, receiver, open) = (Clock::start(), UdpReceiver::new(), Vec::new());
+        Ok(Prober { sockets, relays: Relays::default(), receiver, clock, timer, notes, open })
     }
 
-    /// What a user should know of the sockets and relays.
+    /// The same, with a way through each of these relays.
+    #[cfg(feature = "relay")]
+    pub fn bind_with(bind: &[BindTo], relays: &[crate::Relay]) -> Result<Prober, BindError> {
+        let mut prober = Prober::bind(bind)?;
+        let (relays, notes) = Relays::new(prober.clock.now(), relays, prober.sockets.bound());
+        prober.relays = relays;
+        prober.notes.extend(notes);
+        Ok(prober)
+    }
+
+    /// Notes for the user on the sockets and relays.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -90,7 +98,8 @@ impl Prober {
         self.relays.status()
     }
 
-    /// Probes every direct path to `remotes`, as an endpoint would pair addresses, and one through each relay.
+    /// Probes every direct path to `remotes`, as an endpoint would pair addresses, and one through
+    /// each relay.
     pub async fn probe(
         &mut self,
         remotes: &[SocketAddr],
@@ -185,7 +194,7 @@ impl Prober {
         }
     }
 
-    /// What arrives next, if something does until `until`; relays are served meanwhile.
+    /// The next datagrams, if any arrive until `until`; serves relays meanwhile.
     async fn receive(&mut self, until: Instant) -> Vec<Datagram> {
         let mut received = Vec::new();
         self.serve_relays().await;
@@ -263,5 +272,5 @@ fn answered(datagram: &Datagram) -> Option<u32> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "relay"))]
 mod tests;

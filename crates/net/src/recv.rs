@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use manypath_proto::{Datagram, Ecn};
-use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef};
+use manypath_proto::Datagram;
+use quinn_udp::{RecvMeta, UdpSockRef};
 use tokio::io::Interest;
 
 use crate::sockets::{Socket, UdpSockets};
@@ -64,9 +64,9 @@ impl UdpReceiver {
         }
     }
 
-    /// Reads at most one batch from each socket into `out`. Ready after a batch from any socket, even
-    /// if it held nothing but empty datagrams; when pending, the task is woken as soon as one of the
-    /// sockets has something.
+    /// Reads at most one batch from each socket into `out`. Ready after a batch from any socket,
+    /// even if it held nothing but empty datagrams; when pending, the task is woken as soon as one
+    /// of the sockets has something.
     pub fn poll_recv(
         &mut self,
         cx: &mut Context<'_>,
@@ -125,9 +125,8 @@ impl UdpReceiver {
             return;
         }
         let local = SocketAddr::new(meta.dst_ip.unwrap_or(bound.ip()), bound.port());
-        let ecn = meta.ecn.map(from_codepoint);
         let stride = if meta.stride == 0 { length } else { meta.stride };
-        let datagram = |payload| Datagram { local, remote: meta.addr, ecn, payload };
+        let datagram = |payload| Datagram::new(local, meta.addr, payload);
         if stride >= length || self.spare.lent() >= LENT_MAX {
             let filled = &self.buffers[slot][..length];
             out.extend(filled.chunks(stride).map(Bytes::copy_from_slice).map(datagram));
@@ -194,14 +193,6 @@ impl SpareBuffers {
         if bytes.len() == BUFFER && spare.len() < SPARE {
             spare.push(bytes);
         }
-    }
-}
-
-fn from_codepoint(ecn: EcnCodepoint) -> Ecn {
-    match ecn {
-        EcnCodepoint::Ect0 => Ecn::Ect0,
-        EcnCodepoint::Ect1 => Ecn::Ect1,
-        EcnCodepoint::Ce => Ecn::Ce,
     }
 }
 

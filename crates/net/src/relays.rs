@@ -1,27 +1,28 @@
 //! Paths through relays: between the sockets and the engine.
 //!
-//! A relayed transport address (RFC 8656) is one more local address to the engine. What leaves from it goes
-//! to its relay in ChannelData messages from one of the sockets; what the relay brings is unpacked and comes
-//! to it. Batches stay batches: every packet of one gets a header of the same length.
+//! A relayed transport address (RFC 8656) is one more local address to the engine. What leaves from
+//! it goes to its relay in ChannelData messages from one of the sockets; what the relay brings is
+//! unpacked and comes to it. Batches stay batches: every packet of one gets a header of the same
+//! length.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::Range;
 
+use manypath_proto::sizes::ip_header;
 use manypath_proto::{Datagram, Instant, Transmit};
-use manypath_turn::{CHANNEL_HEADER, Client, ClientEvent, Received};
 
 use crate::interfaces::preferred_source;
 use crate::send::Outgoing;
 use crate::sockets::BoundAddresses;
 
-/// Bytes that a packet through a relay is longer than a direct one.
-pub const RELAY_OVERHEAD: usize = CHANNEL_HEADER;
+/// Bytes that a packet through a relay is longer than a direct one: the header of ChannelData.
+pub const RELAY_OVERHEAD: usize = 4;
 
 /// A TURN server and who we are to it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Relay {
-    /// What the user calls it, for messages and results.
+    /// The user's name for it, in messages and results.
     pub name: String,
     /// Its UDP address.
     pub address: SocketAddr,
@@ -39,6 +40,7 @@ impl fmt::Debug for Relay {
 
 /// How a relay is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RelayStatus {
     /// Its name.
     pub name: String,
@@ -46,14 +48,21 @@ pub struct RelayStatus {
     pub address: SocketAddr,
     /// The transport address it gave us, while it is ours.
     pub relayed: Option<SocketAddr>,
-    /// What is wrong, in words; `None` if nothing is, or nothing is known yet.
+    /// The error, in words; `None` if there is none, or nothing is known yet.
     pub error: Option<String>,
+}
+
+impl RelayStatus {
+    /// A relay that has not answered yet.
+    pub fn new(name: String, address: SocketAddr) -> RelayStatus {
+        RelayStatus { name, address, relayed: None, error: None }
+    }
 }
 
 /// A way through a relay: from our relayed address to a peer.
 pub type Way = (SocketAddr, SocketAddr);
 
-/// What changed.
+/// A change of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayChange {
     /// Packets can go this way.
@@ -64,61 +73,67 @@ pub enum RelayChange {
     Status,
 }
 
+/// A client of one relay. It holds one address there, and a way to each peer.
+pub(crate) trait Client: fmt::Debug + Send {
+    /// Asks for a way to `peer`.
+    fn add_peer(&mut self, now: Instant, peer: SocketAddr);
+    /// The transport address that the relay gave us, while it is ours.
+    fn relayed(&self) -> Option<SocketAddr>;
+    /// The header of a packet of `len` bytes to `peer`; `None` if there is no way to it.
+    fn header(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        len: usize,
+    ) -> Option<[u8; RELAY_OVERHEAD]>;
+    /// Takes a datagram of the relay. If it brings a packet: the sender, and the packet's place.
+    fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<(SocketAddr, Range<usize>)>;
+    /// The next message for the relay.
+    fn poll_transmit(&mut self) -> Option<Vec<u8>>;
+    /// The next event.
+    fn poll_event(&mut self) -> Option<ClientEvent>;
+    /// When `handle_timeout` is to be called.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// Does what is due.
+    fn handle_timeout(&mut self, now: Instant);
+    /// Begins again, from another address of ours.
+    fn restart(&mut self, now: Instant);
+    /// Gives the address back.
+    fn close(&mut self, now: Instant);
+}
+
+/// Events of the address on a relay.
+#[cfg_attr(not(feature = "relay"), expect(dead_code, reason = "only relays construct them"))]
+pub(crate) enum ClientEvent {
+    /// The relay gave us this one.
+    Allocated(SocketAddr),
+    /// There is a way to this peer.
+    PeerReady(SocketAddr),
+    /// Something does not work, in words.
+    Failed(String),
+}
+
 /// The relays of an endpoint.
 #[derive(Debug, Default)]
 pub struct Relays {
-    links: Vec<Link>,
-    changes: Vec<RelayChange>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) changes: Vec<RelayChange>,
 }
 
 #[derive(Debug)]
-struct Link {
-    relay: Relay,
+pub(crate) struct Link {
+    pub(crate) relay: Relay,
     /// The address of ours that talks to it.
-    local: SocketAddr,
-    client: Client,
+    pub(crate) local: SocketAddr,
+    pub(crate) client: Box<dyn Client>,
     /// The last address it gave us, perhaps no longer ours.
-    relayed: Option<SocketAddr>,
-    error: Option<String>,
+    pub(crate) relayed: Option<SocketAddr>,
+    pub(crate) error: Option<String>,
     /// `local` is not ours any more.
-    is_lost: bool,
+    pub(crate) is_lost: bool,
 }
 
 impl Relays {
-    /// Begins to ask each of `relays` for an address, from the source that the kernel prefers for it, or else
-    /// from the first bound address of its family. Gives a note for each that cannot be asked, and for those
-    /// that are named twice.
-    pub fn new(now: Instant, relays: &[Relay], bound: &BoundAddresses) -> (Relays, Vec<String>) {
-        let (mut links, mut notes) = (BTreeMap::new(), Vec::new());
-        let mut order = Vec::new();
-        for relay in relays {
-            let Some(local) = source(relay.address, bound) else {
-                notes.push(format!(
-                    "cannot use the relay {}: no local address can reach {}",
-                    relay.name, relay.address
-                ));
-                continue;
-            };
-            if links.contains_key(&relay.address) {
-                notes.push(format!("the relay {} is named twice", relay.name));
-                continue;
-            }
-            let client = Client::new(now, &relay.user, &relay.password, relay.address.is_ipv6());
-            let link = Link {
-                relay: relay.clone(),
-                local,
-                client,
-                relayed: None,
-                error: None,
-                is_lost: false,
-            };
-            order.push(relay.address);
-            links.insert(relay.address, link);
-        }
-        let links = order.iter().filter_map(|address| links.remove(address)).collect();
-        (Relays { links, changes: Vec::new() }, notes)
-    }
-
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
@@ -130,7 +145,7 @@ impl Relays {
         self.links.iter().filter_map(|link| {
             let relayed = link.relayed?;
             // The engine counts the header of the peer's family, which is the relayed address's.
-            let header = if link.local.is_ipv6() && relayed.is_ipv4() { 20 } else { 0 };
+            let header = ip_header(link.local).saturating_sub(ip_header(relayed));
             Some((relayed, link.local, RELAY_OVERHEAD + header))
         })
     }
@@ -156,7 +171,7 @@ impl Relays {
             let from = |link: &&mut Link| link.relay.address == datagram.remote;
             let Some(link) = self.links.iter_mut().find(from) else { return true };
             let received = link.client.handle(now, &datagram.payload);
-            let (Received::Data { peer, payload }, Some(relayed)) = (received, link.relayed) else {
+            let (Some((peer, payload)), Some(relayed)) = (received, link.relayed) else {
                 return false;
             };
             datagram.payload = datagram.payload.slice(payload);
@@ -165,8 +180,8 @@ impl Relays {
         });
     }
 
-    /// Wraps a batch whose local address is a relayed one, and leaves any other as it is. False if the
-    /// relay has no way to the peer: the batch is lost.
+    /// Wraps a batch whose local address is a relayed one, and leaves any other as it is. False if
+    /// the relay has no way to the peer: the batch is lost.
     pub fn wrap(&mut self, now: Instant, batch: &mut Outgoing) -> bool {
         let local = batch.transmit.local;
         let Some(link) = self.links.iter_mut().find(|link| link.relayed == Some(local)) else {
@@ -182,12 +197,9 @@ impl Relays {
         }
         batch.bytes = wrapped;
         batch.overhead = RELAY_OVERHEAD;
-        batch.transmit = Transmit {
-            local: link.local,
-            remote: link.relay.address,
-            segment_size: segment + RELAY_OVERHEAD,
-            ..batch.transmit
-        };
+        batch.transmit.local = link.local;
+        batch.transmit.remote = link.relay.address;
+        batch.transmit.segment_size = segment + RELAY_OVERHEAD;
         true
     }
 
@@ -215,8 +227,8 @@ impl Relays {
         }
     }
 
-    /// Takes note that local addresses are gone, and of those there are now: a relay that was
-    /// spoken to from one that is gone is asked for an address anew, from another.
+    /// Takes note of local addresses that are gone, and of those there are now. A relay that was
+    /// reached from one that is gone is asked for an address again, from another.
     pub fn follow(&mut self, now: Instant, bound: &BoundAddresses, gone: &[SocketAddr]) {
         for link in &mut self.links {
             link.is_lost |= gone.contains(&link.local);
@@ -233,7 +245,7 @@ impl Relays {
         self.links.iter().map(|link| link.local)
     }
 
-    /// What has changed, in order.
+    /// The next change, in order.
     pub fn poll_change(&mut self) -> Option<RelayChange> {
         if self.changes.is_empty() {
             for link in &mut self.links {
@@ -247,10 +259,9 @@ impl Relays {
     /// How each is doing.
     pub fn status(&self) -> Vec<RelayStatus> {
         let status = |link: &Link| RelayStatus {
-            name: link.relay.name.clone(),
-            address: link.relay.address,
             relayed: link.client.relayed(),
             error: link.error.clone(),
+            ..RelayStatus::new(link.relay.name.clone(), link.relay.address)
         };
         self.links.iter().map(status).collect()
     }
@@ -275,10 +286,7 @@ impl Link {
                     self.error = None;
                     changes.extend(self.relayed.map(|from| RelayChange::Open((from, peer))));
                 }
-                ClientEvent::PeerRefused(peer, error) => {
-                    self.error = Some(format!("no way to {peer}: {error}"));
-                }
-                ClientEvent::Failed(error) => self.error = Some(error.to_string()),
+                ClientEvent::Failed(error) => self.error = Some(error),
             }
             changes.push(RelayChange::Status);
         }
@@ -286,12 +294,12 @@ impl Link {
 }
 
 /// The address to speak to a relay from.
-fn source(relay: SocketAddr, bound: &BoundAddresses) -> Option<SocketAddr> {
+pub(crate) fn source(relay: SocketAddr, bound: &BoundAddresses) -> Option<SocketAddr> {
     let all = bound.sources_for(&[relay]);
     let usable = || all.iter().copied().filter(|a| a.is_ipv6() == relay.is_ipv6());
     let preferred = preferred_source(relay).ok();
     usable().find(|a| Some(a.ip()) == preferred).or_else(|| usable().next())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "relay"))]
 mod tests;

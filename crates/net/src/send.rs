@@ -3,11 +3,11 @@
 use std::io;
 use std::net::SocketAddr;
 
-use manypath_proto::{Ecn, Transmit};
-use quinn_udp::{EcnCodepoint, UdpSockRef};
+use manypath_proto::Transmit;
+use quinn_udp::UdpSockRef;
 use tokio::io::Interest;
 
-use crate::sizes::Refused;
+use crate::refused::{Refused, SendFailures};
 use crate::sockets::{Socket, UdpSockets};
 
 /// Packets for one path on their way into a socket: all of `transmit.segment_size` bytes but the
@@ -37,53 +37,15 @@ impl Outgoing {
 /// Packets that were too long of which the driver is told.
 const REFUSED_MAX: usize = 16;
 
-/// What became of a batch.
+/// Result of sending a batch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The system took it, or refused part of it, which is as good as lost on the way and counted in
-    /// [`SendFailures`].
+    /// The system took it, or refused part of it, which is as good as lost on the way and counted
+    /// in [`SendFailures`].
     Done,
     /// The socket's buffer is full; offer the same batch again when
     /// [`UdpSockets::poll_writable`] says so.
     Blocked,
-}
-
-/// Packets that the system refused to send, by reason. They count as lost on their path.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct SendFailures {
-    /// No route, or the interface is gone or down (ENETUNREACH, EHOSTUNREACH, ENETDOWN, ENODEV,
-    /// EADDRNOTAVAIL).
-    pub unreachable: u64,
-    /// A firewall of this host forbids it (EPERM, EACCES).
-    pub not_permitted: u64,
-    /// Longer than the path's MTU (EMSGSIZE).
-    pub too_long: u64,
-    /// Anything else, such as ECONNREFUSED or ENOBUFS.
-    pub other: u64,
-    /// No socket has the local address any more, or too much waited for one that is blocked.
-    pub dropped: u64,
-}
-
-impl SendFailures {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.unreachable + self.not_permitted + self.too_long + self.other + self.dropped
-    }
-
-    fn count(&mut self, error: &io::Error, packets: u64) {
-        use io::ErrorKind as Kind;
-        let field = match error.kind() {
-            Kind::NetworkUnreachable
-            | Kind::HostUnreachable
-            | Kind::NetworkDown
-            | Kind::NotFound
-            | Kind::AddrNotAvailable => &mut self.unreachable,
-            Kind::PermissionDenied => &mut self.not_permitted,
-            _ if quinn_udp::is_msg_size_err(error) => &mut self.too_long,
-            _ => &mut self.other,
-        };
-        *field += packets;
-    }
 }
 
 impl UdpSockets {
@@ -132,7 +94,7 @@ impl Socket {
         let contents = &batch.bytes[batch.done..end];
         let transmit = quinn_udp::Transmit {
             destination: batch.transmit.remote,
-            ecn: batch.transmit.ecn.map(codepoint),
+            ecn: None,
             contents,
             segment_size: (contents.len() > segment).then_some(segment),
             // A bound socket has its source; naming it again would only make a vanished address
@@ -189,14 +151,6 @@ fn send_singly(
 /// True if the next packet may fare better than this one did.
 fn is_packet_error(error: &io::Error) -> bool {
     quinn_udp::is_msg_size_err(error)
-}
-
-fn codepoint(ecn: Ecn) -> EcnCodepoint {
-    match ecn {
-        Ecn::Ect0 => EcnCodepoint::Ect0,
-        Ecn::Ect1 => EcnCodepoint::Ect1,
-        Ecn::Ce => EcnCodepoint::Ce,
-    }
 }
 
 #[cfg(test)]

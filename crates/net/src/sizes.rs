@@ -5,12 +5,12 @@
 //! shorter is sent with that off.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use crate::sockets::Socket;
 
-/// What the interface of each address of this host takes, in bytes of an IP packet, loopback
-/// included. Those of which the system does not say so are missing.
+/// MTU of the interface of each address of this host, in bytes of an IP packet, loopback included.
+/// Addresses whose MTU the system does not tell are missing.
 pub fn interface_mtus() -> Vec<(IpAddr, usize)> {
     let all = if_addrs::get_if_addrs().unwrap_or_default();
     all.into_iter().filter_map(|i| Some((i.ip(), mtu_of(&i.name)?))).collect()
@@ -34,7 +34,7 @@ fn mtu_of(_: &str) -> Option<usize> {
 
 /// The size to which fragments over IPv6 are cut, in bytes.
 #[cfg(target_os = "linux")]
-const IPV6_MIN_MTU: nix::libc::c_int = 1280;
+const FRAGMENT: nix::libc::c_int = manypath_proto::sizes::IPV6_MIN_MTU as nix::libc::c_int;
 
 #[cfg(target_os = "linux")]
 mod option {
@@ -53,20 +53,9 @@ mod option {
     );
 }
 
-/// A packet that the system did not take because it is longer than its interface's.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Our address, as the engine knows it.
-    pub local: SocketAddr,
-    /// The peer's.
-    pub remote: SocketAddr,
-    /// Bytes of the SCTP packet.
-    pub len: usize,
-}
-
 impl Socket {
-    /// Whether IP may cut what is sent from now on into fragments. Sends fail where the system
-    /// cannot do that; then the packet is lost like any other that is too long.
+    /// Sets whether IP may fragment packets sent from now on. Sends fail where the system cannot do
+    /// that; then the packet is lost like any other that is too long.
     #[cfg(target_os = "linux")]
     pub(crate) fn let_fragment(&self, may: bool) -> io::Result<()> {
         use nix::sys::socket::{setsockopt, sockopt::Ipv6DontFrag};
@@ -78,7 +67,7 @@ impl Socket {
         let mode = if may { Ipv6PathMtuDiscovery::DONT } else { Ipv6PathMtuDiscovery::PROBE };
         sockopt::set_ipv6_mtu_discover(&self.io, mode)?;
         // Routers do not cut IPv6 packets: this host does, to what every link takes (RFC 8200 §5).
-        setsockopt(&self.io, option::Ipv6Mtu, &if may { IPV6_MIN_MTU } else { 0 })?;
+        setsockopt(&self.io, option::Ipv6Mtu, &if may { FRAGMENT } else { 0 })?;
         Ok(setsockopt(&self.io, Ipv6DontFrag, &!may)?)
     }
 

@@ -9,8 +9,7 @@ use tokio::net::UdpSocket;
 
 use crate::bind::{self, BindError, BindTo, Bound, Place};
 use crate::interfaces::{self, HostAddress, preferred_source};
-use crate::send::SendFailures;
-use crate::sizes::Refused;
+use crate::refused::{Refused, SendFailures};
 
 /// One socket and what quinn-udp knows of it.
 #[derive(Debug)]
@@ -106,8 +105,8 @@ impl BoundAddresses {
         self.list.iter().copied().filter(|a| a.ip().is_unspecified())
     }
 
-    /// The addresses that this endpoint can be reached at: the bound ones, and for a socket on every
-    /// address those of the interfaces that are up now (loopback if there are none).
+    /// The addresses that this endpoint can be reached at: the bound ones, and for a socket on
+    /// every address those of the interfaces that are up now (loopback if there are none).
     pub fn reachable(&self) -> Vec<SocketAddr> {
         let mut list: Vec<_> = self.concrete().collect();
         let up = interfaces::interfaces().unwrap_or_default();
@@ -121,8 +120,8 @@ impl BoundAddresses {
         list
     }
 
-    /// The addresses to send from when connecting to `remotes`: the bound ones; for a socket on every
-    /// address, what the kernel prefers for each remote.
+    /// The addresses to send from when connecting to `remotes`: the bound ones; for a socket on
+    /// every address, what the kernel prefers for each remote.
     pub fn sources_for(&self, remotes: &[SocketAddr]) -> Vec<SocketAddr> {
         let mut list: Vec<_> = self.concrete().collect();
         for any in self.wildcards() {
@@ -139,8 +138,8 @@ impl BoundAddresses {
 }
 
 impl UdpSockets {
-    /// Opens a socket for each of `wanted` ([`BindTo::Any`] if there is none) on UDP port `port`, 0 for
-    /// one that is free on all of them. Must be called within a tokio runtime.
+    /// Opens a socket for each of `wanted` ([`BindTo::Any`] if there is none) on UDP port `port`, 0
+    /// for one that is free on all of them. Must be called within a tokio runtime.
     pub fn bind(wanted: &[BindTo], port: u16) -> Result<UdpSockets, BindError> {
         let places = bind::places(wanted)?;
         let mut bound = bind::open(&places, port)?;
@@ -184,8 +183,8 @@ impl UdpSockets {
         self.sockets.len()
     }
 
-    /// What a user should know of the way the sockets were opened, such as that one could not be kept
-    /// to its interface.
+    /// Notes for the user on how the sockets were opened, such as that one could not be kept to its
+    /// interface.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -219,8 +218,8 @@ impl UdpSockets {
         })
     }
 
-    /// The most packets one [`Outgoing`](crate::Outgoing) batch may hold: 1 where the system or a driver
-    /// does not segment (GSO).
+    /// The most packets one [`Outgoing`](crate::Outgoing) batch may hold: 1 where the system or a
+    /// driver does not segment (GSO).
     pub fn max_segments(&self) -> usize {
         self.sockets.iter().map(|s| s.state.max_gso_segments()).max().unwrap_or(1)
     }
@@ -230,7 +229,7 @@ impl UdpSockets {
         self.sockets[index].io.poll_send_ready(cx)
     }
 
-    /// What could not be sent so far.
+    /// Packets that could not be sent so far.
     pub fn send_failures(&self) -> SendFailures {
         self.failures
     }

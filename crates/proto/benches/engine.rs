@@ -1,7 +1,7 @@
 //! The engine alone: two endpoints in one thread, no sockets, checksums on.
 //!
-//! `cargo bench -p manypath-proto --bench engine` prints bulk throughput with 1400-byte messages, the
-//! rate of 100-byte messages, and bulk throughput over two paths that reorder, all per core.
+//! `cargo bench -p manypath-proto --bench engine` prints bulk throughput with 1400-byte messages,
+//! the rate of 100-byte messages, and bulk throughput over two paths that reorder, all per core.
 
 #![allow(missing_docs, clippy::disallowed_methods, clippy::unwrap_used)]
 
@@ -71,7 +71,7 @@ impl Host {
         while !rest.is_empty() {
             let payload = rest.split_to(rest.len().min(flight.transmit.segment_size));
             let (local, remote) = (flight.transmit.remote, flight.transmit.local);
-            self.endpoint.handle_datagram(now, Datagram { local, remote, ecn: None, payload });
+            self.endpoint.handle_datagram(now, Datagram::new(local, remote, payload));
         }
     }
 }

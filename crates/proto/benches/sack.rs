@@ -1,4 +1,4 @@
-//! What one SACK costs a sender with a large window: parsing, digest, windows and timers.
+//! Cost of one SACK for a sender with a large window: parsing, digest, windows and timers.
 //!
 //! `cargo bench -p manypath-proto --bench sack`
 //!
@@ -99,7 +99,7 @@ impl Sender {
 
     fn receive(&mut self, payload: Bytes) {
         let (local, remote) = addresses();
-        self.endpoint.handle_datagram(self.now, Datagram { local, remote, ecn: None, payload });
+        self.endpoint.handle_datagram(self.now, Datagram::new(local, remote, payload));
     }
 
     /// Sends `window` chunks of 1000 bytes.

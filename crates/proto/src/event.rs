@@ -1,5 +1,6 @@
-//! What the engine tells its driver.
+//! Events that the engine reports to its driver.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use crate::path::{ElectReason, MtuReason, PathId, PathState, RestoreReason, SuppressReason};
@@ -7,6 +8,7 @@ use crate::policy::path_set::shared::SharedEvidence;
 
 /// Something that happened to an association.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// The association is established: data may flow.
     Connected {
@@ -42,19 +44,20 @@ pub enum Event {
         path: PathId,
         /// Bytes of an IP packet.
         mtu: usize,
-        /// What says so.
+        /// The reason for that size.
         reason: MtuReason,
     },
-    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of it than one
-    /// flow should, so the slower one carries no more data, unless `paths_min` keeps it.
+    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of
+    /// it than one flow should, so the slower one carries no more data, unless `paths_min` keeps
+    /// it.
     SharedBottleneck {
         /// Which paths, and what says so.
         evidence: SharedEvidence,
         /// The path that carries no more data because of it; [`Event::PathSuppressed`] follows.
         suppressed: Option<PathId>,
     },
-    /// Two paths have too many of their hops in common (mTCP paper, section 3.3), so that the one with the lower score
-    /// carries no more data; [`Event::PathSuppressed`] follows.
+    /// Two paths have too many of their hops in common (mTCP paper, section 3.3), so that the one
+    /// with the lower score carries no more data; [`Event::PathSuppressed`] follows.
     SharedHops {
         /// The path that carries no more data.
         path: PathId,
@@ -91,7 +94,7 @@ pub enum Event {
         path: PathId,
         /// True if they are the peer's, false if ours.
         by_peer: bool,
-        /// What became of the path where they went before, as far as this side knows.
+        /// Why they left the path that they took before, as far as this side knows.
         reason: ElectReason,
     },
     /// The address of ours that a path has is not ours any more. The path is removed, or stays
@@ -125,8 +128,57 @@ pub enum Event {
 /// Disjointness is a finite number.
 impl Eq for Event {}
 
+/// The words for a user. [`SuppressReason::name`] is the word of results and traces.
+impl fmt::Display for SuppressReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SuppressReason::SharedBottleneck => "it shares a bottleneck with a faster path",
+            SuppressReason::Slow => "it is slower than the fastest by more than suppress_below",
+            SuppressReason::Spare => "as many as paths_max have better scores",
+            SuppressReason::SharesHops => "it shares its hops with a better path",
+        })
+    }
+}
+
+/// The words for a user. [`RestoreReason::name`] is the word of results and traces.
+impl fmt::Display for RestoreReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RestoreReason::Better => "it promises more than the worst path in use",
+            RestoreReason::TooFew => "too few others work",
+            RestoreReason::Disjoint => "it shares its way with no other that works",
+        })
+    }
+}
+
+/// The words for a user. [`MtuReason::name`] is the word of results and traces.
+impl fmt::Display for MtuReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MtuReason::Confirmed => "as probes show",
+            MtuReason::BlackHole => "longer ones get lost",
+            MtuReason::PacketTooBig => "a router says",
+            MtuReason::Interface => "this host's interface takes no longer ones",
+        })
+    }
+}
+
+/// The words for a user, about the path that had the SACKs before. [`ElectReason::name`] is the
+/// word of results and traces.
+impl fmt::Display for ElectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ElectReason::Failed => "has failed",
+            ElectReason::SetAside => "is set aside",
+            ElectReason::Silent => "no data comes any more",
+            ElectReason::Better => "works, but promises less",
+        })
+    }
+}
+
 /// Why an association ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AssocClosed {
     /// Gracefully: both sides have everything (RFC 9260 §9.2).
     #[error("the association was shut down; everything was delivered")]

@@ -1,8 +1,8 @@
 //! The manypath engine: SCTP (RFC 9260) over any number of paths at once, without I/O.
 //!
 //! The engine owns no socket, no clock and no thread. Datagrams, the time and random bits go in;
-//! datagrams, events and the next deadline come out. One law drives it: **after any input or command,
-//! drain the outputs; then wait until the deadline or the next input.**
+//! datagrams, events and the next deadline come out. One law drives it: **after any input or
+//! command, drain the outputs; then wait until the deadline or the next input.**
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,7 +22,8 @@
 //!     };
 //!     Endpoint::new(config, Rng::from_number(if accept { 1 } else { 2 }))
 //! };
-//! let (mut client, mut server) = (endpoint("10.0.0.1:9899", false), endpoint("10.0.0.2:9899", true));
+//! let mut client = endpoint("10.0.0.1:9899", false);
+//! let mut server = endpoint("10.0.0.2:9899", true);
 //!
 //! let now = Instant::ZERO;
 //! let paths = vec![("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?)];
@@ -36,7 +37,7 @@
 //!     quiet += 1;
 //!     while let Some(t) = client.poll_transmit(now, 1, &mut buffer) {
 //!         let payload = Bytes::copy_from_slice(&buffer);
-//!         server.handle_datagram(now, Datagram { local: t.remote, remote: t.local, ecn: None, payload });
+//!         server.handle_datagram(now, Datagram::new(t.remote, t.local, payload));
 //!         quiet = 0;
 //!     }
 //!     std::mem::swap(&mut client, &mut server);
@@ -53,18 +54,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Endpoint`] is the surface. [`config`] says everything that can be set, and [`policy`] holds the
-//! decisions in which the published multipath systems differ.
+//! [`Endpoint`] is the surface. [`config`] says everything that can be set, and [`policy`] holds
+//! the decisions in which the published multipath systems differ.
 
 mod assoc;
 pub mod config;
+mod datagram;
 mod endpoint;
 mod event;
 pub mod overlay;
 mod path;
 pub mod policy;
 mod rng;
-pub mod rx;
+mod rx;
+pub mod sizes;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
@@ -72,15 +75,13 @@ mod tx;
 
 pub use assoc::{AssocStats, Association};
 pub use config::{Config, ConfigError};
-pub use endpoint::{
-    AssocId, ConnectError, ConnectTo, Datagram, Ecn, Endpoint, EndpointConfig, PacketTooBig,
-    Transmit,
-};
+pub use datagram::{Datagram, Transmit};
+pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
 pub use event::{AssocClosed, Event};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
-    ElectReason, MtuReason, PathId, PathState, PathStats, PathView, RestoreReason, SuppressReason,
-    T3_IN_A_ROW,
+    ElectReason, MtuReason, PathCounters, PathId, PathState, PathStats, PathView, RestoreReason,
+    SuppressReason, T3_IN_A_ROW,
 };
 pub use policy::path_set::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;

@@ -1,13 +1,13 @@
-//! What tests against other stacks on real sockets found, each as a script that repeats it.
+//! Findings of tests against other stacks on real sockets, each as a script that repeats it.
 
 use bytes::Bytes;
 use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Datagram, Event};
 use manypath_wire::CommonHeader;
 
-/// usrsctp updates its window from one address when SHUTDOWN ACK has left from the other: both are in
-/// one batch of datagrams, SHUTDOWN ACK first. The ABORT for a packet out of the blue reached usrsctp
-/// before SHUTDOWN COMPLETE, and a transfer that was complete ended with an error.
+/// usrsctp updates its window from one address when SHUTDOWN ACK has left from the other: both are
+/// in one batch of datagrams, SHUTDOWN ACK first. The ABORT for a packet out of the blue reached
+/// usrsctp before SHUTDOWN COMPLETE, and a transfer that was complete ended with an error.
 #[test]
 fn a_sack_that_shutdown_ack_overtook_is_not_answered_with_abort() {
     let mut t = Setup::client().paths(2).established();
@@ -23,7 +23,7 @@ fn a_sack_that_shutdown_ack_overtook_is_not_answered_with_abort() {
     let window = t.packet(header, sack(1));
     for (bytes, (local, remote)) in [(ack, t.pairs[0]), (window.clone(), t.pairs[1])] {
         let payload = Bytes::from(bytes);
-        t.endpoint.handle_datagram(t.now(), Datagram { local, remote, ecn: None, payload });
+        t.endpoint.handle_datagram(t.now(), Datagram::new(local, remote, payload));
     }
     t.settle();
     t.expect("P1 SHUTDOWN COMPLETE");

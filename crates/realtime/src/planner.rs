@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use manypath_lab::cell::fields_of_json;
+use manypath_lab::derive::series_of;
 use manypath_lab::error::LabError;
 use manypath_lab::experiment::Experiment;
 use manypath_lab::placebo::is_placebo;
-use manypath_lab::plan::{Extent, Plan, PlannedPoint, RunData, Runnable, series_of};
-use manypath_lab::table::fields_of_json;
+use manypath_lab::plan::{Extent, Plan, PlannedPoint, RunData, Runnable};
 use manypath_sim::Sampling;
 use manypath_sim::scenario::{PlainTransfer, Scenario};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -42,8 +43,8 @@ impl Realtime {
         Ok(Realtime { runtime, places: Arc::new(Semaphore::new(TOGETHER)) })
     }
 
-    /// Begins the runs of an experiment of kind `realtime`, so that they go on beside others; the plan
-    /// waits for them. Its variant `scenario` is real, [`SIMULATED`] is not.
+    /// Begins the runs of an experiment of kind `realtime`, so that they go on beside others; the
+    /// plan waits for them. Its variant `scenario` is real, [`SIMULATED`] is not.
     ///
     /// # Errors
     ///

@@ -1,10 +1,11 @@
-//! What a transfer in real time did, in the words of a simulated one.
+//! Result of a transfer in real time, in the form of a simulated one's.
 
 use std::time::Duration;
 
 use manypath::PathStats;
+use manypath_proto::Instant;
 use manypath_sim::scenario::PlainTransfer;
-use manypath_sim::{PathResult, StateChange, TransferResult};
+use manypath_sim::{LinkSpec, PathResult, StateChange, TransferResult};
 use serde_json::{Value, json};
 
 use crate::transfer::{Log, Record, number_of};
@@ -20,7 +21,7 @@ impl Record {
         let bytes = log.delivered_bytes();
         let time = log.delivered.last().map_or(0.0, |(at, _)| since_first(at));
         let gaps = log.delivered.windows(2).map(|pair| pair[1].0 - pair[0].0);
-        let paths = self.paths();
+        let paths = self.path_results();
         let outage = Outage::first(transfer, log);
         let result = TransferResult {
             scenario: name.to_owned(),
@@ -38,7 +39,7 @@ impl Record {
             max_delivery_gap_s: gaps.max().unwrap_or_default().as_secs_f64(),
             message_latency_p99_s: None,
             overhead: PathResult::overhead(&paths, bytes),
-            timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
+            timeouts: paths.iter().map(|path| path.stats.counters.t3_expirations).sum(),
             fast_retransmit_events: stats.fast_retransmit_events,
             duplicates_received: self.receiver.stats().duplicates_received,
             outage_begin_s: outage.as_ref().map(|outage| outage.begin),
@@ -57,10 +58,10 @@ impl Record {
         value
     }
 
-    fn paths(&self) -> Vec<PathResult> {
+    fn path_results(&self) -> Vec<PathResult> {
         let mut paths = Vec::new();
         for path in self.sender.paths() {
-            if let Some(number) = number_of(&path, &self.relays) {
+            if let Some(number) = number_of(&path, &self.paths) {
                 paths.push((number, self.path(&path, number)));
             }
         }
@@ -71,38 +72,13 @@ impl Record {
     fn path(&self, path: &PathStats, number: usize) -> PathResult {
         let own = self.log.changes.iter().filter(|(of, _)| *of == number);
         let state_changes: Vec<StateChange> = own.map(|(_, change)| change.clone()).collect();
-        let first = |state| {
-            state_changes.iter().find(|change| change.to == state).map(|change| change.at_s)
-        };
-        let back = self.relays[number].to_client();
+        let emulated = &self.paths[number];
+        let (dropped, dropped_back) = emulated.dropped();
         PathResult {
-            local: path.local,
-            remote: path.remote,
-            state: path.state.name(),
-            packets_sent: path.packets_sent,
-            data_chunks_sent: path.data_chunks_sent,
-            redundant_chunks_sent: path.redundant_chunks_sent,
-            bytes_sent: path.bytes_sent,
-            retransmissions: path.retransmissions,
-            spurious_retransmissions: None,
-            fast_retransmits: path.fast_retransmits,
-            t3_expirations: path.t3_expirations,
-            packets_dropped: self.relays[number].to_server().dropped,
-            data_chunks_dropped: 0,
-            return_packets_sent: back.packets + back.dropped,
-            return_packets_dropped: back.dropped,
-            t3_in_a_row: path.t3_in_a_row,
-            heartbeats_sent: path.heartbeats_sent,
-            rtt_samples: path.rtt_samples,
-            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
-            cwnd_bytes: path.cwnd,
-            active_at_s: first("active"),
-            potentially_failed_at_s: first("potentially_failed"),
-            inactive_at_s: first("inactive"),
-            suppressed_at_s: None,
-            suppressed_because: None,
-            mtu_bytes: path.mtu,
-            state_changes,
+            packets_dropped: dropped,
+            return_packets_sent: emulated.to_client().offered(),
+            return_packets_dropped: dropped_back,
+            ..PathResult::of_sender(path.clone(), state_changes)
         }
     }
 }
@@ -119,15 +95,16 @@ struct Outage {
 impl Outage {
     /// The first one that began before the last delivery.
     fn first(transfer: &PlainTransfer, log: &Log) -> Option<Outage> {
-        let links = transfer.paths.iter().flat_map(|path| [&path.forward, &path.reverse]);
-        let first = links.flat_map(|link| &link.down).min_by_key(|down| down.start)?;
-        log.delivered.last().filter(|(at, _)| *at >= first.start)?;
-        let begin = first.start.as_secs_f64();
+        let hops = transfer.paths.iter().flat_map(|path| &path.hops);
+        let links = hops.flat_map(|hop| [&hop.forward, &hop.reverse]);
+        let (begin, end) = links.filter_map(LinkSpec::first_outage).min_by_key(|(at, _)| *at)?;
+        log.delivered.last().filter(|(at, _)| *at >= begin - Instant::ZERO)?;
+        let begin = begin.as_secs_f64();
         let is_detected =
             |change: &&(usize, StateChange)| change.1.to == "inactive" && change.1.at_s >= begin;
         Some(Outage {
             begin,
-            end: (first.end != Duration::MAX).then_some(first.end.as_secs_f64()),
+            end: end.map(Instant::as_secs_f64),
             detected: log.changes.iter().find(is_detected).map(|(_, change)| change.at_s),
         })
     }
@@ -136,7 +113,8 @@ impl Outage {
         self.detected.map(|at| at - self.begin)
     }
 
-    /// As the simulator has it: until the path is up again, or else found inactive, or the last delivery.
+    /// As the simulator has it: until the path is up again, or else found inactive, or the last
+    /// delivery.
     fn goodput_bps(&self, log: &Log) -> Option<f64> {
         let last = log.delivered.last()?.0.as_secs_f64();
         let end = self.end.or(self.detected).map_or(last, |end| end.min(last));

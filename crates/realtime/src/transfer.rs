@@ -10,24 +10,22 @@ use manypath::{
     Association, BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, Event, PathState,
     PathStats, Rng, SendOptions, StreamId,
 };
-use manypath_sim::scenario::{PlainLink, PlainPath, PlainTransfer};
+use manypath_proto::sizes;
+use manypath_sim::scenario::PlainTransfer;
 use manypath_sim::{PathSample, Sample, SampleTimes, Sampling, StateChange};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 
-use crate::emulator::link::{HEADER_BYTES, Link, LinkConfig};
-use crate::emulator::relay::{Epoch, Relay};
+use crate::emulator::{EmulatedPath, Epoch};
 
-/// IP and UDP header, SCTP common header and DATA chunk header, in bytes.
-const HEADERS: usize = HEADER_BYTES + 12 + 16;
 /// Samples on every change are taken so often: paths of tens of milliseconds show nothing more.
 const ON_CHANGE: Duration = Duration::from_millis(100);
 
-/// What a transfer left behind.
+/// Record of a transfer that has ended.
 #[derive(Debug)]
 pub struct Record {
     pub(crate) sender: Association,
     pub(crate) receiver: Association,
-    pub(crate) relays: Vec<Relay>,
+    pub(crate) paths: Vec<EmulatedPath>,
     pub(crate) log: Log,
     pub(crate) samples: Vec<Sample>,
 }
@@ -39,7 +37,7 @@ impl Record {
     }
 }
 
-/// What happened when; times since the sending application was called.
+/// Events of a transfer, with times since the sending application was called.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     /// The first message was handed to the association.
@@ -66,7 +64,7 @@ enum Stop {
     Wrong(String),
 }
 
-/// What the tasks of a transfer share.
+/// State that the tasks of a transfer share.
 struct Shared {
     begin: Instant,
     log: Mutex<Log>,
@@ -78,8 +76,8 @@ impl Shared {
     }
 }
 
-/// Runs a transfer until everything is acknowledged, or for `limit`. `seed` says what the links lose;
-/// the endpoints draw from the system.
+/// Runs a transfer until everything is acknowledged, or for `limit`. `seed` says what the links
+/// lose; the endpoints draw from the system.
 ///
 /// # Errors
 ///
@@ -93,17 +91,17 @@ pub async fn run(
     let count = transfer.paths.len();
     let server = endpoint(&transfer.receiver, 21..21 + count, true)?;
     let epoch = Epoch::default();
-    let mut relays = Vec::new();
-    for (number, path) in transfer.paths.iter().enumerate() {
+    let mut paths = Vec::new();
+    for (number, spec) in transfer.paths.iter().enumerate() {
         let to = SocketAddr::new(loopback(21 + number), server.udp_port());
         let rng = Rng::from_number(seed).fork(&format!("path {number}"));
-        let relay = Relay::start(loopback(11 + number), to, links(path, &rng), epoch.clone()).await;
-        relays.push(relay.map_err(|e| format!("cannot emulate path {}: {e}", number + 1))?);
+        let path = EmulatedPath::start(loopback(11 + number), to, spec, rng, epoch.clone()).await;
+        paths.push(path.map_err(|e| format!("cannot emulate path {}: {e}", number + 1))?);
     }
     let shared = Shared { begin: Instant::now(), log: Mutex::default() };
     let deadline = shared.begin + limit;
     let client = endpoint(&transfer.sender, 31..31 + count, false)?;
-    let target = ConnectTarget::new(relays.iter().map(Relay::address));
+    let target = ConnectTarget::new(paths.iter().map(EmulatedPath::address));
     let both = async { tokio::join!(client.connect(target), server.accept()) };
     let both = timeout_at(deadline, both).await;
     let (sender, receiver) = both.map_err(|_| "no association within the time limit")?;
@@ -117,8 +115,8 @@ pub async fn run(
         let received = receive(&receiver, transfer.bytes, &shared);
         tokio::select! {
             done = async { tokio::try_join!(sent, received) } => done.map(|_| ()),
-            never = watch(&sender, &relays, &shared) => match never {},
-            never = sample(ends, &relays, sampling, &mut samples, &shared) => match never {},
+            never = watch(&sender, &paths, &shared) => match never {},
+            never = sample(ends, &paths, sampling, &mut samples, &shared) => match never {},
         }
     };
     // Out of time, or the association failed: it is not complete, as in the simulator.
@@ -126,7 +124,7 @@ pub async fn run(
         return Err(what);
     }
     let log = shared.edit(|log| log.clone());
-    Ok(Record { sender, receiver, relays, log, samples })
+    Ok(Record { sender, receiver, paths, log, samples })
 }
 
 /// A loopback address for a part of the emulation; systems that have only 127.0.0.1 use that.
@@ -147,27 +145,11 @@ fn endpoint(config: &Config, hosts: Range<usize>, accept: bool) -> Result<Endpoi
     Endpoint::bind(options).map_err(|e| format!("no sockets on loopback addresses: {e}"))
 }
 
-/// The two directions of a path, as the emulator has them.
-fn links(path: &PlainPath, rng: &Rng) -> [Link; 2] {
-    let link = |link: &PlainLink, name| {
-        let config = LinkConfig {
-            rate_bps: link.rate_bps,
-            delay: link.delay,
-            queue_bytes: link.queue_bytes.unwrap_or(usize::MAX),
-            loss: link.loss,
-            down: link.down.clone(),
-        };
-        Link::new(config, rng.fork(name))
-    };
-    [link(&path.forward, "forward"), link(&path.reverse, "reverse")]
-}
-
-/// Sends messages of one DATA chunk each, as in the simulator, and waits until all are acknowledged.
-/// Each has its number with it.
+/// Sends messages of one DATA chunk each, as in the simulator, and waits until all are
+/// acknowledged. Each has its number with it.
 async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Result<(), Stop> {
     let config = &transfer.sender;
-    let most = config.mtu.saturating_sub(HEADERS) & !3;
-    let most = config.pmdcs_limit.map_or(most, |limit| most.min(limit)).max(4);
+    let most = sizes::bulk_chunk(config, false, false);
     let content = Bytes::from(vec![0; most]);
     verified(to, transfer.paths.len()).await;
     shared.edit(|log| log.first_sent = Some(shared.begin.elapsed()));
@@ -186,9 +168,9 @@ async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Re
     Ok(())
 }
 
-/// Waits until so many paths are verified. In the papers hosts know each other's addresses beforehand;
-/// here the receiver learns of those of the emulated links, and what comes from an address that is
-/// not verified does not count (RFC 9260 §5.4, §8.5).
+/// Waits until `count` paths are verified. In the papers hosts know each other's addresses
+/// beforehand; here the receiver learns of those of the emulated links, and what comes from an
+/// address that is not verified does not count (RFC 9260 §5.4, §8.5).
 async fn verified(association: &Association, count: usize) {
     let mut events = association.events();
     let is_active = |path: &&PathStats| path.state == PathState::Active;
@@ -219,19 +201,19 @@ async fn receive(from: &Association, bytes: u64, shared: &Shared) -> Result<(), 
     Ok(())
 }
 
-/// The number of a path of the sender: that of the relay it leads to.
-pub(crate) fn number_of(path: &PathStats, relays: &[Relay]) -> Option<usize> {
-    relays.iter().position(|relay| relay.address() == path.remote)
+/// The number of a path of the sender: that of the emulated one it leads to.
+pub(crate) fn number_of(path: &PathStats, emulated: &[EmulatedPath]) -> Option<usize> {
+    emulated.iter().position(|own| own.address() == path.remote)
 }
 
 /// Notes changes of the sender's paths, from the state in which the association is established.
-async fn watch(sender: &Association, relays: &[Relay], shared: &Shared) -> Infallible {
+async fn watch(sender: &Association, emulated: &[EmulatedPath], shared: &Shared) -> Infallible {
     let mut events = sender.events();
     while let Some(event) = events.next().await {
         let Event::PathState { path, from, to } = event else { continue };
         let paths = sender.paths();
         let changed = paths.iter().find(|own| own.id == path);
-        if let Some(number) = changed.and_then(|path| number_of(path, relays)) {
+        if let Some(number) = changed.and_then(|path| number_of(path, emulated)) {
             let at_s = shared.begin.elapsed().as_secs_f64();
             let change = StateChange { at_s, from: from.name(), to: to.name() };
             shared.edit(|log| log.changes.push((number, change)));
@@ -243,7 +225,7 @@ async fn watch(sender: &Association, relays: &[Relay], shared: &Shared) -> Infal
 /// Takes samples, half as often whenever there are too many.
 async fn sample(
     (sender, receiver): (&Association, &Association),
-    relays: &[Relay],
+    emulated: &[EmulatedPath],
     sampling: Option<Sampling>,
     samples: &mut Vec<Sample>,
     shared: &Shared,
@@ -267,20 +249,20 @@ async fn sample(
             ticks = interval_at(Instant::now() + every, every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         }
-        samples.push(sample_now(sender, receiver, relays, shared));
+        samples.push(sample_now(sender, receiver, emulated, shared));
     }
 }
 
 fn sample_now(
     sender: &Association,
     receiver: &Association,
-    relays: &[Relay],
+    emulated: &[EmulatedPath],
     shared: &Shared,
 ) -> Sample {
     let stats = sender.stats();
     let mut paths: Vec<PathSample> = Vec::new();
     for path in sender.paths() {
-        let Some(number) = number_of(&path, relays) else { continue };
+        let Some(number) = number_of(&path, emulated) else { continue };
         paths.push(PathSample { path: number as u8, ..PathSample::of(&path) });
     }
     paths.sort_by_key(|path| path.path);

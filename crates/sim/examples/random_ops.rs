@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p manypath-sim --example random_ops -- --runs 10000 --jobs 2
 //! cargo run --release -p manypath-sim --example random_ops -- --seed 4711 --runs 1
-//! cargo run --release -p manypath-sim --example random_ops -- --family combined --runs 10000 --jobs 2
+//! cargo run --release -p manypath-sim --example random_ops -- --family combined --runs 10000
 //! ```
 //!
 //! A failing run is shrunk and printed as a plan; the exit code is 1 then.

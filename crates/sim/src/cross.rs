@@ -1,23 +1,19 @@
 //! Cross-traffic: packets of which only the size counts, that share links with those of the hosts.
 //!
-//! A source stands for one node. Its generators share the node's own link to the network, which nobody
-//! else uses; so a packet's arrival at the first shared link is known when it is made, and that arrival
-//! is its only event there. It is dropped or queued on the links that it crosses, and forgotten once it
-//! is in the queue of the last. No host, log or trace hash sees it.
+//! A source stands for one node. Its generators share the node's own link to the network, which
+//! nobody else uses; so a packet's arrival at the first shared link is known when it is made, and
+//! that arrival is its only event there. It is dropped or queued on the links that it crosses, and
+//! forgotten once it is in the queue of the last. No host, log or trace hash sees it.
 
 use std::time::Duration;
 
 use manypath_proto::{Instant, Rng};
 
-use crate::network::{LinkId, Network};
+use crate::ids::LinkId;
 use crate::spec::Rate;
 
 #[cfg(test)]
 mod tests;
-
-/// Names a source of cross-traffic.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceId(pub(crate) u32);
 
 /// When a generator makes packets.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -25,9 +21,9 @@ pub enum Pattern {
     /// One after the other at equal distances.
     Cbr,
     /// At equal distances in bursts, with pauses between. The lengths of both have a Pareto
-    /// distribution, so that many such generators together are self-similar. The semantics are those
-    /// of ns-2's `Application/Traffic/Pareto`: a burst is a whole number of packets, at least one, and
-    /// a pause begins a packet's distance after the last of them.
+    /// distribution, so that many such generators together are self-similar. The semantics are
+    /// those of ns-2's `Application/Traffic/Pareto`: a burst is a whole number of packets, at least
+    /// one, and a pause begins a packet's distance after the last of them.
     ParetoOnOff {
         /// Shape of both distributions; above 1, or they have no mean.
         shape: f64,
@@ -54,17 +50,17 @@ pub struct GeneratorSpec {
 /// A node that sends cross-traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceSpec {
-    /// Rate and propagation delay of its own link to the network, which holds all that comes; `None`
-    /// for packets that are on the first shared link at once.
+    /// Rate and propagation delay of its own link to the network, which holds all that comes;
+    /// `None` for packets that are on the first shared link at once.
     pub access: Option<(Rate, Duration)>,
-    /// The links that its packets cross and share with others, in order. What lies beyond the last of
-    /// them can be left out.
+    /// The links that its packets cross and share with others, in order. What lies beyond the last
+    /// of them can be left out.
     pub links: Vec<LinkId>,
-    /// What makes packets at that node.
+    /// Generators of the packets at that node.
     pub generators: Vec<GeneratorSpec>,
 }
 
-/// What a source did so far.
+/// Counters of a source so far.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
     /// Packets offered to the first shared link.
@@ -73,7 +69,8 @@ pub struct SourceStats {
     pub bytes: u64,
 }
 
-/// The cross-traffic of a shared way: nodes with generators, as both CMT-PF's and Caro's papers have it.
+/// The cross-traffic of a shared way: nodes with generators, as both CMT-PF's and Caro's papers
+/// have it.
 ///
 /// ```
 /// use manypath_proto::Rng;
@@ -92,7 +89,8 @@ pub struct CrossTraffic {
     pub load: f64,
     /// How many nodes send it.
     pub nodes: usize,
-    /// The sizes of the packets in bytes, one generator each at every node. All make as many packets.
+    /// The sizes of the packets in bytes, one generator each at every node. All make as many
+    /// packets.
     pub packet_sizes: Vec<u32>,
     /// When they make packets.
     pub pattern: Pattern,
@@ -105,9 +103,10 @@ pub struct CrossTraffic {
 }
 
 impl CrossTraffic {
-    /// That of the papers (Natarajan et al., section V; Caro et al., figure 2) at this load: four nodes,
-    /// eight generators each of which half make packets of 44 bytes, a quarter of 576 and a quarter of
-    /// 1500, in Pareto bursts and pauses of shape 1.5 and 0.5 s, over links of 100 Mbit/s and 5 to 20 ms.
+    /// That of the papers (Natarajan et al., section V; Caro et al., figure 2) at this load: four
+    /// nodes, eight generators each of which half make packets of 44 bytes, a quarter of 576 and a
+    /// quarter of 1500, in Pareto bursts and pauses of shape 1.5 and 0.5 s, over links of 100
+    /// Mbit/s and 5 to 20 ms.
     pub fn papers(load: f64) -> CrossTraffic {
         let half = Duration::from_millis(500);
         CrossTraffic {
@@ -120,53 +119,6 @@ impl CrossTraffic {
             start: (Instant::ZERO, Instant::from_millis(5000)),
         }
     }
-}
-
-impl Network {
-    /// Adds cross-traffic over these links, in one direction. Adds none if its load is 0.
-    ///
-    /// # Panics
-    ///
-    /// If there are no links or all of them are infinitely fast.
-    pub fn add_cross_traffic(&mut self, links: &[LinkId], traffic: &CrossTraffic) -> Vec<SourceId> {
-        if traffic.load <= 0.0 {
-            return Vec::new();
-        }
-        let rates = links.iter().filter_map(|&link| self.link_spec(link).rate.bits_per_second());
-        let slowest = rates.min().expect("cross-traffic needs a link of finite rate to load");
-        // Every generator makes as many packets, so the bytes of one round of all are:
-        let round: u32 = traffic.packet_sizes.iter().sum();
-        let rounds = traffic.load * slowest as f64 / (traffic.nodes as f64 * f64::from(round));
-        let peak = match traffic.pattern {
-            Pattern::Cbr => 1.0,
-            Pattern::ParetoOnOff { mean_on, mean_off, .. } => {
-                (mean_on + mean_off).as_secs_f64() / mean_on.as_secs_f64()
-            }
-        };
-        let mut rng = self.fork_rng(&format!("cross-traffic from source {}", self.source_count()));
-        let mut sources = Vec::with_capacity(traffic.nodes);
-        for _ in 0..traffic.nodes {
-            let (least, most) = traffic.access_delay;
-            let delay = least + between(&mut rng, most.saturating_sub(least));
-            let (first, last) = traffic.start;
-            let generators = traffic.packet_sizes.iter().map(|&packet_bytes| GeneratorSpec {
-                rate: Rate::bps((rounds * f64::from(packet_bytes) * peak).round() as u64),
-                packet_bytes,
-                pattern: traffic.pattern,
-                start: first + between(&mut rng, last.saturating_since(first)),
-            });
-            let access = Some((traffic.access_rate, delay));
-            let generators = generators.collect();
-            sources.push(self.add_source(SourceSpec { access, links: links.to_vec(), generators }));
-        }
-        sources
-    }
-}
-
-/// Uniform from zero to `bound`.
-fn between(rng: &mut Rng, bound: Duration) -> Duration {
-    let nanos = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX - 1);
-    Duration::from_nanos(rng.below(nanos.saturating_add(1)))
 }
 
 /// A generator at work. Times are nanoseconds.
@@ -230,7 +182,8 @@ impl Generator {
     }
 }
 
-/// A sample of the Pareto distribution whose least value is 1. `libm` gives the same bits everywhere.
+/// A sample of the Pareto distribution whose least value is 1. `libm` gives the same bits
+/// everywhere.
 fn pareto(rng: &mut Rng, exponent: f64) -> f64 {
     let unit = 1.0 - rng.unit(); // in (0, 1]
     libm::pow(unit, -exponent)
@@ -240,8 +193,8 @@ fn pareto(rng: &mut Rng, exponent: f64) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Source {
     generators: Vec<Generator>,
-    /// When each of them makes its next packet, in nanoseconds: side by side, because all are looked at for
-    /// every packet.
+    /// When each of them makes its next packet, in nanoseconds: side by side, because all are
+    /// looked at for every packet.
     nexts: Vec<u64>,
     /// Nanoseconds a byte takes on its own link, times 2^32.
     byte_time: u64,

@@ -3,9 +3,9 @@
 //!
 //! # Writing a test
 //!
-//! Build a [`Pair`], act, run until something happens, compare. Host `a` associates with host `z`; both
-//! have applications that send what they are told and check every byte they receive, so a transfer
-//! that ends is a transfer that is right.
+//! Build a [`Pair`], act, run until something happens, compare. Host `a` associates with host `z`;
+//! both have applications that send what they are told and check every byte they receive, so a
+//! transfer that ends is a transfer that is right.
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,14 +33,14 @@
 //! assert!(on_second.dropped() > 0);
 //! ```
 //!
-//! - [`Pair`] and [`PairBuilder`]: two hosts and their paths; [`PathSpec`] and [`LinkSpec`] describe
-//!   anything between them, hop by hop.
+//! - [`Pair`] and [`PairBuilder`]: two hosts and their paths; [`PathSpec`] and [`LinkSpec`]
+//!   describe anything between them, hop by hop.
 //! - [`World`]: any number of hosts, paths that share links, several transfers at once.
 //! - [`Host`]: what an application does: send, shut down, stop to read, lose all state.
 //! - [`Network::path`]: what happens to a path, now or [at](PathControl::at) a time: cuts, rates,
 //!   delays, loss, duplication, reordering, a NAT that forgets.
-//! - [`Pair::sent`]: questions to the log of all packets; [`Pair::result`]: the figures of a transfer,
-//!   as `manypath sim run --json` prints them.
+//! - [`Pair::sent`]: questions to the log of all packets; [`Pair::result`]: the figures of a
+//!   transfer, as `manypath sim run --json` prints them.
 //! - [`Tracer`]: typed events of a run as JSON lines, and pcapng captures at its hosts; any other
 //!   [`Observer`] can be [shown](Network::set_observer) a run as well.
 //! - [`World::watch`]: windows, RTO, progress and more of a transfer over time.
@@ -48,15 +48,16 @@
 //!
 //! # How it works
 //!
-//! A [`Network`] is as passive as the engine: packets go in, [`Network::poll`] says what happens next.
-//! Everything about a packet's passage over a link is decided when it enters, so a hop costs one event;
-//! a link keeps its packets and shows only the first to the queue, which is a tournament over few
-//! slots. Events of one instant come in the order they were planned. All randomness forks from the
-//! seed by name. A run is therefore a function of its description and seed, down to
+//! A [`Network`] is as passive as the engine: packets go in, [`Network::poll`] says what happens
+//! next. Everything about a packet's passage over a link is decided when it enters, so a hop costs
+//! one event; a link keeps its packets and shows only the first to the queue, which is a tournament
+//! over few slots. Events of one instant come in the order they were planned. All randomness forks
+//! from the seed by name. A run is therefore a function of its description and seed, down to
 //! [`Network::trace_hash`], on any platform and in any build.
 
 mod cross;
 mod host;
+mod ids;
 mod latency;
 mod ledger;
 mod link;
@@ -71,6 +72,7 @@ mod result;
 mod samples;
 pub mod scenario;
 mod schedule;
+mod sent;
 mod spec;
 pub mod testing;
 mod trace_hash;
@@ -78,21 +80,23 @@ mod tracer;
 mod traffic;
 mod world;
 
-pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceId, SourceSpec, SourceStats};
+pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceSpec, SourceStats};
 pub use host::{Host, HostConfig};
+pub use ids::{End, LinkId, NodeId, RouteId, SourceId};
 pub use latency::DurationHistogram;
 pub use link::LinkStats;
 pub use link::loss_range::LossRange;
-pub use network::{AddressChange, Happening, LinkId, Network, NodeId, RouteId, RouteSpec};
+pub use network::{AddressChange, Happening, Network, PathDrops, RouteSpec};
 pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool, TooLong};
-pub use packet_log::{Fate, LoggedPacket, PacketLog, Sent};
+pub use packet_log::{Fate, LoggedPacket, PacketLog};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
-pub use paths::{End, PathControl, PathEnds, PathLinks};
+pub use paths::{PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
+pub use sent::Sent;
 pub use spec::{
-    GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, Outage, PathSpec, QueueLimit, Rate, Red,
+    GilbertElliott, HopSpec, LinkChange, LinkSpec, Loss, PathSpec, QueueLimit, Rate, Red,
 };
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};

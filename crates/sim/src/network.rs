@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
+use manypath_proto::sizes::ETHERNET_MTU;
 use manypath_proto::{Association, Event, Instant, Rng};
 
-use crate::cross::SourceId;
+use crate::ids::{LinkId, NodeId, RouteId, SourceId};
 use crate::link::loss_range::LossRange;
 use crate::link::{Link, LinkStats};
 use crate::observe::Observer;
 use crate::packet::{Delivery, PacketPool, Packets, TooLong};
 use crate::packet_log::PacketLog;
-use crate::paths::{Path, PathDrops};
 use crate::queue::{Due, Slot, SlotQueue};
 use crate::schedule::{Change, Schedule};
 use crate::spec::{LinkChange, LinkSpec, QueueLimit};
@@ -18,57 +18,22 @@ use crate::trace_hash::TraceHash;
 
 mod addresses;
 mod facts;
+mod feed;
 mod fixed;
 mod passage;
+mod path;
+mod route;
+mod routes;
 mod sources;
 #[cfg(test)]
 mod tests;
 
 pub use addresses::AddressChange;
-use sources::{Feed, SourceState};
-
-/// The longest IP packet that a host's interface takes, unless its link says more, in bytes.
-const ETHERNET_MTU: usize = 1500;
-
-/// Names a node: a host with addresses and one timer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
-
-/// Names one direction of a link.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub(crate) u32);
-
-/// Names a route: the way of packets from one address to another.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouteId(pub(crate) u32);
-
-/// The way of packets from one address to another, as a route is made.
-#[derive(Clone, Debug)]
-pub struct RouteSpec {
-    /// The node that sends.
-    pub from: NodeId,
-    /// The address it sends from.
-    pub source: SocketAddr,
-    /// The address it sends to.
-    pub destination: SocketAddr,
-    /// The links the packets cross, in order.
-    pub links: Vec<LinkId>,
-    /// The node that receives.
-    pub to: NodeId,
-}
-
-#[derive(Debug)]
-struct Route {
-    spec: RouteSpec,
-    /// Destination and source as the receiving node sees them.
-    seen_ends: (SocketAddr, SocketAddr),
-    /// False once a NAT has dropped the mapping behind it.
-    is_mapped: bool,
-    /// Its packets are cross-traffic, of which only the size counts, and end on the last link.
-    is_blank: bool,
-    /// The number of the path it belongs to, and whether it leads forward.
-    path: Option<(usize, bool)>,
-}
+use feed::{Feed, SourceState};
+pub(crate) use path::Path;
+pub use path::PathDrops;
+use route::Route;
+pub use route::RouteSpec;
 
 #[derive(Debug)]
 struct Node {
@@ -94,7 +59,7 @@ enum Owner {
     Source(SourceId),
 }
 
-/// What the driver of the nodes has to act on.
+/// Event that the driver of the nodes has to act on.
 #[derive(Debug)]
 pub enum Happening {
     /// A packet reached a node.
@@ -123,7 +88,7 @@ pub enum Happening {
 /// let (source, destination) = ("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?);
 /// net.add_route(RouteSpec { from: a, source, destination, links: vec![link], to: z });
 ///
-/// net.send(a, source, destination, None, Bytes::from_static(&[0; 972]));
+/// net.send(a, source, destination, Bytes::from_static(&[0; 972]));
 /// let Some(Happening::Packet(packet)) = net.poll(Instant::from_millis(100)) else { panic!() };
 /// assert_eq!(packet.node, z);
 /// assert_eq!(net.now(), Instant::from_millis(6)); // 1000 bytes at 8 Mbit/s, then 5 ms
@@ -156,8 +121,8 @@ pub struct Network {
     rng: Rng,
     /// Links that went down or up, and when.
     outages: Vec<(Instant, LinkId, bool)>,
-    /// When links went down or up and paths changed their state: the instants at which a driver notes
-    /// what its hosts received.
+    /// When links went down or up and paths changed their state: the instants at which a driver
+    /// notes what its hosts received.
     moments: Vec<Instant>,
     /// How many of them the driver has seen to.
     noted: usize,
@@ -214,56 +179,20 @@ impl Network {
         id
     }
 
-    /// Adds one direction of a link. `default_queue` counts if the link names no queue of its own.
-    pub fn add_link(&mut self, spec: LinkSpec, default_queue: QueueLimit) -> LinkId {
+    /// Adds one direction of a link and plans its changes. `default_queue` applies if the link
+    /// names no queue of its own.
+    pub fn add_link(&mut self, mut spec: LinkSpec, default_queue: QueueLimit) -> LinkId {
+        let changes = std::mem::take(&mut spec.changes);
         let id = LinkId(self.links.len() as u32);
         let slot = self.queue.add_slot();
         self.owners.push(Owner::Link(id));
         let rng = self.rng.fork(&format!("link {}", id.0));
         let link = Link::new(spec, default_queue, rng);
         self.links.push(LinkState { link, slot, feed: Feed::default() });
+        for (at, change) in changes {
+            self.change_at(at, id, change);
+        }
         id
-    }
-
-    /// Adds a route over at least one link. It hides an earlier one between the same addresses from the same node.
-    pub fn add_route(&mut self, spec: RouteSpec) -> RouteId {
-        let (source, destination) = (spec.source, spec.destination);
-        self.add_translated_route(spec, (destination, source))
-    }
-
-    fn add_translated_route(
-        &mut self,
-        spec: RouteSpec,
-        seen_ends: (SocketAddr, SocketAddr),
-    ) -> RouteId {
-        self.release_links();
-        assert!(!spec.links.is_empty(), "a route needs at least one link");
-        let id = RouteId(self.routes.len() as u32);
-        let known = (spec.source, spec.destination, id);
-        self.nodes[spec.from.0 as usize].routes.insert(0, known);
-        self.routes.push(Route { spec, seen_ends, is_mapped: true, is_blank: false, path: None });
-        id
-    }
-
-    /// Gives the source of `forward` a new address in the eyes of its destination, as a NAT does
-    /// when it forgets a mapping: packets from now on come from `public`, answers reach the source
-    /// when sent to `public`, and answers sent to the old address are dropped. Returns the new
-    /// routes, forward and back.
-    pub fn rebind(
-        &mut self,
-        forward: RouteId,
-        reverse: RouteId,
-        public: SocketAddr,
-    ) -> (RouteId, RouteId) {
-        let there = &self.routes[forward.0 as usize];
-        let (there, (seen_destination, _)) = (there.spec.clone(), there.seen_ends);
-        let old = &mut self.routes[reverse.0 as usize];
-        old.is_mapped = false;
-        let mut back = old.spec.clone();
-        back.destination = public;
-        let seen_back = old.seen_ends;
-        let forward = self.add_translated_route(there, (seen_destination, public));
-        (forward, self.add_translated_route(back, seen_back))
     }
 
     /// The present.
@@ -369,13 +298,13 @@ impl Network {
         self.plan(at, Change::Link(link, change));
     }
 
-    /// What the link is like now.
+    /// The link as it is now, without its planned changes.
     pub fn link_spec(&self, link: LinkId) -> &LinkSpec {
         self.links[link.0 as usize].link.spec()
     }
 
-    /// What the interface takes over which a node sends from an address: packets of 1500 bytes, or
-    /// longer ones if its first link does.
+    /// MTU of the interface over which a node sends from an address: 1500 bytes, or more if its
+    /// first link takes longer packets.
     pub(crate) fn interface_mtu(&self, node: NodeId, local: SocketAddr) -> usize {
         let routes = self.nodes[node.0 as usize].routes.iter();
         let firsts = routes.filter(|(source, ..)| *source == local).filter_map(|(.., route)| {
@@ -385,7 +314,12 @@ impl Network {
         firsts.fold(ETHERNET_MTU, |most, mtu| most.max(mtu as usize))
     }
 
-    /// What the link did so far.
+    /// True if the link is down now.
+    pub(crate) fn is_link_down(&self, link: LinkId) -> bool {
+        self.links[link.0 as usize].link.is_down()
+    }
+
+    /// Counters of the link so far.
     pub fn link_stats(&self, link: LinkId) -> LinkStats {
         self.links[link.0 as usize].link.stats()
     }
@@ -393,68 +327,6 @@ impl Network {
     /// For which losses of the link everything so far would have been the same.
     pub fn loss_range(&self, link: LinkId) -> LossRange {
         self.links[link.0 as usize].link.loss_range()
-    }
-
-    /// The links of a route.
-    pub fn route_links(&self, route: RouteId) -> &[LinkId] {
-        &self.routes[route.0 as usize].spec.links
-    }
-
-    /// The number of the path that a route belongs to, if any.
-    pub fn route_path(&self, route: RouteId) -> Option<usize> {
-        self.routes[route.0 as usize].path.map(|(path, _)| path)
-    }
-
-    /// The addresses of a route's packets as the node that receives them knows them: its own; and the one
-    /// they seem to come from, which behind a NAT is not the one they were sent from.
-    #[inline]
-    pub fn seen_ends(&self, route: RouteId) -> (SocketAddr, SocketAddr) {
-        self.routes[route.0 as usize].seen_ends
-    }
-
-    /// The node that sends over a route.
-    pub(crate) fn route_source(&self, route: RouteId) -> NodeId {
-        self.routes[route.0 as usize].spec.from
-    }
-
-    /// The route that packets from `local` to `remote` take.
-    pub fn find_route_of(
-        &self,
-        node: NodeId,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> Option<RouteId> {
-        self.find_route(node, &local, &remote)
-    }
-
-    /// The number of the path that packets from `local` to `remote` take.
-    pub fn find_path(&self, node: NodeId, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
-        self.route_path(self.find_route(node, &local, &remote)?)
-    }
-
-    /// The same, and what became of the packets that went the same way.
-    pub(crate) fn path_drops(
-        &self,
-        node: NodeId,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> Option<(usize, PathDrops)> {
-        let route = self.find_route(node, &local, &remote)?;
-        let (number, forward) = self.routes[route.0 as usize].path?;
-        let path = &self.paths[number];
-        Some((number, if forward { path.forward_drops } else { path.reverse_drops }))
-    }
-
-    #[inline]
-    fn find_route(&self, node: NodeId, local: &SocketAddr, remote: &SocketAddr) -> Option<RouteId> {
-        let known = &self.nodes[node.0 as usize].routes;
-        let found = known.iter().find(|(source, to, _)| source == local && to == remote);
-        found.map(|&(.., route)| route)
-    }
-
-    pub(crate) fn mark_routes(&mut self, path: usize, (forward, reverse): (RouteId, RouteId)) {
-        self.routes[forward.0 as usize].path = Some((path, true));
-        self.routes[reverse.0 as usize].path = Some((path, false));
     }
 
     /// Packets sent so far by all nodes.
@@ -467,8 +339,8 @@ impl Network {
         self.unroutable
     }
 
-    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned changes. With
-    /// [`fix_links`](Self::fix_links) a packet's arrivals count when its way ends.
+    /// Events so far: packets of cross-traffic, arrivals at the end of a link, timers, planned
+    /// changes. With [`fix_links`](Self::fix_links) a packet's arrivals count when its way ends.
     pub fn events(&self) -> u64 {
         self.events
     }

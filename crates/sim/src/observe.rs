@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use manypath_proto::{Association, Event, Instant};
 
-use crate::network::{LinkId, NodeId, RouteId};
+use crate::ids::{LinkId, NodeId, RouteId};
 use crate::packet::DropCause;
 
 /// A packet as it is sent.

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_proto::{Ecn, Rng};
+use manypath_proto::Rng;
 use manypath_wire::{Checksum, Packet as WirePacket, fill_checksum};
 use serde::Serialize;
 
-use crate::network::{NodeId, RouteId};
+use crate::ids::{NodeId, RouteId};
 
 /// A packet inside the network.
 #[derive(Clone, Debug)]
@@ -16,14 +16,13 @@ pub(crate) struct Packet {
     pub(crate) id: u64,
     /// Its bytes, until it leaves the network.
     pub(crate) payload: Option<Bytes>,
-    /// What a link made of its bytes, if it damaged them.
+    /// Its bytes after a link damaged them, if one did.
     pub(crate) damaged: Option<Box<[u8]>>,
     pub(crate) route: RouteId,
     /// Length on the wire: the payload and the configured headers.
     pub(crate) size: u32,
     /// Links of the route it has crossed or is crossing.
     pub(crate) hop: u16,
-    pub(crate) ecn: Option<Ecn>,
     /// Links that it is too long for cut it into fragments.
     pub(crate) may_fragment: bool,
     /// Why the next link will not take it, if that is known already.
@@ -120,8 +119,6 @@ pub struct Delivery {
     pub route: RouteId,
     /// Numbers the packets of a run from 0, in the order they were sent.
     pub id: u64,
-    /// The ECN field of the IP header.
-    pub ecn: Option<Ecn>,
     /// The UDP payload.
     pub payload: Bytes,
 }
@@ -187,12 +184,12 @@ const KEPT_BUFFERS: usize = 512;
 /// Room of a new buffer, in bytes: more than packets mostly have.
 const BUFFER: usize = 2048;
 
-/// A packet that is shorter, in bytes, hardly carries data: a buffer of its own size is cheaper than one that is
-/// waited for.
+/// A packet that is shorter, in bytes, hardly carries data: a buffer of its own size is cheaper
+/// than one that is waited for.
 const SHORT_PACKET: usize = 256;
 
-/// Buffers for packets. One is filled, becomes the packet, and comes back when the packet is gone, so that
-/// a long run allocates little, and the buffers in use stay in the processor's cache.
+/// Buffers for packets. One is filled, becomes the packet, and comes back when the packet is gone,
+/// so that a long run allocates little, and the buffers in use stay in the processor's cache.
 #[derive(Debug, Default)]
 pub struct PacketPool {
     free: Vec<Vec<u8>>,

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_proto::config::Config;
+use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use manypath_proto::{Event, Instant, PathId, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
 use crate::network::Network;
-use crate::packet_log::Sent;
 use crate::paths::PathEnds;
 use crate::result::TransferResult;
+use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
 use crate::world::{advance, drive_waiting};
 
@@ -135,8 +136,8 @@ impl Pair {
         }
     }
 
-    /// Runs until everything is delivered, both ways, and a shutdown that was asked for is over; until
-    /// the association is lost; or to `limit`.
+    /// Runs until everything is delivered, both ways, and a shutdown that was asked for is over;
+    /// until the association is lost; or to `limit`.
     pub fn run_to_end(&mut self, limit: Instant) -> &Pair {
         self.run_until_true(limit, |t| t.is_at_end() || t.is_lost());
         self
@@ -173,7 +174,7 @@ impl Pair {
         Sent::new(&self.net, chunk)
     }
 
-    /// What the transfer from `a` to `z` did so far.
+    /// Result so far of the transfer from `a` to `z`.
     pub fn result(&self) -> TransferResult {
         TransferResult::of(&self.a, &self.z, &self.net, self.seed)
     }
@@ -291,25 +292,27 @@ impl PairBuilder {
         self
     }
 
-    /// Keeps no packets, counts no spurious retransmissions and checks no invariants: for long runs.
+    /// Keeps no packets, counts no spurious retransmissions and checks no invariants: for long
+    /// runs.
     pub fn lean(mut self) -> Self {
         (self.is_logged, self.has_ledger, self.checks_invariants) = (false, false, false);
         self
     }
 
-    /// Whether spurious retransmissions are counted; yes unless said.
+    /// Sets whether spurious retransmissions are counted; by default they are.
     pub fn count_spurious(mut self, counts: bool) -> Self {
         self.has_ledger = counts;
         self
     }
 
-    /// Whether packets are kept to ask about; yes unless said.
+    /// Sets whether packets are kept to ask about; by default they are.
     pub fn packet_log(mut self, is_kept: bool) -> Self {
         self.is_logged = is_kept;
         self
     }
 
-    /// Whether the engine's invariants are checked after every step; in debug builds unless said.
+    /// Sets whether the engine's invariants are checked after every step; by default in debug
+    /// builds only.
     pub fn check_invariants(mut self, checks: bool) -> Self {
         self.checks_invariants = checks;
         self
@@ -341,8 +344,8 @@ impl PairBuilder {
         let config_a = self.config(&self.only_a);
         let config_z = self.config(&self.only_z);
         let header_bytes = self.header_bytes.unwrap_or(match config_a.profile {
-            profile if profile.is_of_the_papers() => 20,
-            _ => 28,
+            profile if profile.is_of_the_papers() => IPV4_HEADER as u32,
+            _ => UDP_IPV4_HEADERS as u32,
         });
         let rng = Rng::from_number(self.seed);
         let mut net = Network::new(rng.fork("network"), header_bytes);

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use manypath_proto::Instant;
 
+use crate::ids::{End, LinkId, NodeId};
 use crate::ledger::tsns;
 use crate::link::LinkStats;
-use crate::network::{LinkId, Network, NodeId, RouteId, RouteSpec};
+use crate::network::{Network, Path, PathDrops, RouteSpec};
 use crate::schedule::Change;
 use crate::spec::{LinkChange, Loss, PathSpec, Rate};
 
@@ -20,47 +21,8 @@ pub struct PathEnds {
     pub far: (NodeId, SocketAddr),
 }
 
-/// An end of a path.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The end from which "forward" leads away: the associating host's.
-    Near,
-    /// The other end.
-    Far,
-}
-
-/// A path as built: links and the routes over them.
-#[derive(Clone, Debug)]
-pub(crate) struct Path {
-    pub(crate) forward: Vec<LinkId>,
-    /// In the order of `forward`: `reverse[i]` leads back over the hop of `forward[i]`.
-    pub(crate) reverse: Vec<LinkId>,
-    routes: (RouteId, RouteId),
-    pub(crate) forward_drops: PathDrops,
-    pub(crate) reverse_drops: PathDrops,
-}
-
-impl Path {
-    /// Its routes, forward and back.
-    pub(crate) fn routes(&self) -> (RouteId, RouteId) {
-        self.routes
-    }
-
-    pub(crate) fn set_route(&mut self, forward: bool, route: RouteId) {
-        *(if forward { &mut self.routes.0 } else { &mut self.routes.1 }) = route;
-    }
-}
-
-/// What the network dropped of the packets that took a path in one direction.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PathDrops {
-    pub(crate) packets: u64,
-    /// DATA chunks in them.
-    pub(crate) data_chunks: u64,
-}
-
-/// The links of a path, each direction in the order in which its packets cross them. Paths that name
-/// the same links share them.
+/// The links of a path, each direction in the order in which its packets cross them. Paths that
+/// name the same links share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathLinks {
     /// Away from the near end.
@@ -73,17 +35,10 @@ impl Network {
     /// Adds the links and routes of a path. Returns its number, counted from 0.
     pub fn add_path(&mut self, ends: PathEnds, spec: &PathSpec) -> usize {
         let links = self.add_path_links(spec);
-        let number = self.add_path_over(ends, links);
-        for &(at, length) in &spec.outages {
-            self.path(number).at(at).cut();
-            if let Some(length) = length {
-                self.path(number).at(at + length).restore();
-            }
-        }
-        number
+        self.add_path_over(ends, links)
     }
 
-    /// Adds the links of a path's hops. Its outages are left to the caller.
+    /// Adds the links of a path's hops.
     pub fn add_path_links(&mut self, spec: &PathSpec) -> PathLinks {
         let default = spec.default_queue();
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
@@ -95,8 +50,8 @@ impl Network {
         PathLinks { forward, reverse }
     }
 
-    /// Adds the routes of a path over links that other paths and cross-traffic may share. Returns its
-    /// number, counted from 0.
+    /// Adds the routes of a path over links that other paths and cross-traffic may share. Returns
+    /// its number, counted from 0.
     pub fn add_path_over(&mut self, ends: PathEnds, links: PathLinks) -> usize {
         let ((near, source), (far, destination)) = (ends.near, ends.far);
         let PathLinks { forward, mut reverse } = links;
@@ -150,12 +105,23 @@ impl Network {
         self.paths.len()
     }
 
-    /// What the links of a path did: first all forward links, then all back, each in the order of
-    /// the hops.
+    /// Counters of the links of a path: first all forward links, then all back, each in the order
+    /// of the hops.
     pub fn path_stats(&self, number: usize) -> (Vec<LinkStats>, Vec<LinkStats>) {
         let stats = |links: &[LinkId]| links.iter().map(|&link| self.link_stats(link)).collect();
         let path = &self.paths[number];
         (stats(&path.forward), stats(&path.reverse))
+    }
+
+    /// The network's drops on a path: away from the near end, and back.
+    pub fn dropped_on_path(&self, number: usize) -> (PathDrops, PathDrops) {
+        let path = &self.paths[number];
+        (path.forward_drops, path.reverse_drops)
+    }
+
+    /// True if a link of the path is down, in either direction.
+    pub fn is_path_down(&self, number: usize) -> bool {
+        self.path_links(number).into_iter().any(|link| self.is_link_down(link))
     }
 
     pub(crate) fn rebind_path(&mut self, number: usize, public: SocketAddr) {

@@ -1,18 +1,19 @@
-//! What a transfer did, as one value.
+//! Result of a transfer, as one value.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 
 use manypath_proto::{Event, Instant, PathId, PathState, PathStats, SharedEvidence, T3_IN_A_ROW};
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::network::{LinkId, Network};
+use crate::ids::LinkId;
+use crate::network::Network;
 
 #[cfg(test)]
 mod tests;
 
-/// What the transfer from one host to another did: the object that is printed as JSON for each run.
+/// Result of the transfer from one host to another: the object that is printed as JSON for each
+/// run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferResult {
     /// The name of the scenario; empty if it has none.
@@ -27,8 +28,8 @@ pub struct TransferResult {
     pub bytes: u64,
     /// From the first message handed to the association to the last byte delivered, in seconds.
     pub transfer_time_s: f64,
-    /// From the application's first call to send to the cumulative acknowledgement, at the sender, of
-    /// everything, in seconds; `None` before. What ns-2 users measure.
+    /// From the application's first call to send to the cumulative acknowledgement, at the sender,
+    /// of everything, in seconds; `None` before. What ns-2 users measure.
     pub ack_time_s: Option<f64>,
     /// From that call to the first DATA chunk that left, in seconds.
     pub data_start_s: Option<f64>,
@@ -40,8 +41,8 @@ pub struct TransferResult {
     pub receive_buffer_blocked_s: f64,
     /// The longest time between two deliveries, in seconds.
     pub max_delivery_gap_s: f64,
-    /// The time that 99 of 100 messages took at most, from the application's handing over to the delivery of all of it,
-    /// in seconds; only where latencies are measured.
+    /// The time that 99 of 100 messages took at most, from the application's handing over to the
+    /// delivery of all of it, in seconds; only where latencies are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_latency_p99_s: Option<f64>,
     /// Bytes sent on all paths, SCTP headers included, for each user byte delivered; `None` if none
@@ -57,11 +58,12 @@ pub struct TransferResult {
     pub outage_begin_s: Option<f64>,
     /// From then until that path was first found inactive, in seconds.
     pub failure_detected_s: Option<f64>,
-    /// User bits delivered per second from then until all links of that path were up again, or, if they
-    /// never were, until the path was found inactive; or until the transfer was over, if that came first.
-    /// None if nothing was left to deliver, or a path that fails for good had been found inactive before.
+    /// User bits delivered per second from then until all links of that path were up again, or, if
+    /// they never were, until the path was found inactive; or until the transfer was over, if that
+    /// came first. None if nothing was left to deliver, or a path that fails for good had been
+    /// found inactive before.
     pub outage_goodput_bps: Option<f64>,
-    /// What was found of bottlenecks that paths share; only if the sender looks for them.
+    /// Findings on bottlenecks that paths share; only if the sender looks for them.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedResult>,
     /// The hash over everything that happened, in hexadecimal.
@@ -70,14 +72,16 @@ pub struct TransferResult {
     pub paths: Vec<PathResult>,
 }
 
-/// What a sender found of bottlenecks that its paths share.
+/// A sender's findings on bottlenecks that its paths share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedResult {
     /// Pairs of paths that were ever found to share one.
     pub shared_bottlenecks: usize,
-    /// From the application's first call to send until two paths were first found to share one, in seconds.
+    /// From the application's first call to send until two paths were first found to share one, in
+    /// seconds.
     pub shared_bottleneck_detected_s: Option<f64>,
-    /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before the first.
+    /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before
+    /// the first.
     pub shared_ratio: Option<f64>,
     /// Paths that were not suppressed at the end.
     pub paths_used: usize,
@@ -85,7 +89,7 @@ pub struct SharedResult {
     pub shared_pairs: Vec<SharedPair>,
 }
 
-/// What was found of two paths.
+/// Findings on two paths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedPair {
     /// The numbers of the paths, from 1.
@@ -141,31 +145,14 @@ pub(crate) fn highest_ratio(pairs: &[SharedEvidence]) -> Option<f64> {
     pairs.iter().map(SharedEvidence::ratio).reduce(f64::max)
 }
 
-/// What one path did, from the sender's side.
+/// One path from the sender's side: the engine's figures, and facts that only the network knows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathResult {
-    /// The sender's address.
-    pub local: SocketAddr,
-    /// The receiver's address.
-    pub remote: SocketAddr,
-    /// Its state at the end.
-    pub state: &'static str,
-    /// Packets sent on it.
-    pub packets_sent: u64,
-    /// DATA chunks sent on it, retransmissions and redundant ones included.
-    pub data_chunks_sent: u64,
-    /// DATA chunks sent on it that were in flight on another path: copies, not retransmissions.
-    pub redundant_chunks_sent: u64,
-    /// Bytes sent on it.
-    pub bytes_sent: u64,
-    /// DATA chunks sent on it that had been sent before, on whatever path.
-    pub retransmissions: u64,
+    /// The sender's counters, and its variables at the end.
+    #[serde(flatten)]
+    pub stats: PathStats,
     /// Retransmissions on it of what arrived otherwise too; `None` if not counted.
     pub spurious_retransmissions: Option<u64>,
-    /// DATA chunks retransmitted after missing reports.
-    pub fast_retransmits: u64,
-    /// Times the T3-rtx timer ran out.
-    pub t3_expirations: u64,
     /// Packets of the sender that the network dropped on this path, copies it made included.
     pub packets_dropped: u64,
     /// DATA chunks in them.
@@ -174,17 +161,12 @@ pub struct PathResult {
     pub return_packets_sent: u64,
     /// Those of them that the network dropped, copies it made included.
     pub return_packets_dropped: u64,
-    /// T3-rtx expirations by their number in a row: the first counts those after something had proved
-    /// that the path works, the second those that followed upon one such; the last counts all beyond.
+    /// T3-rtx expirations by their number in a row: the first counts those after something had
+    /// proved that the path works, the second those that followed upon one such; the last counts
+    /// all beyond.
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
-    /// HEARTBEATs sent.
-    pub heartbeats_sent: u64,
     /// Measurements of the round-trip time, by heartbeats and by data.
     pub rtt_samples: u64,
-    /// Smoothed round-trip time in seconds; `None` before the first measurement.
-    pub srtt_s: Option<f64>,
-    /// cwnd at the end, in bytes.
-    pub cwnd_bytes: usize,
     /// When it was first active, in seconds since the run began.
     pub active_at_s: Option<f64>,
     /// When it was first potentially failed, in seconds since the run began.
@@ -197,16 +179,37 @@ pub struct PathResult {
     /// Why: `shared_bottleneck` or `slow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed_because: Option<&'static str>,
-    /// The largest IP packet that the sender sends on it at the end, in bytes.
-    pub mtu_bytes: usize,
     /// Every change of its state.
     pub state_changes: Vec<StateChange>,
 }
 
 impl PathResult {
-    /// Bytes sent on all of these paths for each of so many user bytes delivered.
+    /// The engine's figures of a path, without facts of the network.
+    pub fn of_sender(stats: PathStats, state_changes: Vec<StateChange>) -> PathResult {
+        let first = |state: PathState| {
+            state_changes.iter().find(|change| change.to == state.name()).map(|change| change.at_s)
+        };
+        PathResult {
+            spurious_retransmissions: None,
+            packets_dropped: 0,
+            data_chunks_dropped: 0,
+            return_packets_sent: 0,
+            return_packets_dropped: 0,
+            t3_in_a_row: stats.counters.t3_in_a_row,
+            rtt_samples: stats.rtt_samples,
+            active_at_s: first(PathState::Active),
+            potentially_failed_at_s: first(PathState::PotentiallyFailed),
+            inactive_at_s: first(PathState::Inactive),
+            suppressed_at_s: None,
+            suppressed_because: None,
+            stats,
+            state_changes,
+        }
+    }
+
+    /// Bytes sent on all of these paths for each of `bytes` user bytes delivered.
     pub fn overhead(paths: &[PathResult], bytes: u64) -> Option<f64> {
-        let sent: u64 = paths.iter().map(|path| path.bytes_sent).sum();
+        let sent: u64 = paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         (bytes > 0).then(|| sent as f64 / bytes as f64)
     }
 }
@@ -248,7 +251,7 @@ impl TransferResult {
             max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
             message_latency_p99_s: None,
             overhead: PathResult::overhead(&paths, bytes),
-            timeouts: paths.iter().map(|path| path.t3_expirations).sum(),
+            timeouts: paths.iter().map(|path| path.stats.counters.t3_expirations).sum(),
             fast_retransmit_events: from.stats().map_or(0, |stats| stats.fast_retransmit_events),
             duplicates_received: to.stats().map_or(0, |stats| stats.duplicates_received),
             outage_begin_s: outage.as_ref().map(|outage| outage.begin.as_secs_f64()),
@@ -264,7 +267,7 @@ impl TransferResult {
 
     /// DATA chunks sent on all paths beyond the first time.
     pub fn retransmissions(&self) -> u64 {
-        self.paths.iter().map(|path| path.retransmissions).sum()
+        self.paths.iter().map(|path| path.stats.counters.retransmissions).sum()
     }
 
     /// Retransmissions on all paths of what arrived otherwise too.
@@ -285,7 +288,7 @@ struct FirstOutage {
     end: Option<Instant>,
     /// When the sender first found that path inactive since it began.
     detected: Option<Instant>,
-    /// Whether that path was inactive when it began.
+    /// True if that path was inactive when it began.
     was_inactive: bool,
 }
 
@@ -368,37 +371,15 @@ impl PathResult {
             Event::PathSuppressed { path: id, reason } if *id == path.id => Some((*at, *reason)),
             _ => None,
         });
-        let first = |state: PathState| {
-            state_changes.iter().find(|change| change.to == state.name()).map(|change| change.at_s)
-        };
         PathResult {
-            local: path.local,
-            remote: path.remote,
-            state: path.state.name(),
-            packets_sent: path.packets_sent,
-            data_chunks_sent: path.data_chunks_sent,
-            redundant_chunks_sent: path.redundant_chunks_sent,
-            bytes_sent: path.bytes_sent,
-            retransmissions: path.retransmissions,
             spurious_retransmissions: ledger.and_then(|l| number.map(|n| l.spurious_on(n))),
-            fast_retransmits: path.fast_retransmits,
-            t3_expirations: path.t3_expirations,
-            t3_in_a_row: path.t3_in_a_row,
             packets_dropped: drops.packets,
             data_chunks_dropped: drops.data_chunks,
-            return_packets_sent: back.map_or(0, |back| back.packets_sent),
+            return_packets_sent: back.map_or(0, |back| back.counters.packets_sent),
             return_packets_dropped: back_drops.unwrap_or_default().packets,
-            heartbeats_sent: path.heartbeats_sent,
-            rtt_samples: path.rtt_samples,
-            srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
-            cwnd_bytes: path.cwnd,
-            active_at_s: first(PathState::Active),
-            potentially_failed_at_s: first(PathState::PotentiallyFailed),
-            inactive_at_s: first(PathState::Inactive),
             suppressed_at_s: suppressed.map(|(at, _)| at.as_secs_f64()),
             suppressed_because: suppressed.map(|(_, reason)| reason.name()),
-            mtu_bytes: path.mtu,
-            state_changes,
+            ..PathResult::of_sender(path.clone(), state_changes)
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The variables of a transfer over time: what figures of windows, queues and progress are drawn from.
+//! The variables of a transfer over time: what figures of windows, queues and progress are drawn
+//! from.
 
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub struct PathSample {
 }
 
 impl PathSample {
-    /// What the engine says of a path now, under the engine's number of it.
+    /// The engine's figures of a path now, under the engine's number of it.
     pub fn of(path: &PathStats) -> PathSample {
         PathSample {
             path: path.id.0,
@@ -84,7 +85,7 @@ impl PathSample {
             rto_s: path.rto.as_secs_f64(),
             srtt_s: path.srtt.map(|srtt| srtt.as_secs_f64()),
             error_count: path.error_count,
-            timeouts: path.t3_expirations,
+            timeouts: path.counters.t3_expirations,
         }
     }
 }
@@ -111,13 +112,13 @@ impl Sample {
     }
 }
 
-/// The samples of one transfer. However long it takes, at most as many as were asked for are kept: when
-/// there would be more, every second one goes, and from then on so many fewer are taken.
+/// The samples of one transfer. However long it takes, at most as many as were asked for are kept:
+/// when there would be more, every second one goes, and from then on half as many are taken.
 #[derive(Clone, Debug)]
 pub struct Samples {
     times: SampleTimes,
     most: usize,
-    /// Of so many changes one is kept.
+    /// One of this many changes is kept.
     stride: u64,
     seen: u64,
     next: Option<Instant>,

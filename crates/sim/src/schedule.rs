@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::network::LinkId;
+use crate::ids::{End, LinkId};
 use crate::packet::TooLong;
-use crate::paths::End;
 use crate::queue::Due;
 use crate::spec::LinkChange;
 

@@ -1,8 +1,9 @@
-//! What a test or a scenario says about links and paths.
+//! Specifications of links and paths, for tests and scenarios.
 
 use std::time::Duration;
 
 use manypath_proto::Instant;
+use manypath_proto::sizes::ETHERNET_MTU;
 
 /// How fast a link sends, in bits per second of IP packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -38,8 +39,8 @@ impl Rate {
 
 /// How much a link holds, the packet that it is sending included. What finds it full is dropped.
 ///
-/// A drop-tail queue of ns-2 with `queue-limit` n holds as much as `Packets(n)`: it counts the packets
-/// that wait and the one that wants in, and refuses that one from n on.
+/// A drop-tail queue of ns-2 with `queue-limit` n holds as much as `Packets(n)`: it counts the
+/// packets that wait and the one that wants in, and refuses that one from n on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// At most this many packets.
@@ -95,14 +96,15 @@ impl From<GilbertElliott> for Loss {
     }
 }
 
-/// The loss model of Gilbert and Elliott: a link is in a good or a bad state, may change it before each
-/// packet, and loses that packet with the probability of its state. It begins in the good one.
+/// The loss model of Gilbert and Elliott: a link is in a good or a bad state, may change it before
+/// each packet, and loses that packet with the probability of its state. It begins in the good one.
 ///
 /// ```
 /// use manypath_sim::{GilbertElliott, Loss};
 ///
 /// // Bursts of four packets in the mean, 2 % of all packets.
-/// let bursts = GilbertElliott { to_bad: 0.005, to_good: 0.25, loss_in_good: 0.0, loss_in_bad: 1.0 };
+/// let (to_bad, to_good) = (0.005, 0.25);
+/// let bursts = GilbertElliott { to_bad, to_good, loss_in_good: 0.0, loss_in_bad: 1.0 };
 /// assert!((Loss::from(bursts).mean() - 0.0196).abs() < 1e-4);
 /// ```
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -124,8 +126,8 @@ impl GilbertElliott {
     }
 }
 
-/// Random early detection (Floyd and Jacobson, 1993): packets are dropped with a probability that grows
-/// with the average length of the queue. Lengths are in packets, the one being sent included.
+/// Random early detection (Floyd and Jacobson, 1993): packets are dropped with a probability that
+/// grows with the average length of the queue. Lengths are in packets, the one being sent included.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Red {
     /// Average length up to which nothing is dropped.
@@ -136,7 +138,8 @@ pub struct Red {
     pub max_probability: f64,
     /// Weight of a new sample in the average, in 0..=1.
     pub weight: f64,
-    /// From `max` to twice that the probability grows on to 1; else everything is dropped from `max` on.
+    /// From `max` to twice that the probability grows on to 1; else everything is dropped from
+    /// `max` on.
     pub gentle: bool,
     /// Bytes of a typical packet: how fast the average of an idle link falls.
     pub mean_packet: u32,
@@ -167,8 +170,8 @@ pub struct LinkSpec {
     pub rate: Rate,
     /// Propagation delay, one way.
     pub delay: Duration,
-    /// What it holds; `None` for one bandwidth-delay product of the path it is part of, at least 50
-    /// packets.
+    /// Capacity of its queue; `None` for one bandwidth-delay product of the path it is part of, at
+    /// least 50 packets.
     pub queue: Option<QueueLimit>,
     /// Drops packets before the queue is full, if any.
     pub red: Option<Red>,
@@ -191,6 +194,8 @@ pub struct LinkSpec {
     /// A packet that is too long draws a message to the host that sent it, which names `mtu`; else
     /// it is lost in silence.
     pub icmp: bool,
+    /// Its planned changes: outages, and new rates, delays and losses.
+    pub changes: Vec<(Instant, LinkChange)>,
 }
 
 impl LinkSpec {
@@ -209,6 +214,7 @@ impl LinkSpec {
             corrupt: 0.0,
             mtu: None,
             icmp: true,
+            changes: Vec::new(),
         }
     }
 
@@ -229,7 +235,8 @@ impl LinkSpec {
         self
     }
 
-    /// The same for packets of at most so many bytes; whether it says so when one is longer.
+    /// The same for packets of at most `bytes` bytes. With `icmp` it tells the sender when one is
+    /// longer.
     pub fn mtu(mut self, bytes: u32, icmp: bool) -> LinkSpec {
         (self.mtu, self.icmp) = (Some(bytes), icmp);
         self
@@ -240,13 +247,30 @@ impl LinkSpec {
         self.queue = Some(queue);
         self
     }
+
+    /// The same with an outage from `at` for `length`, or for good if that is `None`.
+    pub fn down(mut self, at: Instant, length: Option<Duration>) -> LinkSpec {
+        self.changes.push((at, LinkChange::Cut));
+        self.changes.extend(length.map(|length| (at + length, LinkChange::Restore)));
+        self
+    }
+
+    /// The begin and the end of its first outage. The end is `None` if it lasts for good.
+    pub fn first_outage(&self) -> Option<(Instant, Option<Instant>)> {
+        let first = |wanted: LinkChange, from: Instant| {
+            let those = self.changes.iter().filter(|(at, change)| *at >= from && *change == wanted);
+            those.map(|(at, _)| *at).min()
+        };
+        let begin = first(LinkChange::Cut, Instant::ZERO)?;
+        Some((begin, first(LinkChange::Restore, begin)))
+    }
 }
 
 /// Something that changes on a link while the run goes on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkChange {
-    /// What enters from now on is lost. What is inside already goes on, as with an ns-2 error model
-    /// of rate 1 at the link's head.
+    /// Packets that enter from now on are lost. Those already inside go on, as with an ns-2 error
+    /// model of rate 1 at the link's head.
     Cut,
     /// The end of a cut.
     Restore,
@@ -267,9 +291,6 @@ pub enum LinkChange {
     /// Another longest packet; `None` for no bound. What is inside already goes on.
     Mtu(Option<u32>),
 }
-
-/// A time at which a link goes down, and for how long; `None` for good.
-pub type Outage = (Instant, Option<Duration>);
 
 /// One hop of a path: a link each way.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,8 +318,6 @@ pub struct HopSpec {
 pub struct PathSpec {
     /// The hops, in the order in which the forward direction crosses them.
     pub hops: Vec<HopSpec>,
-    /// When all its links are down, both ways.
-    pub outages: Vec<Outage>,
 }
 
 impl PathSpec {
@@ -310,7 +329,7 @@ impl PathSpec {
     /// These hops, each the same both ways.
     pub fn hops(links: impl IntoIterator<Item = LinkSpec>) -> PathSpec {
         let hops = links.into_iter().map(|l| HopSpec { forward: l.clone(), reverse: l }).collect();
-        PathSpec { hops, outages: Vec::new() }
+        PathSpec { hops }
     }
 
     /// The same with this rate on every hop, both ways.
@@ -342,8 +361,8 @@ impl PathSpec {
         self.each(|link| link.queue = Some(queue))
     }
 
-    /// The same for packets of at most so many bytes on its slowest hop, both ways; whether that
-    /// says so when one is longer.
+    /// The same for packets of at most `bytes` bytes on its slowest hop, both ways. With `icmp`
+    /// that hop tells the sender when one is longer.
     pub fn mtu(mut self, bytes: u32, icmp: bool) -> PathSpec {
         let hop = self.slowest_hop();
         let HopSpec { forward, reverse } = &mut self.hops[hop];
@@ -353,10 +372,10 @@ impl PathSpec {
         self
     }
 
-    /// The same with an outage from `at` on, for `length`; for good if that is `None`.
-    pub fn down(mut self, at: Instant, length: Option<Duration>) -> PathSpec {
-        self.outages.push((at, length));
-        self
+    /// The same with an outage of all its links, both ways, from `at` for `length`, or for good if
+    /// that is `None`.
+    pub fn down(self, at: Instant, length: Option<Duration>) -> PathSpec {
+        self.each(|link| *link = link.clone().down(at, length))
     }
 
     /// Changes every link, both ways.
@@ -384,7 +403,7 @@ impl PathSpec {
         let Some(bits) = self.bottleneck().bits_per_second() else { return QueueLimit::Unlimited };
         let back: Duration = self.hops.iter().map(|hop| hop.reverse.delay).sum();
         let round_trip = (self.one_way_delay() + back).as_secs_f64();
-        let packets = (bits as f64 * round_trip / (8.0 * 1500.0)).ceil() as usize;
+        let packets = (bits as f64 * round_trip / (8.0 * ETHERNET_MTU as f64)).ceil() as usize;
         QueueLimit::Packets(packets.max(50))
     }
 

@@ -11,7 +11,7 @@ use manypath_trace::{
     Capture, Encapsulation, Event, JsonLines, PacketSummary, SCHEMA_VERSION, Watch,
 };
 
-use crate::network::NodeId;
+use crate::ids::NodeId;
 use crate::observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 
 /// Where the trace of a run goes.
@@ -19,14 +19,14 @@ use crate::observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub struct TraceTo {
     /// A file for the events of one run, as JSON lines; `-` is standard output.
     pub json_lines: Option<PathBuf>,
-    /// A folder for a pcapng file for each host and run, named after scenario, swept parameters, seed
-    /// and host; it is made if need be.
+    /// A folder for a pcapng file for each host and run, named after scenario, swept parameters,
+    /// seed and host; it is made if need be.
     pub pcapng_dir: Option<PathBuf>,
 }
 
 impl TraceTo {
-    /// Opens the files for a run of that scenario, with these values of its swept parameters and that
-    /// seed. The tracer is given hosts next.
+    /// Opens the files for a run of that scenario, with these values of its swept parameters and
+    /// that seed. The tracer is given hosts next.
     ///
     /// # Errors
     /// Says which file cannot be written.

@@ -8,8 +8,9 @@ use manypath_proto::config::Config;
 use manypath_proto::{Instant, Rng};
 
 use crate::host::{Host, HostConfig};
+use crate::ids::NodeId;
 use crate::latency::LatencyMeter;
-use crate::network::{Happening, Network, NodeId};
+use crate::network::{Happening, Network};
 use crate::paths::{PathEnds, PathLinks};
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
@@ -33,7 +34,7 @@ pub struct Flow {
     pub paths: Vec<usize>,
 }
 
-/// What [`World::add_flow`] needs to know.
+/// Parameters of [`World::add_flow`].
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
     /// Names its hosts' random numbers: another flow more or less changes none of this one's.
@@ -131,7 +132,7 @@ impl World {
         }
     }
 
-    /// Whether the engines' invariants are checked after every step; no unless said.
+    /// Sets whether the engines' invariants are checked after every step; by default they are not.
     pub fn check_invariants(&mut self, checks: bool) {
         self.checks_invariants = checks;
     }
@@ -150,8 +151,8 @@ impl World {
         id
     }
 
-    /// Adds two hosts and their paths. Path `p` of flow `f`, counted from 0, leads from 10.f+1.p+1.1
-    /// to 10.f+1.p+1.2.
+    /// Adds two hosts and their paths. Path `p` of flow `f`, counted from 0, leads from
+    /// 10.f+1.p+1.1 to 10.f+1.p+1.2.
     ///
     /// # Panics
     ///
@@ -224,13 +225,14 @@ impl World {
         }
     }
 
-    /// Measures the latencies of the messages from one host to another from now on; for messages of one stream, in
-    /// order. It changes nothing in the run.
+    /// Measures the latencies of the messages from one host to another from now on; for messages of
+    /// one stream, in order. It changes nothing in the run.
     pub fn measure_latency(&mut self, from: HostId, to: HostId) {
         self.timed.push(Timed { from, to, meter: LatencyMeter::default() });
     }
 
-    /// The same, with samples: first those of now, then what happens, but not beyond the next of them.
+    /// The same, with samples: first those of now, then what happens, but not beyond the next of
+    /// them.
     fn watched_step(&mut self, limit: Instant) -> bool {
         let next = self.watched.iter().filter_map(|watched| watched.samples.next()).min();
         let next = next.filter(|next| *next <= limit);
@@ -248,8 +250,8 @@ impl World {
         has_acted || next.is_some()
     }
 
-    /// Takes samples of the transfer from one host to another from now on. They change nothing in the
-    /// run.
+    /// Takes samples of the transfer from one host to another from now on. They change nothing in
+    /// the run.
     pub fn watch(&mut self, from: HostId, to: HostId, wanted: Sampling) {
         let samples = Samples::new(wanted, self.net.now());
         self.watched.push(Watched { from, to, samples });
@@ -282,13 +284,13 @@ impl World {
         }
     }
 
-    /// Runs until everything that any host sends is acknowledged, at most to `limit`. Returns whether
-    /// it is.
+    /// Runs until everything that any host sends is acknowledged, at most to `limit`. Returns
+    /// whether it is.
     pub fn run_to_end(&mut self, limit: Instant) -> bool {
         self.run_until_true(limit, |world| world.hosts.iter().all(Host::has_been_acked_all))
     }
 
-    /// What the transfer from one host to another did so far.
+    /// Result so far of the transfer from one host to another.
     pub fn result(&self, from: HostId, to: HostId) -> TransferResult {
         let mut result = TransferResult::of(self.host(from), self.host(to), &self.net, self.seed);
         let timed = self.timed.iter().find(|timed| (timed.from, timed.to) == (from, to));
@@ -304,8 +306,8 @@ pub(crate) fn drive_waiting<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Netwo
     }
 }
 
-/// Does what happens next, if that is not beyond `limit`. False if nothing does. The hosts are in the
-/// order of their nodes.
+/// Does what happens next, if that is not beyond `limit`. False if nothing does. The hosts are in
+/// the order of their nodes.
 pub(crate) fn advance<H: BorrowMut<Host>>(
     hosts: &mut [H],
     net: &mut Network,

@@ -1,7 +1,7 @@
 //! Small sweeps whose figures are kept in the tree: a change of behaviour is a readable difference.
 //!
-//! Each `golden/NAME.toml` has its table in `golden/NAME.txt`. When a change is meant, renew them and
-//! say in the commit why they changed:
+//! Each `golden/NAME.toml` has its table in `golden/NAME.txt`. When a change is meant, renew them
+//! and say in the commit why they changed:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p manypath-sim --test golden
@@ -38,10 +38,10 @@ fn cells(params: &[(String, String)], result: &TransferResult) -> Vec<String> {
         result.data_start_s.map_or("never".to_owned(), |start| format!("{start:.3}")),
         time,
         format!("{:.3}", result.max_delivery_gap_s),
-        of_paths(result, |path| path.data_chunks_sent),
-        of_paths(result, |path| path.retransmissions),
-        of_paths(result, |path| path.fast_retransmits),
-        of_paths(result, |path| path.t3_expirations),
+        of_paths(result, |path| path.stats.counters.data_chunks_sent),
+        of_paths(result, |path| path.stats.counters.retransmissions),
+        of_paths(result, |path| path.stats.counters.fast_retransmits),
+        of_paths(result, |path| path.stats.counters.t3_expirations),
         of_paths(result, |path| path.packets_dropped),
     ]);
     cells

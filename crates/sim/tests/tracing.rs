@@ -1,4 +1,5 @@
-//! A run and its trace: the trace tells what the run's own result and log tell, and changes nothing.
+//! A run and its trace: the trace tells what the run's own result and log tell, and changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,7 +112,7 @@ fn the_events_of_a_trace_add_up_to_the_result() {
             Event::PacketSent(packet) => u64::from(packet.path == Some(number)),
             _ => 0,
         });
-        assert_eq!(packets, path.packets_sent, "path {number}");
+        assert_eq!(packets, path.stats.counters.packets_sent, "path {number}");
         let data = count(&|event| match event {
             Event::PacketSent(packet) if packet.path == Some(number) => {
                 let is_data = |chunk: &&ChunkSummary| matches!(chunk, ChunkSummary::Data { .. });
@@ -119,14 +120,14 @@ fn the_events_of_a_trace_add_up_to_the_result() {
             }
             _ => 0,
         });
-        assert_eq!(data, path.data_chunks_sent, "path {number}");
+        assert_eq!(data, path.stats.counters.data_chunks_sent, "path {number}");
         let expired = count(&|event| u64::from(*event == Event::T3Expired { path: number }));
-        assert_eq!(expired, path.t3_expirations, "path {number}");
+        assert_eq!(expired, path.stats.counters.t3_expirations, "path {number}");
         let fast = count(&|event| match event {
             Event::FastRetransmit { path, chunks } if *path == number => *chunks,
             _ => 0,
         });
-        assert_eq!(fast, path.fast_retransmits, "path {number}");
+        assert_eq!(fast, path.stats.counters.fast_retransmits, "path {number}");
         let changes = count(&|event| {
             matches!(event, Event::PathState { path, .. } if *path == number) as u64
         });
@@ -135,7 +136,7 @@ fn the_events_of_a_trace_add_up_to_the_result() {
             Event::PathMetrics(m) if record.host == "a" && m.path == number => Some(m.cwnd_bytes),
             _ => None,
         });
-        assert_eq!(last, Some(path.cwnd_bytes as u64), "path {number}");
+        assert_eq!(last, Some(path.stats.cwnd as u64), "path {number}");
     }
     let delivered: u64 = records
         .iter()
@@ -215,7 +216,7 @@ fn captured(profile: &str, nr_sack: &str, dir: &Path) -> Pair {
     t
 }
 
-/// What tshark says of one packet.
+/// tshark's dissection of one packet.
 #[derive(Debug)]
 struct Dissected {
     protocols: String,
@@ -226,7 +227,7 @@ struct Dissected {
     chunk_types: Vec<u8>,
     /// Wireshark's 0: bad; of IP, of UDP if there is any, of SCTP.
     checksums: String,
-    /// What Wireshark remarks.
+    /// Wireshark's remarks.
     remarks: String,
     /// How grave the remarks are.
     severities: String,
@@ -247,7 +248,8 @@ const FIELDS: [&str; 12] = [
     "_ws.expert.severity",
 ];
 
-/// Dissects a capture, with every check of checksums on. `None`, loudly, if tshark is not installed.
+/// Dissects a capture, with every check of checksums on. `None`, loudly, if tshark is not
+/// installed.
 fn tshark(file: &Path) -> Option<Vec<Dissected>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=/t"]);
@@ -308,7 +310,8 @@ fn hexadecimal(number: &str) -> u32 {
 /// Wireshark's severity from which on it speaks of a warning or an error.
 const WARNING: u32 = 0x60_0000;
 
-/// Whether Wireshark warns of something, but for SACKs of long gaps: with SFR those are no fault.
+/// True if Wireshark warns of something, except for SACKs of long gaps: with SFR those are no
+/// fault.
 fn is_wrong(packet: &Dissected) -> bool {
     let is_grave = |severity: &str| {
         severity.parse::<u32>().unwrap_or_else(|_| hexadecimal(severity)) >= WARNING

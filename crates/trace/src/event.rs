@@ -1,4 +1,4 @@
-//! What can happen.
+//! Events of a trace.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::chunk::ChunkSummary;
 
-/// The version of these types. It grows when a field changes its meaning or goes, not when one comes.
+/// The version of these types. It grows when a field changes its meaning or goes, not when one
+/// comes.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Record {
     /// Seconds since the start of the run, with nanoseconds.
     #[serde(rename = "time_s", with = "seconds")]
@@ -21,7 +23,7 @@ pub struct Record {
     pub time: Instant,
     /// The name of the host it happened at; for a dropped packet, of the one that sent it.
     pub host: String,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -30,6 +32,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// The trace of a host begins; its first line.
     Run {
@@ -95,7 +98,7 @@ pub enum Event {
     SharedBottleneck {
         /// The paths.
         paths: (u16, u16),
-        /// What it was judged by: `fast_retransmits`, `delays` or `delay_statistics`.
+        /// The sign that it was judged by: `fast_retransmits`, `delays` or `delay_statistics`.
         #[serde(default = "fast_retransmits")]
         sign: String,
         /// How many of these signs each of them showed.
@@ -109,7 +112,7 @@ pub enum Event {
         /// Events that the path with fewer of them had to have before that was judged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed: Option<u32>,
-        /// A bound of the probability with which so many come together by chance.
+        /// A bound on the probability that this many come together by chance.
         chance: f64,
         /// How much later the second path shows a congestion, in seconds.
         lag_s: f64,
@@ -137,7 +140,8 @@ pub enum Event {
     PathRestored {
         /// The path.
         path: u16,
-        /// Why: `better` (its score), `too_few` (others work) or `disjoint` (it shares its hops with none that works).
+        /// Why: `better` (its score), `too_few` (others work) or `disjoint` (it shares its hops
+        /// with none that works).
         reason: String,
     },
     /// All SACKs of one side take another path (mTCP paper, section 3.5.2).
@@ -146,7 +150,7 @@ pub enum Event {
         path: u16,
         /// True if they are the peer's.
         by_peer: bool,
-        /// What became of the path where they went before, as far as the host knows: `failed`,
+        /// Why they left the path that they took before, as far as the host knows: `failed`,
         /// `set_aside` (by the host), `silent` (no data came there while it came on others) or
         /// `better` (it works, and promises less).
         reason: String,
@@ -170,8 +174,8 @@ pub enum Event {
         /// The path.
         path: u16,
     },
-    /// Missing reports made chunks lost that were last sent on the path (RFC 9260 §7.2.4); they wait for
-    /// retransmission.
+    /// Missing reports made chunks lost that were last sent on the path (RFC 9260 §7.2.4); they
+    /// wait for retransmission.
     FastRetransmit {
         /// The path.
         path: u16,
@@ -204,8 +208,8 @@ pub enum Event {
         /// User bytes since the association began.
         total_bytes: u64,
     },
-    /// From now on only the peer's receive buffer holds data back: there is data to send and room in a
-    /// congestion window.
+    /// From now on only the peer's receive buffer holds data back: there is data to send and room
+    /// in a congestion window.
     ReceiveBufferBlocked,
     /// That is over.
     ReceiveBufferUnblocked {
@@ -238,9 +242,10 @@ pub enum Event {
 /// A packet and its chunks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PacketSummary {
-    /// Numbers the packets of a run, in the order they were sent. A copy that the network made has the
-    /// number of its original.
+    /// Numbers the packets of a run, in the order they were sent. A copy that the network made has
+    /// the number of its original.
     pub packet: u64,
     /// The path, if the addresses are those of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,6 +263,7 @@ pub struct PacketSummary {
 /// The variables of a path that congestion control, timers and failure detection turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct PathMetrics {
     /// The path.
     pub path: u16,
@@ -314,8 +320,9 @@ impl PathMetrics {
 }
 
 impl Event {
-    /// What an event of the engine is in a trace; `None` for those that [`Watch`](crate::Watch) sees
-    /// with its figures (paths that come, data that can be read) or that only an application needs.
+    /// The trace event for an event of the engine; `None` for those that [`Watch`](crate::Watch)
+    /// sees with its figures (paths that come, data that can be read) or that only an application
+    /// needs.
     pub fn of(event: &manypath_proto::Event) -> Option<Event> {
         use manypath_proto::Event as Told;
         Some(match event {
@@ -370,6 +377,8 @@ impl Event {
             Told::Restarted => Event::Restarted,
             Told::PeerError { cause } => Event::PeerError { cause: *cause },
             Told::Closed(why) => Event::Closed { reason: why.to_string() },
+            // The engine may have further events; each gets an arm of its own above.
+            _ => return None,
         })
     }
 }

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::event::{Event, Record, seconds};
 
-/// Longest line that is read, in bytes. A SACK with all the gaps that fit a packet of 64 KiB has less.
+/// Longest line that is read, in bytes. A SACK with all the gaps that fit a packet of 64 KiB has
+/// less.
 pub const MAX_LINE: usize = 4 << 20;
 
 /// Writes events, one a line. Give it a buffered writer.
@@ -55,8 +56,8 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
-/// The records of a trace, read one at a time. After an error of a line the next line is read; after
-/// one of the reader, none.
+/// The records of a trace, read one at a time. After an error of a line the next line is read;
+/// after one of the reader, none.
 #[derive(Debug)]
 pub struct Records<R> {
     input: R,
@@ -68,15 +69,17 @@ pub struct Records<R> {
 /// A trace that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {kind}")]
+#[non_exhaustive]
 pub struct ReadError {
     /// The line, from 1.
     pub line: u64,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: ReadErrorKind,
 }
 
-/// What is wrong with a trace.
+/// Error in a trace.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadErrorKind {
     /// The reader failed.
     #[error("{0}")]

@@ -15,11 +15,15 @@
 //! use manypath_trace::{Event, JsonLines, Records};
 //!
 //! let mut lines = JsonLines::new(Vec::new());
-//! lines.write(Instant::from_millis(45), "z", &Event::Delivered { bytes: 1452, total_bytes: 2904 })?;
+//! let event = Event::Delivered { bytes: 1452, total_bytes: 2904 };
+//! lines.write(Instant::from_millis(45), "z", &event)?;
 //! let file = lines.into_inner();
 //! assert_eq!(
 //!     String::from_utf8_lossy(&file),
-//!     "{\"time_s\":0.045,\"host\":\"z\",\"event\":\"delivered\",\"bytes\":1452,\"total_bytes\":2904}\n",
+//!     concat!(
+//!         r#"{"time_s":0.045,"host":"z","event":"delivered","bytes":1452,"total_bytes":2904}"#,
+//!         "\n"
+//!     ),
 //! );
 //!
 //! let record = Records::new(file.as_slice()).next().expect("one line")?;

@@ -18,8 +18,9 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-/// What carries the SCTP packets.
+/// Encapsulation of the SCTP packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Encapsulation {
     /// UDP (RFC 6951).
     Udp,
@@ -28,7 +29,7 @@ pub enum Encapsulation {
 }
 
 impl Encapsulation {
-    /// What this configuration says.
+    /// The encapsulation of this configuration.
     pub fn of(config: &Config) -> Encapsulation {
         if config.udp_encapsulation { Encapsulation::Udp } else { Encapsulation::Ip }
     }
@@ -55,9 +56,9 @@ const TTL: u8 = 64;
 
 /// A capture at one host: a pcapng file with an interface for each pair of addresses.
 ///
-/// A sent packet is written when its fate is known, so that a dropped one carries a comment that says
-/// why; what comes after it waits. What is kept is therefore what the network holds, and the first few
-/// packets of a host that does not know its paths yet.
+/// A sent packet is written when its fate is known, so that a dropped one carries a comment that
+/// says why; what comes after it waits. What is kept is therefore what the network holds, and the
+/// first few packets of a host that does not know its paths yet.
 pub struct Capture<W: Write> {
     host: String,
     encapsulation: Encapsulation,
@@ -84,8 +85,8 @@ struct Waiting {
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture at a host of that name. `about` describes the run, for the file's header. Give
-    /// it a buffered writer.
+    /// Begins a capture at a host of that name. `about` describes the run, for the file's header.
+    /// Give it a buffered writer.
     ///
     /// # Errors
     /// The writer's.
@@ -251,8 +252,8 @@ impl<W: Write> fmt::Debug for Capture<W> {
     }
 }
 
-/// Appends an IP packet. An SCTP packet that was built without a checksum gets it; a checksum that is
-/// there stays, right or wrong.
+/// Appends an IP packet. An SCTP packet that was built without a checksum gets it; a checksum that
+/// is there stays, right or wrong.
 fn put_packet(
     out: &mut Vec<u8>,
     encapsulation: Encapsulation,

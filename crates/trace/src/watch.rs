@@ -1,4 +1,4 @@
-//! What changed in an association since the last look.
+//! Changes of an association since the last look.
 
 use std::net::SocketAddr;
 
@@ -85,20 +85,20 @@ impl Watch {
             self.paths.push(SeenPath {
                 ends: (path.local, path.remote),
                 metrics,
-                t3_expirations: path.t3_expirations,
-                fast_retransmits: path.fast_retransmits,
-                tail_loss_probes: path.tail_loss_probes,
+                t3_expirations: path.counters.t3_expirations,
+                fast_retransmits: path.counters.fast_retransmits,
+                tail_loss_probes: path.counters.tail_loss_probes,
             });
             return;
         };
-        for _ in 0..grown(&mut seen.t3_expirations, path.t3_expirations) {
+        for _ in 0..grown(&mut seen.t3_expirations, path.counters.t3_expirations) {
             tell(&Event::T3Expired { path: number });
         }
-        let chunks = grown(&mut seen.fast_retransmits, path.fast_retransmits);
+        let chunks = grown(&mut seen.fast_retransmits, path.counters.fast_retransmits);
         if chunks > 0 {
             tell(&Event::FastRetransmit { path: number, chunks });
         }
-        for _ in 0..grown(&mut seen.tail_loss_probes, path.tail_loss_probes) {
+        for _ in 0..grown(&mut seen.tail_loss_probes, path.counters.tail_loss_probes) {
             tell(&Event::TailLossProbe { path: number });
         }
         if seen.metrics != metrics {

@@ -9,9 +9,8 @@ use turn_types::stun::message::{
 };
 use turn_types::stun::prelude::*;
 
-/// Bytes that a ChannelData message has before its payload (RFC 8656 §12.4): channel number,
-/// length.
-pub const CHANNEL_HEADER: usize = 4;
+/// Bytes that a ChannelData message has before its payload: channel number, length.
+pub use manypath_proto::sizes::CHANNEL_DATA_HEADER as CHANNEL_HEADER;
 
 /// The numbers that channels may have: RFC 8656 §12 ends them at 0x4fff, clients of RFC 5766 go on
 /// to here.

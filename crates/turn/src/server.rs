@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use manypath_proto::Instant;
+use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use turn_types::attribute::{Data, XorPeerAddress};
 use turn_types::message::{DATA, SEND};
 use turn_types::stun::message::{
@@ -22,6 +23,7 @@ use turn_types::stun::prelude::*;
 
 use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
 use allocation::Allocation;
+pub use allocation::AllocationId;
 pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
@@ -64,10 +66,6 @@ pub struct ServerConfig {
     /// A random key for the nonces.
     pub secret: [u8; 32],
 }
-
-/// Names an allocation; never used again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AllocationId(u64);
 
 /// The socket that an allocation needs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -294,7 +292,7 @@ impl Server {
 
     fn may_forward(&mut self, now: Instant, account: usize, bytes: usize) -> bool {
         // Headers count: otherwise empty packets would be free.
-        let cost = bytes as u64 + 28;
+        let cost = (bytes + UDP_IPV4_HEADERS) as u64;
         let within = self.accounts[account].rate.has(now, cost) && self.total.has(now, cost);
         if within {
             self.accounts[account].rate.take(cost);

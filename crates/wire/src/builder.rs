@@ -1,8 +1,7 @@
 //! Writing a packet.
 
 use crate::checksum;
-use crate::chunk::CHUNK_HEADER_LEN;
-use crate::header::{CHECKSUM_OFFSET, COMMON_HEADER_LEN, CommonHeader};
+use crate::header::{CHECKSUM_OFFSET, CHUNK_HEADER_LEN, COMMON_HEADER_LEN, CommonHeader};
 use crate::tlv::{padded, put_padding};
 
 /// Writes one packet at the end of a buffer, chunk by chunk.

@@ -3,6 +3,9 @@
 /// Length of the common header in bytes.
 pub const COMMON_HEADER_LEN: usize = 12;
 
+/// Length of a chunk's type, flags and length fields in bytes.
+pub(crate) const CHUNK_HEADER_LEN: usize = 4;
+
 /// Where the checksum begins in a packet; it is the header's last field.
 pub(crate) const CHECKSUM_OFFSET: usize = 8;
 

@@ -174,7 +174,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let (paths, bytes) = tokio::try_join!(send, receive)?;
 
-    let chunks: Vec<u64> = paths.iter().map(|path| path.data_chunks_sent).collect();
+    let chunks: Vec<u64> = paths.iter().map(|path| path.counters.data_chunks_sent).collect();
     let all: u64 = chunks.iter().sum();
     let share = |path: usize| chunks.get(path).map_or(0, |chunks| (chunks * 100 + all / 2) / all);
     let (first, second) = (share(0), share(1));

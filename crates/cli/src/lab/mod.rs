@@ -1,6 +1,6 @@
 //! `manypath lab`: the papers' experiments.
 
-mod args;
+mod find;
 mod page;
 mod print;
 
@@ -8,8 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 
 use manypath_lab::claims::Verdict;
-use manypath_lab::error::LabError;
-use manypath_lab::experiment::{Experiment, Experiments, Kind};
+use manypath_lab::experiment::{Experiment, Kind};
 use manypath_lab::lab::{self, Options, Outcome, Progress};
 use manypath_lab::placebo::is_placebo;
 use manypath_lab::plan::{Extent, Plan, PlannedPoint};
@@ -17,11 +16,13 @@ use manypath_lab::runner::all_processors;
 use manypath_realtime::planner::{Realtime, VARIANTS};
 use serde_json::json;
 
+use find::{find, wrong};
+use print::Size;
+
+use crate::args::lab::{JudgeArgs, LabCommand, ListArgs, RunArgs};
 use crate::failure::{Failure, Result};
 use crate::runs::{cancel_on_ctrl_c, progress_bar};
 use crate::show::print;
-pub(crate) use args::LabCommand;
-use args::{ExperimentsArgs, JudgeArgs, ListArgs, RunArgs};
 
 /// Runs a command of the laboratory.
 pub(crate) fn run(command: &LabCommand) -> Result<()> {
@@ -31,14 +32,6 @@ pub(crate) fn run(command: &LabCommand) -> Result<()> {
         LabCommand::Judge(args) => judge(args),
         LabCommand::Report(args) => page::run(args),
     }
-}
-
-fn wrong(error: LabError) -> Failure {
-    Failure::usage(format!("{}: {}", error.place, error.what)).hint(error.remedy)
-}
-
-fn find(args: &ExperimentsArgs) -> Result<Experiments> {
-    Experiments::find(args.experiments.as_deref()).map_err(wrong)
 }
 
 fn list(args: &ListArgs) -> Result<()> {
@@ -68,12 +61,6 @@ fn list(args: &ListArgs) -> Result<()> {
         text += &format!("{object}\n");
     }
     print(&text)
-}
-
-/// How much an experiment runs.
-struct Size {
-    points: usize,
-    runs: usize,
 }
 
 fn size(experiment: &Experiment) -> Result<Size> {

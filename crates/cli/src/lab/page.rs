@@ -3,8 +3,8 @@
 use manypath_lab::report::{Options, write};
 use serde_json::json;
 
-use super::args::PageArgs;
-use super::{find, wrong};
+use super::find::{find, wrong};
+use crate::args::lab::PageArgs;
 use crate::failure::Result;
 use crate::show::print;
 

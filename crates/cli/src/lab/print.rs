@@ -8,8 +8,6 @@ use manypath_lab::reference::Agreement;
 use manypath_lab::table::show_params;
 use manypath_lab::tally::Tally;
 
-use super::Size;
-
 /// Widest table, in characters.
 const WIDTH: u16 = 140;
 
@@ -19,6 +17,12 @@ fn table(header: &[&str]) -> Table {
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.set_header(header);
     table
+}
+
+/// How much an experiment runs.
+pub(super) struct Size {
+    pub(super) points: usize,
+    pub(super) runs: usize,
 }
 
 /// The experiments with what they would run.

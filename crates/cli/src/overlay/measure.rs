@@ -10,7 +10,7 @@ use manypath::overlay::{
 };
 use manypath::{DEFAULT_PORT, Relay, preferred_source};
 
-use super::{HopLine, PathLine, Report, Share, SharedLine};
+use super::report::{HopLine, PathLine, Report, Share, SharedLine};
 use crate::failure::{Failure, Result};
 use crate::transport::bind_to;
 
@@ -42,7 +42,8 @@ pub(super) async fn measure(
     remotes: &[SocketAddr],
 ) -> Result<Report> {
     let bind = bind_to(bind);
-    let mut prober = Prober::bind(&bind, &relays).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut prober =
+        Prober::bind_with(&bind, &relays).map_err(|e| Failure::failed(e.to_string()))?;
     let options = ProbeOptions {
         count: plan.probes,
         interval: plan.interval,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{PathLine, Report};
+use super::report::{PathLine, Report};
 
 const COLUMN: f64 = 150.0;
 const ROW: f64 = 70.0;
@@ -134,7 +134,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::HopLine;
+    use crate::overlay::report::HopLine;
 
     fn path(number: usize, relay: Option<&str>, hops: &[(&str, Option<u32>)]) -> PathLine {
         let hop = |&(address, router): &(&str, Option<u32>)| HopLine {

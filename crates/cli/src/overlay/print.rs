@@ -2,7 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::{PathLine, Report};
+use super::report::{PathLine, Report};
 
 /// Columns of the table at most.
 const WIDTH: u16 = 140;

@@ -12,8 +12,9 @@ use super::run::{Broken, Carried, Run, first, next_frame};
 use crate::args::{PerfClientArgs, ReportArgs};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
+use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, PathWatch};
-use crate::progress::{Screen, bit_rate, size};
+use crate::screen::Screen;
 use crate::transport::Answer;
 use crate::{settings, show, transport, via};
 
@@ -228,16 +229,18 @@ fn text(
         text += &direction("from the server", &down);
     }
     for path in paths {
-        let rtt = path.srtt_s.map_or("-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
+        let stats = &path.stats;
+        let ms = |rtt: Duration| format!("{:.2} ms", rtt.as_secs_f64() * 1e3);
+        let rtt = stats.srtt.map_or("-".to_owned(), ms);
         text += &format!(
             "  {} - {}{}: {}, {} acknowledged, {} retransmissions, RTT {rtt}, MTU {}\n",
-            path.local,
-            path.remote,
+            stats.local,
+            stats.remote,
             via::text(path.relay.as_deref()),
-            path.state,
+            stats.state.name(),
             size(path.bytes_acked),
-            path.retransmissions,
-            path.mtu_bytes
+            stats.counters.retransmissions,
+            stats.mtu
         );
     }
     let (here, there) = (ours.cpu.as_secs_f64(), theirs.cpu.as_secs_f64());

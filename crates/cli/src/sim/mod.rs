@@ -1,6 +1,5 @@
 //! `manypath sim`: scenario files in the simulator.
 
-mod args;
 mod summary;
 
 use std::num::NonZeroUsize;
@@ -8,17 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use manypath_lab::cell::fields_of_json;
 use manypath_lab::output::{write_csv, write_parquet};
 use manypath_lab::runner::{all_processors, run_in_order};
-use manypath_lab::table::{Table, fields_of_json};
+use manypath_lab::table::Table;
 use manypath_sim::TraceTo;
 use manypath_sim::scenario::{Point, RunOptions, RunResult, Scenario, ScenarioError};
 use serde_json::json;
 
-pub(crate) use args::SimCommand;
-use args::{CheckArgs, RunArgs, ScenarioArgs};
 use summary::Summaries;
 
+use crate::args::sim::{CheckArgs, RunArgs, ScenarioArgs, SimCommand};
 use crate::failure::{Failure, Result};
 use crate::runs::{cancel_on_ctrl_c, progress_bar};
 use crate::show::print;

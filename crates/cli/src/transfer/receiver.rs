@@ -21,7 +21,8 @@ use super::stall;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::paths::PathWatch;
-use crate::progress::{Counted, Progress, Screen};
+use crate::progress::{Counted, Progress};
+use crate::screen::Screen;
 use crate::transport::{self, closed_failure};
 
 /// How long a peer may take to show its token.

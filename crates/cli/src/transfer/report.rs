@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::frame::{FileHeader, Outcome, Summary};
+use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, TimedNotice};
-use crate::progress::{Screen, bit_rate, size};
+use crate::screen::Screen;
 
 /// As many files as are listed; of more, only the first are, and all are counted.
 const FILES_LISTED: usize = 10_000;

@@ -23,7 +23,8 @@ use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
 use crate::paths::PathWatch;
-use crate::progress::{Counted, Progress, Screen};
+use crate::progress::{Counted, Progress};
+use crate::screen::Screen;
 use crate::transport::{self, Answer, closed_failure, send_failure};
 use crate::{settings, show, via};
 
@@ -104,7 +105,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     if let Ok(measured) = done {
         result.measured(&measured.summary, measured.time);
         result.message_latency_p99_s = measured.latency_p99_s;
-        let sent: u64 = result.paths.iter().map(|path| path.bytes_sent).sum();
+        let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
         result.tell(&screen);
     }

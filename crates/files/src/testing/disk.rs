@@ -8,59 +8,16 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use manypath_proto::Rng;
 
+use super::faults::{Crash, Faults};
 use super::image::{NameChange, Names, Node, ROOT, State, new_file, parts, write_at};
 use crate::disk::{Disk, DiskFile, Seen, SeenKind};
 use crate::part;
-
-/// Which faults there are, and how often.
-#[derive(Clone, Debug)]
-pub struct Faults {
-    /// Probability that an operation fails for no reason.
-    pub error: f64,
-    /// Probability that a write takes only a part.
-    pub short_write: f64,
-    /// Bytes that fit.
-    pub capacity: u64,
-    /// Syncs do nothing and say that all is well.
-    pub lies: bool,
-    /// Names reach the disk in their order, as with a journal.
-    pub ordered_names: bool,
-    /// There are files without names.
-    pub unnamed: bool,
-    /// Probability that another receiver starts in this directory before an operation, and cleans
-    /// it up.
-    pub neighbours: (f64, PathBuf),
-}
-
-impl Faults {
-    /// A disk without faults; after a loss of power it is as bad as the rules allow.
-    pub fn none() -> Faults {
-        Faults {
-            error: 0.0,
-            short_write: 0.0,
-            capacity: u64::MAX,
-            lies: false,
-            ordered_names: false,
-            unnamed: true,
-            neighbours: (0.0, PathBuf::new()),
-        }
-    }
-}
-
-/// How a program ends in the middle.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Crash {
-    /// It is killed: what it wrote is seen by those that follow.
-    Kill,
-    /// The machine loses its power.
-    Power,
-}
 
 /// A simulated disk; clones are the same disk.
 #[derive(Clone, Debug)]

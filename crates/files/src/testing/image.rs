@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use manypath_proto::Rng;
 
-use super::disk::{Crash, Faults};
+use super::faults::{Crash, Faults};
 
 /// The unit of a torn write, in bytes.
 const BLOCK: usize = 512;

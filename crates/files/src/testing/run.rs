@@ -21,7 +21,8 @@ use bytes::Bytes;
 use manypath_proto::Rng;
 use tokio::sync::mpsc;
 
-use super::disk::{Crash, Faults, SimDisk};
+use super::disk::SimDisk;
+use super::faults::{Crash, Faults};
 use crate::frame::{ClientFrame, FileHeader, Kind, Outcome, ServerFrame};
 use crate::part::is_part_name;
 use crate::relative::RelativePath;

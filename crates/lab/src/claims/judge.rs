@@ -1,19 +1,18 @@
 //! From claims and runs to verdicts.
 
 use super::bounds::{Finding, beyond};
-use super::measured::{Measured, compare, measure_at, rise_at};
+use super::measured::{Measured, Sides, compare, measure_at, rise_at};
 use super::select::{
-    Group, Point, Pooled, groups, in_role, pick, points_of, points_of_reference, pool, present,
-    why_none,
+    Group, Pooled, groups, in_role, pick, points_of, points_of_reference, pool, present, why_none,
 };
 use super::show::{number, signed, signed_percent};
 use super::{
     Bounds, Claim, Judgement, Measure, Quantity, Side, Subject, Take, UnderPlacebo, Verdict,
 };
-use crate::experiment::SCENARIO;
 use crate::placebo::Placebo;
 use crate::reference::Reference;
 use crate::table::Table;
+use crate::variant::SCENARIO;
 
 /// The data that claims are judged by.
 pub struct Evidence<'a> {
@@ -44,14 +43,6 @@ struct Outcome {
     text: String,
     /// The expectation that failed, and where.
     misses: Option<String>,
-}
-
-/// The points of both sides of a subject.
-pub(super) struct Sides<'a> {
-    pub(super) at: Vec<Point<'a>>,
-    pub(super) to: Vec<Point<'a>>,
-    /// The factor by which intervals assume more runs.
-    pub(super) scale: f64,
 }
 
 impl Claim {

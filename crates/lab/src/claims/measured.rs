@@ -1,9 +1,16 @@
 //! Numbers with their confidence intervals.
 
-use super::select::{Group, Pooled, groups, pick, pool};
+use super::select::{Group, Point, Pooled, groups, pick, pool};
 use super::{Quantity, Subject};
-use crate::claims::judge::Sides;
 use crate::stats::{Summary, difference, paired_difference, paired_ratio, ratio};
+
+/// The points of both sides of a subject.
+pub(super) struct Sides<'a> {
+    pub(super) at: Vec<Point<'a>>,
+    pub(super) to: Vec<Point<'a>>,
+    /// The factor by which intervals assume more runs.
+    pub(super) scale: f64,
+}
 
 /// A number with half the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Side;
-use crate::experiment::SCENARIO;
 use crate::reference::Reference;
 use crate::stats::{Moments, Summary};
 use crate::table::{Params, Table, is_same_value, value_of};
+use crate::variant::SCENARIO;
 
 /// Values of some parameters: one of the points over which a claim is judged.
 pub(super) type Group = Vec<(String, String)>;

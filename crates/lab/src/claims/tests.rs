@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::cell::{Cell, Fields};
 use crate::placebo::Placebo;
 use crate::reference::Reference;
-use crate::table::{Cell, Fields, Table};
+use crate::table::Table;
 
 /// Runs of three policies at four losses with three seeds. `same` takes 10 s and 2 s more for each
 /// percent, `asap` 1 s less for each percent, `cwnd` 10 s; each seed adds its number in tenths.

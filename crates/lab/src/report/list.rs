@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Chapter;
+use super::chapter::Chapter;
 use super::page::{by_paper, paper_title};
 use crate::claims::{Author, Judgement, UnderPlacebo, Verdict};
 use crate::tally::Tally;

@@ -4,6 +4,7 @@
 //! [`write()`] reads the results and each experiment's `figures.toml`, and writes one HTML file
 //! that needs no network, and if asked an SVG and a PNG file for each figure.
 
+mod chapter;
 mod figure;
 mod list;
 mod page;
@@ -14,6 +15,7 @@ mod results;
 mod scale;
 mod series;
 mod spec;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -21,10 +23,11 @@ mod value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use figure::Figure;
+use chapter::Chapter;
+use figure::{Figure, Wrong};
 use palette::Palette;
 use results::Results;
-use spec::FigureSpec;
+use spec::{FigureSpec, Kind};
 
 use crate::error::LabError;
 use crate::experiment::{Experiment, read as read_text};
@@ -54,29 +57,6 @@ pub struct Written {
     pub pictures: usize,
     /// Size of the page, in bytes.
     pub bytes: usize,
-}
-
-/// An error at a line of a file; line 0 is the file as a whole.
-fn wrong(file: &Path, line: usize, what: impl ToString, remedy: impl Into<String>) -> LabError {
-    let mut error = LabError::file(file, what.to_string().trim_end(), remedy);
-    if line > 0 {
-        error.place = format!("{}:{line}", error.place);
-    }
-    error
-}
-
-/// One experiment of the report.
-struct Chapter {
-    id: String,
-    paper: String,
-    title: String,
-    figure: String,
-    says: String,
-    command: String,
-    /// The experiment's README, Markdown.
-    notes: String,
-    results: Option<Results>,
-    figures: Vec<Figure>,
 }
 
 /// Writes the report of these experiments, in their order.
@@ -112,7 +92,7 @@ fn read(experiments: &[Experiment], results: &Path) -> Result<Vec<Chapter>, LabE
             let file = entry.folder.join("figures.toml");
             if let Some(before) = homes.insert(figure.id.clone(), file.clone()) {
                 let what = format!("figure {:?} is also in {}", figure.id, before.display());
-                return Err(wrong(&file, 0, what, "give every figure its own id"));
+                return Err(LabError::line(&file, 0, what, "give every figure its own id"));
             }
         }
         chapters.push(chapter);
@@ -130,8 +110,8 @@ fn chapter(entry: &Experiment, out: &Path, palette: &mut Palette) -> Result<Chap
     let mut figures = Vec::new();
     if let Some(results) = &results {
         for (line, spec) in &specs {
-            let figure = Figure::build(spec, results, palette)
-                .map_err(|(what, remedy)| wrong(&file, *line, what, remedy))?;
+            let figure = build(spec, results, palette)
+                .map_err(|(what, remedy)| LabError::line(&file, *line, what, remedy))?;
             figures.push(figure);
         }
     }
@@ -152,6 +132,14 @@ fn chapter(entry: &Experiment, out: &Path, palette: &mut Palette) -> Result<Chap
         results,
         figures,
     })
+}
+
+/// Builds the figure that `spec` describes. Without any point to draw it has no panels.
+fn build(spec: &FigureSpec, results: &Results, palette: &mut Palette) -> Result<Figure, Wrong> {
+    match spec.kind {
+        Kind::Time => series::build(spec, results, palette),
+        _ => sweep::build(spec, results, palette),
+    }
 }
 
 /// Reads the single runs behind the figures that compare points, which have seeds in common.
@@ -184,7 +172,7 @@ fn draw(figure: &Figure, folder: &Path) -> Result<usize, LabError> {
         let svg = folder.join(format!("{name}.svg"));
         let png = folder.join(format!("{name}.png"));
         let failed = |file: &Path, e: picture::DrawError| {
-            wrong(file, 0, e.to_string(), "leave --figures out to get the page alone")
+            LabError::line(file, 0, e.to_string(), "leave --figures out to get the page alone")
         };
         let text = picture::svg(figure, view).map_err(|e| failed(&svg, e))?;
         save(&svg, text.as_bytes())?;
@@ -199,5 +187,5 @@ fn save(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(file, bytes))
-        .map_err(|e| wrong(file, 0, e.to_string(), "choose a place that can be written"))
+        .map_err(|e| LabError::line(file, 0, e.to_string(), "choose a place that can be written"))
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
+use super::chapter::Chapter;
 use super::figure::Figure;
 use super::results::Compared;
-use super::{Chapter, palette, parts, value};
+use super::{palette, parts, value};
 use crate::claims::{Author, Judgement, Verdict};
 use crate::tally::Tally;
 
@@ -90,15 +91,6 @@ fn header(chapters: &[Chapter]) -> Markup {
     }
 }
 
-/// How many claims have each verdict.
-pub(crate) fn tally<'a>(claims: impl Iterator<Item = &'a Judgement>) -> BTreeMap<Verdict, usize> {
-    let mut tally = BTreeMap::new();
-    for claim in claims {
-        *tally.entry(claim.verdict).or_default() += 1;
-    }
-    tally
-}
-
 fn contents(chapters: &[Chapter]) -> Markup {
     html! {
         nav.toc aria-label="Experiments" {
@@ -170,7 +162,7 @@ fn card(figure: &str, what: &str, more: &str) -> Markup {
 }
 
 fn claims_card(what: &str, claims: &[&Judgement]) -> Markup {
-    let counts = tally(claims.iter().copied());
+    let counts = parts::tally(claims.iter().copied());
     let words = Tally::of(claims.iter().copied());
     html! {
         div.card {
@@ -326,7 +318,7 @@ fn chips(chapter: &Chapter) -> Markup {
                 None => { span.chip.not-run { "not run" } }
                 Some(results) => {
                     @if results.info.quick { span.chip.quick { "quick run: few seeds" } }
-                    @for (verdict, count) in tally(results.claims.iter()) {
+                    @for (verdict, count) in parts::tally(results.claims.iter()) {
                         span class={"chip " (parts::class(verdict))} { (parts::mark(verdict)) " " (parts::count(verdict, count)) }
                     }
                     @if let Some(other) = &results.info.runs_of {

@@ -1,9 +1,11 @@
 //! The smaller parts of the page: verdicts, tables, notes.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::Chapter;
+use super::chapter::Chapter;
 use super::figure::{Figure, Shape, View, unique};
 use super::results::Compared;
 use super::value;
@@ -44,10 +46,19 @@ pub(crate) fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
+/// How many claims have each verdict.
+pub(crate) fn tally<'a>(claims: impl Iterator<Item = &'a Judgement>) -> BTreeMap<Verdict, usize> {
+    let mut tally = BTreeMap::new();
+    for claim in claims {
+        *tally.entry(claim.verdict).or_default() += 1;
+    }
+    tally
+}
+
 /// One sign for each claim, for the table of contents.
 pub(crate) fn dots(chapter: &Chapter) -> Markup {
     let claims = chapter.results.as_ref().map_or(&[][..], |r| &r.claims[..]);
-    let counts = super::page::tally(claims.iter());
+    let counts = tally(claims.iter());
     let words: Vec<_> = counts.iter().map(|(v, n)| count(*v, *n)).collect();
     html! {
         span.dots title=(words.join(", ")) {

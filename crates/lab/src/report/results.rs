@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::wrong;
 use crate::claims::Judgement;
 use crate::error::LabError;
 use crate::experiment::read;
@@ -115,7 +114,7 @@ impl Results {
 
 fn json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<T, LabError> {
     serde_json::from_str(&read(file)?).map_err(|e| {
-        wrong(file, e.line(), e.to_string(), "run the experiment again with this version")
+        LabError::line(file, e.line(), e.to_string(), "run the experiment again with this version")
     })
 }
 
@@ -138,7 +137,7 @@ impl Table {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let bad = |e: csv::Error| {
             let line = e.position().map_or(0, |p| p.line() as usize);
-            wrong(file, line, e.to_string(), "a row has a value for every column")
+            LabError::line(file, line, e.to_string(), "a row has a value for every column")
         };
         table.header = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
         for row in reader.records() {
@@ -170,7 +169,7 @@ impl Table {
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Some(value)),
             Ok(_) => Ok(None),
-            Err(_) => Err(wrong(
+            Err(_) => Err(LabError::line(
                 &self.file,
                 line,
                 format!("column {name}: {text:?} is no number"),
@@ -182,7 +181,7 @@ impl Table {
     fn number(&self, line: usize, row: &csv::StringRecord, name: &str) -> Result<f64, LabError> {
         self.maybe(line, row, name)?.ok_or_else(|| {
             let what = format!("column {name} is empty or missing");
-            wrong(&self.file, line, what, "give a number")
+            LabError::line(&self.file, line, what, "give a number")
         })
     }
 

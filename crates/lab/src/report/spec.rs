@@ -16,7 +16,6 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::wrong;
 use crate::error::LabError;
 
 /// How a figure is drawn.
@@ -153,12 +152,12 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<(usize, FigureSpec)>,
     let line_of = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
     let parsed: File = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(0, |span| line_of(span.start));
-        wrong(file, line, e.message(), "docs/report.md lists the keys of a figure")
+        LabError::line(file, line, e.message(), "docs/report.md lists the keys of a figure")
     })?;
     let figures = parsed.figure.into_iter();
     let figures: Vec<_> = figures.map(|f| (line_of(f.span().start), f.into_inner())).collect();
     for (line, figure) in &figures {
-        check(figure).map_err(|(what, remedy)| wrong(file, *line, what, remedy))?;
+        check(figure).map_err(|(what, remedy)| LabError::line(file, *line, what, remedy))?;
     }
     let mut seen = BTreeMap::new();
     for (line, figure) in &figures {
@@ -167,7 +166,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<(usize, FigureSpec)>,
                 Some(id) => format!("a second figure with id {id:?} (the first: line {before})"),
                 None => format!("a second figure without id (the first: line {before})"),
             };
-            return Err(wrong(file, *line, what, "give every figure its own id"));
+            return Err(LabError::line(file, *line, what, "give every figure its own id"));
         }
     }
     Ok(figures)

@@ -8,8 +8,8 @@ use super::figure::{Figure, Shape};
 use super::palette::{self, Palette};
 use super::results::{Mean, Params, Results};
 use super::*;
+use crate::cell::{Cell, Fields};
 use crate::claims::Verdict;
-use crate::table::{Cell, Fields};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/report/fixture")
@@ -48,7 +48,7 @@ fn results(means: Vec<Mean>) -> Results {
 /// The figure of one `[[figure]]` table over these means.
 fn built(text: &str, means: Vec<Mean>) -> Result<Figure, (String, String)> {
     let specs = spec::parse(Path::new("figures.toml"), text).unwrap();
-    Figure::build(&specs[0].1, &results(means), &mut Palette::default())
+    build(&specs[0].1, &results(means), &mut Palette::default())
 }
 
 fn parse_error(text: &str) -> String {
@@ -86,7 +86,7 @@ fn each_variant_has_its_own_reference_beside_it() {
         Results { reference: vec![of("", 2.0), of("packaged-2mtu", 3.0)], ..results(means.into()) };
     let text = "[[figure]]\nx = 'loss'\ny = 'ack_time_s'";
     let specs = spec::parse(Path::new("figures.toml"), text).unwrap();
-    let figure = Figure::build(&specs[0].1, &results, &mut Palette::default()).unwrap();
+    let figure = build(&specs[0].1, &results, &mut Palette::default()).unwrap();
     let drawn = figure.views.iter().map(|view| {
         let lines = view.panels[0].lines.iter().filter(|line| line.reference);
         (
@@ -185,7 +185,7 @@ fn the_interval_of_a_change_is_of_the_pairs_of_seeds() {
     results.add_runs("t", &runs);
     let text = "[[figure]]\nx = 'loss'\ny = 't'\nrelative_to = { policy = 'same' }";
     let specs = spec::parse(Path::new("figures.toml"), text).unwrap();
-    let figure = Figure::build(&specs[0].1, &results, &mut Palette::default()).unwrap();
+    let figure = build(&specs[0].1, &results, &mut Palette::default()).unwrap();
     let point = &figure.views[0].panels[0].lines[1].points[0];
     // The pairs, by the laboratory's statistics; as independent means it would be 69 points.
     let pairs: Vec<_> = (1..=5)
@@ -307,7 +307,7 @@ fn the_page_needs_nothing_else_and_texts_stay_texts() {
 fn the_page_counts_claims_and_shows_unmet_ones() {
     let chapters = chapters();
     let claims = chapters.iter().filter_map(|c| c.results.as_ref()).flat_map(|r| &r.claims);
-    let tally = page::tally(claims);
+    let tally = parts::tally(claims);
     let counts =
         [Verdict::Holds, Verdict::Explained, Verdict::Fails, Verdict::NotRun].map(|v| tally[&v]);
     assert_eq!(counts, [2, 1, 1, 1]);

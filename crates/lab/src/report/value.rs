@@ -2,8 +2,6 @@
 
 use serde::Serializer;
 
-use super::figure::Axis;
-
 /// A value's number and unit: "7 %" is 7 and "%".
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
@@ -42,12 +40,9 @@ pub(crate) fn axis(texts: &[String], categories: bool) -> (String, Vec<String>) 
     }
 }
 
-/// Where a value lies on an axis.
-pub(crate) fn position(text: &str, axis: &Axis) -> Option<f64> {
-    if axis.categories.is_empty() {
-        return split(text).filter(|(n, u)| *u == axis.unit || *n == 0.0).map(|(number, _)| number);
-    }
-    axis.categories.iter().position(|c| same(c, text)).map(|i| i as f64)
+/// The number of a value with this unit; zero needs none.
+pub(crate) fn number(text: &str, unit: &str) -> Option<f64> {
+    split(text).filter(|(n, u)| *u == unit || *n == 0.0).map(|(number, _)| number)
 }
 
 /// A number with four significant digits and no trailing zeros.

@@ -26,12 +26,9 @@ fn leg(to: [u8; 4]) -> Leg {
 
 /// A relay that gave us port `port`, or none yet.
 fn relay(address: [u8; 4], port: Option<u16>) -> RelayStatus {
-    RelayStatus {
-        name: format!("{address:?}"),
-        address: (address, 3478).into(),
-        relayed: port.map(|port| (address, port).into()),
-        error: None,
-    }
+    let mut status = RelayStatus::new(format!("{address:?}"), (address, 3478).into());
+    status.relayed = port.map(|port| (address, port).into());
+    status
 }
 
 fn direct(id: PathId) -> Way {

@@ -44,6 +44,8 @@ fn manypath_shuts_down_while_data_of_usrsctp_is_pending() {
                 Case::new(opens, Setting::Plain, task).start().await;
             Pattern::new(&[1000], 1).send(&association, 5000).await.expect("queued");
             let mut verifier = Verifier::new(0);
+            // Without it, SHUTDOWN may arrive before usrsctp's first message is queued.
+            verifier.receive(&association, 10_000).await;
             let (end, received) =
                 tokio::join!(association.shutdown(), verifier.receive_all(&association));
             assert_eq!((end, received), (Ok(()), Ok(())));
@@ -169,6 +171,8 @@ fn a_killed_usrsctp_is_noticed_by_counting_timeouts() {
             ("association_max_retrans", "3"),
             ("rto_initial", "100 ms"),
             ("rto_min", "100 ms"),
+            // On a busy machine RTTs of a second are measured.
+            ("rto_max", "500 ms"),
         ]);
         let Running { association, peer, endpoint: _endpoint, .. } = case.start().await;
         Pattern::new(&[10_000], 1).send(&association, 200_000).await.expect("queued");

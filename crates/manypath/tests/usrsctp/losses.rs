@@ -1,5 +1,5 @@
-//! The same transfers through a relay that loses, repeats, delays and reorders packets both ways, or is
-//! silent for a while.
+//! The same transfers through a relay that loses, repeats, delays and reorders packets both ways,
+//! or is silent for a while.
 
 use manypath::AssocClosed;
 
@@ -113,7 +113,7 @@ fn manypath_sends_through_an_outage() {
             association.send(options, payload).await.expect("queued");
             pause(2).await;
         }
-        let timeouts: u64 = association.paths().iter().map(|p| p.t3_expirations).sum();
+        let timeouts: u64 = association.paths().iter().map(|p| p.counters.t3_expirations).sum();
         association.shutdown().await.expect("everything is delivered");
         let report = peer.report().await;
         report.assert_ok("peer-shutdown");

@@ -1,5 +1,5 @@
-//! Several addresses on one side or both. usrsctp can only be bound to addresses that an interface has, so
-//! its own second address needs a network namespace; see tests/interop/README.md.
+//! Several addresses on one side or both. usrsctp can only be bound to addresses that an interface
+//! has, so its own second address needs a network namespace; see tests/interop/README.md.
 
 use manypath::{Association, Event, PathState, PathStats};
 
@@ -14,8 +14,8 @@ const TWO: &[&str] = &["127.0.0.1", "127.0.0.2"];
 const NEAR: &[&str] = &["10.99.1.1", "10.99.2.1"];
 const FAR: &[&str] = &["10.99.1.2", "10.99.2.2"];
 
-/// Heartbeats of usrsctp, as soon as it can send them; it tells us of pairs of addresses only by using
-/// them.
+/// Heartbeats of usrsctp, as soon as it can send them; it tells us of pairs of addresses only by
+/// using them.
 const HEARTBEATS: &str = "--rto-min-ms 50 --heartbeat-ms 100";
 
 /// Waits until `count` paths are verified.
@@ -31,8 +31,8 @@ async fn paths_are_active(association: &Association, count: usize) {
     panic!("{count} paths are not active after 5 s: {:#?}", association.paths());
 }
 
-/// Sends more than one path takes at once when `paths` of them are verified, and checks that usrsctp
-/// got it; returns the paths as they were at the end.
+/// Sends more than one path takes at once when `paths` of them are verified, and checks that
+/// usrsctp got it; returns the paths as they were at the end.
 async fn manypath_sends(case: Case, paths: usize) -> Vec<PathStats> {
     let Running { association, peer, endpoint: _endpoint, .. } = case.start().await;
     paths_are_active(&association, paths).await;
@@ -64,7 +64,8 @@ async fn usrsctp_sends(case: Case) -> (Vec<PathStats>, Vec<String>) {
 
 /// How many paths from or to different addresses of `side` carried data.
 fn used(paths: &[PathStats], side: impl Fn(&PathStats) -> std::net::SocketAddr) -> usize {
-    let mut addresses: Vec<_> = paths.iter().filter(|p| p.acked_bytes > 0).map(side).collect();
+    let mut addresses: Vec<_> =
+        paths.iter().filter(|p| p.counters.acked_bytes > 0).map(side).collect();
     addresses.sort();
     addresses.dedup();
     addresses.len()
@@ -108,7 +109,7 @@ fn usrsctp_sends_to_our_two_addresses_with_cmt() {
             let (paths, _) = usrsctp_sends(case).await;
             let at = |ip: &str| -> u64 {
                 let to = |p: &&PathStats| p.local.ip().to_string() == ip;
-                paths.iter().filter(to).map(|p| p.bytes_received).sum()
+                paths.iter().filter(to).map(|p| p.counters.bytes_received).sum()
             };
             assert!(at(TWO[0]) > 20_000 && at(TWO[1]) > 20_000, "{opens:?}: {paths:#?}");
         }
@@ -136,8 +137,8 @@ fn both_paths_lose_packets() {
 #[test]
 fn one_of_our_two_addresses_is_silent_for_a_while() {
     interop(async {
-        // usrsctp uses one port for all addresses of its peer, that of the relays. By the time of the
-        // outage it has heartbeated our second address, which therefore takes over.
+        // usrsctp uses one port for all addresses of its peer, that of the relays. By the time of
+        // the outage it has heartbeated our second address, which therefore takes over.
         let outage = "--delay 2 --outage-at 800 --outage-for 600";
         let task = format!("{HEARTBEATS} --linger-ms 1500 receive");
         let case = Case::new(Opens::Usrsctp, Setting::Fast, &task)
@@ -195,7 +196,9 @@ fn two_addresses_each_usrsctp_sends_with_cmt() {
             let (paths, confirmed) = usrsctp_sends(case).await;
             assert!(paths.len() >= 2, "{opens:?}: {paths:#?}");
             let heard = |ip: &str| {
-                paths.iter().any(|p| p.local.ip().to_string() == ip && p.bytes_received > 20_000)
+                paths
+                    .iter()
+                    .any(|p| p.local.ip().to_string() == ip && p.counters.bytes_received > 20_000)
             };
             assert!(heard(TWO[0]) && heard(TWO[1]), "{opens:?}: {confirmed:?} {paths:#?}");
         }
@@ -220,7 +223,7 @@ fn two_links_carry_data_together() {
                 .addresses(NEAR, FAR)
                 .peer_prefix(&links[0].far_prefix());
             let (paths, confirmed) = usrsctp_sends(case).await;
-            let all = paths.iter().all(|p| p.bytes_received > 20_000);
+            let all = paths.iter().all(|p| p.counters.bytes_received > 20_000);
             assert!(all, "{opens:?}: {confirmed:?} {paths:#?}");
         }
     });
@@ -266,7 +269,8 @@ fn a_link_is_cut_and_comes_back_while_manypath_sends() {
 fn a_link_is_cut_while_usrsctp_sends() {
     let name = "two_addresses::a_link_is_cut_while_usrsctp_sends";
     in_two_namespaces(name, async |links: [Link; 2]| {
-        let task = "--rto-min-ms 50 --heartbeat-ms 200 --path-max-retrans 2 --cmt 1 --pace-ms 2 send 800000";
+        let task = "--rto-min-ms 50 --heartbeat-ms 200 --path-max-retrans 2 --cmt 1 --pace-ms 2 \
+                    --expect-close shutdown send 800000";
         let case = Case::new(Opens::Manypath, Setting::Fast, task)
             .addresses(NEAR, FAR)
             .peer_prefix(&links[0].far_prefix());
@@ -276,10 +280,13 @@ fn a_link_is_cut_while_usrsctp_sends() {
             pause(500).await;
             links[0].cut(true);
         };
-        let ((), received) = tokio::join!(cutting, verifier.receive_all(&association));
-        received.expect("everything until the shutdown");
+        let ((), ()) = tokio::join!(cutting, verifier.receive(&association, 800_000));
+        // While usrsctp sends with CMT, it does not notice within 5 s: gap ack blocks report the
+        // losses before T3-rtx expires. Then its heartbeats are not answered.
+        pause(3000).await;
+        association.shutdown().await.expect("usrsctp answers on the other path");
         let report = peer.report().await;
-        report.assert_ok("local-shutdown");
+        report.assert_ok("peer-shutdown");
         assert_eq!(verifier.bytes, report.number("bytes_sent"));
         assert!(report.paths("unreachable").contains(&NEAR[0]), "usrsctp noticed: {report:?}");
     });

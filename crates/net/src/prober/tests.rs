@@ -5,6 +5,7 @@ use manypath_turn::{Limits, PeerRules, ServerConfig, User};
 use tokio::net::UdpSocket;
 
 use super::*;
+use crate::relays::Relay;
 use crate::{RelayServer, RelayServerOptions};
 
 /// Takes associations on `ip`, and does not hear every `deaf`-th datagram.
@@ -30,7 +31,7 @@ async fn responder(ip: &str, deaf: u32) -> SocketAddr {
             }
             let payload = Bytes::copy_from_slice(&buffer[..len]);
             let now = clock.now();
-            engine.handle_datagram(now, Datagram { local, remote, ecn: None, payload });
+            engine.handle_datagram(now, Datagram::new(local, remote, payload));
             assert_eq!(engine.associations().count(), 0, "nothing is kept for a probe");
             while let Some(t) = engine.poll_transmit(now, 1, &mut out) {
                 socket.send_to(&out, t.remote).await.unwrap();
@@ -55,7 +56,7 @@ const HOME: BindTo = BindTo::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LO
 #[tokio::test]
 async fn probes_count_losses_and_times_on_each_path() {
     let (good, bad) = (responder("127.0.0.31", 0).await, responder("127.0.0.32", 4).await);
-    let mut prober = Prober::bind(&[HOME], &[]).unwrap();
+    let mut prober = Prober::bind(&[HOME]).unwrap();
     let paths = prober.probe(&[good, bad], options(20)).await;
     let lost: Vec<_> = paths.iter().map(|p| (p.remote, p.probes.sent, p.probes.lost())).collect();
     assert_eq!(lost, [(good, 20, 0.0), (bad, 20, 0.25)]);
@@ -66,7 +67,7 @@ async fn probes_count_losses_and_times_on_each_path() {
 #[tokio::test]
 async fn a_path_that_nobody_answers_has_score_0() {
     let silent = UdpSocket::bind("127.0.0.33:0").await.unwrap();
-    let mut prober = Prober::bind(&[HOME], &[]).unwrap();
+    let mut prober = Prober::bind(&[HOME]).unwrap();
     let paths = prober.probe(&[silent.local_addr().unwrap()], options(3)).await;
     assert_eq!((paths[0].probes.sent, paths[0].probes.answered), (3, 0));
     assert_eq!(paths[0].probes.score(), 0.0);
@@ -99,14 +100,14 @@ async fn a_path_through_a_relay_is_probed_beside_the_direct_one() {
     let right = relay("right", "secret", server.addresses()[0]);
     tokio::spawn(async move { server.run().await });
 
-    let mut prober = Prober::bind(&[HOME], &[right]).unwrap();
+    let mut prober = Prober::bind_with(&[HOME], &[right]).unwrap();
     let paths = prober.probe(&[target], options(10)).await;
     let shape: Vec<_> = paths.iter().map(|p| (p.relay, p.probes.answered)).collect();
     assert_eq!(shape, [(None, 10), (Some(0), 10)]);
     assert_eq!(Some(paths[1].local), prober.relays()[0].relayed);
     prober.close().await;
 
-    let mut prober = Prober::bind(&[HOME], &[wrong]).unwrap();
+    let mut prober = Prober::bind_with(&[HOME], &[wrong]).unwrap();
     let paths = prober.probe(&[target], options(2)).await;
     assert_eq!(paths.len(), 1, "a relay that refuses us gives no path");
     assert!(prober.relays()[0].error.as_ref().unwrap().contains("401"));

@@ -60,8 +60,7 @@ fn talk(relays: &mut Relays, server: &mut Server, ports: &mut Ports) -> Vec<Rela
         let (home, relay) = (out.transmit.local, out.transmit.remote);
         if let Reply::Answer(answer) = server.handle_client(at(0), home, &out.bytes, ports) {
             let answer = Bytes::from(answer);
-            let mut datagrams =
-                vec![Datagram { local: home, remote: relay, ecn: None, payload: answer }];
+            let mut datagrams = vec![Datagram::new(home, relay, answer)];
             relays.unwrap(at(0), &mut datagrams);
             assert!(datagrams.is_empty(), "what the relay says is not for the engine");
         }
@@ -105,9 +104,8 @@ async fn a_batch_is_wrapped_as_a_batch_and_comes_back_unpacked() {
     let back = server.handle_peer(at(1), id, peer, b"answer").unwrap();
     let Prefix::Channel(header) = back.prefix else { panic!("no channel") };
     let payload = Bytes::from([&header[..], b"answer"].concat());
-    let direct = Datagram { local: home, remote: peer, ecn: None, payload: "direct".into() };
-    let mut datagrams =
-        vec![direct, Datagram { local: home, remote: relay.address, ecn: None, payload }];
+    let direct = Datagram::new(home, peer, "direct".into());
+    let mut datagrams = vec![direct, Datagram::new(home, relay.address, payload)];
     relays.unwrap(at(1), &mut datagrams);
     assert_eq!((datagrams[1].local, datagrams[1].remote), (relayed, peer));
     assert_eq!(datagrams[1].payload, b"answer"[..]);

@@ -1,4 +1,4 @@
-//! What a SACK does: to windows, timers, path states and the send buffer.
+//! Effects of a SACK on windows, timers, path states and the send buffer.
 
 use manypath_wire::{ErrorCause, Sack};
 
@@ -44,7 +44,7 @@ impl Association {
         }
         let rules = AckRules {
             by: &self.recovery.rules,
-            dac: self.sack_paths.dac,
+            dac: self.agreed.sack_paths.dac,
             reports_gaps,
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
@@ -70,14 +70,9 @@ impl Association {
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
-        if !digest.stale {
-            let most = if digest.cut_or_stale { self.a_rwnd } else { usize::MAX };
-            self.a_rwnd = most.min(sack.a_rwnd as usize);
-        }
-        self.probe_answered = true;
+        self.peer_window.on_sack(sack, digest);
         if digest.newly_acked > 0 {
             self.error_count = 0;
-            self.probing_window = false;
         }
         self.stats.bytes_acked += released as u64;
         self.recovery.bursts.on_sack(digest.rtx_cum_acked);
@@ -109,7 +104,7 @@ impl Association {
         if released > 0 {
             self.tell_if_writable();
             if self.unacked_bytes() == 0 {
-                self.events.push_back(Event::SendBufferEmpty);
+                self.events.push(Event::SendBufferEmpty);
             }
         }
         self.continue_shutdown(now);
@@ -183,9 +178,9 @@ impl Association {
         }
     }
 
-    /// The ack of data proves that a path works, if the data was sent after the timeouts that put it in
-    /// doubt. The ack of a retransmission does not say which transmission arrived, so it leaves a path
-    /// that has failed as it is (CMT-PF paper, §III-A).
+    /// The ack of data proves that a path works, if the data was sent after the timeouts that put
+    /// it in doubt. The ack of a retransmission does not say which transmission arrived, so it
+    /// leaves a path that has failed as it is (CMT-PF paper, §III-A).
     fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
@@ -201,8 +196,9 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it lost fills its
-    /// pipe: only a timeout empties that if nothing is in flight any more (mTCP paper, section 3.1.2).
+    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it
+    /// lost fills its pipe: only a timeout empties that if nothing is in flight any more (mTCP
+    /// paper, section 3.1.2).
     pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
@@ -219,13 +215,15 @@ impl Association {
         }
     }
 
-    /// A window that was closed opened again: the chunk that probed it was dropped for want of room, and
-    /// is sent again now instead of after its timeout.
+    /// A window that was closed opened again: the chunk that probed it was dropped for want of
+    /// room, and is sent again now instead of after its timeout.
     fn reopen_window(&mut self, now: Instant) {
-        if !self.probing_window || self.a_rwnd < self.config.mtu.min(self.fragmentation_point()) {
+        if !self.peer_window.is_probed()
+            || self.peer_window.a_rwnd() < self.config.mtu.min(self.fragmentation_point())
+        {
             return;
         }
-        self.probing_window = false;
+        self.peer_window.end_probe();
         for id in self.paths.ids() {
             self.out.mark_path(id, None);
             self.renew_t3(now, id, false);
@@ -233,7 +231,7 @@ impl Association {
     }
 }
 
-/// What congestion avoidance counts of the bytes that a SACK acknowledges on a path.
+/// Of the bytes that a SACK acknowledges on a path, those that congestion avoidance counts.
 fn counted_bytes(rules: &Rules, facts: &PathDigest, cwnd: usize) -> usize {
     if rules.sacks.cuc == Cuc::Off || !rules.growth_needs_used_window {
         return facts.newly_acked_bytes;

@@ -18,7 +18,7 @@ use crate::tx::{PathDigest, TsnState};
 
 /// User bytes that are acknowledged without a loss before the first test, give or take half.
 const FIRST_AFTER: u64 = 256 << 10;
-/// It doubles with each test that is passed, up to this, or to so many windows.
+/// It doubles with each test that is passed, up to this, or to `WINDOWS` windows.
 const AFTER_MAX: u64 = 16 << 20;
 const WINDOWS: u64 = 64;
 /// Packets that must follow a skipped TSN at once: else its end would wait for a timeout.
@@ -120,7 +120,7 @@ impl Association {
     }
 }
 
-/// Whether a SACK says that this TSN has arrived.
+/// True if a SACK says that this TSN has arrived.
 fn acknowledges(sack: &Sack, tsn: Tsn) -> bool {
     if sack.cum_tsn_ack.ge(tsn) {
         return true;

@@ -7,8 +7,9 @@ use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn}
 
 use super::Association;
 use super::state::State;
-use crate::endpoint::Transmit;
-use crate::path::{Path, PathId};
+use crate::datagram::Transmit;
+use crate::path::{Path, PathId, PathState};
+use crate::sizes;
 use crate::time::Instant;
 
 /// A control chunk that waits to be sent, in a packet of its own.
@@ -21,13 +22,13 @@ pub(super) enum Control {
     Error(ErrorCause),
     SackPathFailed { serial: u32, to: (SocketAddr, SocketAddr) },
     Shutdown,
-    ShutdownAck,
+    ShutdownAck { on: PathId },
     ShutdownComplete { to: (SocketAddr, SocketAddr) },
     Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
 }
 
 /// The SCTP packet that fits the size with which every path begins, over IPv6 and UDP.
-const BASE_PACKET: usize = 1280 - 48;
+const BASE_PACKET: usize = sizes::IPV6_MIN_MTU - sizes::UDP_IPV6_HEADERS;
 
 /// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
 pub(super) const MAX_CONTROL: usize = 64;
@@ -46,7 +47,7 @@ impl Association {
             | Control::SackPathFailed { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => *to,
-            Control::Init { on } if self.paths.get(*on).is_some() => {
+            Control::Init { on } | Control::ShutdownAck { on } if self.paths.get(*on).is_some() => {
                 let p = self.paths.get(*on)?;
                 (p.local, p.remote)
             }
@@ -55,13 +56,13 @@ impl Association {
                 (p.local, p.remote)
             }
         };
-        let mut header = self.header();
+        let mut header = self.ends.header();
         // RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
-        let reflect = matches!(c, Control::Abort { .. }) && self.id.peer_tag == 0;
+        let reflect = matches!(c, Control::Abort { .. }) && self.ends.id.peer_tag == 0;
         if matches!(c, Control::Init { .. }) {
             header.verification_tag = 0; // RFC 9260 §8.5.1, A
         } else if reflect {
-            header.verification_tag = self.id.local_tag;
+            header.verification_tag = self.ends.id.local_tag;
         }
         let path = self.paths.find(&to.0, &to.1);
         let max = match (&c, path.and_then(|id| self.paths.get(id))) {
@@ -69,12 +70,13 @@ impl Association {
             // A peer's cookie may be long; IP fragments it.
             (Control::CookieEcho, _) => usize::from(u16::MAX),
             (_, Some(p)) => p.max_packet,
-            (_, None) => self.config.mtu - 48,
+            (_, None) => self.config.mtu - sizes::UDP_IPV6_HEADERS,
         };
-        // To a path we want verified, the question goes with the answer: then the peer's answer arrives before
-        // the data it sends on the path it has just verified.
+        // To a path we want verified, the question goes with the answer: then the peer's answer
+        // arrives before the data it sends on the path it has just verified.
         let probe = match (&c, path) {
-            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with a probe.
+            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with
+            // a probe.
             (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
                 if self.paths.get(id).is_some_and(|p| p.heartbeat_due) =>
             {
@@ -82,7 +84,7 @@ impl Association {
             }
             _ => None,
         };
-        let cum_tsn = self.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
+        let cum_tsn = self.rx.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
         let mut packet = PacketBuilder::new(buf, header, max);
         let fits = match &c {
             Control::Init { .. } => packet.push_init(&self.init_chunk()),
@@ -97,7 +99,7 @@ impl Association {
                 packet.push_sack_path(SackPath { serial: *serial, failed: true })
             }
             Control::Shutdown => packet.push_shutdown(cum_tsn),
-            Control::ShutdownAck => packet.push_shutdown_ack(),
+            Control::ShutdownAck { .. } => packet.push_shutdown_ack(),
             Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
             Control::Abort { cause, .. } => packet.push_abort(reflect, cause.as_slice()),
         };
@@ -129,7 +131,7 @@ impl Association {
     fn may_join_cookie(&self, p: &Path) -> bool {
         let State::CookieEchoed { cookie, .. } = &self.state else { return false };
         let reports = matches!(self.control.front(), Some(Control::Error(_)));
-        let needs = COMMON_HEADER_LEN + 4 + cookie.len().next_multiple_of(4);
+        let needs = COMMON_HEADER_LEN + 4 + sizes::padded(cookie.len());
         self.config.data_with_cookie && !reports && needs <= p.max_packet
     }
 
@@ -152,9 +154,9 @@ impl Association {
         while self.new_data_allowed() && self.push_new(now, path, packet) {}
     }
 
-    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It is never
-    /// repeated; and the peer's packets that still come are answered with an ABORT that names no cause,
-    /// which could overtake this one on another path.
+    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It
+    /// is never repeated; and the peer's packets that still come are answered with an ABORT that
+    /// names no cause, which could overtake this one on another path.
     pub(super) fn push_abort(&mut self, cause: Option<ErrorCause>) {
         self.control.clear();
         let fallback = self.control_path();
@@ -167,30 +169,16 @@ impl Association {
         }
     }
 
-    /// Where control chunks go that answer nothing: the primary, or another path if it is not usable.
+    /// Where control chunks go that answer nothing: the primary, or another path if it is not
+    /// usable.
     pub(super) fn control_path(&self) -> PathId {
         let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.usable);
         if !self.state.is_open() || usable(self.primary) {
             return self.primary;
         }
-        self.paths.iter().find(|p| p.usable).map_or(self.primary, |p| p.id)
-    }
-
-    #[cold]
-    pub(super) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let due = self.paths.iter().find(|p| p.heartbeat_due).map(|p| p.id);
-        self.may_owe_heartbeat = due.is_some();
-        let id = due?;
-        let info = self.new_probe(now, id);
-        let header = self.header();
-        let checksum = self.config.checksum;
-        let p = self.paths.get_mut(id)?;
-        let mut packet = PacketBuilder::new(buf, header, p.max_packet);
-        packet.push_heartbeat(&info);
-        let len = packet.finish(checksum);
-        p.counters.packets_sent += 1;
-        p.counters.heartbeats_sent += 1;
-        p.counters.bytes_sent += len as u64;
-        Some(Transmit::new(p.local, p.remote, len))
+        // With data_before_verification a path may carry data that never works.
+        let usable = self.paths.iter().filter(|p| p.usable);
+        let first = usable.min_by_key(|p| (p.state == PathState::Unconfirmed, p.id));
+        first.map_or(self.primary, |p| p.id)
     }
 }

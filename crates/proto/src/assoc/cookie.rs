@@ -9,6 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use manypath_wire::Tsn;
 use sha2::Sha256;
 
+use super::agreed::Extensions;
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -33,12 +34,8 @@ pub(crate) struct Cookie {
     pub(crate) peer_rwnd: u32,
     pub(crate) streams_out: u16,
     pub(crate) streams_in: u16,
-    /// The peer announced the TIMESTAMP chunk.
-    pub(crate) timestamp: bool,
-    /// The peer announced the SACK PATH chunk.
-    pub(crate) sack_path: bool,
-    /// The peer announced the NR-SACK chunk.
-    pub(crate) nr_sack: bool,
+    /// Those that the peer announced.
+    pub(crate) extensions: Extensions,
     /// The tags of an association that existed when the cookie was made, or 0 (§5.2.2).
     pub(crate) tie_local: u32,
     pub(crate) tie_peer: u32,
@@ -137,7 +134,8 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        let announced = [self.timestamp, self.sack_path, self.nr_sack];
+        let Extensions { timestamp, sack_path, nr_sack } = self.extensions;
+        let announced = [timestamp, sack_path, nr_sack];
         out.put_u8((0..).zip(announced).map(|(bit, is)| u8::from(is) << bit).sum());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
@@ -156,7 +154,6 @@ impl Cookie {
 
     /// Reads what `encode` wrote; `None` if it is anything else.
     fn decode(mut b: Bytes) -> Option<Cookie> {
-        let announced;
         Some(Cookie {
             created: Instant::from_nanos(b.try_get_u64().ok()?),
             life: Duration::from_millis(b.try_get_u32().ok()?.into()),
@@ -167,12 +164,14 @@ impl Cookie {
             peer_rwnd: b.try_get_u32().ok()?,
             streams_out: b.try_get_u16().ok()?,
             streams_in: b.try_get_u16().ok()?,
-            timestamp: {
-                announced = b.try_get_u8().ok()?;
-                announced & 1 != 0
+            extensions: {
+                let announced = b.try_get_u8().ok()?;
+                Extensions {
+                    timestamp: announced & 1 != 0,
+                    sack_path: announced & 2 != 0,
+                    nr_sack: announced & 4 != 0,
+                }
             },
-            sack_path: announced & 2 != 0,
-            nr_sack: announced & 4 != 0,
             tie_local: b.try_get_u32().ok()?,
             tie_peer: b.try_get_u32().ok()?,
             local_port: b.try_get_u16().ok()?,
@@ -223,9 +222,7 @@ mod tests {
             peer_rwnd: 65_536,
             streams_out: 10,
             streams_in: 11,
-            timestamp: true,
-            sack_path: true,
-            nr_sack: true,
+            extensions: Extensions { timestamp: true, sack_path: true, nr_sack: true },
             tie_local: 0,
             tie_peer: 9,
             local_port: 9899,

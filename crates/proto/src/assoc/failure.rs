@@ -13,7 +13,7 @@ impl Association {
     fn silence_max(&self, id: PathId) -> Option<Duration> {
         let path = self.paths.get(id).filter(|p| p.state == PathState::Active)?;
         let limit = self.policies.fail.silence_max(path.rto.rto());
-        limit.filter(|_| !self.sack_paths.awaits_choice())
+        limit.filter(|_| !self.agreed.sack_paths.awaits_choice())
     }
 
     /// DATA was sent on a path. Starts the timer if it does not run.
@@ -43,7 +43,7 @@ impl Association {
             return;
         }
         let waited = p.silence_max;
-        let silent = Silent { path: id, waited, sack_path: self.sack_paths.of_peer() };
+        let silent = Silent { path: id, waited, sack_path: self.agreed.sack_paths.of_peer() };
         let made = self.decide(now, |policies, cx| policies.fail.on_silence(cx, &silent));
         for what in made {
             match what {
@@ -76,7 +76,7 @@ impl Association {
 
     /// Until the peer's SACKs arrive again nothing can be acknowledged, and silence means nothing.
     fn await_sacks(&mut self) {
-        self.sack_paths.peers_has_failed();
+        self.agreed.sack_paths.peers_has_failed();
         for id in self.paths.ids() {
             self.timers.stop(Timer::Path(id, PathTimer::Silence));
         }

@@ -1,203 +1,23 @@
-//! Opening an association (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, collisions, restarts.
+//! Opening an association (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, collisions,
+//! restarts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use manypath_wire::{ErrorCause, Init, Parameter, Params, Tsn, chunk_type, parameter_type};
+use manypath_wire::{ErrorCause, Init, Params, parameter_type};
 
 use super::control::Control;
-use super::cookie::{Cookie, MAX_ADDRESSES};
-use super::sack_path::answers_sack_path;
-use super::state::State;
+use super::cookie::Cookie;
+use super::init::{PeerInit, a_rwnd, parameters};
+use super::state::{Opening, State};
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
 
-/// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
-const MIN_A_RWND: u32 = 1500;
-
-/// Chunk types of the extensions announced in Supported Extensions (RFC 5061 §4.2.7).
-fn supported_extensions(config: &Config, sack_path: bool) -> Bytes {
-    let announced = [
-        (config.timestamp, chunk_type::TIMESTAMP),
-        (sack_path, chunk_type::SACK_PATH),
-        (config.nr_sack, chunk_type::NR_SACK),
-    ];
-    announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk)).collect()
-}
-
-/// What an INIT or INIT ACK says, checked.
-#[derive(Clone, Debug)]
-pub(crate) struct PeerInit {
-    pub(crate) tag: u32,
-    pub(crate) a_rwnd: u32,
-    pub(crate) streams_out: u16,
-    pub(crate) streams_in: u16,
-    pub(crate) initial_tsn: Tsn,
-    pub(crate) addresses: Vec<IpAddr>,
-    /// It announced the TIMESTAMP chunk.
-    pub(crate) timestamp: bool,
-    /// It announced the SACK PATH chunk.
-    pub(crate) sack_path: bool,
-    /// It announced the NR-SACK chunk.
-    pub(crate) nr_sack: bool,
-    pub(crate) cookie: Option<Bytes>,
-    /// Parameters to be reported, whole.
-    pub(crate) unrecognized: Vec<Bytes>,
-}
-
-impl PeerInit {
-    /// Checks an INIT or INIT ACK (RFC 9260 §3.3.2, §3.3.3); the error goes into an ABORT.
-    pub(crate) fn read(init: &Init) -> Result<PeerInit, ErrorCause> {
-        let bad = init.initiate_tag == 0
-            || init.outbound_streams == 0
-            || init.inbound_streams == 0
-            || init.a_rwnd < MIN_A_RWND;
-        if bad {
-            return Err(ErrorCause::InvalidMandatoryParameter);
-        }
-        let mut peer = PeerInit {
-            tag: init.initiate_tag,
-            a_rwnd: init.a_rwnd,
-            streams_out: init.outbound_streams,
-            streams_in: init.inbound_streams,
-            initial_tsn: init.initial_tsn,
-            addresses: Vec::new(),
-            timestamp: false,
-            sack_path: false,
-            nr_sack: false,
-            cookie: None,
-            unrecognized: Vec::new(),
-        };
-        for parameter in &init.params {
-            let Ok(parameter) = parameter else {
-                return Err(ErrorCause::ProtocolViolation(Bytes::from_static(
-                    b"malformed parameter",
-                )));
-            };
-            match parameter {
-                Parameter::Ipv4(ip) => peer.add_address(ip.into()),
-                Parameter::Ipv6(ip) => peer.add_address(ip.into()),
-                Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
-                Parameter::SupportedExtensions(types) => {
-                    peer.timestamp = types.contains(&chunk_type::TIMESTAMP);
-                    peer.sack_path = types.contains(&chunk_type::SACK_PATH);
-                    peer.nr_sack = types.contains(&chunk_type::NR_SACK);
-                }
-                Parameter::HostNameAddress(_) => {
-                    // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
-                    let mut raw = Vec::new();
-                    parameter.encode(&mut raw);
-                    return Err(ErrorCause::UnresolvableAddress(raw.into()));
-                }
-                Parameter::Unknown(unknown) => {
-                    let action = unknown.action();
-                    if action.report && peer.unrecognized.len() < 16 {
-                        peer.unrecognized.push(unknown.raw().clone());
-                    }
-                    if action.stop {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(peer)
-    }
-
-    /// Drops listed addresses that mean another host where the list comes from: loopback ones
-    /// unless it comes from this host, link-local ones unless it comes from such an address. Else
-    /// anyone could have us send to our own services and neighbours.
-    pub(crate) fn keep_addresses_in_scope_of(&mut self, source: IpAddr) {
-        let is_link_local = |ip: IpAddr| match ip {
-            IpAddr::V4(ip) => ip.is_link_local(),
-            IpAddr::V6(ip) => ip.is_unicast_link_local(),
-        };
-        let (here, near) = (source.is_loopback(), is_link_local(source));
-        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
-        self.addresses.retain(|&ip| {
-            (here || !is_loopback(ip)) && (here || near || !is_link_local(ip.to_canonical()))
-        });
-    }
-
-    /// Keeps an address that a packet can be sent to.
-    fn add_address(&mut self, ip: IpAddr) {
-        let unusable = match ip {
-            IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
-            IpAddr::V6(v6) => {
-                v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()
-            }
-        };
-        if !unusable && self.addresses.len() < MAX_ADDRESSES && !self.addresses.contains(&ip) {
-            self.addresses.push(ip);
-        }
-    }
-}
-
-/// The parameters of our INIT, or of our INIT ACK if there is a cookie; `sack_path` announces SACK PATH chunks.
-fn parameters(
-    config: &Config,
-    local: &[SocketAddr],
-    cookie: Option<Bytes>,
-    sack_path: bool,
-) -> Vec<Parameter> {
-    let mut params = Vec::new();
-    let is_init = cookie.is_none();
-    params.extend(cookie.map(Parameter::StateCookie));
-    if config.advertise_addresses && local.len() > 1 {
-        params.extend(local.iter().map(|a| Parameter::from(a.ip())));
-    }
-    if is_init {
-        params.push(Parameter::SupportedAddressTypes(vec![
-            parameter_type::IPV4_ADDRESS,
-            parameter_type::IPV6_ADDRESS,
-        ]));
-    }
-    params.push(Parameter::SupportedExtensions(supported_extensions(config, sack_path)));
-    params
-}
-
-/// The INIT ACK for an INIT, without keeping anything (RFC 9260 §5.1.3).
-///
-/// `budget` is the largest chunk that may be sent to an address that is not verified: lest it amplify,
-/// the addresses are left out if they do not fit.
-pub(crate) fn init_ack(
-    config: &Config,
-    local: &[SocketAddr],
-    cookie: &Cookie,
-    sealed: Bytes,
-    unrecognized: &[Bytes],
-    (receive_buffer, budget): (usize, usize),
-) -> Init {
-    let sack_path = answers_sack_path(config, cookie.sack_path);
-    let mut params = parameters(config, local, Some(sealed), sack_path);
-    params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
-    loop {
-        let init = Init {
-            initiate_tag: cookie.local_tag,
-            a_rwnd: a_rwnd(receive_buffer),
-            outbound_streams: cookie.streams_out,
-            inbound_streams: config.inbound_streams,
-            initial_tsn: cookie.local_tsn,
-            params: params.iter().cloned().collect(),
-        };
-        // The cookie comes first and stays.
-        if init.params.as_bytes().len() <= budget || params.len() == 1 {
-            return init;
-        }
-        params.pop();
-    }
-}
-
-fn a_rwnd(receive_buffer: usize) -> u32 {
-    u32::try_from(receive_buffer).unwrap_or(u32::MAX)
-}
-
-/// What to do with a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
+/// Action on a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CookieAction {
     /// A: the peer restarted.
@@ -246,13 +66,11 @@ impl Association {
             initial_tsn: cookie.local_tsn,
         };
         let mut a = Association::new(config, id, local_addresses, rng);
-        a.a_rwnd = cookie.peer_rwnd as usize;
-        a.streams_out = cookie.streams_out;
+        a.peer_window.begin(cookie.peer_rwnd);
+        a.agreed.streams_out = cookie.streams_out;
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
-        a.agree_on_timestamps(cookie.timestamp);
-        a.grant_sack_path(cookie.sack_path);
-        a.agree_on_sack_path(cookie.sack_path);
-        a.nr_sack = a.config.nr_sack && cookie.nr_sack;
+        a.grant_sack_path(cookie.extensions.sack_path);
+        a.agree(cookie.extensions);
         let first = a.create_path(now, (cookie.local, cookie.remote), false);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
@@ -276,7 +94,7 @@ impl Association {
         self.control.extend(paths.map(|p| Control::Init { on: p.id }));
     }
 
-    /// How long the answer to INIT or COOKIE ECHO is waited for, after so many attempts in vain.
+    /// Timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
     fn handshake_rto(&self, attempts: u32) -> Duration {
         match self.config.handshake_rto {
             Some(first) => {
@@ -289,14 +107,14 @@ impl Association {
     /// Our INIT.
     pub(super) fn init_chunk(&self) -> Init {
         Init {
-            initiate_tag: self.id.local_tag,
-            a_rwnd: a_rwnd(self.receive_buffer),
+            initiate_tag: self.ends.id.local_tag,
+            a_rwnd: a_rwnd(self.rx.buffer),
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
-            initial_tsn: self.id.initial_tsn,
+            initial_tsn: self.ends.id.initial_tsn,
             params: parameters(
                 &self.config,
-                &self.local_addresses,
+                self.ends.local_addresses(),
                 None,
                 self.policies.wants.sack_path_chunks,
             )
@@ -312,50 +130,49 @@ impl Association {
         from: (SocketAddr, SocketAddr),
         init: &Init,
     ) {
-        let State::CookieWait { stale_cookies, .. } = self.state else {
+        let State::CookieWait(opening) = self.state else {
             return; // §5.2.3: a late or duplicate one
         };
         let mut peer = match PeerInit::read(init) {
             Ok(peer) => peer,
             Err(cause) => {
-                self.id.peer_tag = init.initiate_tag;
+                self.ends.id.peer_tag = init.initiate_tag;
                 self.abort_with(cause, "an INIT ACK with invalid values");
                 return;
             }
         };
         peer.keep_addresses_in_scope_of(from.1.ip());
         let Some(cookie) = peer.cookie.clone() else {
-            self.id.peer_tag = peer.tag;
+            self.ends.id.peer_tag = peer.tag;
             let missing = ErrorCause::MissingMandatoryParameter(vec![parameter_type::STATE_COOKIE]);
             self.abort_with(missing, "an INIT ACK without a state cookie");
             return;
         };
-        self.id.peer_tag = peer.tag;
+        self.ends.id.peer_tag = peer.tag;
         self.set_initial_rwnd(peer.a_rwnd);
-        self.streams_out = self.config.outbound_streams.min(peer.streams_in);
-        if !self.queue.fits_streams(self.streams_out) {
+        self.agreed.streams_out = self.config.outbound_streams.min(peer.streams_in);
+        if !self.queue.fits_streams(self.agreed.streams_out) {
             self.push_abort(None);
-            self.close(AssocClosed::TooFewStreams { allowed: self.streams_out });
+            self.close(AssocClosed::TooFewStreams { allowed: self.agreed.streams_out });
             return;
         }
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
-        self.agree_on_timestamps(peer.timestamp);
-        self.agree_on_sack_path(peer.sack_path);
-        self.nr_sack = self.config.nr_sack && peer.nr_sack;
+        self.agree(peer.extensions);
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.1.port());
         if !peer.unrecognized.is_empty() {
             let mut raw = Vec::new();
             for parameter in &peer.unrecognized {
-                raw.resize(raw.len().next_multiple_of(4), 0);
+                raw.resize(crate::sizes::padded(raw.len()), 0);
                 raw.extend_from_slice(parameter);
             }
             // §3.2.2: it goes with COOKIE ECHO.
             let cause = ErrorCause::UnrecognizedParameters(raw.into());
             self.control.push_front(Control::Error(cause));
         }
-        self.state = State::CookieEchoed { cookie, attempts: 0, stale_cookies };
+        let opening = Opening { attempts: 0, ..opening };
+        self.state = State::CookieEchoed { cookie, opening };
         self.control.push_front(Control::CookieEcho);
         let rto = self.handshake_rto(0);
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
@@ -363,7 +180,7 @@ impl Association {
 
     /// The peer's first a_rwnd, of its INIT or INIT ACK.
     fn set_initial_rwnd(&mut self, a_rwnd: u32) {
-        self.a_rwnd = a_rwnd as usize;
+        self.peer_window.begin(a_rwnd);
         let ssthresh = self.config.initial_ssthresh.bytes(a_rwnd);
         for p in self.paths.iter_mut() {
             p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
@@ -373,18 +190,15 @@ impl Association {
     /// T1-init or T1-cookie expired (RFC 9260 §5.1, rules A and C; §4, note 2).
     pub(super) fn on_t1(&mut self, now: Instant) {
         let limit = self.config.max_init_retransmits;
-        let attempts = match &mut self.state {
-            State::CookieWait { attempts, .. } | State::CookieEchoed { attempts, .. } => {
-                *attempts += 1;
-                *attempts
-            }
-            _ => return,
-        };
+        let Some(opening) = self.state.opening_mut() else { return };
+        opening.attempts += 1;
+        let attempts = opening.attempts;
         if attempts > limit {
             self.close(AssocClosed::HandshakeTimedOut);
             return;
         }
-        // The next attempt takes the next path: one that is down does not keep the association closed.
+        // The next attempt takes the next path: one that is down does not keep the association
+        // closed.
         let ids: Vec<_> = self.paths.iter().filter(|p| p.given).map(|p| p.id).collect();
         let rto = self.handshake_rto(attempts);
         let own_rto = self.config.handshake_rto.is_some();
@@ -398,7 +212,7 @@ impl Association {
                 p.rto.back_off();
             }
         }
-        if matches!(self.state, State::CookieWait { .. }) {
+        if matches!(self.state, State::CookieWait(_)) {
             self.push_init();
         } else {
             // The data that left with the cookie goes with it again.
@@ -419,8 +233,8 @@ impl Association {
         }
     }
 
-    /// The path on which the handshake is answered becomes the primary, if the application named it: an
-    /// address that only the peer listed is to be verified first.
+    /// The path on which the handshake is answered becomes the primary, if the application named
+    /// it: an address that only the peer listed is to be verified first.
     fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
         let id = self.paths.find(&local, &remote).filter(|_| self.config.handshake_moves_primary);
         if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.given) {
@@ -432,7 +246,7 @@ impl Association {
         self.timers.stop(Timer::Assoc(AssocTimer::T1));
         self.state = State::Established;
         self.error_count = 0;
-        self.events.push_back(Event::Connected { incoming });
+        self.events.push(Event::Connected { incoming });
         self.tell_sack_path_agreed();
         if !self.recovery.rules.verifies_first {
             let primary = self.primary;
@@ -446,14 +260,16 @@ impl Association {
         }
     }
 
-    /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an unanswered INIT.
+    /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an
+    /// unanswered INIT.
     pub(super) fn on_stale_cookie(&mut self, now: Instant) {
-        let State::CookieEchoed { stale_cookies, .. } = self.state else { return };
-        self.receiver = None;
-        self.id.peer_tag = 0;
+        let State::CookieEchoed { opening, .. } = self.state else { return };
+        self.rx.receiver = None;
+        self.ends.id.peer_tag = 0;
         self.control.clear();
-        self.state = State::CookieWait { attempts: 0, stale_cookies: stale_cookies + 1 };
-        if stale_cookies >= self.config.max_init_retransmits {
+        let stale_cookies = opening.stale_cookies + 1;
+        self.state = State::CookieWait(Opening { attempts: 0, stale_cookies, ..opening });
+        if stale_cookies > self.config.max_init_retransmits {
             self.close(AssocClosed::HandshakeTimedOut);
         } else {
             self.send_init(now);
@@ -464,25 +280,22 @@ impl Association {
     /// `None`: no INIT ACK is sent.
     pub(crate) fn cookie_for_existing(&mut self, fresh: Cookie) -> Option<Cookie> {
         match self.state {
-            State::CookieWait { .. } | State::CookieEchoed { .. } => Some(Cookie {
-                // §5.2.1: the tag and TSN of our own INIT.
-                local_tag: self.id.local_tag,
-                local_tsn: self.id.initial_tsn,
-                ..fresh
-            }),
+            State::CookieWait(_) | State::CookieEchoed { .. } => {
+                Some(self.ends.cookie_while_opening(fresh))
+            }
             State::ShutdownAckSent { .. } => {
                 // §9.2: INIT is discarded, and SHUTDOWN ACK sent again.
-                self.control.push_back(Control::ShutdownAck);
+                self.control.push_back(Control::ShutdownAck { on: self.control_path() });
                 None
             }
-            _ => Some(Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }),
+            _ => Some(self.ends.cookie_while_open(fresh)),
         }
     }
 
-    /// The addresses of an INIT that are new to the association: with them, anyone who can reach us could
-    /// take it over (RFC 9260 §5.2.1, §5.2.2).
+    /// The addresses of an INIT that are new to the association: with them, anyone who can reach us
+    /// could take it over (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn new_addresses(&self, source: IpAddr, listed: &[IpAddr]) -> Vec<IpAddr> {
-        if matches!(self.state, State::CookieWait { .. }) {
+        if matches!(self.state, State::CookieWait(_)) {
             return Vec::new(); // The peer's addresses are not known yet.
         }
         let all = std::iter::once(source).chain(listed.iter().copied().filter(|&ip| ip != source));
@@ -491,15 +304,7 @@ impl Association {
 
     /// Which case of RFC 9260 §5.2.4 a valid cookie is.
     pub(crate) fn classify_cookie(&self, cookie: &Cookie) -> CookieAction {
-        let local = cookie.local_tag == self.id.local_tag;
-        let peer = cookie.peer_tag == self.id.peer_tag;
-        let ties = (cookie.tie_local, cookie.tie_peer) == self.tie_tags;
-        match (local, peer) {
-            (true, true) => CookieAction::Duplicate,
-            (true, false) => CookieAction::Collision,
-            (false, false) if ties && cookie.tie_local != 0 => CookieAction::Restart,
-            _ => CookieAction::Discard,
-        }
+        self.ends.classify(cookie)
     }
 
     /// Acts on a valid cookie for this association; for `Restart` the endpoint has already replaced
@@ -514,11 +319,11 @@ impl Association {
         match action {
             CookieAction::Restart | CookieAction::Discard => return,
             CookieAction::Collision => {
-                self.id.peer_tag = cookie.peer_tag;
+                self.ends.id.peer_tag = cookie.peer_tag;
                 if !self.state.is_open() {
                     self.set_initial_rwnd(cookie.peer_rwnd);
                 }
-                self.streams_out = cookie.streams_out;
+                self.agreed.streams_out = cookie.streams_out;
                 if !self.state.is_open() {
                     self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
                 }
@@ -526,10 +331,8 @@ impl Association {
             CookieAction::Duplicate => {}
         }
         if !self.state.is_open() {
-            self.agree_on_timestamps(cookie.timestamp);
-            self.agree_on_sack_path(cookie.sack_path);
-            self.nr_sack = self.config.nr_sack && cookie.nr_sack;
-            if self.receiver.is_none() {
+            self.agree(cookie.extensions);
+            if self.rx.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }
             if let Some(path) = self.path_of(now, (cookie.local, cookie.remote)) {
@@ -546,21 +349,13 @@ impl Association {
         self.control.push_front(Control::CookieAck { to });
     }
 
-    /// Takes over from an association that its peer restarted: the same one for the application, with
-    /// everything unacknowledged lost (RFC 9260 §5.2.4, action A).
+    /// Takes over from an association that its peer restarted: the same one for the application,
+    /// with everything unacknowledged lost (RFC 9260 §5.2.4, action A).
     pub(crate) fn succeed(&mut self, now: Instant, old: Association) {
-        self.events.retain(|e| !matches!(e, Event::Connected { .. }));
-        let mut events = old.events;
-        events.push_back(Event::Restarted);
-        events.append(&mut self.events);
-        self.events = events;
+        self.events.succeed(old.events);
         self.stats = old.stats;
         // The application knows of one association, which it has admitted or not.
-        self.set_receive_buffer(now, old.receive_buffer);
-        if old.writable_wanted {
-            self.events.push_back(Event::Writable);
-        }
-        self.readable_told = false;
+        self.set_receive_buffer(now, old.rx.buffer);
     }
 
     /// COOKIE ECHO in SHUTDOWN-ACK-SENT (RFC 9260 §5.2.4, action A's exception).
@@ -568,7 +363,7 @@ impl Association {
         if !matches!(self.state, State::ShutdownAckSent { .. }) {
             return false;
         }
-        self.control.push_back(Control::ShutdownAck);
+        self.control.push_back(Control::ShutdownAck { on: self.control_path() });
         self.report(ErrorCause::CookieReceivedWhileShuttingDown);
         true
     }

@@ -16,7 +16,7 @@ use crate::time::Instant;
 /// An ABORT's text is kept up to this length, in bytes.
 const MAX_REASON: usize = 256;
 
-/// What the rest of a packet needs to know of the chunks before.
+/// Facts about the chunks of a packet so far that the rest of it needs.
 struct Progress {
     now: Instant,
     from: (SocketAddr, SocketAddr),
@@ -25,8 +25,8 @@ struct Progress {
     facts: PacketFacts,
     /// It stands before the chunks that it concerns.
     timestamp: Option<Timestamp>,
-    /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not draw a
-    /// packet for each.
+    /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not
+    /// draw a packet for each.
     answered_heartbeat: bool,
     reported_unknown: bool,
 }
@@ -55,8 +55,8 @@ impl Association {
         if !is_stranger {
             self.heard_while_shutting_down(now);
         }
-        let has_own_tag = packet.header.verification_tag == self.id.local_tag;
-        let gap_before = self.receiver.as_mut().is_some_and(|r| {
+        let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
+        let gap_before = self.rx.receiver.as_mut().is_some_and(|r| {
             r.inbound.begin_packet(packet.bytes().len());
             r.tracker.has_gaps()
         });
@@ -77,8 +77,8 @@ impl Association {
                 self.stats.packets_dropped += 1;
                 break;
             };
-            // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have guessed the
-            // tag, nothing counts but the verification of its path.
+            // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have
+            // guessed the tag, nothing counts but the verification of its path.
             if !is_rightly_tagged(&chunk, has_own_tag) {
                 continue;
             }
@@ -113,7 +113,7 @@ impl Association {
                 self.on_sack(p.now, &sack, p.path, p.timestamp.and_then(|ts| ts.echo));
             }
             // Not agreed on, its type says: discard it and what follows it (RFC 9260 §3.2).
-            Chunk::NrSack(_) if !self.nr_sack => return false,
+            Chunk::NrSack(_) if !self.agreed.nr_sack => return false,
             Chunk::NrSack(sack) => {
                 self.stats.nr_sacks_received += 1;
                 self.on_sack(p.now, &sack, p.path, p.timestamp.and_then(|ts| ts.echo));
@@ -141,8 +141,8 @@ impl Association {
                 }
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
-            // A packet of ours that was late reached a peer that has closed already, and its answer overtook
-            // SHUTDOWN COMPLETE: everything is delivered.
+            // A packet of ours that was late reached a peer that has closed already, and its answer
+            // overtook SHUTDOWN COMPLETE: everything is delivered.
             Chunk::Abort(abort)
                 if abort.tag_reflected && matches!(self.state, State::ShutdownAckSent { .. }) =>
             {
@@ -163,10 +163,11 @@ impl Association {
                 self.close(AssocClosed::PeerAborted { cause, reason });
             }
             Chunk::Error(error) => self.on_error(p.now, &error),
-            Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, shutdown.cum_tsn_ack),
+            Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, p.from, shutdown.cum_tsn_ack),
             Chunk::ShutdownAck => self.on_shutdown_ack(p.from),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
-            // The endpoint handles these; bundled behind other chunks they mean nothing. The rest was handled before.
+            // The endpoint handles these; bundled behind other chunks they mean nothing. The rest
+            // was handled before.
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
@@ -191,7 +192,7 @@ impl Association {
             self.abort_with(ErrorCause::NoUserData(data.tsn), "a DATA chunk without user data");
             return;
         }
-        let Some(receiver) = self.receiver.as_mut() else { return };
+        let Some(receiver) = self.rx.receiver.as_mut() else { return };
         p.has_data = true;
         p.facts.immediate_bit |= data.flags.immediate();
         let stream = data.stream;
@@ -218,13 +219,14 @@ impl Association {
 
     /// Decides about the SACK after a packet with DATA.
     fn after_data_packet(&mut self, p: &Progress) {
-        let Some(r) = self.receiver.as_mut() else { return };
+        let Some(r) = self.rx.receiver.as_mut() else { return };
         r.last_data = p.path.or(r.last_data);
-        // DAC is for reordering that the sender causes by using several paths. Another sender, on one,
-        // needs its SACKs at once when something is missing.
+        // DAC is for reordering that the sender causes by using several paths. Another sender, on
+        // one, needs its SACKs at once when something is missing.
         r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
-        let many = self.sack_paths.gaps_wait && r.delayed.sack_every() > self.config.sack_every;
-        r.delayed.set_dac((self.sack_paths.dac || many) && r.data_paths.count_ones() > 1);
+        let many =
+            self.agreed.sack_paths.gaps_wait && r.delayed.sack_every() > self.config.sack_every;
+        r.delayed.set_dac((self.agreed.sack_paths.dac || many) && r.data_paths.count_ones() > 1);
         if let Some(path) = p.path.and_then(|id| self.paths.get_mut(id)) {
             path.last_data_received = Some(p.now);
         }
@@ -235,7 +237,7 @@ impl Association {
             Some(at) => self.timers.start(Timer::Assoc(AssocTimer::Sack), at),
             None => self.timers.stop(Timer::Assoc(AssocTimer::Sack)),
         }
-        if let (Some(ts), Some(timestamps)) = (p.timestamp, self.timestamps.as_mut()) {
+        if let (Some(ts), Some(timestamps)) = (p.timestamp, self.agreed.timestamps.as_mut()) {
             timestamps.received(ts.timestamp);
         }
         self.shutdown_sent_got_data(p.now);
@@ -247,7 +249,7 @@ impl Association {
             if is_stale && !matches!(self.state, State::CookieEchoed { .. }) {
                 continue; // RFC 9260 §5.2.6
             }
-            self.events.push_back(Event::PeerError { cause: cause.code() });
+            self.events.push(Event::PeerError { cause: cause.code() });
             if is_stale {
                 self.on_stale_cookie(now);
                 return;
@@ -257,13 +259,13 @@ impl Association {
 
     /// Queues an answer, unless the peer floods us, or has not told us its tag.
     pub(super) fn reply(&mut self, control: Control) {
-        if self.control.len() < MAX_CONTROL && self.id.peer_tag != 0 {
+        if self.control.len() < MAX_CONTROL && self.ends.id.peer_tag != 0 {
             self.control.push_back(control);
         }
     }
 
-    /// Tells the peer of an error that does not end the association. Until COOKIE ACK nothing may be sent
-    /// but COOKIE ECHO (RFC 9260 §5.1, C).
+    /// Tells the peer of an error that does not end the association. Until COOKIE ACK nothing may
+    /// be sent but COOKIE ECHO (RFC 9260 §5.1, C).
     pub(super) fn report(&mut self, cause: ErrorCause) {
         if self.state.is_open() {
             self.reply(Control::Error(cause));
@@ -277,32 +279,12 @@ impl Association {
     }
 }
 
-/// RFC 9260 §8.5.1, B and C: the T bit says whose tag ABORT and SHUTDOWN COMPLETE carry; all else carries
-/// ours.
+/// RFC 9260 §8.5.1, B and C: the T bit says whose tag ABORT and SHUTDOWN COMPLETE carry; all else
+/// carries ours.
 fn is_rightly_tagged(chunk: &Chunk, has_own_tag: bool) -> bool {
     match chunk {
         Chunk::Abort(abort) => abort.tag_reflected != has_own_tag,
         Chunk::ShutdownComplete { tag_reflected } => *tag_reflected != has_own_tag,
         _ => has_own_tag,
-    }
-}
-
-impl super::Receiver {
-    /// Fewer SACKs at high packet rates: one per millisecond's worth of packets, within the configured
-    /// limits. Each SACK costs both ends as much as a packet of data.
-    fn adapt_sack_every(&mut self, config: &crate::config::Config, now: Instant) {
-        const WINDOW_MS: u32 = 10;
-        if config.sack_every_max <= config.sack_every {
-            return;
-        }
-        self.window_packets += 1;
-        let elapsed = now - self.window_start;
-        if elapsed.as_millis() >= WINDOW_MS.into() {
-            let per_ms = f64::from(self.window_packets) / (elapsed.as_secs_f64() * 1e3);
-            let every = (per_ms as u32).clamp(config.sack_every, config.sack_every_max);
-            self.delayed.set_sack_every(every);
-            self.window_packets = 0;
-            self.window_start = now;
-        }
     }
 }

@@ -1,20 +1,29 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
-//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`], [`control`], [`paths`], [`timeout`] and
-//! [`shutdown`].
+//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`], [`control`], [`paths`],
+//! [`heartbeat`], [`timeout`] and [`shutdown`]. So are the parts of the state, where they have
+//! behaviour of their own: [`ends`], [`agreed`], [`peer_window`], [`receiving`] and [`events`].
 
 mod ack;
 mod ack_test;
+mod agreed;
 mod control;
 pub(crate) mod cookie;
+mod decide;
+mod ends;
+mod events;
 mod failure;
 mod handshake;
+mod heartbeat;
+mod init;
 mod input;
 mod outage;
 mod output;
 mod path_set;
 mod paths;
+mod peer_window;
 mod pmtu;
+mod receiving;
 mod redundant;
 mod roam;
 mod sack_path;
@@ -30,62 +39,37 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manypath_wire::Tsn;
 
-pub(crate) use handshake::{CookieAction, PeerInit, init_ack};
+pub(crate) use ends::Identity;
+pub(crate) use handshake::CookieAction;
+pub(crate) use init::{PeerInit, init_ack};
 pub use stats::AssocStats;
 
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
-use crate::path::{PathId, PathState, PathStats, PathTable, PathView};
+use crate::path::{PathId, PathState, PathStats, PathTable};
+use crate::policy::Policies;
 use crate::policy::recovery::Recovery;
-use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
-use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
+use crate::sizes;
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use ack_test::AckTest;
+use agreed::Agreed;
 use control::Control;
+use decide::Decisions;
+use ends::Ends;
+use events::Events;
+use heartbeat::Heartbeats;
+use peer_window::PeerWindow;
+use pmtu::SizeSearch;
+use receiving::Receiving;
 use redundant::Redundancy;
-use sack_path::SackPaths;
-use state::State;
+use state::{Opening, State};
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
-use timestamp::Timestamps;
 
-/// The least receive buffer, in bytes: no INIT may announce less (RFC 9260 §3.3.2).
-const MIN_RECEIVE_BUFFER: usize = 1500;
-/// What the interfaces of local addresses take, in bytes of an IP packet.
+/// MTUs of the interfaces of local addresses, in bytes of an IP packet.
 pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
-
-/// What both ends agreed, or will.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    /// Our verification tag: packets to us carry it.
-    pub(crate) local_tag: u32,
-    /// The peer's: packets from us carry it. 0 until known.
-    pub(crate) peer_tag: u32,
-    pub(crate) local_port: u16,
-    pub(crate) peer_port: u16,
-    /// The first TSN we use.
-    pub(crate) initial_tsn: Tsn,
-}
-
-/// The receiving side, once the peer's initial TSN is known.
-#[derive(Debug)]
-struct Receiver {
-    tracker: TsnTracker,
-    delayed: DelayedAck,
-    inbound: Inbound,
-    /// The path on which the latest DATA arrived.
-    last_data: Option<PathId>,
-    /// The paths on which DATA has arrived, a bit each.
-    data_paths: u32,
-    /// a_rwnd of the last SACK.
-    advertised: usize,
-    /// Data packets since `window_start`, to see how fast they come.
-    window_packets: u32,
-    window_start: Instant,
-}
 
 /// A multihomed SCTP association (RFC 9260), driven by its [`Endpoint`](crate::Endpoint).
 ///
@@ -93,73 +77,39 @@ struct Receiver {
 ///   [`abort`](Self::abort), [`add_path`](Self::add_path), [`remove_path`](Self::remove_path),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_primary`](Self::set_primary). Reach them through
-///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs afterwards.
+///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs
+///   afterwards.
 /// - Everything else only reads.
 #[derive(Debug)]
 pub struct Association {
     config: Arc<Config>,
     state: State,
-    id: Identity,
-    /// Random stand-ins for the verification tags in a cookie, which anyone on its way can read
-    /// (RFC 9260 §5.2.2).
-    tie_tags: (u32, u32),
-    /// Addresses that INIT lists and that paths may start from.
-    local_addresses: Vec<SocketAddr>,
-    /// Addresses that the peer listed.
-    peer_addresses: Vec<std::net::IpAddr>,
+    ends: Ends,
+    agreed: Agreed,
     paths: PathTable,
     primary: PathId,
     timers: TimerTable,
     policies: Policies,
+    decisions: Decisions,
     rng: Rng,
-    policy_rng: Rng,
     // Sending.
     queue: SendQueue,
     out: Outstanding,
+    /// Of the latest SACK; kept, so that none allocates.
     digest: SackDigest,
-    /// a_rwnd of the latest SACK, in bytes.
-    a_rwnd: usize,
-    streams_out: u16,
-    /// The application was told that the send buffer is full and waits for room.
-    writable_wanted: bool,
-    /// The last chunk probed a zero window (RFC 9260 §6.1, rule A), and no SACK came since.
-    probing_window: bool,
-    /// A SACK arrived since T3-rtx last expired.
-    probe_answered: bool,
+    peer_window: PeerWindow,
     recovery: Recovery,
     ack_test: AckTest,
-    /// Both ends use timestamps.
-    timestamps: Option<Timestamps>,
     redundancy: Redundancy,
-    /// Both ends use NR-SACKs.
-    nr_sack: bool,
     // Receiving.
-    receiver: Option<Receiver>,
-    /// What is in force instead of `receive_buffer` of the configuration.
-    receive_buffer: usize,
-    readable_told: bool,
+    rx: Receiving,
     // Whole association.
     error_count: u32,
     control: VecDeque<Control>,
-    /// When a heartbeat was last answered on other paths than its own.
-    answered_elsewhere: Option<Instant>,
-    /// False if no path's heartbeat is due.
-    may_owe_heartbeat: bool,
-    /// When a change of the network last repeated an attempt to open the association.
-    probed_at: Option<Instant>,
-    /// False if no probe of a path's size is due.
-    may_owe_size_probe: bool,
-    /// The nonces of such probes.
-    size_rng: Rng,
-    /// What the interfaces of local addresses take, in bytes of an IP packet, as far as the driver
-    /// has said.
-    link_mtus: Arc<LinkMtus>,
-    events: VecDeque<Event>,
+    heartbeats: Heartbeats,
+    size_search: SizeSearch,
+    events: Events,
     stats: AssocStats,
-    /// Since when data waits for the peer's receive buffer alone.
-    blocked_since: Option<Instant>,
-    views: Vec<PathView>,
-    sack_paths: SackPaths,
 }
 
 impl Association {
@@ -170,85 +120,38 @@ impl Association {
         local_addresses: Vec<SocketAddr>,
         mut rng: Rng,
     ) -> Association {
-        let tie_tags = (rng.next_u32() | 1, rng.next_u32());
         Association {
-            tie_tags,
-            state: State::CookieWait { attempts: 0, stale_cookies: 0 },
-            peer_addresses: Vec::new(),
+            state: State::CookieWait(Opening::default()),
+            agreed: Agreed::new(&config),
             paths: PathTable::default(),
             primary: PathId(0),
             timers: TimerTable::default(),
             policies: Policies::new(&config),
-            policy_rng: rng.fork("policy"),
-            size_rng: rng.fork("packet sizes"),
-            rng,
+            decisions: Decisions::new(rng.fork("policy")),
             queue: SendQueue::default(),
             out: Outstanding::new(id.initial_tsn).counting(&config),
             digest: SackDigest::default(),
-            a_rwnd: 0,
-            streams_out: config.outbound_streams,
-            writable_wanted: false,
-            probing_window: false,
-            probe_answered: false,
+            peer_window: PeerWindow::default(),
             recovery: Recovery::new(&config),
             ack_test: AckTest::default(),
-            timestamps: None,
             redundancy: Redundancy::default(),
-            nr_sack: false,
-            receiver: None,
-            receive_buffer: config.receive_buffer,
-            readable_told: false,
+            rx: Receiving::new(&config),
             error_count: 0,
             control: VecDeque::new(),
-            answered_elsewhere: None,
-            may_owe_heartbeat: false,
-            probed_at: None,
-            may_owe_size_probe: false,
-            link_mtus: Arc::default(),
-            events: VecDeque::new(),
+            heartbeats: Heartbeats::default(),
+            size_search: SizeSearch::new(rng.fork("packet sizes")),
+            events: Events::default(),
             stats: AssocStats::default(),
-            blocked_since: None,
-            views: Vec::new(),
-            sack_paths: SackPaths::new(&config),
+            ends: Ends::new(id, local_addresses, &mut rng),
+            rng,
             config,
-            id,
-            local_addresses,
         }
-    }
-
-    fn start_receiver(&mut self, peer_tsn: Tsn, streams_in: u16, now: Instant) {
-        let c = &self.config;
-        self.receiver = Some(Receiver {
-            tracker: TsnTracker::new(peer_tsn),
-            delayed: DelayedAck::new(SackConfig {
-                sack_delay: c.sack_delay,
-                sack_every: c.sack_every,
-                dac: false,
-                first_at_once: c.sack_first_at_once,
-                filled_gap_at_once: c.sack_filled_gap_at_once,
-                counts_duplicates: self.recovery.rules.duplicates_count,
-            }),
-            inbound: self.new_inbound(streams_in),
-            last_data: None,
-            data_paths: 0,
-            advertised: self.receive_buffer,
-            window_packets: 0,
-            window_start: now,
-        });
-    }
-
-    fn new_inbound(&self, streams_in: u16) -> Inbound {
-        let limits = Limits::for_receive_buffer(self.receive_buffer);
-        let mut inbound =
-            Inbound::new(streams_in, limits).counting_headers(self.recovery.rules.room.of_headers);
-        inbound.copy_all(self.receive_buffer < self.config.receive_buffer);
-        inbound
     }
 
     // ---- Commands ----
 
-    /// Queues a message. It is sent as soon as a path has room; before the association is established
-    /// it waits.
+    /// Queues a message. It is sent as soon as a path has room; before the association is
+    /// established it waits.
     ///
     /// # Errors
     /// Says why the message was not taken; nothing of it is kept then.
@@ -264,89 +167,21 @@ impl Association {
         if payload.is_empty() {
             return Err(SendError::Empty);
         }
-        if options.stream.0 >= self.streams_out {
-            let (stream, streams) = (options.stream.0, self.streams_out);
+        if options.stream.0 >= self.agreed.streams_out {
+            let (stream, streams) = (options.stream.0, self.agreed.streams_out);
             return Err(SendError::NoSuchStream { stream, streams });
         }
         if payload.len() > self.config.send_buffer {
             return Err(SendError::TooLarge { limit: self.config.send_buffer });
         }
         if payload.len() > self.send_space() {
-            self.writable_wanted = true;
+            self.events.want_writable();
             return Err(SendError::Full);
         }
         self.stats.messages_sent += 1;
         self.stats.bytes_queued += payload.len() as u64;
         self.queue.push(options, payload);
         Ok(())
-    }
-
-    /// Takes the next message, or part of a message too long to buffer whole.
-    pub fn recv(&mut self, now: Instant) -> Option<Message> {
-        let receiver = self.receiver.as_mut()?;
-        let message = receiver.inbound.pop();
-        match &message {
-            Some(m) => {
-                self.stats.bytes_received += m.payload.len() as u64;
-                self.stats.messages_received += u64::from(m.end_of_message);
-                self.update_window(now);
-            }
-            None => self.readable_told = false,
-        }
-        message
-    }
-
-    /// Tells the peer of room that opened in a receive buffer that was nearly full (RFC 9260 §6.2). Small
-    /// steps are not worth a packet: that is silly-window avoidance.
-    fn update_window(&mut self, now: Instant) {
-        let advertised = self.receiver.as_ref().map_or(usize::MAX, |r| r.advertised);
-        if advertised >= self.receive_buffer / 4 {
-            return;
-        }
-        let worth = (self.receive_buffer / 2).min(2 * self.config.mtu);
-        let window = self.advertised_window();
-        let Some(receiver) = self.receiver.as_mut() else { return };
-        if self.config.window_updates
-            && window >= receiver.advertised + worth
-            && self.state.may_receive_data()
-        {
-            receiver.delayed.demand_now();
-            self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
-        }
-    }
-
-    /// What the next SACK advertises, in bytes.
-    fn advertised_window(&self) -> usize {
-        let free = self.receiver.as_ref().map_or(0, |r| r.inbound.available_bytes());
-        // A window too small for a packet would draw tiny chunks.
-        if free < self.config.mtu.min(self.receive_buffer / 4) { 0 } else { free }
-    }
-
-    /// Sets the receive buffer, in bytes, from now on: a server gives a stranger little
-    /// ([`Endpoint::set_incoming_window`](crate::Endpoint::set_incoming_window)), and more once it
-    /// knows who it is. Values below 1500 (RFC 9260 §3.3.2) count as 1500.
-    ///
-    /// A larger one is told to the peer at once, with a SACK that shares its packet with what is
-    /// sent now. With a smaller one, what arrived out of order may be discarded again; the peer
-    /// keeps it until then (RFC 9260 §6.2). While it is below that of the configuration, what waits
-    /// is copied, so that it keeps nothing else alive.
-    pub fn set_receive_buffer(&mut self, now: Instant, bytes: usize) {
-        let bytes = bytes.max(MIN_RECEIVE_BUFFER);
-        let grows = bytes > self.receive_buffer;
-        self.receive_buffer = bytes;
-        let Some(r) = self.receiver.as_mut() else { return };
-        r.inbound.set_limits(Limits::for_receive_buffer(bytes));
-        r.inbound.copy_all(bytes < self.config.receive_buffer);
-        r.advertised = r.advertised.min(bytes);
-        if grows && self.state.may_receive_data() {
-            r.delayed.demand_now();
-            self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
-        }
-    }
-
-    /// The receive buffer in force, in bytes.
-    pub fn receive_buffer(&self) -> usize {
-        self.receive_buffer
     }
 
     /// Makes a path the primary.
@@ -356,7 +191,9 @@ impl Association {
         }
     }
 
-    /// The simulation's true loss rate of a path, for RTX-LOSSRATE; a real network has no such oracle.
+    /// The simulation's true loss rate of a path, for RTX-LOSSRATE; a real network has no such
+    /// oracle.
+    #[cfg(feature = "testing")]
     pub fn set_loss_oracle(&mut self, path: PathId, loss_rate: f64) {
         if let Some(p) = self.paths.get_mut(path) {
             p.loss_oracle = Some(loss_rate);
@@ -395,7 +232,7 @@ impl Association {
 
     /// The streams messages may be sent on: 0 up to this number, exclusive.
     pub fn outbound_streams(&self) -> u16 {
-        self.streams_out
+        self.agreed.streams_out
     }
 
     /// The largest message that fits one packet on every path that carries data, in bytes. Of a
@@ -411,13 +248,13 @@ impl Association {
             true => self.paths.iter().filter(counts).map(of_path).min(),
             false => None,
         }
-        .map_or_else(|| self.fragmentation_point(), user_bytes)
+        .map_or_else(|| self.fragmentation_point(), sizes::user_data)
     }
 
     /// Where messages are cut now (RFC 9260 §6.9, the association's fragmentation point), in user
-    /// bytes.
+    /// bytes: a multiple of four, so that no padding is sent inside a message.
     fn fragmentation_point(&self) -> usize {
-        user_bytes(self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2))
+        sizes::user_data(self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2))
     }
 
     /// The configuration in force.
@@ -427,7 +264,7 @@ impl Association {
 
     /// The peer's SCTP port.
     pub fn peer_port(&self) -> u16 {
-        self.id.peer_port
+        self.ends.id.peer_port
     }
 
     /// Every path as it stands.
@@ -439,10 +276,10 @@ impl Association {
     pub fn stats(&self) -> AssocStats {
         AssocStats {
             duplicates_received: self.stats.duplicates_received,
-            peer_window: self.a_rwnd,
-            receive_buffer_blocked_since: self.blocked_since,
-            chunks_reneged: self.receiver.as_ref().map_or(0, |r| r.inbound.chunks_reneged()),
-            receive_buffered: self.receiver.as_ref().map_or(0, |r| r.inbound.buffered_bytes()),
+            peer_window: self.peer_window.a_rwnd(),
+            receive_buffer_blocked_since: self.peer_window.blocked_since(),
+            chunks_reneged: self.rx.receiver.as_ref().map_or(0, |r| r.inbound.chunks_reneged()),
+            receive_buffered: self.rx.buffered_bytes(),
             ..self.stats.clone()
         }
     }
@@ -469,18 +306,16 @@ impl Association {
             let runs = runs || !self.state.is_open();
             assert!(runs || !self.out.needs_t3(id), "nothing watches what is outstanding on {id}");
         }
-        if let Some(r) = &self.receiver {
-            // One chunk may exceed the buffer: the one that is next in order (RFC 9260 §6.2).
-            let limit = self.receive_buffer.max(self.config.receive_buffer) + 65_535;
-            assert!(r.inbound.buffered_bytes() <= limit, "the receive buffer overflows");
-        }
+        // One chunk may exceed the buffer: the one that is next in order (RFC 9260 §6.2).
+        let limit = self.rx.buffer.max(self.config.receive_buffer) + 65_535;
+        assert!(self.rx.buffered_bytes() <= limit, "the receive buffer overflows");
         assert!(self.unacked_bytes() <= self.config.send_buffer, "the send buffer overflows");
     }
 
     // ---- For the endpoint ----
 
     pub(crate) fn identity(&self) -> &Identity {
-        &self.id
+        &self.ends.id
     }
 
     pub(crate) fn has_events(&self) -> bool {
@@ -488,11 +323,11 @@ impl Association {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
-    /// The peer's addresses as far as they are verified; before the association is open, those that the
-    /// application gave.
+    /// The peer's addresses as far as they are verified; before the association is open, those that
+    /// the application gave.
     pub(crate) fn known_remotes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let opening = !self.state.is_open();
         let known = move |p: &&crate::path::Path| opening || p.state != PathState::Unconfirmed;
@@ -521,28 +356,6 @@ impl Association {
         Arc::clone(&self.config)
     }
 
-    /// Calls a policy with a view of every path.
-    fn decide<T>(
-        &mut self,
-        now: Instant,
-        decision: impl FnOnce(&mut Policies, &mut PolicyCx<'_>) -> T,
-    ) -> T {
-        let mut views = std::mem::take(&mut self.views);
-        views.clear();
-        for p in self.paths.iter() {
-            let mut view = p.view(self.out.in_use(p.id));
-            if self.recovery.past_cwnd.is_allowed_on(p.id) {
-                view.cwnd_space = view.cwnd_space.max(1);
-            }
-            views.push(view);
-        }
-        let rng = &mut self.policy_rng;
-        let mut cx = PolicyCx { now, paths: &views, primary: self.primary, rng };
-        let result = decision(&mut self.policies, &mut cx);
-        self.views = views;
-        result
-    }
-
     fn close(&mut self, reason: AssocClosed) {
         if matches!(self.state, State::Closed(_)) {
             return;
@@ -558,30 +371,22 @@ impl Association {
             p.heartbeat_due = false;
             p.pmtu.stop();
         }
-        self.blocked_since = None;
-        self.events.push_back(Event::Closed(reason));
+        self.peer_window.end_blocked();
+        self.events.push(Event::Closed(reason));
     }
 
     fn tell_if_writable(&mut self) {
-        // Half of the buffer: waking the application for every packet would cost more than it gains.
+        // Half of the buffer: waking the application for every packet would cost more than it
+        // gains.
         let room = self.send_space() >= self.config.send_buffer / 2;
-        if self.writable_wanted && room && self.state.accepts_messages() {
-            self.writable_wanted = false;
-            self.events.push_back(Event::Writable);
+        if room && self.state.accepts_messages() {
+            self.events.writable();
         }
     }
 
     fn tell_if_readable(&mut self) {
-        let ready = self.receiver.as_ref().is_some_and(|r| r.inbound.has_ready());
-        if ready && !self.readable_told {
-            self.readable_told = true;
-            self.events.push_back(Event::Readable);
+        if self.rx.has_ready() {
+            self.events.readable();
         }
     }
-}
-
-/// What a DATA chunk of that size carries, in bytes. A fragment is cut to a multiple of four so
-/// that no padding is sent inside a message.
-fn user_bytes(chunk: usize) -> usize {
-    (chunk - manypath_wire::DATA_HEADER_LEN) & !3
 }

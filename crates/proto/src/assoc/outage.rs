@@ -120,11 +120,12 @@ impl Association {
             // Then it is no way for SACKs either.
             self.probe_now(now, asked_on);
         }
-        let is_early = self.answered_elsewhere.is_some_and(|at| now - at < ELSEWHERE_EVERY);
+        let is_early =
+            self.heartbeats.answered_elsewhere.is_some_and(|at| now - at < ELSEWHERE_EVERY);
         if (!is_repeated && !in_doubt) || is_early {
             return;
         }
-        self.answered_elsewhere = Some(now);
+        self.heartbeats.answered_elsewhere = Some(now);
         let others = |p: &&Path| p.id != asked_on && is_known(p);
         let to: smallvec::SmallVec<[(SocketAddr, SocketAddr); 8]> =
             self.paths.iter().filter(others).map(|p| (p.local, p.remote)).collect();
@@ -157,7 +158,7 @@ impl Association {
 }
 
 /// The path is verified, and its address is here.
-fn is_known(p: &Path) -> bool {
+pub(super) fn is_known(p: &Path) -> bool {
     p.state != PathState::Unconfirmed && !p.is_away
 }
 

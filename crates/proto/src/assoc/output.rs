@@ -1,14 +1,15 @@
 //! The one place that builds packets: SACKs and DATA meet here once, after the control chunks of
 //! [`control`](super::control).
 
-use manypath_wire::{CommonHeader, DATA_HEADER_LEN, PacketBuilder, TIMESTAMP_LEN, Tsn};
+use manypath_wire::{DATA_HEADER_LEN, PacketBuilder, Tsn};
 
 use super::{AssocTimer, Association, PathTimer, Timer};
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState};
 use crate::policy::PolicyCx;
 use crate::policy::recovery::T3Watches;
 use crate::policy::rtx::RtxCandidate;
+use crate::sizes;
 use crate::time::Instant;
 use crate::tx::Sent;
 
@@ -25,8 +26,8 @@ enum Source {
 }
 
 impl Association {
-    /// Writes the next packets for one path to the end of `buf`: up to `max_segments` of the same size,
-    /// the last of which may be shorter.
+    /// Writes the next packets for one path to the end of `buf`: up to `max_segments` of the same
+    /// size, the last of which may be shorter.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -43,18 +44,18 @@ impl Association {
         }
         // Before heartbeats: their answers bring data back to the path, which should have the right
         // size.
-        if self.may_owe_size_probe
+        if self.size_search.may_owe_probe
             && let Some(transmit) = self.size_probe_packet(now, buf)
         {
             return Some(transmit);
         }
-        if self.may_owe_heartbeat
+        if self.heartbeats.may_be_due
             && let Some(transmit) = self.heartbeat_packet(now, buf)
         {
             return Some(transmit);
         }
         self.prepare_windows(now);
-        let sack_due = self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now));
+        let sack_due = self.rx.is_sack_due(now);
         let may_copy = self.policies.wants.roles && self.may_copy(now);
         let has_data = !self.queue.is_empty() || self.out.may_have_marked() || may_copy;
         if !has_data && self.state.may_send_data() {
@@ -65,7 +66,7 @@ impl Association {
             return None;
         }
         let choice = if has_data { self.choose(now) } else { None };
-        let may_sack = sack_due || (choice.is_some() && self.sack_pending());
+        let may_sack = sack_due || (choice.is_some() && self.rx.is_sack_pending());
         let sack_path = if may_sack { self.sack_path(now) } else { None };
         let path = if sack_due { sack_path } else { choice.map(|(path, _)| path) };
         let Some(path) = path else {
@@ -78,20 +79,8 @@ impl Association {
         self.batch(now, path, with_sack, first, max_segments, buf)
     }
 
-    pub(super) fn header(&self) -> CommonHeader {
-        CommonHeader {
-            source_port: self.id.local_port,
-            destination_port: self.id.peer_port,
-            verification_tag: self.id.peer_tag,
-        }
-    }
-
-    fn sack_pending(&self) -> bool {
-        self.receiver.as_ref().is_some_and(|r| r.delayed.packets_since_sack() > 0)
-    }
-
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
-        let last = self.receiver.as_ref()?.last_data;
+        let last = self.rx.receiver.as_ref()?.last_data;
         let chosen = match self.policies.wants.sack_paths {
             true => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
             false => last,
@@ -131,7 +120,8 @@ impl Association {
         }
     }
 
-    /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1, C).
+    /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1,
+    /// C).
     fn choose(&mut self, now: Instant) -> Option<(PathId, Source)> {
         if !self.state.may_send_data() {
             return None;
@@ -176,14 +166,15 @@ impl Association {
         }
     }
 
-    /// False if no path has room that the scheduler could choose: mostly so when all that can be sent was.
+    /// False if no path has room that the scheduler could choose: mostly so when all that can be
+    /// sent was.
     fn may_schedule(&self) -> bool {
         let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.counted(p.id)) > 0;
         self.recovery.past_cwnd.is_allowed() || self.paths.iter().any(has_room)
     }
 
-    /// The path of new data where chunks that wait for retransmission fill the window, too, or where a path
-    /// carries copies only.
+    /// The path of new data where chunks that wait for retransmission fill the window, too, or
+    /// where a path carries copies only.
     #[inline(never)]
     fn schedule_on_the_rest(&mut self, now: Instant) -> Option<PathId> {
         let counts = self.recovery.rules.waiting_takes_cwnd;
@@ -283,12 +274,13 @@ impl Association {
         len <= self.peer_rwnd() || self.out.is_empty()
     }
 
-    /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D ii).
+    /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D
+    /// ii).
     pub(super) fn peer_rwnd(&self) -> usize {
         let rules = self.recovery.rules.room;
         let header = if rules.of_headers { DATA_HEADER_LEN } else { 0 };
         let in_use = self.out.rwnd_in_use(rules);
-        self.a_rwnd.saturating_sub(in_use + header)
+        self.peer_window.a_rwnd().saturating_sub(in_use + header)
     }
 
     /// Packets for one path: `first` is the chunk that was chosen for it.
@@ -322,7 +314,8 @@ impl Association {
             if len < segment_size || len < max_packet / 4 * 3 {
                 break;
             }
-            // A choice among lost chunks may draw a random number, also for a packet that does not come.
+            // A choice among lost chunks may draw a random number, also for a packet that does not
+            // come.
             if n + 1 >= max_segments && !self.out.may_have_marked() {
                 break;
             }
@@ -336,15 +329,14 @@ impl Association {
             .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })
     }
 
-    /// The packet that a chunk needs: one that was cut for larger packets than its path takes, as before
-    /// that path was added, must still be sent whole.
+    /// The packet that a chunk needs: one that was cut for larger packets than its path takes, as
+    /// before that path was added, must still be sent whole.
     fn needed(&self, source: Option<Source>) -> usize {
         match source {
             Some(Source::Retransmission(tsn) | Source::Copy(tsn)) => {
-                self.out.get(tsn).map_or(0, |sent| {
-                    let timestamp = self.timestamps.as_ref().map_or(0, |_| TIMESTAMP_LEN);
-                    (manypath_wire::COMMON_HEADER_LEN + timestamp + sent.size()).next_multiple_of(4)
-                })
+                let has_timestamp = self.agreed.timestamps.is_some();
+                let packet = |sent: &Sent| sizes::packet_of(sent.size(), has_timestamp);
+                self.out.get(tsn).map_or(0, packet)
             }
             _ => 0,
         }
@@ -357,8 +349,8 @@ impl Association {
 
     /// The chunk that joins `last` in a packet with `room` bytes left.
     ///
-    /// New data needs no decision again: the scheduler decides for packets, and the packet is filled while
-    /// the window lasts.
+    /// New data needs no decision again: the scheduler decides for packets, and the packet is
+    /// filled while the window lasts.
     fn next_in_packet(
         &mut self,
         now: Instant,
@@ -385,9 +377,10 @@ impl Association {
         limit: usize,
         buf: &mut Vec<u8>,
     ) -> Option<usize> {
-        let header = self.header();
+        let header = self.ends.header();
         let mut packet = PacketBuilder::new(buf, header, limit);
-        if let Some(timestamps) = self.timestamps.as_mut().filter(|_| with_sack || first.is_some())
+        if let Some(timestamps) =
+            self.agreed.timestamps.as_mut().filter(|_| with_sack || first.is_some())
         {
             packet.push_timestamp(timestamps.chunk(now, with_sack));
         }
@@ -439,23 +432,9 @@ impl Association {
     }
 
     fn push_sack(&mut self, packet: &mut PacketBuilder<'_>) {
-        let window = self.advertised_window();
-        let Some(r) = self.receiver.as_mut() else { return };
-        let flags = if r.delayed.dac_flags(1) > 0 { crate::tx::SACK_FLAG_TWO_PACKETS } else { 0 };
-        let a_rwnd = u32::try_from(window).unwrap_or(u32::MAX);
-        let cum = r.tracker.cum_tsn();
-        let pushed = if self.nr_sack {
-            let kept = r.inbound.keep(&r.tracker);
-            let [gaps, nr_gaps] = r.tracker.gap_ack_blocks_split_at(kept);
-            packet.push_nr_sack(cum, a_rwnd, flags, [&gaps, &nr_gaps], r.tracker.duplicates())
-        } else {
-            let duplicates = r.tracker.duplicates().iter().copied();
-            packet.push_sack(cum, a_rwnd, flags, r.tracker.gap_ack_blocks(), duplicates)
-        };
-        if pushed {
-            r.advertised = window;
-            r.tracker.clear_duplicates();
-            r.delayed.on_sack_sent();
+        let window = self.rx.window(self.config.mtu);
+        let Some(r) = self.rx.receiver.as_mut() else { return };
+        if r.push_sack(packet, window, self.agreed.nr_sack) {
             if r.delayed.deadline().is_none() {
                 self.timers.stop(Timer::Assoc(AssocTimer::Sack));
             }
@@ -493,15 +472,16 @@ impl Association {
         p.counters.retransmissions += u64::from(!self.ack_test.sends(tsn));
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
-            // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts T3-rtx.
+            // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts
+            // T3-rtx.
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
         }
         true
     }
 
-    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and the new one
-    /// may have got one (RFC 2960 §6.1).
+    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and
+    /// the new one may have got one (RFC 2960 §6.1).
     fn restart_t3_by_tsn(
         &mut self,
         now: Instant,
@@ -526,10 +506,12 @@ impl Association {
     ) -> bool {
         let limit = self.fragmentation_point();
         let Some(length) = self.queue.next_len(limit) else { return false };
-        if (DATA_HEADER_LEN + length).next_multiple_of(4) > packet.remaining() {
+        if sizes::data_chunk(length) > packet.remaining() {
             return false;
         }
-        self.probing_window |= length > self.peer_rwnd();
+        if length > self.peer_rwnd() {
+            self.peer_window.probe();
+        }
         let Some(fragment) = self.queue.pop(limit) else { return false };
         let tsn = self.out.push(fragment, path, now);
         if let Some(sent) = self.out.get(tsn) {
@@ -578,7 +560,7 @@ impl Association {
     fn wait_for_window(&mut self, now: Instant) {
         let waits = !self.queue.is_empty() || self.out.has_marked();
         let wants = waits && self.state.may_send_data();
-        if !wants && self.blocked_since.is_none() {
+        if !wants && self.peer_window.blocked_since().is_none() {
             return;
         }
         let mut window_open = false;
@@ -594,13 +576,8 @@ impl Association {
             }
         }
         let blocked = wants && window_open && !self.queue.is_empty() && !self.new_data_allowed();
-        match (blocked, self.blocked_since) {
-            (true, None) => self.blocked_since = Some(now),
-            (false, Some(since)) => {
-                self.stats.receive_buffer_blocked += now - since;
-                self.blocked_since = None;
-            }
-            _ => {}
+        if let Some(waited) = self.peer_window.note_blocked(now, blocked) {
+            self.stats.receive_buffer_blocked += waited;
         }
     }
 }

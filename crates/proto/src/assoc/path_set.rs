@@ -117,7 +117,7 @@ impl Association {
                     if let Some(p) = self.paths.get_mut(path) {
                         p.suppressed = None;
                     }
-                    self.events.push_back(Event::PathRestored { path, reason: why });
+                    self.events.push(Event::PathRestored { path, reason: why });
                     has_changed = true;
                 }
                 Decision::Throttle(tried) => {
@@ -125,7 +125,7 @@ impl Association {
                 }
                 Decision::Probe(path) => self.probe_now(now, path),
                 Decision::Tell(evidence) => {
-                    self.events.push_back(Event::SharedBottleneck { evidence, suppressed: None });
+                    self.events.push(Event::SharedBottleneck { evidence, suppressed: None });
                 }
             }
         }
@@ -135,10 +135,10 @@ impl Association {
     fn suppress(&mut self, path: PathId, why: SetAside) {
         match why {
             SetAside::SharedBottleneck(evidence) => {
-                self.events.push_back(Event::SharedBottleneck { evidence, suppressed: Some(path) });
+                self.events.push(Event::SharedBottleneck { evidence, suppressed: Some(path) });
             }
             SetAside::SharesHops { with, disjoint } => {
-                self.events.push_back(Event::SharedHops { path, with, disjoint });
+                self.events.push(Event::SharedHops { path, with, disjoint });
             }
             SetAside::Slow | SetAside::Spare => {}
         }
@@ -146,7 +146,7 @@ impl Association {
         if let Some(p) = self.paths.get_mut(path) {
             p.suppressed = Some(reason);
         }
-        self.events.push_back(Event::PathSuppressed { path, reason });
+        self.events.push(Event::PathSuppressed { path, reason });
         self.timers.stop(Timer::Path(path, PathTimer::Silence));
         if why == SetAside::Slow {
             // It could hold the receiver's buffer for long. What is on its way over a shared

@@ -9,18 +9,41 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BufMut;
 use manypath_wire::{PacketBuilder, Tsn};
 
+use super::heartbeat::heartbeat_info;
 use super::{Association, LinkMtus, PathTimer, Timer};
-use crate::endpoint::Transmit;
+use crate::datagram::Transmit;
 use crate::event::Event;
 use crate::path::{MIN_MTU, MtuReason, PathId, PathState, RAISE_AFTER_S, Wait};
+use crate::rng::Rng;
 use crate::time::Instant;
 
 /// Times between which messages of routers may make a path's packets smaller: who sees our packets
 /// and forges them gets no more than this.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Facts on the searches of all paths together; the rest is in the paths.
+#[derive(Debug)]
+pub(super) struct SizeSearch {
+    /// False if no probe is due.
+    pub(super) may_owe_probe: bool,
+    /// The nonces of probes.
+    rng: Rng,
+    /// As far as the driver has said.
+    link_mtus: Arc<LinkMtus>,
+}
+
+impl SizeSearch {
+    pub(super) fn new(rng: Rng) -> SizeSearch {
+        SizeSearch { may_owe_probe: false, rng, link_mtus: Arc::default() }
+    }
+
+    /// The longest IP packet, in bytes, that the interface of a local address takes.
+    pub(super) fn link_mtu(&self, local: SocketAddr) -> Option<usize> {
+        self.link_mtus.get(&local).copied()
+    }
+}
 
 impl Association {
     /// The search for a path's size begins: the path is verified, or the application named it, so
@@ -58,7 +81,7 @@ impl Association {
         let (old, new) = (p.mtu, p.pmtu.size());
         let rto = p.rto.rto();
         match (p.pmtu.is_due(), p.pmtu.wait()) {
-            (true, _) => self.may_owe_size_probe = true,
+            (true, _) => self.size_search.may_owe_probe = true,
             (false, Wait::ForAnswer) => self.timers.start(timer, now + rto),
             (false, Wait::ToRaise) => {
                 self.timers.set(timer, now + Duration::from_secs(RAISE_AFTER_S));
@@ -70,7 +93,7 @@ impl Association {
         }
         p.resize(&self.config);
         self.paths.renew_least_usable();
-        self.events.push_back(Event::PathMtu { path: id, mtu: new, reason });
+        self.events.push(Event::PathMtu { path: id, mtu: new, reason });
         if new < old {
             // They do not pass: that is known before any timer says so, and no sign of congestion
             // (RFC 8899 §3, 7).
@@ -87,18 +110,15 @@ impl Association {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let due = self.paths.iter().find(|p| p.pmtu.is_due()).map(|p| p.id);
-        self.may_owe_size_probe = due.is_some();
+        self.size_search.may_owe_probe = due.is_some();
         let id = due?;
-        let nonce = self.size_rng.next_u64();
-        let header = self.header();
+        let nonce = self.size_search.rng.next_u64();
+        let header = self.ends.header();
         let checksum = self.config.checksum;
         let p = self.paths.get_mut(id)?;
         let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
-        let mut info = Vec::with_capacity(super::paths::PROBE_LEN);
-        info.put_u64(nonce);
-        info.put_u32(id.0.into());
         let mut packet = PacketBuilder::new(buf, header, len);
-        packet.push_heartbeat(&info);
+        packet.push_heartbeat(&heartbeat_info(nonce, id));
         packet.push_pad_to(len);
         let len = packet.finish(checksum);
         p.counters.packets_sent += 1;
@@ -159,19 +179,19 @@ impl Association {
         if p.pmtu.note_sack(acked.into(), lost.into()) {
             self.follow_size(now, id, MtuReason::BlackHole);
         } else if p.pmtu.is_due() {
-            self.may_owe_size_probe = true;
+            self.size_search.may_owe_probe = true;
         }
     }
 
     // ---- What the driver says ----
 
-    /// What the interfaces of local addresses take.
+    /// Takes note of the MTUs of the interfaces of local addresses.
     pub(crate) fn set_link_mtus(&mut self, now: Instant, link_mtus: Arc<LinkMtus>) {
-        self.link_mtus = link_mtus;
+        self.size_search.link_mtus = link_mtus;
         let config = self.config_rc();
         for id in self.paths.ids() {
             let Some(p) = self.paths.get_mut(id) else { continue };
-            let Some(&mtu) = self.link_mtus.get(&p.local) else { continue };
+            let Some(mtu) = self.size_search.link_mtu(p.local) else { continue };
             p.pmtu.set_link(&config, mtu);
             self.follow_size(now, id, MtuReason::Interface);
         }

@@ -26,7 +26,7 @@ impl Association {
     /// until another path works or the address is back: [`add_path`](Self::add_path) says so.
     /// Meanwhile nothing backs off; `association_timeout` limits how long.
     pub fn local_gone(&mut self, now: Instant, local: SocketAddr) {
-        self.local_addresses.retain(|address| *address != local);
+        self.ends.local_gone(local);
         if self.closed().is_some() {
             return;
         }
@@ -35,7 +35,7 @@ impl Association {
             if self.paths.get(id).filter(from_there).is_none() {
                 continue;
             }
-            self.events.push_back(Event::AddressGone { path: id, local });
+            self.events.push(Event::AddressGone { path: id, local });
             // While the association is opened, INIT takes the paths in turn: there is nothing to
             // rescue.
             let has_other = self.paths.iter().any(|p| p.id != id && !p.is_away && p.local != local);
@@ -66,18 +66,18 @@ impl Association {
     }
 
     /// Takes note that routes, interfaces or addresses have changed, so that what did not work may
-    /// work now. Every path that is not known to work at this moment is asked at once, its back-off
-    /// begins anew, and an attempt to open the association is repeated. It may be called often: a
-    /// path is asked once in 20 ms.
+    /// work now. Every path that is not known to work at this moment is asked at once, and its
+    /// back-off begins again. An attempt to open the association is repeated. It may be called
+    /// often: a path is asked once in 20 ms.
     pub fn network_changed(&mut self, now: Instant) {
         if self.closed().is_some() {
             return;
         }
-        if !self.state.is_open() {
+        if let Some(opening) = self.state.opening_mut() {
             let t1 = Timer::Assoc(AssocTimer::T1);
-            let recent = self.probed_at.is_some_and(|at| now - at < PROBE_GAP);
+            let recent = opening.repeated_at.is_some_and(|at| now - at < PROBE_GAP);
             if self.timers.is_running(t1) && !recent {
-                self.probed_at = Some(now);
+                opening.repeated_at = Some(now);
                 self.timers.set(t1, now);
             }
             return;
@@ -141,7 +141,7 @@ impl Association {
         p.rto.end_back_off();
         p.error_count = 0;
         let (path, local, remote) = (p.id, p.local, p.remote);
-        self.events.push_back(Event::PathAdded { path, local, remote });
+        self.events.push(Event::PathAdded { path, local, remote });
         self.refresh_usable(now);
         true
     }

@@ -75,7 +75,7 @@ pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
 impl Association {
     /// Uses SACK PATH chunks from now on if both ends announced them.
     pub(super) fn agree_on_sack_path(&mut self, peer_knows: bool) {
-        self.sack_paths.agreed = self.policies.wants.sack_path_chunks && peer_knows;
+        self.agreed.sack_paths.agreed = self.policies.wants.sack_path_chunks && peer_knows;
     }
 
     /// Does as a peer asks that opened the association and announced SACK PATH chunks: all SACKs
@@ -85,16 +85,16 @@ impl Association {
             return;
         }
         self.policies.set_ack_path(ack_path::one_path(&self.config));
-        let paths = &mut self.sack_paths;
+        let paths = &mut self.agreed.sack_paths;
         (paths.as_asked, paths.dac, paths.gaps_wait) = (true, false, true);
     }
 
     /// Says what was agreed on, once the association is open.
     pub(super) fn tell_sack_path_agreed(&mut self) {
-        if self.sack_paths.agreed {
-            self.events.push_back(Event::SackPathAgreed {
+        if self.agreed.sack_paths.agreed {
+            self.events.push(Event::SackPathAgreed {
                 ours: self.policies.ack_path.elects(),
-                as_asked: self.sack_paths.as_asked,
+                as_asked: self.agreed.sack_paths.as_asked,
             });
         }
     }
@@ -103,7 +103,7 @@ impl Association {
     pub(super) fn elect(&mut self, now: Instant, chosen: Option<PathId>) {
         let Some(path) = chosen.filter(|id| *id != self.primary) else { return };
         if self.policies.ack_path.elects() {
-            let is_reported = std::mem::take(&mut self.sack_paths.is_reported);
+            let is_reported = std::mem::take(&mut self.agreed.sack_paths.is_reported);
             let reason = self.reason_to_leave(self.primary, is_reported);
             let primary = self.paths.get(self.primary).map(|p| p.view(InUse::default()));
             let is_silent = primary.is_none_or(|view| self.policies.ack_path.is_silent(now, &view));
@@ -112,7 +112,7 @@ impl Association {
                 reason => reason,
             };
             self.primary = path;
-            self.events.push_back(Event::PrimaryElected { path, by_peer: false, reason });
+            self.events.push(Event::PrimaryElected { path, by_peer: false, reason });
         }
     }
 
@@ -151,36 +151,36 @@ impl Association {
 
     /// The chunk that goes with a SACK on this path.
     pub(super) fn sack_path_chunk(&mut self, path: PathId) -> Option<SackPath> {
-        if !self.sack_paths.agreed || !self.policies.ack_path.elects() {
+        if !self.agreed.sack_paths.agreed || !self.policies.ack_path.elects() {
             return None;
         }
-        let serial = match self.sack_paths.ours {
+        let serial = match self.agreed.sack_paths.ours {
             Some((old, serial)) if old == path => serial,
             Some((_, serial)) => serial.wrapping_add(1),
             None => 0,
         };
-        self.sack_paths.ours = Some((path, serial));
+        self.agreed.sack_paths.ours = Some((path, serial));
         Some(SackPath { serial, failed: false })
     }
 
     /// The peer says that its SACKs take the path on which it said so.
     pub(super) fn on_sack_path(&mut self, now: Instant, path: Option<PathId>, chunk: SackPath) {
-        let Some(id) = path.filter(|_| self.sack_paths.agreed) else { return };
+        let Some(id) = path.filter(|_| self.agreed.sack_paths.agreed) else { return };
         if chunk.failed {
             self.on_sack_path_failed(now, chunk.serial);
             return;
         }
-        let known = self.sack_paths.peers;
+        let known = self.agreed.sack_paths.peers;
         let is_newer = |old: u32| (chunk.serial.wrapping_sub(old) as i32) > 0;
         let is_new = known.is_none_or(|(_, serial)| is_newer(serial));
         if !is_new && known != Some((id, chunk.serial)) {
             return; // overtaken by one that said otherwise
         }
-        self.sack_paths.peers = Some((id, chunk.serial));
-        let has_failed = std::mem::take(&mut self.sack_paths.waits);
+        self.agreed.sack_paths.peers = Some((id, chunk.serial));
+        let has_failed = std::mem::take(&mut self.agreed.sack_paths.waits);
         if let Some((old, _)) = known.filter(|(old, _)| *old != id) {
             let reason = self.reason_to_leave(old, has_failed);
-            self.events.push_back(Event::PrimaryElected { path: id, by_peer: true, reason });
+            self.events.push(Event::PrimaryElected { path: id, by_peer: true, reason });
         }
         if has_failed {
             for id in self.paths.ids() {
@@ -191,19 +191,19 @@ impl Association {
 
     /// The peer says that our SACKs do not arrive: the next one, sent at once, takes another path.
     fn on_sack_path_failed(&mut self, now: Instant, serial: u32) {
-        let is_present = self.sack_paths.ours.is_some_and(|(_, ours)| ours == serial);
-        let Some(receiver) = self.receiver.as_mut().filter(|_| is_present) else { return };
+        let is_present = self.agreed.sack_paths.ours.is_some_and(|(_, ours)| ours == serial);
+        let Some(receiver) = self.rx.receiver.as_mut().filter(|_| is_present) else { return };
         self.policies.ack_path.primary_failed();
-        self.sack_paths.is_reported = true;
+        self.agreed.sack_paths.is_reported = true;
         receiver.delayed.demand_now();
         self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
     }
 
     /// Tells the peer on a path that the one of its SACKs has failed, while it has chosen no other.
     pub(super) fn tell_sack_path_failed(&mut self, id: PathId) {
-        let serial = self.sack_paths.peers.map(|(_, serial)| serial);
+        let serial = self.agreed.sack_paths.peers.map(|(_, serial)| serial);
         let to = self.paths.get(id).map(|p| (p.local, p.remote));
-        if let (true, Some(serial), Some(to)) = (self.sack_paths.waits, serial, to) {
+        if let (true, Some(serial), Some(to)) = (self.agreed.sack_paths.waits, serial, to) {
             self.reply(Control::SackPathFailed { serial, to });
         }
     }
@@ -212,7 +212,7 @@ impl Association {
     pub(super) fn forget_sack_path(&mut self, id: PathId) {
         self.policies.ack_path.forget(id);
         self.policies.fail.forget(id);
-        let paths = &mut self.sack_paths;
+        let paths = &mut self.agreed.sack_paths;
         paths.peers = paths.peers.filter(|(path, _)| *path != id);
         paths.waits &= paths.peers.is_some();
     }
@@ -245,7 +245,7 @@ mod tests {
         let config = Arc::new(config.clone());
         let mut a = Association::new(config, id, Vec::new(), Rng::from_number(1));
         a.grant_sack_path(peer_knows);
-        (a.policies.ack_path.elects(), a.sack_paths.dac, a.sack_paths.gaps_wait)
+        (a.policies.ack_path.elects(), a.agreed.sack_paths.dac, a.agreed.sack_paths.gaps_wait)
     }
 
     #[test]

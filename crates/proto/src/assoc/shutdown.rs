@@ -6,10 +6,12 @@ use bytes::Bytes;
 use manypath_wire::{ErrorCause, Tsn};
 
 use super::control::Control;
+use super::outage::is_known;
 use super::state::State;
 use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
+use crate::path::{Path, PathId, PathState};
 use crate::time::Instant;
 
 impl Association {
@@ -17,8 +19,8 @@ impl Association {
     /// association is established it just ends, by an abort if that loses anything.
     pub fn shutdown(&mut self, now: Instant) {
         match self.state {
-            State::CookieWait { .. } if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
-            State::CookieWait { .. } | State::CookieEchoed { .. } => self.abort(now, b""),
+            State::CookieWait(_) if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
+            State::CookieWait(_) | State::CookieEchoed { .. } => self.abort(now, b""),
             State::Established => {
                 self.state = State::ShutdownPending;
                 self.continue_shutdown(now);
@@ -34,7 +36,7 @@ impl Association {
             return;
         }
         self.control.clear();
-        if self.id.peer_tag != 0 {
+        if self.ends.id.peer_tag != 0 {
             let reason = Bytes::copy_from_slice(&reason[..reason.len().min(1024)]);
             self.push_abort(Some(ErrorCause::UserInitiatedAbort(reason)));
         }
@@ -54,20 +56,27 @@ impl Association {
                 // §9.2: bounds the whole shutdown, by five RTO.Max as recommended.
                 let at = now + 5 * self.config.rto_max;
                 self.timers.start(Timer::Assoc(AssocTimer::T5), at);
-                self.start_t2(now);
+                self.start_t2(now, self.control_path());
             }
-            State::ShutdownReceived => {
-                self.state = State::ShutdownAckSent { attempts: 0 };
+            State::ShutdownReceived { answer_on } => {
+                let is_there = self.paths.get(answer_on).is_some_and(is_known);
+                let on = if is_there { answer_on } else { self.control_path() };
+                self.send_shutdown_ack(now, 0, on);
                 self.stop_heartbeats();
-                self.control.push_back(Control::ShutdownAck);
-                self.start_t2(now);
             }
             _ => {}
         }
     }
 
-    fn start_t2(&mut self, now: Instant) {
-        let rto = self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto());
+    fn send_shutdown_ack(&mut self, now: Instant, attempts: u32, on: PathId) {
+        self.state = State::ShutdownAckSent { attempts, on };
+        self.control.push_back(Control::ShutdownAck { on });
+        self.start_t2(now, on);
+    }
+
+    /// T2-shutdown watches a chunk that is sent on this path.
+    fn start_t2(&mut self, now: Instant, on: PathId) {
+        let rto = self.paths.get(on).map_or(self.config.rto_initial, |p| p.rto.rto());
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
     }
 
@@ -76,33 +85,44 @@ impl Association {
         if let State::ShutdownSent { attempts } = &mut self.state {
             *attempts = 0;
             self.error_count = 0;
-            self.start_t2(now);
+            self.start_t2(now, self.control_path());
         }
     }
 
-    /// T2-shutdown expired: SHUTDOWN or SHUTDOWN ACK again, by the next path.
+    /// T2-shutdown expired: SHUTDOWN or SHUTDOWN ACK again, by the next path (RFC 9260 §6.4).
     pub(super) fn on_t2(&mut self, now: Instant) {
         let limit = self.config.association_max_retrans.unwrap_or(10);
-        let (attempts, chunk) = match &mut self.state {
-            State::ShutdownSent { attempts } => (attempts, Control::Shutdown),
-            State::ShutdownAckSent { attempts } => (attempts, Control::ShutdownAck),
+        let (tried, failed) = match self.state {
+            State::ShutdownSent { attempts } => (attempts, self.control_path()),
+            State::ShutdownAckSent { attempts, on } => (attempts, on),
             _ => return,
         };
-        *attempts += 1;
-        if *attempts > limit {
+        let attempts = tried + 1;
+        if attempts > limit {
             self.close(AssocClosed::PathsFailed);
             return;
         }
-        self.control.push_back(chunk);
-        let primary = self.primary;
-        self.count_timeout(now, primary, TimeoutCause::Data);
-        if !matches!(self.state, State::Closed(_)) {
-            let ids: Vec<_> = self.paths.ids().collect();
-            if let Some(at) = ids.iter().position(|&id| id == primary) {
-                self.primary = ids[(at + 1) % ids.len()];
-            }
-            self.start_t2(now);
+        self.count_timeout(now, failed, TimeoutCause::Data);
+        if matches!(self.state, State::Closed(_)) {
+            return;
         }
+        let next = self.control_path_after(failed);
+        self.primary = next;
+        if matches!(self.state, State::ShutdownAckSent { .. }) {
+            self.send_shutdown_ack(now, attempts, next);
+        } else {
+            self.state = State::ShutdownSent { attempts };
+            self.control.push_back(Control::Shutdown);
+            self.start_t2(now, next);
+        }
+    }
+
+    /// The path after this one, of those that may carry data and are verified; if there is none, of
+    /// all.
+    fn control_path_after(&self, failed: PathId) -> PathId {
+        let fits = |p: &Path| p.usable && p.state != PathState::Unconfirmed;
+        let order = |p: &&Path| (!fits(p), p.id <= failed, p.id);
+        self.paths.iter().min_by_key(order).map_or(self.primary, |p| p.id)
     }
 
     /// T5-shutdown-guard expired.
@@ -112,22 +132,26 @@ impl Association {
     }
 
     /// Handles SHUTDOWN: it also acknowledges cumulatively.
-    pub(super) fn on_shutdown(&mut self, now: Instant, cum_tsn_ack: Tsn) {
+    pub(super) fn on_shutdown(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        cum_tsn_ack: Tsn,
+    ) {
+        let answer_on = self.shutdown_ack_path(from);
         match self.state {
             State::Established | State::ShutdownPending => {
-                self.state = State::ShutdownReceived;
-                self.events.push_back(Event::PeerShutdown);
+                self.state = State::ShutdownReceived { answer_on };
+                self.events.push(Event::PeerShutdown);
             }
-            State::ShutdownReceived => {}
+            State::ShutdownReceived { .. } => self.state = State::ShutdownReceived { answer_on },
             State::ShutdownSent { .. } => {
                 // §9.2: both at once.
-                self.state = State::ShutdownAckSent { attempts: 0 };
-                self.control.push_back(Control::ShutdownAck);
-                self.start_t2(now);
+                self.send_shutdown_ack(now, 0, answer_on);
                 return;
             }
             State::ShutdownAckSent { .. } => {
-                self.reply(Control::ShutdownAck);
+                self.reply(Control::ShutdownAck { on: answer_on });
                 return;
             }
             _ => return,
@@ -136,13 +160,20 @@ impl Association {
         self.continue_shutdown(now);
     }
 
+    /// The path of SHUTDOWN ACK: where SHUTDOWN came from (RFC 9260 §6.4), if that is verified
+    /// (§5.4).
+    fn shutdown_ack_path(&self, from: (SocketAddr, SocketAddr)) -> PathId {
+        let (local, remote) = self.working_way_to(from);
+        let path = self.paths.find(&local, &remote).and_then(|id| self.paths.get(id));
+        path.filter(|p| is_known(p)).map_or_else(|| self.control_path(), |p| p.id)
+    }
+
     /// The cumulative TSN ack of SHUTDOWN, as a SACK that says nothing else.
     fn acknowledge_by_shutdown(&mut self, now: Instant, cum_tsn_ack: Tsn) {
         if cum_tsn_ack.le(self.out.cum_tsn_ack_point()) {
             return;
         }
-        let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-        let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, a_rwnd);
+        let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, self.peer_window.a_rwnd_u32());
         self.acknowledge(now, &sack, false, (None, None));
     }
 
@@ -150,10 +181,10 @@ impl Association {
     pub(super) fn shutdown_sent_got_data(&mut self, now: Instant) {
         if matches!(self.state, State::ShutdownSent { .. }) {
             self.reply(Control::Shutdown);
-            if let Some(r) = self.receiver.as_mut() {
+            if let Some(r) = self.rx.receiver.as_mut() {
                 r.delayed.demand_now();
             }
-            self.start_t2(now);
+            self.start_t2(now, self.control_path());
         }
     }
 

@@ -3,18 +3,16 @@
 use bytes::Bytes;
 
 use crate::event::AssocClosed;
+use crate::path::PathId;
+use crate::time::Instant;
 
 /// The state, with what exists in that state only.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
     /// INIT is sent.
-    CookieWait {
-        attempts: u32,
-        /// Cookies that were too old when the peer got them.
-        stale_cookies: u32,
-    },
+    CookieWait(Opening),
     /// COOKIE ECHO is sent.
-    CookieEchoed { cookie: Bytes, attempts: u32, stale_cookies: u32 },
+    CookieEchoed { cookie: Bytes, opening: Opening },
     /// Data flows.
     Established,
     /// The application has shut down; data is outstanding.
@@ -22,18 +20,44 @@ pub(crate) enum State {
     /// SHUTDOWN is sent.
     ShutdownSent { attempts: u32 },
     /// SHUTDOWN was received; data is outstanding.
-    ShutdownReceived,
+    ShutdownReceived {
+        /// The path of the answer.
+        answer_on: PathId,
+    },
     /// SHUTDOWN ACK is sent.
-    ShutdownAckSent { attempts: u32 },
+    ShutdownAckSent {
+        attempts: u32,
+        /// The path of the one that T2 watches.
+        on: PathId,
+    },
     /// Over.
     Closed(AssocClosed),
 }
 
+/// The attempts to open the association.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Opening {
+    /// Chunks of this kind that were not answered.
+    pub(super) attempts: u32,
+    /// Cookies that were too old when the peer got them.
+    pub(super) stale_cookies: u32,
+    /// When a change of the network last repeated an attempt.
+    pub(super) repeated_at: Option<Instant>,
+}
+
 impl State {
+    /// The attempts, while there are any.
+    pub(super) fn opening_mut(&mut self) -> Option<&mut Opening> {
+        match self {
+            State::CookieWait(opening) | State::CookieEchoed { opening, .. } => Some(opening),
+            _ => None,
+        }
+    }
+
     /// New and retransmitted DATA may be sent (RFC 9260 §9.2: until SHUTDOWN or SHUTDOWN ACK is
     /// sent).
     pub(crate) fn may_send_data(&self) -> bool {
-        matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
+        matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived { .. })
     }
 
     /// DATA from the peer is accepted.
@@ -43,7 +67,7 @@ impl State {
 
     /// The application may still give messages to send.
     pub(crate) fn accepts_messages(&self) -> bool {
-        matches!(self, State::CookieWait { .. } | State::CookieEchoed { .. } | State::Established)
+        matches!(self, State::CookieWait(_) | State::CookieEchoed { .. } | State::Established)
     }
 
     /// SHUTDOWN or SHUTDOWN ACK is sent: no more heartbeats are (RFC 9260 §8.3).
@@ -53,6 +77,6 @@ impl State {
 
     /// The handshake is complete and the association not over.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self, State::CookieWait { .. } | State::CookieEchoed { .. } | State::Closed(_))
+        !matches!(self, State::CookieWait(_) | State::CookieEchoed { .. } | State::Closed(_))
     }
 }

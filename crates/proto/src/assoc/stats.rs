@@ -6,6 +6,7 @@ use crate::time::Instant;
 
 /// Counters of an association; those of its paths are in [`PathStats`](crate::PathStats).
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct AssocStats {
     /// Messages taken from the application.
     pub messages_sent: u64,
@@ -23,9 +24,11 @@ pub struct AssocStats {
     pub peer_window: usize,
     /// DATA chunks that arrived more than once.
     pub duplicates_received: u64,
-    /// DATA chunks that had arrived and were discarded again for want of room (reneging, RFC 9260 §6.2).
+    /// DATA chunks that had arrived and were discarded again for want of room (reneging, RFC 9260
+    /// §6.2).
     pub chunks_reneged: u64,
-    /// SACKs whose missing reports made chunks lost: fast retransmits, however many chunks each is of.
+    /// SACKs whose missing reports made chunks lost: fast retransmits, however many chunks each is
+    /// of.
     pub fast_retransmit_events: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
@@ -36,7 +39,8 @@ pub struct AssocStats {
     /// Time during which data and congestion windows were there, and only the peer's receive buffer
     /// held the sender back.
     pub receive_buffer_blocked: Duration,
-    /// Since when that has been so without a break, if it is so now; not yet part of the time above.
+    /// Since when that has been so without a break, if it is so now; not yet part of the time
+    /// above.
     pub receive_buffer_blocked_since: Option<Instant>,
     /// When the first DATA chunk was sent.
     pub first_data_sent: Option<Instant>,

@@ -8,7 +8,7 @@ use crate::path::{InUse, PathId, PathState};
 use crate::policy::recovery::T3Watches;
 use crate::time::Instant;
 
-/// What was not answered in time.
+/// The kind of packet that was not answered in time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum TimeoutCause {
     /// DATA, or a chunk of a shutdown.
@@ -53,14 +53,15 @@ impl Association {
         let earliest = self.out.earliest_sent_once(id);
         let had_large = self.has_large_in_flight(id);
         let Some(p) = self.paths.get_mut(id) else { return };
-        // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run ahead of a
-        // chunk that an earlier expiry has spared.
+        // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run
+        // ahead of a chunk that an earlier expiry has spared.
         let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
         let may_wait = p.error_count == 0 && watches_earliest;
         let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
         if let Some(due) = due.filter(|due| *due > now) {
-            // The chunk it was started for was marked by missing reports and left this path: the next one
-            // has an RTO of its own, or a burst of losses would look like a path that is silent.
+            // The chunk it was started for was marked by missing reports and left this path: the
+            // next one has an RTO of its own, or a burst of losses would look like a path that is
+            // silent.
             self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
             return;
         }
@@ -73,12 +74,12 @@ impl Association {
             Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
             _ => None,
         };
-        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It speaks of
-        // probes: what the peer has no room for. Chunks missing below what it has are lost on the way.
-        let is_closed = (self.probing_window || self.a_rwnd == 0)
-            && self.out.is_beyond_received(id)
-            && !is_pipe_lost;
-        let says_closed = is_closed && std::mem::take(&mut self.probe_answered);
+        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It
+        // speaks of probes: what the peer has no room for. Chunks missing below what it has are
+        // lost on the way.
+        let is_closed =
+            self.peer_window.is_closed() && self.out.is_beyond_received(id) && !is_pipe_lost;
+        let says_closed = is_closed && self.peer_window.take_answer();
         let since = self.out.earliest_sent_at(id);
         let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
         let (marked, latest) = self.out.mark_path(id, spare_after);
@@ -87,7 +88,7 @@ impl Association {
         }
         let has_expired = marked > 0 || covers_all;
         let last_order = self.out.last_order();
-        if says_closed && self.probing_window {
+        if says_closed && self.peer_window.is_probed() {
             p.rto.back_off();
         } else if has_expired {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
@@ -131,7 +132,8 @@ impl Association {
         }
     }
 
-    /// Counts a timeout of data or of a heartbeat on a path (RFC 9260 §8.1, §8.2) and backs off its RTO.
+    /// Counts a timeout of data or of a heartbeat on a path (RFC 9260 §8.1, §8.2) and backs off its
+    /// RTO.
     pub(super) fn count_timeout(&mut self, now: Instant, id: PathId, cause: TimeoutCause) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.rto.back_off();
@@ -183,7 +185,8 @@ impl Association {
         let Some(p) = self.paths.get(id) else { return };
         let may_probe = p.state == PathState::Active && !p.tail_probed;
         let Some(srtt) = p.rto.srtt().filter(|_| may_probe) else { return };
-        // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for it.
+        // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for
+        // it.
         let delayed = if self.out.chunks_in_flight(id) <= 2 {
             self.config.sack_delay
         } else {
@@ -195,8 +198,8 @@ impl Association {
         }
     }
 
-    /// Repeats the last chunk in flight once, to draw a SACK that shows what is missing. It is no sign of
-    /// congestion, and T3-rtx keeps running.
+    /// Repeats the last chunk in flight once, to draw a SACK that shows what is missing. It is no
+    /// sign of congestion, and T3-rtx keeps running.
     fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(tsn) = self.out.last_in_flight(id) else { return };
         self.out.mark_for_probe(tsn);

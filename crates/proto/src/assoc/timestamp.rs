@@ -36,14 +36,8 @@ impl Timestamps {
 }
 
 impl Association {
-    /// Uses timestamps from now on if the configuration asks for them and the peer announced them.
-    pub(super) fn agree_on_timestamps(&mut self, peer_has_them: bool) {
-        let both = self.config.timestamp && peer_has_them;
-        self.timestamps = both.then(|| Timestamps::new(&mut self.rng.fork("timestamps")));
-    }
-
     /// How a SACK measures the RTT: by what it echoes, or without timestamps not by this.
     pub(super) fn echo(&self, echo: Option<u32>) -> Option<Echo> {
-        self.timestamps.as_ref().map(|ts| Echo::new(ts.origin, echo))
+        self.agreed.timestamps.as_ref().map(|ts| Echo::new(ts.origin, echo))
     }
 }

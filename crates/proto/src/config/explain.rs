@@ -9,6 +9,7 @@ use super::{Config, Group, PARAMS, Param, Preset};
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Origin {
     /// The profile.
     Profile,
@@ -30,6 +31,7 @@ impl fmt::Display for Origin {
 
 /// One parameter of a configuration, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Explained {
     /// Name of the parameter.
     pub name: &'static str,
@@ -37,7 +39,7 @@ pub struct Explained {
     pub group: Group,
     /// Its value.
     pub value: String,
-    /// What it counts or selects.
+    /// Unit or kind of its value.
     pub unit: &'static str,
     /// The values it may take.
     pub range: String,
@@ -49,7 +51,7 @@ pub struct Explained {
     pub source: &'static str,
     /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
     pub rarely: Option<&'static str>,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
 }
 

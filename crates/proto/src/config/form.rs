@@ -73,6 +73,7 @@ impl Config {
     }
 
     /// The same configuration for a simulated network, which loses packets and damages none unseen.
+    #[cfg(feature = "testing")]
     pub fn for_simulation(&self) -> Self {
         Self { checksum: false, ..self.clone() }
     }

@@ -1,7 +1,7 @@
 //! Every parameter of every profile with every preset, as a text that is kept: a change of a value
 //! is a line of a diff.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p manypath-proto --lib config::golden` writes it anew.
+//! `UPDATE_GOLDEN=1 cargo test -p manypath-proto --lib config::golden` rewrites it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -2,6 +2,7 @@
 
 /// An amount of data for a window, in the unit its source states it in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Units {
     /// Multiples of the path maximum DATA chunk size (PMDCS, RFC 9260 §7.2).
     Pmdcs(u32),
@@ -21,7 +22,7 @@ impl Units {
         }
     }
 
-    /// Whether it holds at least one packet, and no more than a window can be.
+    /// True if it holds at least one packet, and no more than a window can be.
     pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Pmdcs(count) | Self::Mtu(count) => (1..=1_000_000).contains(&count),
@@ -32,6 +33,7 @@ impl Units {
 
 /// Rule for the initial cwnd of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InitialCwnd {
     /// min(4·PMDCS, max(2·PMDCS, 4404 bytes)), RFC 9260 §7.2.1; 4344 bytes over IPv6.
     Rfc9260,
@@ -52,6 +54,7 @@ impl InitialCwnd {
 
 /// Rule for the initial ssthresh of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InitialSsthresh {
     /// The peer's advertised receiver window credit, as in its INIT or INIT ACK.
     PeerRwnd,
@@ -79,6 +82,7 @@ macro_rules! named {
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
         pub enum $type { $($(#[doc = $doc])+ $variant),+ }
 
         impl $type {

@@ -39,12 +39,13 @@ use crate::policy::recovery::RuleSet;
 
 /// A value that configuration does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConfigError {
     /// The parameter.
     pub field: String,
     /// The value it was given; empty when the error is not about a value.
     pub value: String,
-    /// What would be accepted, or what to change.
+    /// The accepted values, or the change to make.
     pub allowed: String,
 }
 

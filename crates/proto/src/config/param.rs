@@ -57,6 +57,7 @@ impl Group {
 }
 
 /// One parameter: what it is called, what it means and how it is read and written.
+#[non_exhaustive]
 pub struct Param {
     /// Name, the same in every API.
     pub name: &'static str,

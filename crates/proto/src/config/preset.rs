@@ -8,10 +8,11 @@ type Values = &'static [(&'static str, &'static str)];
 
 /// A whole system by name. A new one is one more entry of [`Preset::ALL`].
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preset {
     /// Name in configuration, such as `cmt-pf`.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub description: &'static str,
     /// Where it is specified.
     pub source: &'static str,

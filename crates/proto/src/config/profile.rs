@@ -8,6 +8,7 @@ use super::setting::list;
 
 /// A set of protocol constants that a configuration starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Profile {
     /// The values RFC 9260 §16 suggests: the library's default.
     #[default]
@@ -40,7 +41,7 @@ impl Profile {
         }
     }
 
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub fn description(self) -> &'static str {
         match self {
             Self::Rfc9260 => "the constants RFC 9260 suggests; for any peer on any network",

@@ -13,7 +13,7 @@ use crate::policy::{Factory, Family};
 
 /// A type a parameter can have.
 pub(super) trait Setting: Sized {
-    /// Whether TOML writes the value without quotes.
+    /// True if TOML writes the value without quotes.
     const BARE: bool = false;
     /// The names that it chooses from, if it does.
     const CHOICES: &'static [&'static str] = &[];
@@ -24,7 +24,7 @@ pub(super) trait Setting: Sized {
     fn print(&self) -> String;
     /// The accepted forms, for messages.
     fn forms() -> String;
-    /// Whether the value makes sense whatever the parameter.
+    /// True if the value makes sense, whatever the parameter.
     fn is_valid(&self) -> bool {
         true
     }

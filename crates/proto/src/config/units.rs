@@ -8,6 +8,7 @@ use std::time::Duration;
 /// A text that is not a value of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {kind}: write {forms}")]
+#[non_exhaustive]
 pub struct UnitError {
     /// The expected kind: "duration", "size", "rate" or "ratio".
     pub kind: &'static str,

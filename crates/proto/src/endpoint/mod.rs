@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{Association, Identity, LinkMtus};
 use crate::config::Config;
+use crate::datagram::{Datagram, Transmit};
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -29,36 +29,27 @@ pub struct AssocId {
     generation: u32,
 }
 
-/// Explicit congestion notification of a packet (RFC 3168); carried through, not used yet.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// ECT(0).
-    Ect0,
-    /// ECT(1).
-    Ect1,
-    /// Congestion experienced.
-    Ce,
-}
-
-/// What an endpoint is.
+/// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// The configuration of its associations.
     pub config: Arc<Config>,
     /// Its SCTP port.
     pub sctp_port: u16,
-    /// Whether peers may open associations.
+    /// Lets peers open associations.
     pub accept: bool,
     /// Associations at most; more are refused with "out of resource".
     pub max_associations: usize,
-    /// The transport (UDP) addresses it can be reached at and can send from, with concrete IP addresses.
+    /// The transport (UDP) addresses it can be reached at and can send from, with concrete IP
+    /// addresses.
     pub local_addresses: Vec<SocketAddr>,
 }
 
 /// Where to connect to.
 #[derive(Clone, Debug)]
 pub struct ConnectTo {
-    /// Pairs of a local and a remote transport address. INIT takes the first, then the others in turn.
+    /// Pairs of a local and a remote transport address. INIT takes the first, then the others in
+    /// turn.
     pub paths: Vec<(SocketAddr, SocketAddr)>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
@@ -66,6 +57,7 @@ pub struct ConnectTo {
 
 /// Why an association could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No pair of addresses was given.
     #[error(
@@ -75,8 +67,8 @@ pub enum ConnectError {
     /// The peer's SCTP port is 0.
     #[error("SCTP port 0 cannot be connected to")]
     ZeroPort,
-    /// The endpoint has an association with that peer already. One pair of ports can have one only; a
-    /// second association needs an endpoint of its own.
+    /// The endpoint has an association with that peer already. One pair of ports can have one only;
+    /// a second association needs an endpoint of its own.
     #[error("this endpoint has an association with that address and port already")]
     Exists,
     /// The endpoint has as many associations as it may.
@@ -87,47 +79,11 @@ pub enum ConnectError {
     },
 }
 
-/// A received datagram: one SCTP packet.
-#[derive(Clone, Debug)]
-pub struct Datagram {
-    /// Our address that it was sent to.
-    pub local: SocketAddr,
-    /// The address it came from.
-    pub remote: SocketAddr,
-    /// Its congestion mark.
-    pub ecn: Option<Ecn>,
-    /// The SCTP packet.
-    pub payload: Bytes,
-}
-
-/// Packets to send, in the buffer given to [`Endpoint::poll_transmit`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// Our address to send from.
-    pub local: SocketAddr,
-    /// The address to send to.
-    pub remote: SocketAddr,
-    /// Congestion mark to set.
-    pub ecn: Option<Ecn>,
-    /// Length of every packet in the buffer but the last, which may be shorter.
-    pub segment_size: usize,
-    /// The packet, a single one, is longer than the path's packets may be and cannot be made
-    /// shorter: IP may cut it into fragments. All others are to have the DF bit, which forbids
-    /// that.
-    pub may_fragment: bool,
-}
-
-impl Transmit {
-    /// Packets of that length without a congestion mark, that IP must not cut.
-    pub fn new(local: SocketAddr, remote: SocketAddr, segment_size: usize) -> Transmit {
-        Transmit { local, remote, ecn: None, segment_size, may_fragment: false }
-    }
-}
-
-/// So many associations that were shut down are remembered for their late packets.
+/// Maximum number of associations remembered after their shutdown, for their late packets.
 const MAX_ENDED: usize = 64;
 
-/// So many cookies that made an association are remembered, so that their copies make no other.
+/// Maximum number of remembered cookies that made an association, so that their copies make no
+/// other.
 const MAX_USED_COOKIES: usize = 1024;
 
 /// Whom a packet belongs to.
@@ -165,9 +121,10 @@ struct Slot {
 ///
 /// - Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_timeout`](Self::handle_timeout),
 ///   [`packet_too_big`](Self::packet_too_big), [`packet_refused`](Self::packet_refused).
-/// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut), [`forget`](Self::forget),
-///   [`set_local_addresses`](Self::set_local_addresses), [`local_gone`](Self::local_gone),
-///   [`network_changed`](Self::network_changed), [`set_link_mtu`](Self::set_link_mtu).
+/// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut),
+///   [`forget`](Self::forget), [`set_local_addresses`](Self::set_local_addresses),
+///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
+///   [`set_link_mtu`](Self::set_link_mtu).
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
@@ -188,8 +145,8 @@ pub struct Endpoint {
     ended: VecDeque<(u32, u16)>,
     /// Our tags in the cookies that made an association last, at most [`MAX_USED_COOKIES`].
     used_cookies: VecDeque<u32>,
-    /// What the interfaces of local addresses take, in bytes of an IP packet, as far as the driver
-    /// has said.
+    /// MTUs of the interfaces of local addresses, in bytes of an IP packet, as far as the driver
+    /// has told them.
     link_mtus: Arc<LinkMtus>,
 }
 
@@ -303,7 +260,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether peers may open associations from now on.
+    /// Sets whether peers may open associations from now on.
     pub fn set_accept(&mut self, accept: bool) {
         self.config.accept = accept;
     }
@@ -371,8 +328,8 @@ impl Endpoint {
 
     // ---- Outputs ----
 
-    /// Clears `buf` and writes the next packets into it: up to `max_segments` for one pair of addresses,
-    /// all of `segment_size` but the last, which may be shorter.
+    /// Clears `buf` and writes the next packets into it: up to `max_segments` for one pair of
+    /// addresses, all of `segment_size` but the last, which may be shorter.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -394,8 +351,8 @@ impl Endpoint {
             self.slots[index as usize].dirty = false;
             self.settle(index);
         }
-        // Last, so that an association's own ABORT, which says why, is not overtaken by the answer to what
-        // its peer sent meanwhile.
+        // Last, so that an association's own ABORT, which says why, is not overtaken by the answer
+        // to what its peer sent meanwhile.
         let reply = self.replies.pop_front()?;
         buf.extend_from_slice(&reply.packet);
         let (local, remote) = (reply.local, reply.remote);
@@ -502,8 +459,8 @@ impl Endpoint {
 
     /// Renews the addresses by which an association is found when a packet has no tag of it.
     ///
-    /// Only verified addresses count, and none is taken from another association: else a peer could list
-    /// the address of a victim and be taken for it.
+    /// Only verified addresses count, and none is taken from another association: else a peer could
+    /// list the address of a victim and be taken for it.
     fn update_peers(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };

@@ -1,5 +1,5 @@
-//! Packets that belong to no association: those that open one, without keeping anything until a valid
-//! COOKIE ECHO, and those that come out of the blue.
+//! Packets that belong to no association: those that open one, without keeping anything until a
+//! valid COOKIE ECHO, and those that come out of the blue.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,13 +14,12 @@ use super::limits::Answer;
 use super::{Endpoint, MAX_USED_COOKIES, Reply};
 use crate::assoc::cookie::Cookie;
 use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
+use crate::sizes;
 use crate::time::Instant;
 
-/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of strangers'
-/// packets is no reason to hold memory.
+/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of
+/// strangers' packets is no reason to hold memory.
 const MAX_REPLIES: usize = 256;
-/// IPv4 and UDP headers, in bytes, for the bound on amplification.
-const DATAGRAM_OVERHEAD: usize = 28;
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
 
@@ -70,9 +69,7 @@ impl Endpoint {
             peer_rwnd: peer.a_rwnd,
             streams_out: config.outbound_streams.min(peer.streams_in),
             streams_in: config.inbound_streams.min(peer.streams_out),
-            timestamp: peer.timestamp,
-            sack_path: peer.sack_path,
-            nr_sack: peer.nr_sack,
+            extensions: peer.extensions,
             tie_local: 0,
             tie_peer: 0,
             local_port: packet.header.destination_port,
@@ -101,12 +98,13 @@ impl Endpoint {
             }
         };
         let sealed = self.keys.seal(&cookie, now);
-        let allowed = AMPLIFICATION * (packet.bytes().len() + DATAGRAM_OVERHEAD);
-        let fits = allowed.saturating_sub(DATAGRAM_OVERHEAD).min(config.mtu - 48);
+        let allowed = AMPLIFICATION * (packet.bytes().len() + sizes::UDP_IPV4_HEADERS);
+        let most = config.mtu - sizes::UDP_IPV6_HEADERS;
+        let fits = allowed.saturating_sub(sizes::UDP_IPV4_HEADERS).min(most);
         let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
         let local = &self.config.local_addresses;
-        let sizes = (receive_buffer, budget);
-        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, sizes);
+        let room = (receive_buffer, budget);
+        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, room);
         self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
     }
 
@@ -270,7 +268,8 @@ impl Endpoint {
         let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {
             match chunk {
-                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other forever.
+                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other
+                // forever.
                 Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::CookieAck)
                 | Err(_) => {
                     return;
@@ -306,18 +305,18 @@ impl Endpoint {
         }
     }
 
-    /// Whether a packet is of an association that was shut down, and does not ask for SHUTDOWN COMPLETE
-    /// again.
+    /// True if a packet is of an association that was shut down, and does not ask for SHUTDOWN
+    /// COMPLETE again.
     ///
-    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake or be
-    /// overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the peer would
-    /// take an association for failed that has delivered everything.
+    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake
+    /// or be overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the
+    /// peer would take an association for failed that has delivered everything.
     pub(super) fn is_late(&self, packet: &Packet) -> bool {
         let of = (packet.header.verification_tag, packet.header.source_port);
         self.ended.contains(&of) && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
-    /// Whether a stranger is answered now.
+    /// True if a stranger is answered now.
     fn may_answer(&mut self, now: Instant, answer: Answer, from: SocketAddr, tag: u32) -> bool {
         self.limits.as_mut().is_none_or(|limits| limits.allows(now, answer, from, tag))
     }
@@ -351,8 +350,9 @@ impl Endpoint {
             destination_port: question.header.source_port,
             verification_tag: tag,
         };
+        let most = self.config.config.mtu - sizes::UDP_IPV6_HEADERS;
         let mut packet = Vec::new();
-        let mut builder = PacketBuilder::new(&mut packet, header, self.config.config.mtu - 48);
+        let mut builder = PacketBuilder::new(&mut packet, header, most);
         if write(&mut builder) {
             builder.finish(self.config.config.checksum);
             self.replies.push_back(Reply { local, remote, packet });

@@ -2,186 +2,45 @@
 
 mod pacer;
 mod pmtu;
+mod reason;
 mod rto;
 mod standing;
 mod state;
 mod stats;
 mod table;
+mod view;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
+pub use reason::{ElectReason, RestoreReason, SuppressReason};
 pub use standing::Standing;
 pub use state::PathState;
-pub(crate) use stats::Counters;
-pub use stats::{PathStats, T3_IN_A_ROW};
+pub use stats::{PathCounters, PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
-
-use serde::Serialize;
+pub(crate) use view::score;
+pub use view::{PathId, PathView};
 
 use crate::config::{Config, Units};
 use crate::policy::cc::{CongestionControl, Limits, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
+use crate::sizes;
 use crate::time::Instant;
 use pacer::Pacer;
 use rto::Rto;
 
-/// Number of a path within its association, from 0. Shown as "path 1" for 0.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(pub u8);
-
-impl PathId {
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-impl fmt::Display for PathId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "path {}", u16::from(self.0) + 1)
-    }
-}
-
-/// A path as policies see it.
-#[derive(Clone, Debug)]
-pub struct PathView {
-    /// The path.
-    pub id: PathId,
-    /// Its state.
-    pub state: PathState,
-    /// It may carry data now, by the failure policy.
-    pub usable: bool,
-    /// Congestion window in bytes.
-    pub cwnd: usize,
-    /// Slow-start threshold in bytes.
-    pub ssthresh: usize,
-    /// Bytes of DATA chunks in flight.
-    pub flight_size: usize,
-    /// The same; with `pipe_accounting` also those that the path lost and that are not acknowledged yet.
-    pub pipe: usize,
-    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk may
-    /// exceed it by less than its own size (RFC 9260 §6.1, rule B).
-    pub cwnd_space: usize,
-    /// Smoothed round-trip time, once measured.
-    pub srtt: Option<Duration>,
-    /// Retransmission timeout, with its back-off.
-    pub rto: Duration,
-    /// Fraction of chunks lost: what a simulation's oracle says, or else what was measured.
-    pub loss_rate: f64,
-    /// Timeouts in a row.
-    pub error_count: u32,
-    /// When the path last proved to work.
-    pub last_active: Instant,
-    /// When DATA of the peer last arrived on it.
-    pub last_data_received: Option<Instant>,
-}
-
-/// Loss rates below this one make no difference to a score: so few packets say no more.
-const LEAST_LOSS_RATE: f64 = 1e-4;
-
-impl PathView {
-    /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the throughput of
-    /// TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
-    pub fn score(&self) -> f64 {
-        score(self.srtt, self.loss_rate)
-    }
-}
-
-/// [`PathView::score`] for a round-trip time and a loss rate.
-pub(crate) fn score(srtt: Option<Duration>, loss_rate: f64) -> f64 {
-    let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
-    1.5f64.sqrt() / (rtt.as_secs_f64() * loss_rate.max(LEAST_LOSS_RATE).sqrt())
-}
-
-/// What a path has outstanding, in bytes.
+/// Outstanding data of a path, in bytes.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct InUse {
     /// DATA chunks in flight.
     pub(crate) flight_size: usize,
     /// See [`PathView::pipe`].
     pub(crate) pipe: usize,
-    /// What counts against cwnd: the pipe, with `combined_window` that of all paths.
+    /// Bytes that count against cwnd: the pipe, or with `combined_window` that of all paths.
     pub(crate) counted: usize,
-}
-
-/// Why a path that works carries no data (mTCP paper, section 3.4.1).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SuppressReason {
-    /// It shares a bottleneck with a faster path.
-    SharedBottleneck,
-    /// It is slower than the fastest path by `suppress_below` or more.
-    Slow,
-    /// `paths_max` others have better scores.
-    Spare,
-    /// It has too many of its hops in common with a path of a better score (mTCP paper, section 3.3).
-    SharesHops,
-}
-
-impl SuppressReason {
-    /// The name used in JSON results: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SuppressReason::SharedBottleneck => "shared_bottleneck",
-            SuppressReason::Slow => "slow",
-            SuppressReason::Spare => "spare",
-            SuppressReason::SharesHops => "shares_hops",
-        }
-    }
-}
-
-/// Why a path that was suppressed carries data again (mTCP paper, section 3.4.2).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RestoreReason {
-    /// Its score is `path_addition_gain` times that of the worst path in use, or more.
-    Better,
-    /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
-    TooFew,
-    /// The paths that it shares its hops with do not work, or a later look at the hops found others.
-    Disjoint,
-}
-
-impl RestoreReason {
-    /// The name used in JSON results: `better`, `too_few` or `disjoint`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RestoreReason::Better => "better",
-            RestoreReason::TooFew => "too_few",
-            RestoreReason::Disjoint => "disjoint",
-        }
-    }
-}
-
-/// Why SACKs take another path than before.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ElectReason {
-    /// The path where they went has failed, as this side knows.
-    Failed,
-    /// This side has set it aside, so that it brings the peer no data.
-    SetAside,
-    /// It works, as far as this side knows, but brings no data while others do: it failed, or was set aside by the side
-    /// that sends the data.
-    Silent,
-    /// It works, as far as this side knows; the other one has a better score.
-    Better,
-}
-
-impl ElectReason {
-    /// The name used in JSON results: `failed`, `set_aside`, `silent` or `better`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ElectReason::Failed => "failed",
-            ElectReason::SetAside => "set_aside",
-            ElectReason::Silent => "silent",
-            ElectReason::Better => "better",
-        }
-    }
 }
 
 /// The last timeouts of each kind. One failure that both data and a heartbeat run into counts once.
@@ -223,10 +82,11 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
-    /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260 §7.2.3).
+    /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260
+    /// §7.2.3).
     pub(crate) one_packet: bool,
-    /// The latest transmission when a timeout last put the path in doubt: acks of what was sent before say
-    /// nothing of what happened since.
+    /// The latest transmission when a timeout last put the path in doubt: acks of what was sent
+    /// before say nothing of what happened since.
     pub(crate) doubted_order: Option<u64>,
     /// When T3-rtx was last counted as a timeout, and when a lost heartbeat was.
     pub(crate) timed_out: TimedOut,
@@ -235,8 +95,8 @@ pub(crate) struct Path {
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
     pub(crate) tail_probed: bool,
     pub(crate) probe: Option<Probe>,
-    /// Probes before it that were not answered in time. A late answer is as good: the path's RTT may have
-    /// grown beyond the time between probes.
+    /// Probes before it that were not answered in time. A late answer is as good: the path's RTT
+    /// may have grown beyond the time between probes.
     pub(crate) late_probes: VecDeque<Probe>,
     /// When the peer last asked on this path.
     pub(crate) last_asked: Option<Instant>,
@@ -250,8 +110,8 @@ pub(crate) struct Path {
     pub(crate) probes_lost: u32,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
-    /// When DATA was last sent for the first time: what measures the RTT, so that the path is not idle
-    /// (RFC 9260 §8.3).
+    /// When DATA was last sent for the first time: what measures the RTT, so that the path is not
+    /// idle (RFC 9260 §8.3).
     pub(crate) last_new_data: Option<Instant>,
     /// How far an idle window has decayed, in time.
     pub(crate) decayed_at: Instant,
@@ -274,7 +134,7 @@ pub(crate) struct Path {
     pub(crate) burst: Burst,
     /// The simulation's true loss rate.
     pub(crate) loss_oracle: Option<f64>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: PathCounters,
     /// The size of its packets, and the search for a larger one.
     pub(crate) pmtu: Pmtu,
     /// Largest IP packet.
@@ -296,7 +156,7 @@ impl Path {
     ) -> Path {
         let pmtu = Pmtu::new(config, link_mtu);
         let mtu = pmtu.size();
-        let (max_packet, pmdcs) = sizes(config, remote, mtu);
+        let (max_packet, pmdcs) = largest(config, remote, mtu);
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Path {
             id,
@@ -342,7 +202,7 @@ impl Path {
             is_throttled: false,
             burst: Burst::new(config, now),
             loss_oracle: None,
-            counters: Counters::default(),
+            counters: PathCounters::default(),
             pmtu,
             mtu,
             max_packet,
@@ -355,7 +215,7 @@ impl Path {
     /// with.
     pub(crate) fn resize(&mut self, config: &Config) {
         self.mtu = self.pmtu.size();
-        (self.max_packet, self.pmdcs) = sizes(config, self.remote, self.mtu);
+        (self.max_packet, self.pmdcs) = largest(config, self.remote, self.mtu);
         let untouched = self.counters.chunks_lost == 0 && self.counters.t3_expirations == 0;
         let begins = config.initial_cwnd.bytes(self.pmdcs, self.mtu, self.remote.is_ipv6());
         let begins = usize::try_from(begins).unwrap_or(usize::MAX).min(INITIAL_CWND_MAX);
@@ -365,12 +225,12 @@ impl Path {
 
     /// The largest DATA chunk if its packets have the size that is tried first.
     pub(crate) fn likely_pmdcs(&self, config: &Config) -> usize {
-        sizes(config, self.remote, config.mtu).1
+        largest(config, self.remote, config.mtu).1
     }
 
     /// Bytes of IP and UDP headers of its packets.
     pub(crate) fn headers(&self, config: &Config) -> usize {
-        headers(config, self.remote)
+        sizes::outer_headers(self.remote, config.udp_encapsulation)
     }
 
     /// An amount on this path, in bytes.
@@ -495,28 +355,30 @@ impl Path {
         }
     }
 
+    /// The path as a path set sees it.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            id: self.id,
+            state: self.state,
+            is_away: self.is_away,
+            is_probed: self.probe.is_some(),
+            srtt: self.rto.srtt(),
+            loss_rate: self.loss_rate(),
+            is_loss_certain: self.loss_oracle.is_some(),
+            acked_bytes: self.counters.acked_bytes,
+            chunks_sent: self.counters.data_chunks_sent,
+            chunks_lost: self.counters.chunks_lost,
+        }
+    }
+
     pub(crate) fn stats(&self, flight_size: usize) -> PathStats {
-        let c = &self.counters;
         PathStats {
             id: self.id,
             local: self.local,
             remote: self.remote,
             state: self.state,
-            packets_sent: c.packets_sent,
-            packets_received: c.packets_received,
-            data_chunks_sent: c.data_chunks_sent,
-            bytes_sent: c.bytes_sent,
-            bytes_received: c.bytes_received,
-            redundant_chunks_sent: c.redundant_chunks_sent,
-            retransmissions: c.retransmissions,
-            fast_retransmits: c.fast_retransmits,
-            t3_expirations: c.t3_expirations,
-            t3_in_a_row: c.t3_in_a_row,
-            tail_loss_probes: c.tail_loss_probes,
-            heartbeats_sent: c.heartbeats_sent,
-            size_probes_sent: c.size_probes_sent,
+            counters: self.counters.clone(),
             rtt_samples: self.rto.samples(),
-            acked_bytes: c.acked_bytes,
             srtt: self.rto.srtt(),
             rtt_min: self.rto.rtt_min(),
             rttvar: self.rto.rttvar(),
@@ -535,18 +397,11 @@ impl Path {
 /// §2).
 const INITIAL_CWND_MAX: usize = 14_600;
 
-/// Bytes of IP and UDP headers of packets to this address.
-fn headers(config: &Config, remote: SocketAddr) -> usize {
-    let ip = if remote.is_ipv4() { 20 } else { 40 };
-    ip + if config.udp_encapsulation { 8 } else { 0 }
-}
-
 /// The largest SCTP packet and the largest DATA chunk that fit an IP packet of `mtu` bytes.
-fn sizes(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
-    let max_packet = (mtu - headers(config, remote)) & !3;
-    let timestamp = if config.timestamp { manypath_wire::TIMESTAMP_LEN } else { 0 };
-    let fits = max_packet - manypath_wire::COMMON_HEADER_LEN - timestamp;
-    let pmdcs =
-        config.pmdcs_limit.map_or(fits, |user| fits.min(user + manypath_wire::DATA_HEADER_LEN));
+fn largest(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
+    let outer = sizes::outer_headers(remote, config.udp_encapsulation);
+    let max_packet = sizes::unpadded(mtu - outer);
+    let fits = sizes::room_for_chunks(max_packet, config.timestamp);
+    let pmdcs = config.pmdcs_limit.map_or(fits, |user| fits.min(user + sizes::DATA_HEADER_LEN));
     (max_packet, pmdcs)
 }

@@ -8,16 +8,17 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::config::Config;
+use crate::sizes::{self, unpadded};
 use crate::time::Instant;
 
 /// BASE_PLPMTU: the size that a path begins with, and goes back to when larger packets get lost.
 /// Every IPv6 link carries it, and nearly every way through IPv4 (RFC 8899 §5.1.2 suggests 1200 for
 /// UDP).
-pub(crate) const BASE_MTU: usize = 1280;
+pub(crate) const BASE_MTU: usize = sizes::IPV6_MIN_MTU;
 
 /// MIN_PLPMTU: what a path is taken for that does not even carry [`BASE_MTU`]: what every host must
 /// be able to receive over IPv4 (RFC 1122 §3.3.2). Nothing makes a path's size less.
-pub(crate) const MIN_MTU: usize = 576;
+pub(crate) const MIN_MTU: usize = sizes::IPV4_MIN_MTU;
 
 /// MAX_PROBES (RFC 8899 §5.1.2): probes of one size that get lost before it counts as too large.
 const PROBE_COUNT: u8 = 3;
@@ -44,6 +45,7 @@ const MAX_PROBES: usize = 8;
 /// Why a path's size is another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MtuReason {
     /// A probe of this size was answered.
     Confirmed,
@@ -135,7 +137,7 @@ impl Pmtu {
             size: config.mtu,
             is_confirmed: false,
             limit: config.mtu,
-            likely: round(config.mtu),
+            likely: unpadded(config.mtu),
             fails_from: None,
             rounds: 0,
             unanswered: SmallVec::new(),
@@ -203,7 +205,7 @@ impl Pmtu {
             return Some(middle);
         }
         let top = below.min(self.limit + STEP);
-        let middle = round(self.size + (top - self.size.min(top)) / 2);
+        let middle = unpadded(self.size + (top - self.size.min(top)) / 2);
         (top > self.size + STEP && may_pass(middle)).then_some(middle)
     }
 
@@ -380,7 +382,7 @@ impl Pmtu {
     }
 
     fn lower(&mut self, size: usize) {
-        // What was larger may pass again, or be lost by chance: it is tried anew from above.
+        // Larger packets may pass again, or were lost by chance: they are tried again from above.
         self.size = size.min(self.size);
         self.is_confirmed = true;
         self.fails_from = None;
@@ -392,7 +394,7 @@ impl Pmtu {
     /// A router, or somebody who saw a packet of ours, says that only packets of `mtu` bytes pass
     /// (RFC 8899 §4.6.2). It can make the path's size no less than [`BASE_MTU`] by itself.
     pub(crate) fn on_packet_too_big(&mut self, mtu: usize) {
-        let mtu = round(mtu);
+        let mtu = unpadded(mtu);
         let largest = self.unanswered.iter().map(|probe| probe.size).fold(self.size, usize::max);
         if self.phase == Phase::Disabled || mtu < MIN_MTU || mtu >= largest {
             return;
@@ -450,7 +452,7 @@ impl Pmtu {
 
     /// This host's system did not take a packet of `size` bytes: it never left.
     pub(crate) fn on_refused(&mut self, size: usize) {
-        let size = round(size);
+        let size = unpadded(size);
         if self.phase == Phase::Disabled || size <= MIN_MTU {
             return;
         }
@@ -479,12 +481,7 @@ impl Pmtu {
 /// The most that is tried.
 fn limit(config: &Config, link: Option<usize>) -> usize {
     let most = link.map_or(config.mtu, |link| link.min(config.pmtu_max));
-    round(most).max(MIN_MTU)
-}
-
-/// Down to a multiple of four.
-fn round(size: usize) -> usize {
-    size & !3
+    unpadded(most).max(MIN_MTU)
 }
 
 #[cfg(test)]

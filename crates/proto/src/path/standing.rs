@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Path, PathId, PathState};
+use super::state::PathState;
+use super::view::PathId;
 
 /// Where a path stands, and what it has done so far.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Standing {
     /// The path.
     pub id: PathId,
@@ -27,22 +29,4 @@ pub struct Standing {
     pub chunks_sent: u64,
     /// Of these, chunks taken for lost.
     pub chunks_lost: u64,
-}
-
-impl Path {
-    /// The path as a path set sees it.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
-            id: self.id,
-            state: self.state,
-            is_away: self.is_away,
-            is_probed: self.probe.is_some(),
-            srtt: self.rto.srtt(),
-            loss_rate: self.loss_rate(),
-            is_loss_certain: self.loss_oracle.is_some(),
-            acked_bytes: self.counters.acked_bytes,
-            chunks_sent: self.counters.data_chunks_sent,
-            chunks_lost: self.counters.chunks_lost,
-        }
-    }
 }

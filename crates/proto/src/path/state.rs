@@ -2,16 +2,17 @@
 
 use serde::Serialize;
 
-/// What the sender believes of a path.
+/// State of a path, as the sender sees it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PathState {
     /// Not yet verified with a nonce; carries heartbeats only (RFC 9260 §5.4).
     Unconfirmed,
     /// Works as far as is known.
     Active,
-    /// Had more than `pf_max_retrans` timeouts in a row; heartbeats only, while another path is active
-    /// (RFC 7829, CMT-PF).
+    /// Had more than `pf_max_retrans` timeouts in a row; heartbeats only, while another path is
+    /// active (RFC 7829, CMT-PF).
     PotentiallyFailed,
     /// Had more than `path_max_retrans` timeouts in a row; slow heartbeats only (RFC 9260 §8.2).
     Inactive,

@@ -1,7 +1,9 @@
-//! What a path counts, and what it tells of itself.
+//! Counters of a path, and the snapshot of its variables that results contain.
 
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use serde::{Serialize, Serializer};
 
 use super::{PathId, PathState, SuppressReason};
 use crate::time::Instant;
@@ -10,9 +12,16 @@ use crate::time::Instant;
 pub const T3_IN_A_ROW: usize = 8;
 
 /// Counters of a path, and a snapshot of its variables.
-#[derive(Clone, Debug)]
+///
+/// Figures of a path are declared here only, with the form that results write. The results of the
+/// simulator, of transfers in real time, of `send` and of `perf` flatten this value. A new counter
+/// needs a field of [`PathCounters`] and a line where it is counted. A field with `skip` is not
+/// part of every result: some results have a field of their own for it, and traces write some.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PathStats {
     /// The path.
+    #[serde(skip)]
     pub id: PathId,
     /// Our transport address.
     pub local: SocketAddr,
@@ -20,19 +29,63 @@ pub struct PathStats {
     pub remote: SocketAddr,
     /// Its state.
     pub state: PathState,
+    /// Its counters since it was added.
+    #[serde(flatten)]
+    pub counters: PathCounters,
+    /// Measurements of the round-trip time.
+    #[serde(skip)]
+    pub rtt_samples: u64,
+    /// Smoothed round-trip time, once measured.
+    #[serde(rename = "srtt_s", serialize_with = "seconds")]
+    pub srtt: Option<Duration>,
+    /// The shortest round-trip time that was measured.
+    #[serde(skip)]
+    pub rtt_min: Option<Duration>,
+    /// Round-trip time variation.
+    #[serde(skip)]
+    pub rttvar: Duration,
+    /// Retransmission timeout, with its back-off.
+    #[serde(skip)]
+    pub rto: Duration,
+    /// Congestion window in bytes.
+    #[serde(rename = "cwnd_bytes")]
+    pub cwnd: usize,
+    /// Slow-start threshold in bytes.
+    #[serde(skip)]
+    pub ssthresh: usize,
+    /// Bytes of DATA chunks in flight.
+    #[serde(skip)]
+    pub flight_size: usize,
+    /// Timeouts in a row.
+    #[serde(skip)]
+    pub error_count: u32,
+    /// Why it carries no data although it works; `None` if it may.
+    #[serde(skip)]
+    pub suppressed: Option<SuppressReason>,
+    /// The largest IP packet that is sent on it, in bytes, headers included.
+    #[serde(rename = "mtu_bytes")]
+    pub mtu: usize,
+}
+
+/// Counters of a path since it was added. Results write them as part of [`PathStats`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PathCounters {
     /// SCTP packets sent.
     pub packets_sent: u64,
     /// SCTP packets received.
+    #[serde(skip)]
     pub packets_received: u64,
     /// DATA chunks sent, retransmissions and redundant ones included.
     pub data_chunks_sent: u64,
+    /// DATA chunks sent here that were in flight on another path: redundant copies.
+    pub redundant_chunks_sent: u64,
     /// Bytes of SCTP packets sent, without IP and UDP headers.
     pub bytes_sent: u64,
     /// Bytes of SCTP packets received.
+    #[serde(skip)]
     pub bytes_received: u64,
-    /// DATA chunks sent here that were in flight on another path: redundant ones.
-    pub redundant_chunks_sent: u64,
-    /// DATA chunks sent again here.
+    /// DATA chunks sent here again, whichever path they were sent on before.
     pub retransmissions: u64,
     /// Chunks last sent here that missing reports made lost.
     pub fast_retransmits: u64,
@@ -40,62 +93,28 @@ pub struct PathStats {
     pub t3_expirations: u64,
     /// Of these, by how many of them in a row, from 1, each was the last, with nothing between that
     /// proved that the path works; the last entry counts all beyond too.
+    #[serde(skip)]
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
+    /// When the last of them was, and its index there.
+    #[serde(skip)]
+    t3_last: Option<(Instant, usize)>,
     /// Tail-loss probes sent.
+    #[serde(skip)]
     pub tail_loss_probes: u64,
     /// Heartbeats sent.
     pub heartbeats_sent: u64,
     /// Probes of the size of its packets (RFC 8899); they do not count as heartbeats.
+    #[serde(skip)]
     pub size_probes_sent: u64,
-    /// Measurements of the round-trip time.
-    pub rtt_samples: u64,
     /// User bytes that were last sent here and are acknowledged.
+    #[serde(skip)]
     pub acked_bytes: u64,
-    /// Smoothed round-trip time, once measured.
-    pub srtt: Option<Duration>,
-    /// The shortest round-trip time that was measured.
-    pub rtt_min: Option<Duration>,
-    /// Round-trip time variation.
-    pub rttvar: Duration,
-    /// Retransmission timeout, with its back-off.
-    pub rto: Duration,
-    /// Congestion window in bytes.
-    pub cwnd: usize,
-    /// Slow-start threshold in bytes.
-    pub ssthresh: usize,
-    /// Bytes of DATA chunks in flight.
-    pub flight_size: usize,
-    /// Timeouts in a row.
-    pub error_count: u32,
-    /// Why it carries no data although it works; `None` if it may.
-    pub suppressed: Option<SuppressReason>,
-    /// The largest IP packet that is sent on it, in bytes, headers included.
-    pub mtu: usize,
-}
-
-/// Counters that a path keeps; the rest of [`PathStats`] is read when asked for.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) packets_sent: u64,
-    pub(crate) packets_received: u64,
-    pub(crate) data_chunks_sent: u64,
-    pub(crate) bytes_sent: u64,
-    pub(crate) bytes_received: u64,
-    pub(crate) redundant_chunks_sent: u64,
-    pub(crate) retransmissions: u64,
-    pub(crate) fast_retransmits: u64,
-    pub(crate) t3_expirations: u64,
-    pub(super) t3_in_a_row: [u64; T3_IN_A_ROW],
-    /// When the last of them was, and its index there.
-    t3_last: Option<(Instant, usize)>,
-    pub(crate) tail_loss_probes: u64,
-    pub(crate) heartbeats_sent: u64,
-    pub(crate) size_probes_sent: u64,
-    pub(crate) acked_bytes: u64,
+    /// Chunks last sent here that were found lost, for any reason.
+    #[serde(skip)]
     pub(crate) chunks_lost: u64,
 }
 
-impl Counters {
+impl PathCounters {
     /// T3-rtx expired on a path that last proved to work at `last_active`.
     pub(crate) fn t3_expired(&mut self, now: Instant, last_active: Instant) {
         let follows = self.t3_last.filter(|(at, _)| last_active < *at);
@@ -104,4 +123,8 @@ impl Counters {
         self.t3_last = Some((now, index));
         self.t3_expirations += 1;
     }
+}
+
+fn seconds<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| duration.as_secs_f64()).serialize(to)
 }

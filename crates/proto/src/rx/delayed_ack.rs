@@ -6,40 +6,40 @@ use crate::time::Instant;
 
 /// How a receiver delays its SACKs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct SackConfig {
+pub(crate) struct SackConfig {
     /// The longest time from the first unacknowledged packet to its SACK. RFC 9260 §6.2: at most
     /// 500 ms, 200 ms recommended. Zero acknowledges every packet at once.
-    pub sack_delay: Duration,
+    pub(crate) sack_delay: Duration,
     /// Packets with DATA for each SACK, at least 1. RFC 9260 §6.2: 2.
-    pub sack_every: u32,
+    pub(crate) sack_every: u32,
     /// Delayed Ack for CMT: reordering, which sending over several paths causes all the time, does
     /// not force a SACK; the SACK reports in its flags how many packets it answers instead.
-    pub dac: bool,
-    /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest then,
-    /// and its RTT has not been measured.
-    pub first_at_once: bool,
+    pub(crate) dac: bool,
+    /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest
+    /// then, and its RTT has not been measured.
+    pub(crate) first_at_once: bool,
     /// The SACK for a packet that fills the last gap is not delayed.
-    pub filled_gap_at_once: bool,
-    /// A packet of duplicates only is answered at once, and counts towards the next delayed SACK all the same.
-    /// Without DAC only.
-    pub counts_duplicates: bool,
+    pub(crate) filled_gap_at_once: bool,
+    /// A packet of duplicates only is answered at once, and counts towards the next delayed SACK
+    /// all the same. Without DAC only.
+    pub(crate) counts_duplicates: bool,
 }
 
-/// What one received packet with at least one DATA chunk contained.
+/// Facts about a received packet with at least one DATA chunk.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct PacketFacts {
+pub(crate) struct PacketFacts {
     /// At least one TSN was new and accepted.
-    pub any_new: bool,
+    pub(crate) any_new: bool,
     /// At least one TSN had been received before.
-    pub any_duplicate: bool,
+    pub(crate) any_duplicate: bool,
     /// At least one chunk was dropped for want of room.
-    pub any_dropped: bool,
+    pub(crate) any_dropped: bool,
     /// TSNs were missing before the packet.
-    pub gap_before: bool,
+    pub(crate) gap_before: bool,
     /// TSNs are missing after the packet.
-    pub gap_after: bool,
+    pub(crate) gap_after: bool,
     /// A DATA chunk had the I bit set.
-    pub immediate_bit: bool,
+    pub(crate) immediate_bit: bool,
 }
 
 /// Decides when a SACK is due.
@@ -47,7 +47,7 @@ pub struct PacketFacts {
 /// A SACK may be sent earlier at any time, for instance with outgoing DATA; report every one with
 /// [`on_sack_sent`](Self::on_sack_sent).
 #[derive(Clone, Debug)]
-pub struct DelayedAck {
+pub(crate) struct DelayedAck {
     config: SackConfig,
     /// Packets that brought new DATA since the last SACK.
     packets: u32,
@@ -56,13 +56,13 @@ pub struct DelayedAck {
     immediate: bool,
     /// The SACK due now answers duplicates only, and leaves the count as it is.
     keeps_count: bool,
-    /// Whether any SACK has been sent on this association.
+    /// True if any SACK has been sent on this association.
     sent_any: bool,
 }
 
 impl DelayedAck {
     /// The state of a new association.
-    pub fn new(config: SackConfig) -> DelayedAck {
+    pub(crate) fn new(config: SackConfig) -> DelayedAck {
         DelayedAck {
             config,
             packets: 0,
@@ -74,7 +74,7 @@ impl DelayedAck {
     }
 
     /// Takes note of a packet with DATA, after all its chunks were handled.
-    pub fn on_data_packet(&mut self, now: Instant, facts: PacketFacts) {
+    pub(crate) fn on_data_packet(&mut self, now: Instant, facts: PacketFacts) {
         // RFC 9260 §6.2: nothing but duplicates is answered at once: the SACK for them was lost.
         let only_duplicates = facts.any_duplicate && !facts.any_new;
         let counts_it = only_duplicates && self.config.counts_duplicates && !self.config.dac;
@@ -97,24 +97,24 @@ impl DelayedAck {
 
     /// Makes a SACK due now, whatever has arrived (as to announce a window that has opened, §6.2,
     /// or in SHUTDOWN-SENT, §9.2).
-    pub fn demand_now(&mut self) {
+    pub(crate) fn demand_now(&mut self) {
         self.immediate = true;
     }
 
-    /// Whether a SACK should be sent now.
-    pub fn is_due(&self, now: Instant) -> bool {
+    /// True if a SACK should be sent now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.immediate
             || self.packets >= self.config.sack_every.max(1)
             || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// When a SACK becomes due if nothing else arrives; `None` if nothing waits for one.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// Takes note that a SACK was sent: nothing waits for one now.
-    pub fn on_sack_sent(&mut self) {
+    pub(crate) fn on_sack_sent(&mut self) {
         if !std::mem::take(&mut self.keeps_count) {
             self.packets = 0;
             self.deadline = None;
@@ -125,14 +125,14 @@ impl DelayedAck {
 
     /// Packets that brought new DATA since the last SACK. Packets of duplicates only are not
     /// counted: they say nothing of what is missing.
-    pub fn packets_since_sack(&self) -> u32 {
+    pub(crate) fn packets_since_sack(&self) -> u32 {
         self.packets
     }
 
     /// The number a SACK sent now reports in its flags: the packets it answers, less one, at most
     /// `max`. The paper's single bit is `max` 1; draft-tuexen-tsvwg-sctp-multipath widens it. Zero
     /// without DAC, as RFC 9260 §3.3.4 demands.
-    pub fn dac_flags(&self, max: u8) -> u8 {
+    pub(crate) fn dac_flags(&self, max: u8) -> u8 {
         if !self.config.dac {
             return 0;
         }
@@ -140,18 +140,18 @@ impl DelayedAck {
     }
 
     /// Switches DAC on or off.
-    pub fn set_dac(&mut self, dac: bool) {
+    pub(crate) fn set_dac(&mut self, dac: bool) {
         self.config.dac = dac;
     }
 
     /// Packets for each SACK at present.
-    pub fn sack_every(&self) -> u32 {
+    pub(crate) fn sack_every(&self) -> u32 {
         self.config.sack_every
     }
 
     /// Changes the packets for each SACK, at least 1 (fewer SACKs at high rates; one each when the
     /// peer needs every one).
-    pub fn set_sack_every(&mut self, packets: u32) {
+    pub(crate) fn set_sack_every(&mut self, packets: u32) {
         self.config.sack_every = packets;
     }
 }

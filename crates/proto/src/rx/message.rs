@@ -1,4 +1,4 @@
-//! What the receiver delivers.
+//! Messages that the receiver delivers.
 
 use bytes::{Bytes, BytesMut};
 use manypath_wire::{Ssn, StreamId};
@@ -26,7 +26,7 @@ impl Payload {
         }
     }
 
-    /// Whether there is no user data.
+    /// True if there is no user data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,7 +79,7 @@ pub struct Message {
     pub ssn: Ssn,
     /// The payload protocol identifier of its first DATA chunk, in host order.
     pub ppid: u32,
-    /// Whether it was sent without regard to the order of its stream (RFC 9260 §6.6).
+    /// True if it was sent without regard to the order of its stream (RFC 9260 §6.6).
     pub unordered: bool,
     /// Its data.
     pub payload: Payload,

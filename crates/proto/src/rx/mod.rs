@@ -14,7 +14,7 @@ mod reassembly;
 mod retain;
 mod tsn_tracker;
 
-pub use delayed_ack::{DelayedAck, PacketFacts, SackConfig};
+pub(crate) use delayed_ack::{DelayedAck, PacketFacts, SackConfig};
 pub use message::{Message, Payload};
-pub use reassembly::{Inbound, Limits, ProtocolViolation};
-pub use tsn_tracker::{Arrival, MAX_DUPLICATES, MAX_GAPS, MAX_TSN_AHEAD, TsnTracker};
+pub(crate) use reassembly::{Inbound, Limits};
+pub(crate) use tsn_tracker::{Arrival, TsnTracker};

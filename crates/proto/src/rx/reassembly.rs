@@ -15,20 +15,20 @@ const PARTIAL_DELIVERY_CHUNKS_MAX: usize = 32_768;
 
 /// Bounds on what the receiver holds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// User data held, in bytes, at least that of one DATA chunk.
-    pub receive_buffer: usize,
+    pub(crate) receive_buffer: usize,
     /// DATA chunks held, at least 2: each costs about 150 bytes beyond its user data.
-    pub max_chunks: usize,
+    pub(crate) max_chunks: usize,
     /// User data of one incomplete message, in bytes, from which it is delivered in parts. Less
     /// than `receive_buffer`, or a message longer than that could never be delivered.
-    pub partial_delivery_point: usize,
+    pub(crate) partial_delivery_point: usize,
 }
 
 impl Limits {
-    /// The limits that suit a receive buffer of so many bytes: partial delivery from half of it, a
+    /// The limits that suit a receive buffer of `bytes` bytes: partial delivery from half of it, a
     /// chunk for every 64 bytes.
-    pub fn for_receive_buffer(bytes: usize) -> Limits {
+    pub(crate) fn for_receive_buffer(bytes: usize) -> Limits {
         Limits {
             receive_buffer: bytes,
             max_chunks: (bytes / 64).max(64),
@@ -39,7 +39,7 @@ impl Limits {
 
 /// A DATA chunk that the peer should not have sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProtocolViolation {
+pub(crate) enum ProtocolViolation {
     /// The stream was not negotiated. The association goes on: the chunk has been discarded and its
     /// TSN is acknowledged; report an Invalid Stream Identifier (RFC 9260 §6.5).
     #[error("TSN {} is on stream {}, which was not negotiated", tsn.0, stream.0)]
@@ -75,8 +75,8 @@ pub enum ProtocolViolation {
 }
 
 impl ProtocolViolation {
-    /// Whether the association must be aborted with a Protocol Violation (RFC 9260 §3.3.10.13).
-    pub fn is_fatal(&self) -> bool {
+    /// True if the association must be aborted with a Protocol Violation (RFC 9260 §3.3.10.13).
+    pub(crate) fn is_fatal(&self) -> bool {
         !matches!(self, ProtocolViolation::InvalidStream { .. })
     }
 }
@@ -89,7 +89,7 @@ struct Stream {
     waiting: u32,
 }
 
-/// What is the same in all fragments of a message.
+/// Fields that are the same in all fragments of a message.
 #[derive(Copy, Clone, Debug)]
 struct Heading {
     stream: StreamId,
@@ -118,10 +118,10 @@ struct Partial {
 /// A message is ready as soon as it is complete and the order of its own stream allows; no stream
 /// waits for another. What is held is bounded by [`Limits`].
 #[derive(Clone, Debug)]
-pub struct Inbound {
+pub(crate) struct Inbound {
     limits: Limits,
     retain: Retain,
-    /// What a chunk takes of the receive buffer beyond its user data, in bytes.
+    /// Room that a chunk takes in the receive buffer beyond its user data, in bytes.
     chunk_overhead: usize,
     streams: Vec<Stream>,
     held: HeldChunks,
@@ -147,7 +147,7 @@ pub struct Inbound {
 
 impl Inbound {
     /// For an association with `streams` inbound streams (RFC 9260 §5.1.1).
-    pub fn new(streams: u16, limits: Limits) -> Inbound {
+    pub(crate) fn new(streams: u16, limits: Limits) -> Inbound {
         Inbound {
             limits,
             retain: Retain::default(),
@@ -167,15 +167,15 @@ impl Inbound {
         }
     }
 
-    /// Takes in a DATA chunk just received: decides whether there is room for it, records its TSN in
-    /// `tracker`, and reassembles.
+    /// Takes in a DATA chunk just received: decides whether there is room for it, records its TSN
+    /// in `tracker`, and reassembles.
     ///
     /// Short of room, it follows RFC 9260 §6.2: a TSN above all others is dropped; for one below,
-    /// those with the highest TSNs are discarded until it fits. The next TSN in order is dropped only
-    /// if what fills the buffers is ready, so that popping messages makes room.
+    /// those with the highest TSNs are discarded until it fits. The next TSN in order is dropped
+    /// only if what fills the buffers is ready, so that popping messages makes room.
     ///
     /// After an error the TSN counts as received.
-    pub fn accept(
+    pub(crate) fn accept(
         &mut self,
         data: Data,
         tracker: &mut TsnTracker,
@@ -192,8 +192,13 @@ impl Inbound {
         Ok(arrival)
     }
 
-    /// Reassembles a chunk that there is room for, and whose TSN was new when `tracker` recorded it.
-    pub fn push(&mut self, data: Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
+    /// Reassembles a chunk that there is room for, and whose TSN was new when `tracker` recorded
+    /// it.
+    pub(crate) fn push(
+        &mut self,
+        data: Data,
+        tracker: &TsnTracker,
+    ) -> Result<(), ProtocolViolation> {
         let whole = data.flags.begin() && data.flags.end();
         let in_turn = self.is_turn(data.stream, data.ssn, data.flags.unordered());
         if whole && in_turn && self.held.is_empty() && self.partial.is_none() {
@@ -214,36 +219,31 @@ impl Inbound {
     }
 
     /// Lets the header of each DATA chunk take room, too.
-    pub fn counting_headers(self, counts: bool) -> Inbound {
+    pub(crate) fn counting_headers(self, counts: bool) -> Inbound {
         let chunk_overhead = if counts { manypath_wire::DATA_HEADER_LEN } else { 0 };
         Inbound { chunk_overhead, ..self }
     }
 
-    /// The chunks from now on came in a packet of so many bytes, which their payloads keep alive
-    /// until they are copied.
-    pub fn begin_packet(&mut self, bytes: usize) {
+    /// The chunks from now on came in a packet of `bytes` bytes. Their payloads keep it alive until
+    /// they are copied.
+    pub(crate) fn begin_packet(&mut self, bytes: usize) {
         self.retain.begin_packet(bytes);
     }
 
     /// Copies every payload that is kept, and so keeps no packet alive: for peers that nothing is
     /// known of.
-    pub fn copy_all(&mut self, all: bool) {
+    pub(crate) fn copy_all(&mut self, all: bool) {
         self.retain.copy_all(all);
-    }
-
-    /// The limits in force.
-    pub fn limits(&self) -> Limits {
-        self.limits
     }
 
     /// Other limits from now on. What is held above lower ones stays until it is popped or makes
     /// room.
-    pub fn set_limits(&mut self, limits: Limits) {
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
     /// The next message, or part of one, in the order of delivery.
-    pub fn pop(&mut self) -> Option<Message> {
+    pub(crate) fn pop(&mut self) -> Option<Message> {
         let payload = &self.ready.front()?.payload;
         let bytes = payload.len();
         self.bytes -= bytes;
@@ -252,23 +252,23 @@ impl Inbound {
         self.ready.pop_front()
     }
 
-    /// Whether [`pop`](Self::pop) has something to return.
-    pub fn has_ready(&self) -> bool {
+    /// True if [`pop`](Self::pop) has something to return.
+    pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// User data held, in bytes: in reassembly, waiting for its turn, or ready and not popped.
-    pub fn buffered_bytes(&self) -> usize {
+    pub(crate) fn buffered_bytes(&self) -> usize {
         self.bytes
     }
 
     /// DATA chunks held, as [`buffered_bytes`](Self::buffered_bytes) counts them.
-    pub fn buffered_chunks(&self) -> usize {
+    pub(crate) fn buffered_chunks(&self) -> usize {
         self.held.len() + self.ready_chunks
     }
 
     /// User data that may still come in, in bytes: what a SACK announces as a_rwnd.
-    pub fn available_bytes(&self) -> usize {
+    pub(crate) fn available_bytes(&self) -> usize {
         match self.buffered_chunks() < self.limits.max_chunks {
             true => {
                 let overhead = self.chunk_overhead * self.buffered_chunks();
@@ -279,21 +279,23 @@ impl Inbound {
     }
 
     /// DATA chunks that were discarded again to make room for others.
-    pub fn chunks_reneged(&self) -> u64 {
+    pub(crate) fn chunks_reneged(&self) -> u64 {
         self.reneged
     }
 
-    /// Whether a chunk with `len` bytes of user data fits within the limits.
-    pub fn has_room(&self, len: usize) -> bool {
+    /// True if a chunk with `len` bytes of user data fits within the limits.
+    pub(crate) fn has_room(&self, len: usize) -> bool {
         len + self.chunk_overhead <= self.available_bytes() || self.buffered_chunks() == 0
     }
 
-    /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack blocks.
+    /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack
+    /// blocks.
     ///
-    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to it fits the
-    /// limits. That stays so while more arrives: no chunk up to it has ever to go to make room for another.
-    /// Chunks larger than any so far are the exception, and are refused instead.
-    pub fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
+    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to
+    /// it fits the limits. That stays so while more arrives: no chunk up to it has ever to go to
+    /// make room for another. Chunks larger than any so far are the exception, and are refused
+    /// instead.
+    pub(crate) fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
         let cum = tracker.cum_tsn();
         let (mut bytes, mut chunks) = (self.ready_bytes, self.ready_chunks);
         // The beginning of a message that lies at the cumulative TSN.
@@ -311,9 +313,11 @@ impl Inbound {
         kept
     }
 
-    /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and not
-    /// promised to be [kept](Self::keep), and makes `tracker` forget it (reneging, RFC 9260 §6.2). For use when memory is short.
-    pub fn drop_highest(&mut self, tracker: &mut TsnTracker) -> Option<Tsn> {
+    /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and
+    /// not promised to be [kept](Self::keep), and makes `tracker` forget it (reneging, RFC 9260
+    /// §6.2). For use when memory is short.
+    #[cfg(test)]
+    pub(crate) fn drop_highest(&mut self, tracker: &mut TsnTracker) -> Option<Tsn> {
         self.drop_highest_above(tracker.cum_tsn(), tracker)
     }
 
@@ -340,7 +344,8 @@ impl Inbound {
         // must be one long message, or wait for SSNs that were left out.
         self.begin_partial(cum, 0);
         match self.ready.is_empty() {
-            // Only promises fill the buffers. The chunk that is next may exceed them: it sets some free.
+            // Only promises fill the buffers. The chunk that is next may exceed them: it sets some
+            // free.
             true if self.kept.is_some_and(|kept| kept.gt(cum)) && !self.is_exceeded() => Ok(true),
             true => Err(ProtocolViolation::Undeliverable { tsn }),
             false => Ok(false),
@@ -381,7 +386,7 @@ impl Inbound {
             && self.partial.is_none_or(|partial| partial.heading.stream != stream)
     }
 
-    /// Whether the chunk can stand where it does, by what is known of the TSNs beside it.
+    /// Checks that the chunk can stand where it does, by what is known of the TSNs beside it.
     fn check_neighbours(&self, data: &Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
         let heading = heading_of(data);
         let (begin, end) = (data.flags.begin(), data.flags.end());
@@ -414,9 +419,9 @@ impl Inbound {
         let Some(state) = self.streams.get(usize::from(stream.0)) else {
             return Err(ProtocolViolation::InvalidStream { tsn, stream });
         };
-        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, which calls the upper half of all
-        // distances "behind". Between one message and another half the SSNs ahead there must be as
-        // many TSNs, so a TSN that far ahead is believed.
+        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, which calls the upper half of
+        // all distances "behind". Between one message and another half the SSNs ahead there must be
+        // as many TSNs, so a TSN that far ahead is believed.
         let behind = ssn.distance_from(state.next_ssn) > u16::MAX / 2;
         let cum = tracker.cum_tsn();
         let far = tsn.gt(cum) && tsn.distance_from(cum) > u32::from(u16::MAX / 2);
@@ -503,8 +508,8 @@ impl Inbound {
         }
     }
 
-    /// Begins partial delivery if the incomplete message at the cumulative TSN has `point` bytes, or
-    /// too many chunks.
+    /// Begins partial delivery if the incomplete message at the cumulative TSN has `point` bytes,
+    /// or too many chunks.
     fn begin_partial(&mut self, cum: Tsn, point: usize) {
         if self.partial.is_some() || self.held.is_empty() {
             return;

@@ -4,20 +4,20 @@ use std::collections::VecDeque;
 
 use manypath_wire::Tsn;
 
-/// How far, in TSNs, a chunk may be ahead of the cumulative TSN: what the 16-bit offset of a gap ack
-/// block can express (RFC 9260 §3.3.4).
-pub const MAX_TSN_AHEAD: u32 = 65_535;
+/// How far, in TSNs, a chunk may be ahead of the cumulative TSN: what the 16-bit offset of a gap
+/// ack block can express (RFC 9260 §3.3.4).
+pub(crate) const MAX_TSN_AHEAD: u32 = 65_535;
 
-/// The most separate ranges of TSNs held above the cumulative TSN. Arrivals that would open one more
-/// are dropped unacked, so that a peer cannot make the tracker large or slow.
-pub const MAX_GAPS: usize = 4096;
+/// The most separate ranges of TSNs held above the cumulative TSN. Arrivals that would open one
+/// more are dropped unacked, so that a peer cannot make the tracker large or slow.
+pub(crate) const MAX_GAPS: usize = 4096;
 
 /// The most duplicate TSNs remembered for the next SACK.
-pub const MAX_DUPLICATES: usize = 32;
+pub(crate) const MAX_DUPLICATES: usize = 32;
 
-/// What the arrival of a TSN means.
+/// Meaning of the arrival of a TSN.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub(crate) enum Arrival {
     /// It had not been received before.
     New,
     /// It had been received before; the next SACK reports it.
@@ -50,7 +50,7 @@ enum Place {
 /// In-order arrivals and arrivals that extend the last range take constant time; others a binary
 /// search among the ranges, of which there are as many as gaps, never as many as TSNs.
 #[derive(Clone, Debug)]
-pub struct TsnTracker {
+pub(crate) struct TsnTracker {
     /// The cumulative TSN, extended to 64 bits so that ranges compare as plain numbers. Its lower
     /// 32 bits are the TSN on the wire.
     cum: u64,
@@ -61,29 +61,30 @@ pub struct TsnTracker {
 
 impl TsnTracker {
     /// A tracker for a peer whose first TSN is `initial_tsn` (RFC 9260 §3.3.2).
-    pub fn new(initial_tsn: Tsn) -> TsnTracker {
+    pub(crate) fn new(initial_tsn: Tsn) -> TsnTracker {
         // One lap of room below, so that TSNs before the first one extend without underflow.
         let cum = (1 << 32) + u64::from(initial_tsn.prev().0);
         TsnTracker { cum, ranges: VecDeque::new(), duplicates: Vec::new() }
     }
 
     /// The last TSN before the first missing one.
-    pub fn cum_tsn(&self) -> Tsn {
+    pub(crate) fn cum_tsn(&self) -> Tsn {
         Tsn(self.cum as u32)
     }
 
     /// The highest TSN received; the cumulative TSN if there are no gaps.
-    pub fn highest(&self) -> Tsn {
+    #[cfg(test)]
+    pub(crate) fn highest(&self) -> Tsn {
         Tsn(self.ranges.back().map_or(self.cum, |r| r.last) as u32)
     }
 
-    /// Whether any TSN is missing below [`highest`](Self::highest).
-    pub fn has_gaps(&self) -> bool {
+    /// True if any TSN is missing below the highest received.
+    pub(crate) fn has_gaps(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// What [`observe`](Self::observe) would answer, without recording the arrival.
-    pub fn classify(&self, tsn: Tsn) -> Arrival {
+    /// The answer that [`observe`](Self::observe) would give, without recording the arrival.
+    pub(crate) fn classify(&self, tsn: Tsn) -> Arrival {
         match self.place(tsn) {
             Place::Received => Arrival::Duplicate,
             Place::OutOfReach => Arrival::Dropped,
@@ -91,13 +92,13 @@ impl TsnTracker {
         }
     }
 
-    /// Whether `tsn` has been received.
-    pub fn contains(&self, tsn: Tsn) -> bool {
+    /// True if `tsn` has been received.
+    pub(crate) fn contains(&self, tsn: Tsn) -> bool {
         self.classify(tsn) == Arrival::Duplicate
     }
 
     /// Records the arrival of `tsn`.
-    pub fn observe(&mut self, tsn: Tsn) -> Arrival {
+    pub(crate) fn observe(&mut self, tsn: Tsn) -> Arrival {
         let place = self.place(tsn);
         let at = self.extend(tsn);
         match place {
@@ -132,9 +133,9 @@ impl TsnTracker {
         Arrival::New
     }
 
-    /// Takes back the arrival of `tsn`, which the receiver has discarded undelivered (reneging,
-    /// RFC 9260 §6.2). Only TSNs above the cumulative TSN can be taken back; answers whether it was.
-    pub fn forget(&mut self, tsn: Tsn) -> bool {
+    /// Takes back the arrival of `tsn`, which the receiver has discarded undelivered (reneging, RFC
+    /// 9260 §6.2). Only TSNs above the cumulative TSN can be taken back; answers whether it was.
+    pub(crate) fn forget(&mut self, tsn: Tsn) -> bool {
         let at = self.extend(tsn);
         let i = self.ranges.partition_point(|r| r.last < at);
         let Some(range) = self.ranges.get_mut(i).filter(|r| r.first <= at) else {
@@ -155,13 +156,13 @@ impl TsnTracker {
 
     /// The gap ack blocks of a SACK sent now: first and last TSN of each received range as offsets
     /// from the cumulative TSN, ascending (RFC 9260 §3.3.4).
-    pub fn gap_ack_blocks(&self) -> impl ExactSizeIterator<Item = (u16, u16)> + '_ {
+    pub(crate) fn gap_ack_blocks(&self) -> impl ExactSizeIterator<Item = (u16, u16)> + '_ {
         // Every range lies within MAX_TSN_AHEAD of a cumulative TSN that only grows.
         self.ranges.iter().map(|r| ((r.first - self.cum) as u16, (r.last - self.cum) as u16))
     }
 
     /// The same, apart: the blocks above the TSN `kept`, and those up to it.
-    pub fn gap_ack_blocks_split_at(&self, kept: Tsn) -> [Vec<(u16, u16)>; 2] {
+    pub(crate) fn gap_ack_blocks_split_at(&self, kept: Tsn) -> [Vec<(u16, u16)>; 2] {
         let limit = u16::try_from(self.offset(kept).max(0)).unwrap_or(u16::MAX);
         let (mut above, mut below) = (Vec::new(), Vec::new());
         for (first, last) in self.gap_ack_blocks() {
@@ -177,12 +178,12 @@ impl TsnTracker {
 
     /// TSNs received again since [`clear_duplicates`](Self::clear_duplicates), in order of arrival,
     /// one entry each time, at most [`MAX_DUPLICATES`].
-    pub fn duplicates(&self) -> &[Tsn] {
+    pub(crate) fn duplicates(&self) -> &[Tsn] {
         &self.duplicates
     }
 
     /// Call when a SACK with the duplicates has been sent.
-    pub fn clear_duplicates(&mut self) {
+    pub(crate) fn clear_duplicates(&mut self) {
         self.duplicates.clear();
     }
 

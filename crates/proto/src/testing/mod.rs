@@ -1,6 +1,7 @@
 //! A scripted peer: drives one [`Endpoint`] with hand-made packets at written times.
 //!
-//! Each line of a test is one step: a packet that the peer sends, or what the endpoint must have answered.
+//! Each line of a test is one step: a packet that the peer sends, or what the endpoint must have
+//! answered.
 //!
 //! ```
 //! use manypath_proto::testing::{Setup, cookie_echo, data, init};
@@ -54,7 +55,8 @@ pub struct SentPacket {
     pub packet: Packet,
 }
 
-/// One endpoint, its association if there is one, and what it has sent and the test has not yet looked at.
+/// One endpoint, its association if there is one, and what it has sent and the test has not yet
+/// looked at.
 pub struct Script {
     /// The endpoint under test.
     pub endpoint: Endpoint,
@@ -101,8 +103,8 @@ impl Script {
         self.finish_handshake();
     }
 
-    /// Verifies the other paths in 100 ms, and forgets all events so far. A server learns of them by the
-    /// peer's heartbeats.
+    /// Verifies the other paths in 100 ms, and forgets all events so far. A server learns of them
+    /// by the peer's heartbeats.
     fn finish_handshake(&mut self) {
         assert!(self.assoc().is_established(), "the handshake is complete");
         for path in 2..=self.pairs.len() {
@@ -193,7 +195,7 @@ impl Script {
     /// The peer sends these bytes.
     pub fn peer_bytes(&mut self, (local, remote): (SocketAddr, SocketAddr), bytes: Vec<u8>) {
         let payload = Bytes::from(bytes);
-        self.endpoint.handle_datagram(self.now, Datagram { local, remote, ecn: None, payload });
+        self.endpoint.handle_datagram(self.now, Datagram::new(local, remote, payload));
         self.settle();
     }
 
@@ -270,7 +272,7 @@ impl Script {
         self.id.expect("an association was opened")
     }
 
-    /// Queues a message of so many bytes on stream 0.
+    /// Queues a message of `len` bytes on stream 0.
     pub fn send(&mut self, len: usize) {
         self.try_send(0, len).expect("there is room");
     }
@@ -280,7 +282,7 @@ impl Script {
         self.send_messages(count, self.assoc().fragment_size());
     }
 
-    /// Queues messages of so many bytes each, then drains the outputs.
+    /// Queues `count` messages of `len` bytes each, then drains the outputs.
     pub fn send_messages(&mut self, count: usize, len: usize) {
         let id = self.id();
         for _ in 0..count {
@@ -318,7 +320,8 @@ impl Script {
 
     // ---- Expectations ----
 
-    /// The next packet is this: its chunks in words, after `P2 ` for path 2 if there are several paths.
+    /// The next packet is this: its chunks in words, after `P2 ` for path 2 if there are several
+    /// paths.
     #[track_caller]
     pub fn expect(&mut self, words: &str) {
         let next = self.next_sent();
@@ -333,7 +336,7 @@ impl Script {
         }
     }
 
-    /// The next packet is this, and was sent so many milliseconds after `since`.
+    /// The next packet is this, and was sent `ms` milliseconds after `since`.
     #[track_caller]
     pub fn expect_after_ms(&mut self, since: Instant, ms: u64, words: &str) {
         self.expect(words);
@@ -443,8 +446,8 @@ impl Script {
         self.tag
     }
 
-    /// The tag, and the TSN that counts as 0, that the peer goes by: those of the endpoint's latest INIT or
-    /// INIT ACK.
+    /// The tag, and the TSN that counts as 0, that the peer goes by: those of the endpoint's latest
+    /// INIT or INIT ACK.
     pub fn view(&self) -> (u32, Tsn) {
         (self.tag, self.base)
     }

@@ -1,9 +1,9 @@
 //! DATA chunks in flight on several paths at once.
 //!
-//! The record of a chunk speaks of one transmission. Of a chunk that is sent on a second path as
-//! well, its copy, the other transmission is kept here, as something extra on its path: `extra` of
-//! each path's queue. What else is outstanding asks a few questions of that (how much, since when,
-//! under way elsewhere?), and knows nothing of who sends copies, and why.
+//! The record of a chunk speaks of one transmission. If the chunk is sent on a second path as well,
+//! that path's queue keeps the other transmission, the copy, in its `extra`. The rest of `tx` asks
+//! `extra` a few questions (how much, since when, under way elsewhere?), and does not know who
+//! sends copies, and why.
 //!
 //! A chunk that is sent on a second path has two transmissions, and a SACK does not say which of
 //! them arrived. Each counts in the flight size of its own path until it is settled:
@@ -19,99 +19,25 @@
 //!
 //! So a path that is silent runs into its timeout, though all of its data arrives by the other one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, SackDigest};
+use super::extra::{Claim, Transmission};
 use super::outstanding::{Outstanding, PathQueue, Sent, TsnState};
 use crate::path::PathId;
 use crate::time::Instant;
 
-/// The state of a transmission's chunk, until it is settled.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Claim {
-    /// It is not acknowledged: this is a copy under way.
-    Live,
-    /// It arrived, by this transmission or the other one.
-    Either,
-    /// It arrived by the other one.
-    Lost,
-}
-
-/// A transmission of a chunk that is not the one that the chunk's own record speaks of.
-#[derive(Copy, Clone, Debug)]
-struct Copy {
-    tsn: Tsn,
-    /// In the order of all transmissions of the association.
-    order: u64,
-    sent_at: Instant,
-    /// The size that counts against cwnd.
-    size: usize,
-    claim: Claim,
-    missing_reports: u8,
-}
-
-/// The unsettled transmissions of a path. Each is found, added and removed in logarithmic time: a
-/// SACK may report thousands of duplicates, whatever was sent.
-#[derive(Debug, Default)]
-pub(super) struct Extra {
-    /// By their order.
-    copies: BTreeMap<u64, Copy>,
-    /// TSN and order of each.
-    by_tsn: BTreeSet<(u32, u64)>,
-    /// The last transmission of the association when a chunk with two transmissions last measured
-    /// the path's RTT: one sent before does not measure it again (RFC 9260 §6.3.1, C4).
-    timed_up_to: Option<u64>,
-}
-
-impl Extra {
-    pub(super) fn len(&self) -> usize {
-        self.copies.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.copies.is_empty()
-    }
-
-    /// Bytes that count in the path's flight size.
-    pub(super) fn bytes(&self) -> usize {
-        self.copies.values().map(|c| c.size).sum()
-    }
-
-    /// Order and time of the earliest.
-    pub(super) fn earliest(&self) -> Option<(u64, Instant)> {
-        self.copies.first_key_value().map(|(order, c)| (*order, c.sent_at))
-    }
-
-    /// Order of the latest.
-    pub(super) fn latest(&self) -> Option<u64> {
-        self.copies.last_key_value().map(|(order, _)| *order)
-    }
-
-    /// The order of the earliest transmission of a chunk that is accepted.
-    fn find(&self, tsn: Tsn, accepts: impl Fn(&Copy) -> bool) -> Option<u64> {
-        let mut orders = self.by_tsn.range((tsn.0, 0)..=(tsn.0, u64::MAX)).map(|(_, order)| *order);
-        orders.find(|order| self.copies.get(order).is_some_and(&accepts))
-    }
-
-    /// The order of the copy of a chunk that is not acknowledged.
-    fn find_live(&self, tsn: Tsn) -> Option<u64> {
-        self.find(tsn, |c| c.claim == Claim::Live)
-    }
-}
-
 impl PathQueue {
-    fn insert_copy(&mut self, copy: Copy) {
-        self.extra.by_tsn.insert((copy.tsn.0, copy.order));
-        self.extra.copies.insert(copy.order, copy);
+    fn insert_copy(&mut self, copy: Transmission) {
+        self.extra.insert(copy);
         self.flight_size += copy.size;
         self.chunks_in_flight += 1;
     }
 
-    fn remove_copy(&mut self, order: u64) -> Option<Copy> {
-        let copy = self.extra.copies.remove(&order)?;
-        self.extra.by_tsn.remove(&(copy.tsn.0, order));
+    fn remove_copy(&mut self, order: u64) -> Option<Transmission> {
+        let copy = self.extra.remove(order)?;
         self.flight_size -= copy.size;
         self.chunks_in_flight -= 1;
         Some(copy)
@@ -149,7 +75,7 @@ impl Outstanding {
         *timed = timed.filter(|&t| t != tsn); // its acknowledgement may be that of the copy
         let (claim, missing_reports) = (Claim::Live, 0);
         let queue = &mut self.queues[path.index()];
-        queue.insert_copy(Copy { tsn, order, sent_at: now, size, claim, missing_reports });
+        queue.insert_copy(Transmission { tsn, order, sent_at: now, size, claim, missing_reports });
     }
 
     /// A chunk with a copy was acknowledged for the first time.
@@ -169,7 +95,7 @@ impl Outstanding {
             Some(via) if via == other => Some(Claim::Lost),
             _ => Some(Claim::Either),
         };
-        let main = Copy {
+        let main = Transmission {
             tsn,
             order: sent.order,
             sent_at: sent.sent_at,
@@ -186,7 +112,7 @@ impl Outstanding {
         let is_first = self.earliest_order(first) == Some(main.order);
         self.leave_flight(tsn);
         match first_claim {
-            Some(claim) => self.queues[first.index()].insert_copy(Copy { claim, ..main }),
+            Some(claim) => self.queues[first.index()].insert_copy(Transmission { claim, ..main }),
             None => {
                 digest.paths[first.index()].newly_acked_user_bytes += user_bytes;
                 digest.credit(first, &main, is_first);
@@ -195,7 +121,7 @@ impl Outstanding {
         }
         let extra = &mut self.queues[second.index()].extra;
         let Some(order) = extra.find_live(tsn) else { return };
-        let Some(copy) = extra.copies.get_mut(&order) else { return };
+        let Some(copy) = extra.by_order.get_mut(&order) else { return };
         match second_claim {
             Some(claim) => copy.claim = claim,
             None => {
@@ -263,7 +189,7 @@ impl Outstanding {
                 let Some(order) = queue.find(tsn, |c| c.claim != Claim::Live) else { continue };
                 // A packet with nothing but a duplicate draws a SACK at once, to where it came from
                 // (RFC 9260 §6.2, §6.4): this one answers the transmission that arrived second.
-                if let (1, Some(copy)) = (sack.duplicate_tsns().len(), queue.copies.get(&order)) {
+                if let (1, Some(copy)) = (sack.duplicate_tsns().len(), queue.by_order.get(&order)) {
                     self.measure(path, (order, copy.sent_at), rules, now, digest);
                 }
                 self.settle(path, order, digest);
@@ -317,7 +243,7 @@ impl Outstanding {
         let mut from = 0;
         // None is looked at more often than it takes reports to make it lost.
         while let Some((&order, copy)) =
-            self.queues[path.index()].extra.copies.range_mut(from..latest).next()
+            self.queues[path.index()].extra.by_order.range_mut(from..latest).next()
         {
             from = order + 1;
             if copy.claim == Claim::Either {
@@ -381,7 +307,7 @@ impl Outstanding {
     ) -> (usize, u64) {
         let (mut count, mut latest) = (0, 0);
         let mut from = 0;
-        while let Some((_, &copy)) = self.queues[path.index()].extra.copies.range(from..).next() {
+        while let Some((_, &copy)) = self.queues[path.index()].extra.by_order.range(from..).next() {
             from = copy.order + 1;
             if spare_after.is_some_and(|limit| copy.sent_at > limit) {
                 continue;
@@ -398,12 +324,13 @@ impl Outstanding {
     /// Checks what must always hold of the copies of one path.
     pub(super) fn check_extra(&self, path: PathId) {
         let queue = &self.queues[path.index()].extra;
-        let index: BTreeSet<_> = queue.copies.iter().map(|(&order, c)| (c.tsn.0, order)).collect();
+        let index: BTreeSet<_> =
+            queue.by_order.iter().map(|(&order, c)| (c.tsn.0, order)).collect();
         assert_eq!(queue.by_tsn, index, "the index of copies on {path}");
-        for (order, copy) in &queue.copies {
+        for (order, copy) in &queue.by_order {
             assert_eq!(*order, copy.order, "copies in order on {path}");
         }
-        for copy in queue.copies.values().filter(|c| c.claim == Claim::Live) {
+        for copy in queue.by_order.values().filter(|c| c.claim == Claim::Live) {
             let chunk = self.get(copy.tsn).filter(|s| s.also_on == Some(path));
             let is_elsewhere = chunk.map(|s| s.state == TsnState::InFlight && s.path != path);
             assert_eq!(is_elsewhere, Some(true), "{:?} and its copy on {path}", copy.tsn);
@@ -413,7 +340,7 @@ impl Outstanding {
 
 impl SackDigest {
     /// Books a transmission of a chunk with two as arrived on its path.
-    fn credit(&mut self, path: PathId, copy: &Copy, is_earliest: bool) {
+    fn credit(&mut self, path: PathId, copy: &Transmission, is_earliest: bool) {
         let p = &mut self.paths[path.index()];
         p.newly_acked_bytes += copy.size;
         p.edge_acked_bytes += copy.size;

@@ -19,7 +19,8 @@ pub(crate) struct AckRules<'a> {
     pub(crate) by: &'a Rules,
     /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
     pub(crate) dac: bool,
-    /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260 §3.3.8).
+    /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260
+    /// §3.3.8).
     pub(crate) reports_gaps: bool,
     /// Some path is in fast recovery.
     pub(crate) in_fast_recovery: bool,
@@ -34,7 +35,7 @@ pub(crate) struct AckRules<'a> {
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
 pub(crate) const SACK_FLAG_TWO_PACKETS: u8 = 0x80;
 
-/// What one SACK says.
+/// Facts of one SACK.
 #[derive(Debug, Default)]
 pub(crate) struct SackDigest {
     /// Indexed by path.
@@ -45,7 +46,8 @@ pub(crate) struct SackDigest {
     pub(crate) newly_acked: usize,
     /// User bytes released from the send buffer.
     pub(crate) released: usize,
-    /// The cumulative TSN ack passed a chunk that was fast retransmitted, or retransmitted after a timeout.
+    /// The cumulative TSN ack passed a chunk that was fast retransmitted, or retransmitted after a
+    /// timeout.
     pub(crate) rtx_cum_acked: bool,
     /// The SACK is older than one already processed (SACKs of different paths overtake each other):
     /// its a_rwnd is out of date.
@@ -65,7 +67,7 @@ pub(crate) struct SackDigest {
     revoked: Vec<TsnRange>,
 }
 
-/// What one SACK says of one path.
+/// Facts of one SACK about one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathDigest {
     /// Flight size before the SACK, in bytes; with `pipe_accounting` the pipe.
@@ -83,7 +85,7 @@ pub(crate) struct PathDigest {
     /// The left edge of the path moved: its cwnd may grow (CUC; without it, the cumulative TSN ack
     /// point moved).
     pub(crate) cwnd_update: bool,
-    /// The chunk that T3-rtx watches is acknowledged: the timer starts anew.
+    /// The chunk that T3-rtx watches is acknowledged: the timer restarts.
     pub(crate) watched_acked: bool,
     /// A round-trip time measured by this SACK.
     pub(crate) rtt: Option<Duration>,
@@ -152,8 +154,9 @@ pub(crate) enum SackError {
 impl Outstanding {
     /// Applies a SACK. What it says is in `digest` afterwards.
     ///
-    /// The work is proportional to what is newly acknowledged and to the number of gaps, never to the
-    /// window. Returns false for a SACK below the cumulative TSN ack point, if it says nothing new.
+    /// The work is proportional to what is newly acknowledged and to the number of gaps, never to
+    /// the window. Returns false for a SACK below the cumulative TSN ack point, if it says nothing
+    /// new.
     pub(crate) fn acknowledge(
         &mut self,
         sack: &Sack,
@@ -244,8 +247,8 @@ impl Outstanding {
             let mut tsn = range.first;
             while tsn.le(range.last) {
                 let Some(path) = self.get(tsn).map(|s| s.path) else { break };
-                // CUC steps 3: the pseudo-cumack is acknowledged. CUC knows one left edge, CUCv2 one
-                // each for chunks sent once and for retransmitted ones.
+                // CUC steps 3: the pseudo-cumack is acknowledged. CUC knows one left edge, CUCv2
+                // one each for chunks sent once and for retransmitted ones.
                 let moved = match cuc {
                     Cuc::Off => false,
                     Cuc::V1 | Cuc::V2 => self.passes_pseudo_cumack(path, tsn),
@@ -319,7 +322,8 @@ impl Outstanding {
         }
     }
 
-    /// Whether a TSN acknowledged on `path` is one of its pseudo-cumacks, which are then to be found anew.
+    /// True if a TSN acknowledged on `path` is one of its pseudo-cumacks, which must then be found
+    /// again.
     fn passes_pseudo_cumack(&mut self, path: PathId, tsn: Tsn) -> bool {
         let mut passes = false;
         for edge in &mut self.queues[path.index()].pseudo_cumacks {
@@ -405,9 +409,10 @@ impl Outstanding {
             revoked.retain(|r| r.first.lt(highest));
             digest.cut_or_stale = revoked.len() < differs && !digest.cum_advanced;
         }
-        // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN that it no
-        // longer reports was dropped by the receiver. Any other may be older, for SACKs of different paths
-        // overtake each other, and may still report TSNs that a newer one was cut before.
+        // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN
+        // that it no longer reports was dropped by the receiver. Any other may be older, for SACKs
+        // of different paths overtake each other, and may still report TSNs that a newer one was
+        // cut before.
         let is_newer = digest.cum_advanced || overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
         if is_newer && !self.kept.is_empty() {

@@ -26,8 +26,8 @@ impl Outstanding {
         self.listed += 1;
     }
 
-    /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk is in the
-    /// same state before its first transmission, but was never counted.
+    /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk
+    /// is in the same state before its first transmission, but was never counted.
     pub(super) fn unmark(&mut self, tsn: Tsn) {
         let is_waiting = |s: &&Sent| s.state == TsnState::Marked;
         let waiting = self.get(tsn).filter(is_waiting);
@@ -38,8 +38,8 @@ impl Outstanding {
         }
     }
 
-    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3). Returns the
-    /// number of chunks marked and the order of the last transmission among them.
+    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3). Returns
+    /// the number of chunks marked and the order of the last transmission among them.
     ///
     /// Chunks sent after `spare_after` stay: nothing younger than one SRTT can have timed out (CMT
     /// paper, §IV-C2).

@@ -9,12 +9,13 @@ use crate::policy::recovery::{SackRules, SfrCompares};
 use crate::policy::rtx::LossCause;
 
 impl Outstanding {
-    /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that were
-    /// sent later on its own path.
+    /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that
+    /// were sent later on its own path.
     ///
-    /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks sent
-    /// once, and right for retransmitted ones too: a chunk sent before the retransmission says nothing
-    /// about it. So with MFR nothing needs to be stored to tell when a retransmission was lost in turn.
+    /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks
+    /// sent once, and right for retransmitted ones too: a chunk sent before the retransmission says
+    /// nothing about it. So with MFR nothing needs to be stored to tell when a retransmission was
+    /// lost in turn.
     pub(super) fn split_fast_retransmit(
         &mut self,
         rules: &AckRules<'_>,
@@ -65,10 +66,12 @@ impl Outstanding {
     }
 
     /// RFC 9260 §7.2.4: every chunk below the highest TSN newly acknowledged gets a missing report,
-    /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack moved.
+    /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack
+    /// moved.
     ///
-    /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged that was
-    /// sent for the first time after that: what was under way before says nothing of the retransmission.
+    /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged
+    /// that was sent for the first time after that: what was under way before says nothing of the
+    /// retransmission.
     pub(super) fn fast_retransmit(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
         let rules = &rules.by.sacks;
@@ -127,8 +130,8 @@ impl Outstanding {
     }
 }
 
-/// Whether missing reports count for a chunk: once, or with MFR again if the SACK newly acknowledges a TSN
-/// above what was sent when they last made it lost.
+/// True if missing reports count for a chunk: once, or with MFR again if the SACK newly
+/// acknowledges a TSN above what was sent when they last made it lost.
 fn may_be_lost(sent: &Sent, rules: &SackRules, newest: Option<Tsn>) -> bool {
     match sent.mfr_after {
         Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),

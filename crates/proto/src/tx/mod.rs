@@ -3,6 +3,7 @@
 mod copies;
 mod digest;
 mod echo;
+mod extra;
 mod flight;
 mod kept;
 mod marked;

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
 
 use super::Fragment;
-use super::copies::Extra;
+use super::extra::Extra;
 use super::ranges::TsnRanges;
 use crate::path::PathId;
 use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;
+use crate::sizes;
 use crate::time::Instant;
 
 /// Where an outstanding TSN stands.
@@ -41,8 +42,8 @@ pub(crate) struct Sent {
     pub(crate) fast_retransmitted: bool,
     /// Why it was last taken for lost.
     pub(crate) lost_by: LossCause,
-    /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies paper,
-    /// section 4.3).
+    /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies
+    /// paper, section 4.3).
     pub(super) mfr_after: Option<Tsn>,
     /// Another path on which it is in flight, too.
     pub(super) also_on: Option<PathId>,
@@ -54,7 +55,8 @@ pub(crate) struct Sent {
     pub(crate) sent_at: Instant,
     /// Numbers all transmissions of the association in their order.
     pub(crate) order: u64,
-    /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts there.
+    /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts
+    /// there.
     pub(super) lost_on: u32,
     prev: Option<Tsn>,
     /// The chunk sent next on the same path.
@@ -62,14 +64,15 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The size that counts against cwnd: the DATA chunk with its header and padding (RFC 9260 §7.2).
+    /// The size that counts against cwnd: the DATA chunk with its header and padding (RFC 9260
+    /// §7.2).
     pub(crate) fn size(&self) -> usize {
-        (DATA_HEADER_LEN + self.payload.len()).next_multiple_of(4)
+        sizes::data_chunk(self.payload.len())
     }
 }
 
-/// SFR's virtual queue (CMT paper, §III-A): the chunks in flight on one path, linked in the order of
-/// their transmission; and those that were last sent there and wait for retransmission.
+/// SFR's virtual queue (CMT paper, §III-A): the chunks in flight on one path, linked in the order
+/// of their transmission; and those that were last sent there and wait for retransmission.
 #[derive(Debug, Default)]
 pub(crate) struct PathQueue {
     pub(super) head: Option<Tsn>,
@@ -80,22 +83,23 @@ pub(crate) struct PathQueue {
     pub(super) chunks_in_flight: usize,
     /// Bytes of DATA chunks that were last sent on the path and wait for retransmission.
     pub(super) waiting_bytes: usize,
-    /// With `pipe_accounting`: bytes of DATA chunks that the path lost and that are not acknowledged yet, on
-    /// whatever path they were sent again.
+    /// With `pipe_accounting`: bytes of DATA chunks that the path lost and that are not
+    /// acknowledged yet, on whatever path they were sent again.
     pub(super) lost_bytes: usize,
     /// TSNs to retransmit that were last sent on this path, ascending. May hold some that were
     /// acknowledged meanwhile.
     pub(super) marked: VecDeque<Tsn>,
     /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
     pub(super) rtt_probe: Option<Tsn>,
-    /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted ones; `None`
-    /// if they are to be found. CUC (Fig. 3) has the first of them only.
+    /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted
+    /// ones; `None` if they are to be found. CUC (Fig. 3) has the first of them only.
     pub(super) pseudo_cumacks: [Option<Tsn>; 2],
     /// Transmissions on the path beside those that the records of chunks speak of.
     pub(super) extra: Extra,
     /// The chunk that was last put back at its place in the order of transmission.
     placed: Option<Tsn>,
-    /// Since it was last empty the queue got a chunk back that the receiver dropped, behind those sent later.
+    /// Since it was last empty the queue got a chunk back that the receiver dropped, behind those
+    /// sent later.
     has_revoked: bool,
 }
 
@@ -120,14 +124,15 @@ pub(crate) struct Outstanding {
     next_order: u64,
     /// Lost transmissions count until their chunk is acknowledged (`pipe_accounting`).
     pub(super) counts_lost: bool,
-    /// What is in the pipes of all paths counts against the window of each (`combined_window`).
+    /// The pipes of all paths count against the window of each (`combined_window`).
     pub(super) combines: bool,
     /// A pseudo-cumack stays with its path when the chunk is sent again on another one (CUC, not
     /// CUCv2).
     pub(super) edges_stay: bool,
     /// A chunk was once in flight on two paths. Until then no path has anything `extra`.
     pub(super) has_extra: bool,
-    /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged since.
+    /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged
+    /// since.
     pub(super) newest: Option<Tsn>,
 }
 
@@ -191,7 +196,7 @@ impl Outstanding {
         self.queues[path.index()].chunks_in_flight
     }
 
-    /// What is in flight on all paths as the peer's receive buffer sees it, in bytes.
+    /// Data in flight on all paths as the peer's receive buffer sees it, in bytes.
     pub(crate) fn rwnd_in_use(&self, rules: RoomRules) -> usize {
         let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
         if rules.of_headers {
@@ -305,15 +310,16 @@ impl Outstanding {
         self.link(tsn, path, (before, after));
     }
 
-    /// Whether the chunks in flight on a path are in the order of their transmission.
+    /// True if the chunks in flight on a path are in the order of their transmission.
     pub(crate) fn is_in_order(&mut self, path: PathId) -> bool {
         let queue = &mut self.queues[path.index()];
         queue.has_revoked &= queue.head.is_some();
         !queue.has_revoked
     }
 
-    /// The last chunk in flight on a path that was sent before the transmission `order`. It is looked for from the tail
-    /// backwards and, since one often comes after the other, forwards from where the last one was placed.
+    /// The last chunk in flight on a path that was sent before the transmission `order`. It is
+    /// looked for from the tail backwards and, since one often comes after the other, forwards from
+    /// where the last one was placed.
     fn last_before(&self, path: PathId, order: u64) -> Option<Tsn> {
         let queue = &self.queues[path.index()];
         let here = |s: &&Sent| s.state == TsnState::InFlight && s.path == path && s.order < order;
@@ -337,8 +343,8 @@ impl Outstanding {
         }
     }
 
-    /// Puts a chunk, which does not wait for retransmission, in flight between two neighbours of its path, if it
-    /// has them.
+    /// Puts a chunk, which does not wait for retransmission, in flight between two neighbours of
+    /// its path, if it has them.
     fn link(&mut self, tsn: Tsn, path: PathId, (before, after): (Option<Tsn>, Option<Tsn>)) {
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.state = TsnState::InFlight;
@@ -347,7 +353,8 @@ impl Outstanding {
         self.note_in_flight(tsn, path, (before, after), sizes);
     }
 
-    /// Tells the neighbours of a chunk that it is in flight, and counts it: its size, and its user bytes.
+    /// Tells the neighbours of a chunk that it is in flight, and counts it: its size, and its user
+    /// bytes.
     #[inline(always)] // half of it goes where a chunk has nobody behind it, as mostly
     fn note_in_flight(
         &mut self,
@@ -391,8 +398,8 @@ impl Outstanding {
         self.flight_user_bytes -= user;
     }
 
-    /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that T3-rtx
-    /// or missing reports recover it (RFC 9260 §6.2.1, D iii).
+    /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that
+    /// T3-rtx or missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
         self.queues[path.index()].has_revoked = true;
@@ -402,8 +409,8 @@ impl Outstanding {
         }
     }
 
-    /// True if all that is in flight on a path lies above everything that the peer has: it may have had no
-    /// room for it. What lies below, it would have taken.
+    /// True if all that is in flight on a path lies above everything that the peer has: it may have
+    /// had no room for it. What lies below, it would have taken.
     pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
         let highest = self.acked.last().unwrap_or(self.cum_tsn_ack_point());
         // What is in flight elsewhere, too, was not sent for want of room.

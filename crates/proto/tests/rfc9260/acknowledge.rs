@@ -360,7 +360,7 @@ fn a_flood_of_control_chunks_is_answered_within_a_bound() {
     let (local, remote) = t.pairs[0];
     for _ in 0..1000 {
         let payload = payload.clone();
-        let datagram = manypath_proto::Datagram { local, remote, ecn: None, payload };
+        let datagram = manypath_proto::Datagram::new(local, remote, payload);
         t.endpoint.handle_datagram(t.now(), datagram);
     }
     t.settle();

@@ -87,8 +87,8 @@ fn a_peer_that_chose_a_new_tag_after_answering_our_init_is_followed() {
 
 #[test]
 fn a_late_cookie_of_an_attempt_that_was_given_up_is_dropped() {
-    // A server's cookie for the peer's first INIT; then this side opens to the same peer, whose tag is
-    // the same, under a tag of its own.
+    // A server's cookie for the peer's first INIT; then this side opens to the same peer, whose tag
+    // is the same, under a tag of its own.
     let mut t = Setup::server().start();
     t.peer(init());
     let late = t.expect_init_ack();
@@ -229,7 +229,7 @@ fn a_cookie_after_the_association_was_closed_does_not_bring_it_back() {
     let (local, remote) = t.pairs[0];
     for chunk in [abort(&[]), cookie_echo(&cookie)] {
         let payload = Bytes::from(t.packet(header, chunk));
-        let datagram = manypath_proto::Datagram { local, remote, ecn: None, payload };
+        let datagram = manypath_proto::Datagram::new(local, remote, payload);
         t.endpoint.handle_datagram(t.now(), datagram);
     }
     t.settle();

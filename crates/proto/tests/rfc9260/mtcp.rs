@@ -1,4 +1,5 @@
-//! mTCP (Zhang et al.): one path for SACKs and the SACK PATH chunk, failure by silence, what is sent where.
+//! mTCP (Zhang et al.): one path for SACKs and the SACK PATH chunk, failure by silence, what is
+//! sent where.
 
 use manypath_proto::testing::*;
 use manypath_proto::{ElectReason, Event, PathId, PathState};
@@ -169,12 +170,12 @@ fn a_pipe_full_of_lost_chunks_is_emptied_by_a_timeout() {
     t.expect_nothing();
     t.peer(sack(1).gap(10, 12));
     t.expect_nothing(); // eight lost chunks fill it, and nothing is in flight that could be acknowledged
-    assert_eq!((t.path(1).flight_size, t.path(1).t3_expirations), (0, 0));
+    assert_eq!((t.path(1).flight_size, t.path(1).counters.t3_expirations), (0, 0));
     let rto = t.path(1).rto;
     t.run(rto);
     t.expect("DATA 2");
     t.expect_nothing(); // cwnd is one packet
-    assert_eq!((t.path(1).t3_expirations, t.path(1).error_count), (1, 1));
+    assert_eq!((t.path(1).counters.t3_expirations, t.path(1).error_count), (1, 1));
     t.peer(sack(2).gap(10, 12));
     t.expect_all(&["DATA 3", "DATA 4"]); // slow start
 }
@@ -204,10 +205,10 @@ fn a_chunk_that_is_lost_on_one_path_and_under_way_on_another_is_watched_there() 
     t.expect_nothing();
     let after = t.path(1);
     assert_eq!(
-        (after.t3_expirations, after.cwnd),
+        (after.counters.t3_expirations, after.cwnd),
         (0, before.cwnd),
         "nothing says that path 1 fails"
     );
     t.run_to_timer();
-    assert_eq!(t.path(2).t3_expirations, 1, "it was under way there");
+    assert_eq!(t.path(2).counters.t3_expirations, 1, "it was under way there");
 }

@@ -29,8 +29,9 @@ fn eight(setup: Setup) -> Script {
     t
 }
 
-/// Loses the first and the last packet of a flight. The last is found missing by what is sent after the cut for the
-/// first, in the SACK that leaves nothing else of the flight unknown. Returns cwnd after either.
+/// Loses the first and the last packet of a flight. The last is found missing by what is sent after
+/// the cut for the first, in the SACK that leaves nothing else of the flight unknown. Returns cwnd
+/// after either.
 fn cwnd_after_two_losses(setup: Setup) -> [usize; 2] {
     let mut t = setup.set("max_burst", "0").established();
     let base = grow(&mut t, 30);
@@ -47,7 +48,7 @@ fn cwnd_after_two_losses(setup: Setup) -> [usize; 2] {
         t.run_ms(1);
         t.peer(sack(base + 11).gap(base + 13, base + last));
     }
-    assert_eq!(t.path(1).fast_retransmits, 2);
+    assert_eq!(t.path(1).counters.fast_retransmits, 2);
     [first, t.path(1).cwnd]
 }
 
@@ -62,8 +63,8 @@ fn a_flight_that_loses_its_first_and_last_packet_cuts_cwnd_once() {
     assert!(second < first, "the SACK that finds it ends the recovery of the path");
 }
 
-/// What acks of one path do to the missing reports of another: with path 1 slow and path 2 fast, SACKs
-/// report 5, 6, 7 and 8 one by one while 1 to 4 are still under way.
+/// Effect of acks of one path on the missing reports of another: with path 1 slow and path 2 fast,
+/// SACKs report 5, 6, 7 and 8 one by one while 1 to 4 are still under way.
 fn reordered(setup: Setup) -> Vec<String> {
     let mut t = eight(setup);
     for last in 5..=8 {
@@ -91,7 +92,7 @@ fn sfr_finds_a_loss_by_what_was_sent_later_on_the_same_path() {
     t.expect_nothing();
     t.peer(sack(0).gap(2, 8));
     t.expect("P1 DATA 1");
-    assert_eq!(t.path(2).fast_retransmits, 0);
+    assert_eq!(t.path(2).counters.fast_retransmits, 0);
     assert_eq!(t.path(2).cwnd, 5 * PMDCS, "the other path only grew");
 }
 
@@ -126,8 +127,8 @@ fn sfr_is_right_under_cycling_changeover() {
     t.expect_nothing();
 }
 
-/// Loses 1 and its fast retransmission, while 9 to 11, sent after that on the same path, arrive. What was sent
-/// then.
+/// Loses 1 and its fast retransmission, while 9 to 11, sent after that on the same path, arrive.
+/// What was sent then.
 fn lost_twice(mfr: &str) -> Vec<String> {
     let mut t = eight(cmt().set("mfr", mfr));
     for last in 2..=4 {
@@ -170,10 +171,10 @@ fn t3_rtx_of_a_path_is_left_to_the_next_chunk_if_the_first_is_lost_and_goes_else
     t.run_ms(100);
     t.peer_on(2, sack(4));
     t.run_ms(800); // 1.5 s: the RTO of 1 is over, that of 5 to 8 is not
-    assert_eq!(t.path(1).t3_expirations, 0);
+    assert_eq!(t.path(1).counters.t3_expirations, 0);
     assert_eq!(t.path_state(1), PathState::Active);
     t.run_ms(200);
-    assert_eq!(t.path(1).t3_expirations, 1, "nothing was heard of 5 to 8");
+    assert_eq!(t.path(1).counters.t3_expirations, 1, "nothing was heard of 5 to 8");
 }
 
 #[test]
@@ -377,7 +378,7 @@ fn chunks_younger_than_one_round_trip_survive_a_timeout() {
         t.send_packets(1);
         t.expect("P1 DATA 3"); // 100 ms before the timeout of 2
         t.run_ms(100);
-        assert_eq!(t.path(1).t3_expirations, 1);
+        assert_eq!(t.path(1).counters.t3_expirations, 1);
         t.path(1).flight_size
     };
     // 2 is retransmitted at once either way; 3 stays in flight if it is spared.
@@ -397,11 +398,11 @@ fn a_second_expiry_for_spared_chunks_cuts_ssthresh_no_further() {
     t.run(rto - std::time::Duration::from_millis(100));
     t.send_packets(3);
     t.run_ms(100);
-    assert_eq!(t.path(1).t3_expirations, 1);
+    assert_eq!(t.path(1).counters.t3_expirations, 1);
     let ssthresh = t.path(1).ssthresh;
     assert_eq!(ssthresh, 8 * PMDCS);
     t.peer(sack(2)); // the retransmission; those that were spared are lost
-    while t.path(1).t3_expirations < 2 {
+    while t.path(1).counters.t3_expirations < 2 {
         t.run_to_timer();
     }
     assert_eq!(t.path(1).ssthresh, ssthresh);
@@ -422,7 +423,7 @@ fn a_forced_retransmission_that_is_not_needed_any_more_blocks_no_path() {
     let (local, remote) = t.pairs[0];
     for chunk in [sack(0).gap(2, 2), sack(0).gap(2, 3), sack(0).gap(2, 4), sack(4)] {
         let payload = bytes::Bytes::from(t.packet(header, chunk));
-        let datagram = manypath_proto::Datagram { local, remote, ecn: None, payload };
+        let datagram = manypath_proto::Datagram::new(local, remote, payload);
         t.endpoint.handle_datagram(t.now(), datagram);
     }
     t.settle();
@@ -441,9 +442,9 @@ fn the_timer_of_each_path_follows_its_own_earliest_chunk() {
     t.expect_after_ms(start, 1000, "P1 DATA 1");
     t.expect_nothing();
     t.run(rto - std::time::Duration::from_millis(101));
-    assert_eq!(t.path(2).t3_expirations, 0, "§6.3.2: path 2 was restarted at 900 ms");
+    assert_eq!(t.path(2).counters.t3_expirations, 0, "§6.3.2: path 2 was restarted at 900 ms");
     t.run_ms(2);
-    assert_eq!(t.path(2).t3_expirations, 1);
+    assert_eq!(t.path(2).counters.t3_expirations, 1);
 }
 
 #[test]
@@ -458,9 +459,13 @@ fn a_fast_retransmission_of_a_paths_earliest_chunk_restarts_its_timer() {
     assert!(t.all_sent().contains(&"P2 DATA 5".to_owned()));
     let rto = t.path(2).rto;
     t.run(rto - std::time::Duration::from_millis(1));
-    assert_eq!(t.path(2).t3_expirations, 0, "§6.1, §7.2.4, point 4: a whole RTO from then");
+    assert_eq!(
+        t.path(2).counters.t3_expirations,
+        0,
+        "§6.1, §7.2.4, point 4: a whole RTO from then"
+    );
     t.run_ms(2);
-    assert_eq!(t.path(2).t3_expirations, 1);
+    assert_eq!(t.path(2).counters.t3_expirations, 1);
 }
 
 #[test]
@@ -484,7 +489,7 @@ fn a_timer_is_not_left_running_on_a_path_that_was_emptied() {
     let sent = t.all_sent();
     assert!(sent.iter().any(|w| w.starts_with("P1 DATA")), "{sent:?}");
     t.run_ms(300);
-    assert_eq!(t.path(1).t3_expirations, 0);
+    assert_eq!(t.path(1).counters.t3_expirations, 0);
 }
 
 #[test]
@@ -525,5 +530,9 @@ fn a_path_whose_acks_keep_coming_does_not_time_out_behind_a_marked_chunk() {
             }
         }
     }
-    assert!(t.path(1).t3_expirations <= 1, "{} timeouts", t.path(1).t3_expirations);
+    assert!(
+        t.path(1).counters.t3_expirations <= 1,
+        "{} timeouts",
+        t.path(1).counters.t3_expirations
+    );
 }

@@ -4,7 +4,7 @@ use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event};
 use manypath_wire::{CommonHeader, ErrorCause};
 
-/// What an endpoint without associations answers to a packet with tag 42.
+/// Answer of an endpoint without associations to a packet with tag 42.
 fn answer(chunks: impl Into<Chunks>) -> Vec<String> {
     let mut t = Setup::server().start();
     t.peer_with_tag(t.pairs[0], 42, chunks);
@@ -186,7 +186,7 @@ fn a_flood_of_strangers_is_answered_within_a_bound() {
     let (local, remote) = t.pairs[0];
     for _ in 0..100_000 {
         let payload = payload.clone();
-        let datagram = manypath_proto::Datagram { local, remote, ecn: None, payload };
+        let datagram = manypath_proto::Datagram::new(local, remote, payload);
         t.endpoint.handle_datagram(t.now(), datagram);
     }
     t.settle();

@@ -54,7 +54,7 @@ fn known() -> Script {
     t
 }
 
-/// What a router quotes of the endpoint's latest packet.
+/// The part of the endpoint's latest packet that a router quotes.
 fn quote(t: &Script) -> Vec<u8> {
     t.last().packet.bytes()[..8].to_vec()
 }
@@ -101,7 +101,7 @@ fn a_lost_probe_is_no_timeout_and_no_sign_of_congestion() {
     assert_eq!(sizes, [1500, 1500, 1280, 1280, 1280], "MAX_PROBES, then what is in use");
     assert_eq!((after.state, after.error_count, after.rto), (PathState::Active, 0, before.rto));
     assert_eq!((after.cwnd, after.ssthresh), (before.cwnd, before.ssthresh));
-    assert_eq!(after.heartbeats_sent, before.heartbeats_sent);
+    assert_eq!(after.counters.heartbeats_sent, before.counters.heartbeats_sent);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Retransmission policies of a primary and its alternates, and their extensions (retransmission policies
-//! paper): AllRtxAlt, AllRtxSame, FrSameRtoAlt; HAR and MFR.
+//! Retransmission policies of a primary and its alternates, and their extensions (retransmission
+//! policies paper): AllRtxAlt, AllRtxSame, FrSameRtoAlt; HAR and MFR.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn paths(count: u8, preset: &str) -> Setup {
     setup.set("initial_cwnd", "20 pmdcs")
 }
 
-/// Sends so many packets, of which 1 is lost, and found so by missing reports of 2 to 4.
+/// Sends `packets` packets, of which 1 is lost. Missing reports of 2 to 4 reveal the loss.
 fn lose_first(setup: Setup, packets: usize) -> Script {
     let mut t = setup.established();
     t.send_packets(packets);
@@ -27,10 +27,11 @@ fn lose_first(setup: Setup, packets: usize) -> Script {
     t
 }
 
-/// Runs until T3-rtx of a path (counted from 1) expires. What was sent meanwhile, without heartbeats.
+/// Runs until T3-rtx of a path (counted from 1) expires. What was sent meanwhile, without
+/// heartbeats.
 fn until_timeout(t: &mut Script, path: u8) -> Vec<String> {
-    let before = t.path(path).t3_expirations;
-    while t.path(path).t3_expirations == before {
+    let before = t.path(path).counters.t3_expirations;
+    while t.path(path).counters.t3_expirations == before {
         t.run_to_timer();
     }
     let sent = t.all_sent();
@@ -122,7 +123,8 @@ fn without_another_path_har_sends_nothing_more() {
     assert_eq!(t.all_sent(), ["DATA 1"], "the retransmission itself goes there");
 }
 
-/// Loses 1 and its fast retransmission; 5, under way before that, and 6 to 9, sent after it, arrive.
+/// Loses 1 and its fast retransmission; 5, under way before that, and 6 to 9, sent after it,
+/// arrive.
 fn lose_again(preset: &str, mfr: &str) -> Script {
     let mut t = lose_first(paths(2, preset).set("mfr", mfr), 5);
     t.expect("P1 DATA 1");
@@ -183,11 +185,11 @@ fn a_path_with_retransmissions_only_is_idle() {
         next += 5;
         t.run_ms(10);
         t.peer_on(2, sack(next - 1));
-        let before = [1, 2].map(|path| t.path(path).heartbeats_sent);
+        let before = [1, 2].map(|path| t.path(path).counters.heartbeats_sent);
         t.run_ms(950);
         t.answer_heartbeats();
         t.all_sent();
-        let after = [1, 2].map(|path| t.path(path).heartbeats_sent);
+        let after = [1, 2].map(|path| t.path(path).counters.heartbeats_sent);
         assert_eq!(after[0], before[0], "it carries new data");
         heartbeats += after[1] - before[1];
     }

@@ -138,7 +138,7 @@ fn the_third_missing_report_retransmits() {
     t.expect_nothing();
     t.peer(sack(0).gap(2, 4));
     t.expect("DATA 1"); // §7.2.4
-    assert_eq!(t.path(1).fast_retransmits, 1);
+    assert_eq!(t.path(1).counters.fast_retransmits, 1);
     assert_eq!(t.path(1).error_count, 0);
 }
 
@@ -192,7 +192,7 @@ fn a_chunk_is_fast_retransmitted_once_then_the_timer_must_do() {
         t.run_to_timer();
     }
     assert_eq!((t.now() - start).as_millis(), 1000, "T3-rtx, restarted by the retransmission");
-    assert_eq!(t.path(1).t3_expirations, 1);
+    assert_eq!(t.path(1).counters.t3_expirations, 1);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn cwnd_is_cut_once_per_fast_recovery() {
         t.run_ms(1);
         t.peer(sack(base).gap(base + 2, base + 6).gap(base + 8, base + last));
     }
-    assert_eq!(t.path(1).fast_retransmits, 2);
+    assert_eq!(t.path(1).counters.fast_retransmits, 2);
     assert_eq!(t.path(1).cwnd, cut, "§7.2.4, point 6");
     // The exit point is acknowledged; a later loss cuts again.
     let high = base + 12;
@@ -319,8 +319,8 @@ fn an_old_or_senseless_sack_is_ignored() {
         t.expect_nothing();
         let after = t.path(1);
         assert_eq!(
-            (after.flight_size, after.cwnd, after.acked_bytes),
-            (before.flight_size, before.cwnd, before.acked_bytes),
+            (after.flight_size, after.cwnd, after.counters.acked_bytes),
+            (before.flight_size, before.cwnd, before.counters.acked_bytes),
             "{chunk:?}"
         );
     }
@@ -393,10 +393,10 @@ fn a_tail_loss_probe_repeats_the_last_chunk_once_and_t3_rtx_goes_on() {
     let start = t.now();
     t.run_ms(210);
     t.expect_after_ms(start, 200, "DATA 4"); // RFC 8985 §7.2: two round trips
-    assert_eq!((t.path(1).tail_loss_probes, t.path(1).t3_expirations), (1, 0));
+    assert_eq!((t.path(1).counters.tail_loss_probes, t.path(1).counters.t3_expirations), (1, 0));
     let rto = t.path(1).rto;
     t.run(rto);
-    assert_eq!((t.path(1).tail_loss_probes, t.path(1).t3_expirations), (1, 1));
+    assert_eq!((t.path(1).counters.tail_loss_probes, t.path(1).counters.t3_expirations), (1, 1));
     t.run_ms(200_000);
     assert!(t.assoc().closed().is_some(), "a peer that is gone is found out");
 }

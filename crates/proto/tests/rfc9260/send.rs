@@ -177,7 +177,7 @@ fn a_loss_below_what_the_peer_has_is_an_error_though_its_window_is_closed() {
     t.run_ms(100);
     // The buffer is full of what waits for TSN 2: that one had room, and was lost on the way.
     t.peer(sack(1).gap(3, 4).rwnd(0));
-    while t.path(1).t3_expirations == 0 {
+    while t.path(1).counters.t3_expirations == 0 {
         t.run_to_timer();
         t.all_sent();
     }

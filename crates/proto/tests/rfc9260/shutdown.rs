@@ -116,6 +116,28 @@ fn a_lost_shutdown_ack_is_sent_again_and_when_asked_again() {
 }
 
 #[test]
+fn a_shutdown_is_answered_to_where_it_came_from() {
+    let mut t = Setup::client().paths(3).established();
+    for (from, answer) in [(1, "P2 SHUTDOWN ACK"), (2, "P3 SHUTDOWN ACK"), (0, "P1 SHUTDOWN ACK")] {
+        t.peer_from(t.pairs[from], shutdown(0));
+        t.expect(answer); // §6.4
+    }
+    assert_eq!(t.run_to_timer(), Duration::from_secs(1));
+    t.expect("P3 SHUTDOWN ACK"); // after the first, which T2 watches
+}
+
+#[test]
+fn a_shutdown_from_an_address_that_is_not_verified_is_answered_on_the_primary() {
+    let mut t = Setup::server().established();
+    let (local, remote) = t.pairs[0];
+    t.peer_from((local, (remote.ip(), 4444).into()), shutdown(0));
+    t.expect("SHUTDOWN ACK");
+    assert_eq!(t.last().remote, remote, "§5.4");
+    t.expect("HEARTBEAT");
+    assert_eq!(t.last().remote.port(), 4444);
+}
+
+#[test]
 fn shutdown_is_retransmitted_a_limited_number_of_times() {
     let mut t = Setup::client().set("association_max_retrans", "6").established();
     shut(&mut t);

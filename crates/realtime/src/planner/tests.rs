@@ -105,8 +105,8 @@ fn an_outage_is_noticed_in_real_time() {
 
 #[test]
 fn what_cannot_run_in_real_time_is_an_error() {
-    let scenario = SCENARIO.replacen("1 MB", "50 packets", 1);
+    let scenario = SCENARIO.replacen("queue", "mtu = \"1400\"\nqueue", 1);
     let error = rows(&scenario).unwrap_err();
-    assert!(error.what.contains("path 1 has a queue that counts packets"), "{error}");
+    assert!(error.what.contains("path 1 has a link's mtu"), "{error}");
     assert!(error.place.ends_with("scenario.toml"), "{error}");
 }

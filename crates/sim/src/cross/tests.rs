@@ -1,4 +1,5 @@
 use super::*;
+use crate::network::Network;
 use crate::pair::{millis, secs};
 use crate::spec::{LinkSpec, QueueLimit};
 

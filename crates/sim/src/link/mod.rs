@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use manypath_proto::sizes::IPV4_HEADER;
 use manypath_proto::{Instant, Rng};
 use serde::Serialize;
 
@@ -17,10 +18,10 @@ mod red;
 #[cfg(test)]
 mod tests;
 
-/// Bytes of the IP header that each fragment has.
-const IP_HEADER: u32 = 20;
+/// The IP header that each fragment has.
+const IP_HEADER: u32 = IPV4_HEADER as u32;
 
-/// What a link did so far.
+/// Counters of a link so far.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkStats {
     /// Packets that got in.
@@ -161,8 +162,8 @@ impl Link {
         !self.is_irregular && self.spec.mtu.is_none()
     }
 
-    /// Lets a packet in at `at`, and says when it arrives, or why not. It may be a time to come, if nothing
-    /// else enters before; then [`put`](Self::put) follows on the last link of its way.
+    /// Lets a packet in at `at`, and says when it arrives, or why not. It may be a time to come, if
+    /// nothing else enters before; then [`put`](Self::put) follows on the last link of its way.
     #[inline]
     pub(crate) fn cross(&mut self, at: Instant, size: u32) -> Result<Instant, DropCause> {
         self.admit(at, size).map(|departure| later(departure, self.delay_ns))
@@ -197,8 +198,8 @@ impl Link {
         Ok(())
     }
 
-    /// Lets in a packet whose arrival nobody waits for, or says why not. It takes its turn and its time
-    /// to be sent like any other.
+    /// Lets in a packet whose arrival nobody waits for, or says why not. It takes its turn and its
+    /// time to be sent like any other.
     pub(crate) fn accept_blank(&mut self, now: Instant, size: u32) -> Result<(), DropCause> {
         self.admit(now, size).map(drop)
     }

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::network::RouteId;
+use crate::ids::RouteId;
 use crate::packet::Packet;
 use crate::spec::{GilbertElliott, Rate, Red};
 
@@ -12,7 +12,7 @@ fn link(change: impl FnOnce(&mut LinkSpec)) -> (Link, Inside) {
     (Link::new(spec, QueueLimit::Unlimited, Rng::from_number(1)), Inside::default())
 }
 
-/// What a link needs of its network.
+/// The parts of its network that a link needs.
 #[derive(Default)]
 struct Inside {
     packets: Packets,
@@ -28,7 +28,6 @@ impl Inside {
             route: RouteId(0),
             size,
             hop: 0,
-            ecn: None,
             may_fragment: false,
             fate: None,
         };
@@ -193,8 +192,8 @@ fn gilbert_elliott_loses_the_share_of_its_stationary_states() {
         GilbertElliott { to_bad: 0.02, to_good: 0.18, loss_in_good: 0.01, loss_in_bad: 0.6 };
     let lost = losses(model, 400_000).into_iter().filter(|&lost| lost).count();
     assert!((Loss::from(model).mean() - 0.069).abs() < 1e-12, "0.9 * 0.01 + 0.1 * 0.6");
-    // The correlation of neighbouring states, 0.8, makes the variance of the mean nine times that of
-    // independent ones; four standard deviations of that are 0.0036.
+    // The correlation of neighbouring states, 0.8, makes the variance of the mean nine times that
+    // of independent ones; four standard deviations of that are 0.0036.
     let share = lost as f64 / 400_000.0;
     assert!((share - 0.069).abs() < 0.0036, "{share}");
 }
@@ -241,7 +240,8 @@ fn red_leaves_a_short_queue_alone_and_forgets_while_idle() {
     let red = Red { weight: 0.5, min: 2.0, max: 4.0, gentle: false, ..Red::default() };
     let (mut link, mut inside) = link(|spec| spec.red = Some(red));
     assert_eq!(offer(&mut link, &mut inside, &[us(0); 3]), 3, "average 0, 0.5, 1.25");
-    // 2.1 falls between, with a probability of a few hundredths; 3.1 too; then 4 is passed for sure.
+    // 2.1 falls between, with a probability of a few hundredths; 3.1 too; then 4 is passed for
+    // sure.
     offer(&mut link, &mut inside, &[us(0); 40]);
     let stats = link.stats();
     assert!(stats.packets < 10 && stats.early > 30, "{stats:?}");

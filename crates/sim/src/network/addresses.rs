@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Network, NodeId, Route, RouteId};
-use crate::paths::End;
+use super::{Network, Route};
+use crate::ids::{End, NodeId, RouteId};
 
 /// An address that a node lost or got. Its driver tells the node; nobody tells the others.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
-//! What a driver asks of the network that the engine cannot know: outages, and the true loss.
+//! Facts from the network that a driver needs and the engine cannot know: outages, and the true
+//! loss.
 
 use std::net::SocketAddr;
 
 use manypath_proto::Instant;
 
-use super::{LinkId, Network, NodeId};
+use super::Network;
+use crate::ids::{LinkId, NodeId};
 
 impl Network {
     /// Links that went down (true) or up again, and when.

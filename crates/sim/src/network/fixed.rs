@@ -1,16 +1,17 @@
 //! Networks whose links stay as they are: a packet's whole way is known when it is sent.
 
-use super::{LinkId, Network};
+use super::Network;
+use crate::ids::LinkId;
 use crate::packet::Handle;
 
 impl Network {
     /// Says that no link, route or source will be added or changed while packets are under way.
     ///
-    /// If also each link but the first of a route gets packets from one other link alone, and delivers them in
-    /// their order, then nothing can happen to a packet on its way that is not known when it is sent: it
-    /// costs one event, that of its arrival or loss, in place of one for each link. Everything else is as it
-    /// would be, down to the trace hash, but that [`link_stats`](Self::link_stats) counts a packet on all
-    /// its links when it is sent.
+    /// If also each link but the first of a route gets packets from one other link alone, and
+    /// delivers them in their order, then nothing can happen to a packet on its way that is not
+    /// known when it is sent: it costs one event, that of its arrival or loss, in place of one for
+    /// each link. Everything else is as it would be, down to the trace hash, but that
+    /// [`link_stats`](Self::link_stats) counts a packet on all its links when it is sent.
     pub fn fix_links(&mut self) {
         let mut feeders: Vec<Option<Option<LinkId>>> = vec![None; self.links.len()];
         let mut has_one_feeder = |links: &[LinkId]| {

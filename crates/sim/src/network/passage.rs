@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use manypath_proto::Ecn;
 
-use super::{LinkId, Network, NodeId, RouteId};
+use super::Network;
+use crate::ids::{LinkId, NodeId, RouteId};
 use crate::observe::{DeliveredPacket, DroppedPacket, SentPacket};
 use crate::packet::{Delivery, DropCause, Handle, Packet, TooLong};
 use crate::schedule::Change;
@@ -34,11 +34,10 @@ impl Network {
         node: NodeId,
         local: SocketAddr,
         remote: SocketAddr,
-        ecn: Option<Ecn>,
         payload: Bytes,
     ) -> Option<RouteId> {
         let outlet = self.outlet(node, &local, &remote);
-        self.send_from(&outlet, ecn, false, payload);
+        self.send_from(&outlet, false, payload);
         outlet.route
     }
 
@@ -55,13 +54,7 @@ impl Network {
 
     /// Sends one packet.
     #[inline]
-    pub(crate) fn send_from(
-        &mut self,
-        outlet: &Outlet<'_>,
-        ecn: Option<Ecn>,
-        may_fragment: bool,
-        payload: Bytes,
-    ) {
+    pub(crate) fn send_from(&mut self, outlet: &Outlet<'_>, may_fragment: bool, payload: Bytes) {
         let &Outlet { node, local, remote, route } = outlet;
         let id = self.packets_sent;
         self.packets_sent += 1;
@@ -82,17 +75,8 @@ impl Network {
         };
         let size = payload.len() as u32 + self.header_bytes;
         let payload = Some(payload);
-        let packet = Packet {
-            id,
-            payload,
-            damaged: None,
-            route,
-            size,
-            hop: 0,
-            ecn,
-            may_fragment,
-            fate: None,
-        };
+        let packet =
+            Packet { id, payload, damaged: None, route, size, hop: 0, may_fragment, fate: None };
         let packet = self.packets.add(packet);
         match self.has_fixed_links {
             true => self.cross(packet),
@@ -183,7 +167,7 @@ impl Network {
             }
             return None;
         }
-        let &mut Packet { id, ecn, route: number, .. } = packet;
+        let &mut Packet { id, route: number, .. } = packet;
         let node = route.spec.to;
         let lost = match route.is_mapped {
             false => Some(DropCause::Unmapped),
@@ -213,7 +197,7 @@ impl Network {
             let packet = DeliveredPacket { id, node, local, remote, payload };
             observer.packet_delivered(self.queue.now(), &packet);
         }
-        Some(Delivery { node, route: number, id, ecn, payload: self.packets.remove(handle) })
+        Some(Delivery { node, route: number, id, payload: self.packets.remove(handle) })
     }
 
     fn dropped(&mut self, packet: DroppedPacket) {

@@ -1,74 +1,57 @@
 //! Cross-traffic on its way through the network.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use manypath_proto::Rng;
 
-use super::{LinkId, LinkState, Network, NodeId, Owner, Route, RouteId, RouteSpec};
-use crate::cross::{Source, SourceId, SourceSpec, SourceStats};
+use super::feed::{SourceState, Way};
+use super::{LinkState, Network, Owner, Route, RouteSpec};
+use crate::cross::{CrossTraffic, GeneratorSpec, Pattern, Source, SourceSpec, SourceStats};
+use crate::ids::{LinkId, NodeId, RouteId, SourceId};
 use crate::packet::Packet;
-use crate::queue::{Due, Slot};
-
-#[derive(Debug)]
-pub(super) struct SourceState {
-    source: Source,
-    way: Way,
-}
-
-/// What becomes of a source's packets.
-#[derive(Copy, Clone, Debug)]
-enum Way {
-    /// They end on the only link that they share with others, and wait in its [`Feed`].
-    Feed,
-    /// They cross more links: on the first they arrive as events of this slot, then they take the route.
-    Route { slot: Slot, first: LinkId, route: RouteId },
-}
-
-/// The cross-traffic that ends on a link. Nobody sees it but by the link's queue, so it enters when somebody
-/// looks: before a packet enters, and before a driver gets to act.
-#[derive(Debug, Default)]
-pub(super) struct Feed {
-    /// When the next packet of each source arrives.
-    arrivals: Vec<(Due, SourceId)>,
-    /// Which of them is the first; 0 if there are none.
-    first: usize,
-}
-
-impl Feed {
-    /// The first of the next packets.
-    #[inline]
-    pub(super) fn first(&self) -> Option<Due> {
-        self.arrivals.get(self.first).map(|&(due, _)| due)
-    }
-
-    fn add(&mut self, due: Due, source: SourceId) {
-        self.arrivals.push((due, source));
-        self.find_first();
-    }
-
-    /// The first has arrived; says when the next of its source will, if it will.
-    #[inline]
-    fn replace_first(&mut self, due: Option<Due>) {
-        match due {
-            Some(due) => self.arrivals[self.first].0 = due,
-            None => drop(self.arrivals.swap_remove(self.first)),
-        }
-        self.find_first();
-    }
-
-    #[inline]
-    fn find_first(&mut self) {
-        self.first = 0;
-        let Some(&(mut least, _)) = self.arrivals.first() else { return };
-        for (index, &(due, _)) in self.arrivals.iter().enumerate().skip(1) {
-            if due.at() < least.at() || (due.at() == least.at() && due < least) {
-                (self.first, least) = (index, due);
-            }
-        }
-    }
-}
+use crate::spec::Rate;
 
 impl Network {
+    /// Adds cross-traffic over these links, in one direction. Adds none if its load is 0.
+    ///
+    /// # Panics
+    ///
+    /// If there are no links or all of them are infinitely fast.
+    pub fn add_cross_traffic(&mut self, links: &[LinkId], traffic: &CrossTraffic) -> Vec<SourceId> {
+        if traffic.load <= 0.0 {
+            return Vec::new();
+        }
+        let rates = links.iter().filter_map(|&link| self.link_spec(link).rate.bits_per_second());
+        let slowest = rates.min().expect("cross-traffic needs a link of finite rate to load");
+        // Every generator makes as many packets, so the bytes of one round of all are:
+        let round: u32 = traffic.packet_sizes.iter().sum();
+        let rounds = traffic.load * slowest as f64 / (traffic.nodes as f64 * f64::from(round));
+        let peak = match traffic.pattern {
+            Pattern::Cbr => 1.0,
+            Pattern::ParetoOnOff { mean_on, mean_off, .. } => {
+                (mean_on + mean_off).as_secs_f64() / mean_on.as_secs_f64()
+            }
+        };
+        let mut rng = self.fork_rng(&format!("cross-traffic from source {}", self.source_count()));
+        let mut sources = Vec::with_capacity(traffic.nodes);
+        for _ in 0..traffic.nodes {
+            let (least, most) = traffic.access_delay;
+            let delay = least + between(&mut rng, most.saturating_sub(least));
+            let (first, last) = traffic.start;
+            let generators = traffic.packet_sizes.iter().map(|&packet_bytes| GeneratorSpec {
+                rate: Rate::bps((rounds * f64::from(packet_bytes) * peak).round() as u64),
+                packet_bytes,
+                pattern: traffic.pattern,
+                start: first + between(&mut rng, last.saturating_since(first)),
+            });
+            let access = Some((traffic.access_rate, delay));
+            let generators = generators.collect();
+            sources.push(self.add_source(SourceSpec { access, links: links.to_vec(), generators }));
+        }
+        sources
+    }
+
     /// Adds a source of cross-traffic.
     ///
     /// # Panics
@@ -96,7 +79,8 @@ impl Network {
                 let (slot, first) = (self.queue.add_slot(), links[0]);
                 self.owners.push(Owner::Source(id));
                 self.queue.set(slot, next);
-                // Beyond a first shared link its packets are packets like others, but for their end.
+                // Beyond a first shared link its packets are packets like others, but for their
+                // end.
                 Way::Route { slot, first, route: self.add_blank_route(links) }
             }
         };
@@ -135,7 +119,7 @@ impl Network {
         self.rng.fork(name)
     }
 
-    /// What a source offered to its first link so far.
+    /// Packets and bytes that a source has offered to its first link so far.
     pub fn source_stats(&self, source: SourceId) -> SourceStats {
         self.sources[source.0 as usize].source.stats()
     }
@@ -176,11 +160,16 @@ impl Network {
             route,
             size,
             hop: 0,
-            ecn: None,
             may_fragment: true,
             fate: None,
         };
         let packet = self.packets.add(packet);
         self.enter(first, packet);
     }
+}
+
+/// Uniform from zero to `bound`.
+fn between(rng: &mut Rng, bound: Duration) -> Duration {
+    let nanos = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX - 1);
+    Duration::from_nanos(rng.below(nanos.saturating_add(1)))
 }

@@ -34,7 +34,7 @@ fn world() -> World {
 
 impl World {
     fn send(&mut self, length: usize) {
-        self.net.send(self.a, self.near, self.far, None, Bytes::from(vec![0; length]));
+        self.net.send(self.a, self.near, self.far, Bytes::from(vec![0; length]));
     }
 
     fn run(&mut self, limit: Instant) -> Vec<(Instant, Delivery)> {
@@ -84,7 +84,7 @@ fn timers_fire_once_in_order_and_not_in_the_past() {
 fn a_packet_without_a_route_is_counted_and_logged() {
     let mut w = world();
     let nowhere = address("10.9.9.9:1");
-    assert_eq!(w.net.send(w.a, w.near, nowhere, None, Bytes::from_static(b"x")), None);
+    assert_eq!(w.net.send(w.a, w.near, nowhere, Bytes::from_static(b"x")), None);
     assert_eq!(w.net.unroutable(), 1);
     let fate = w.net.packet_log().expect("kept").packets()[0].fate;
     assert_eq!(fate, Fate::Dropped(Instant::ZERO, DropCause::NoRoute));
@@ -110,7 +110,7 @@ fn planned_changes_take_place_in_time() {
 fn after_a_rebinding_the_far_end_sees_and_reaches_the_new_address_only() {
     let mut w = world();
     let public = address("192.0.2.7:40000");
-    let answer = |w: &mut World, to| w.net.send(w.z, w.far, to, None, Bytes::from_static(b"y"));
+    let answer = |w: &mut World, to| w.net.send(w.z, w.far, to, Bytes::from_static(b"y"));
     let near = w.near;
     answer(&mut w, near).expect("routed");
     w.send(10);
@@ -133,7 +133,7 @@ fn the_log_knows_the_fate_of_each_packet() {
     let mut w = world();
     w.send(980);
     w.net.path(0).reverse().cut();
-    w.net.send(w.z, w.far, w.near, None, Bytes::from_static(b"y"));
+    w.net.send(w.z, w.far, w.near, Bytes::from_static(b"y"));
     w.run(LATER);
     let log = w.net.packet_log().expect("kept");
     let fates: Vec<Fate> = log.packets().iter().map(|p| p.fate).collect();

@@ -134,7 +134,7 @@ fn timeouts_in_a_row_are_counted_by_their_number() {
     let result = lossy.run_to_end(secs(900)).result();
     for path in &result.paths {
         let row = path.t3_in_a_row;
-        assert_eq!(row.iter().sum::<u64>(), path.t3_expirations);
+        assert_eq!(row.iter().sum::<u64>(), path.stats.counters.t3_expirations);
         assert!(row.is_sorted_by(|a, b| a >= b) && row[0] > 0, "each follows one before: {row:?}");
     }
 }
@@ -144,7 +144,7 @@ fn events_and_duplicates_are_counted() {
     let mut t = two_paths("cmt").loss(0.02).seed(4).connect();
     t.a.send_file(8_000_000);
     let result = t.run_to_end(secs(900)).result();
-    let chunks: u64 = result.paths.iter().map(|path| path.fast_retransmits).sum();
+    let chunks: u64 = result.paths.iter().map(|path| path.stats.counters.fast_retransmits).sum();
     assert!(result.fast_retransmit_events > 50 && result.fast_retransmit_events <= chunks);
     assert!(result.duplicates_received >= result.spurious_retransmissions());
     let dropped: u64 = result.paths.iter().map(|path| path.data_chunks_dropped).sum();
@@ -161,7 +161,10 @@ fn the_loss_oracle_sends_retransmissions_to_the_better_path() {
             .connect();
         t.a.send_file(4_000_000);
         let result = t.run_to_end(secs(900)).result();
-        (result.paths[0].retransmissions, result.paths[1].retransmissions)
+        (
+            result.paths[0].stats.counters.retransmissions,
+            result.paths[1].stats.counters.retransmissions,
+        )
     };
     let (bad, good) = run(0.021, 0.02);
     assert!(bad * 4 < good, "{bad} on the path that loses 2.1 %, {good} on that of 2 %");
@@ -186,7 +189,7 @@ fn the_overhead_is_what_was_sent_for_each_byte_delivered() {
         let mut t = two_paths(preset).connect();
         t.a.send_file(2_000_000);
         let result = t.run_to_end(secs(300)).result();
-        let sent: u64 = result.paths.iter().map(|path| path.bytes_sent).sum();
+        let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         assert_eq!(result.overhead, Some(sent as f64 / 2_000_000.0));
         result.overhead.expect("something was delivered")
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manypath_proto::config::units::{print_duration, print_rate, print_ratio, print_size};
 use manypath_proto::config::{Config, Origin};
+use manypath_proto::sizes::ETHERNET_MTU;
 
 use super::model::{
     After, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, PlannedMove,
@@ -12,7 +13,7 @@ use super::model::{
 };
 use super::{Point, Scenario};
 use crate::cross::Pattern;
-use crate::paths::End;
+use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit, Rate};
 
 impl Scenario {
@@ -124,7 +125,7 @@ impl CompiledScenario {
             None => "no bdp".to_owned(),
             Some(bits) => {
                 let bytes = bits as f64 * rtt.as_secs_f64() / 8.0;
-                let packets = (bytes / 1500.0).ceil();
+                let packets = (bytes / ETHERNET_MTU as f64).ceil();
                 format!("1 bdp = {} = {packets} packets", print_size(bytes.round() as u64))
             }
         };

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::compile::{plan, striped, transfer, transfers};
 use super::error::ScenarioError;
+use super::events::plan;
+use super::flows::{striped, transfer, transfers};
 use super::keys::{FLOW, LINK, NODE, ROUTE, TRAFFIC};
 use super::links::{self, Settings};
 use super::model::{

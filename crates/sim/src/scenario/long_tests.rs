@@ -71,7 +71,11 @@ fn a_flow_has_a_shortest_path_over_each_link_of_its_host() {
 fn both_uplinks_carry_data_and_the_transfer_ends() {
     let result = self::run(NETWORK).transfer;
     assert!(result.completed);
-    assert!(result.paths.iter().all(|path| path.data_chunks_sent > 50), "{:?}", result.paths);
+    assert!(
+        result.paths.iter().all(|path| path.stats.counters.data_chunks_sent > 50),
+        "{:?}",
+        result.paths
+    );
 }
 
 #[test]

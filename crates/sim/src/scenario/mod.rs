@@ -1,8 +1,8 @@
 //! Scenarios: experiments as TOML files.
 //!
 //! A file says who sends what, over which paths, what happens to them, and which values to combine;
-//! `docs/scenarios.md` is its reference. [`Scenario::load`] reads it, [`Scenario::points`] checks it
-//! and combines the values, and each [`Point`] runs with any seed.
+//! `docs/scenarios.md` is its reference. [`Scenario::load`] reads it, [`Scenario::points`] checks
+//! it and combines the values, and each [`Point`] runs with any seed.
 //!
 //! ```
 //! use manypath_sim::scenario::{RunOptions, Scenario};
@@ -29,7 +29,9 @@
 mod compile;
 mod cross;
 mod error;
+mod events;
 mod explain;
+mod flows;
 mod identity;
 mod keys;
 mod links;
@@ -50,7 +52,7 @@ pub use error::ScenarioError;
 pub use identity::Identity;
 pub use keys::key_reference;
 pub use model::CompiledScenario;
-pub use plain::{PlainLink, PlainPath, PlainTransfer};
+pub use plain::PlainTransfer;
 pub use run::{RunError, RunOptions, RunOutput, RunResult};
 
 use error::{Place, nearest};
@@ -82,7 +84,7 @@ pub type IsSet<'a> = dyn Fn(&[(String, String)]) -> bool + 'a;
 pub struct Point {
     /// The swept parameters and their values, as the file writes them.
     pub params: Vec<(String, String)>,
-    /// What to run.
+    /// The scenario to run.
     pub run: CompiledScenario,
 }
 

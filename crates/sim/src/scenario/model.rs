@@ -1,12 +1,13 @@
-//! What a scenario says once every word of it is read: nodes, links, flows and changes.
+//! Model of a scenario once every word of it is read: nodes, links, flows and changes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_proto::config::Config;
+use manypath_proto::sizes::ETHERNET_MTU;
 
 use crate::cross::CrossTraffic;
-use crate::paths::End;
+use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
 use crate::traffic::Pace;
 
@@ -54,7 +55,7 @@ pub(super) struct Flow {
     pub(super) ends: (usize, usize),
     pub(super) config_a: Arc<Config>,
     pub(super) config_z: Arc<Config>,
-    /// What results call the preset.
+    /// Name of the preset in results.
     pub(super) preset: String,
     pub(super) paths: Vec<PathModel>,
     pub(super) transfers: Vec<Transfer>,
@@ -89,7 +90,7 @@ pub(super) struct Transfer {
     pub(super) is_reverse: bool,
     /// How the application paces itself, if it does.
     pub(super) pace: Option<Pace>,
-    /// Whether the latencies of its messages are measured.
+    /// True if the latencies of its messages are measured.
     pub(super) latency: bool,
 }
 
@@ -100,7 +101,7 @@ impl Transfer {
     }
 }
 
-/// What a time counts from.
+/// Origin of a time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum After {
     Start,
@@ -149,12 +150,12 @@ impl Way {
 }
 
 impl CompiledScenario {
-    /// What the scenario is called.
+    /// The name of the scenario.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it shows, in its author's words; may be empty.
+    /// The author's description of what it shows; may be empty.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -205,9 +206,10 @@ pub(super) fn base_rtt(cables: &[Cable], crossings: &[Crossing]) -> Duration {
     crossings.iter().map(both).sum()
 }
 
-/// A queue of so many bandwidth-delay products, in packets of 1500 bytes.
+/// A queue of `products` bandwidth-delay products, in packets of 1500 bytes.
 pub(super) fn queue_of_bdp(products: f64, rate: Rate, rtt: Duration) -> QueueLimit {
     let Some(bits) = rate.bits_per_second() else { return QueueLimit::Unlimited };
-    let packets = products * bits as f64 * rtt.as_secs_f64() / (8.0 * 1500.0);
+    let packet_bits = 8.0 * ETHERNET_MTU as f64;
+    let packets = products * bits as f64 * rtt.as_secs_f64() / packet_bits;
     QueueLimit::Packets((packets.ceil() as usize).max(1))
 }

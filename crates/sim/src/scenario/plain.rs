@@ -1,18 +1,17 @@
-//! What runs a scenario elsewhere than in the simulator: two hosts, and independent paths between them.
+//! Scenarios that can run outside the simulator: two hosts, and independent paths between them.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
+use manypath_proto::Instant;
 use manypath_proto::config::Config;
 
-use super::model::{After, CompiledScenario, Flow, Way, direction};
-use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit};
+use super::model::{After, CompiledScenario, Crossing, Flow, Way};
+use crate::spec::{HopSpec, LinkChange, LinkSpec, PathSpec};
 
-/// One transfer over paths of one link each.
+/// One transfer over paths that share no link.
 #[derive(Clone, Debug)]
 pub struct PlainTransfer {
-    /// What results call the preset.
+    /// Name of the preset in results.
     pub preset: String,
     /// The configuration of the host that associates and sends.
     pub sender: Arc<Config>,
@@ -20,32 +19,8 @@ pub struct PlainTransfer {
     pub receiver: Arc<Config>,
     /// Bytes to send.
     pub bytes: u64,
-    /// The paths.
-    pub paths: Vec<PlainPath>,
-}
-
-/// The two directions of a path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlainPath {
-    /// From the sender.
-    pub forward: PlainLink,
-    /// To the sender.
-    pub reverse: PlainLink,
-}
-
-/// One direction of a path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlainLink {
-    /// Bits per second.
-    pub rate_bps: u64,
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// What the queue holds, in bytes; `None` if everything is kept.
-    pub queue_bytes: Option<usize>,
-    /// Probability that a packet is lost, 0 to 1.
-    pub loss: f64,
-    /// When it is down, from the start of the run; until [`Duration::MAX`] if for good.
-    pub down: Vec<Range<Duration>>,
+    /// The paths, forward from the sender, with what changes on them.
+    pub paths: Vec<PathSpec>,
 }
 
 impl CompiledScenario {
@@ -70,8 +45,11 @@ impl CompiledScenario {
         };
         let bytes = bytes.ok_or("its transfer is not one file, sent forward from the start")?;
         let mut paths = Vec::new();
-        for number in 0..flow.paths.len() {
-            paths.push(self.plain_path(flow, number)?);
+        for path in &flow.paths {
+            let hops = path.crossings.iter().map(|crossing| self.plain_hop(flow, *crossing));
+            let hops = hops.collect::<Result<Vec<_>, _>>();
+            let hops = hops.map_err(|what| format!("path {} has {what}", path.name))?;
+            paths.push(PathSpec { hops });
         }
         Ok(PlainTransfer {
             preset: flow.preset.clone(),
@@ -82,81 +60,54 @@ impl CompiledScenario {
         })
     }
 
-    fn plain_path(&self, flow: &Flow, number: usize) -> Result<PlainPath, String> {
-        let name = &flow.paths[number].name;
-        let shared = |cable| {
-            flow.paths.iter().flat_map(|path| &path.crossings).filter(|c| c.cable == cable).count()
-                > 1
+    /// The two links of a crossing as the path sees them.
+    fn plain_hop(&self, flow: &Flow, crossing: Crossing) -> Result<HopSpec, String> {
+        let Crossing { cable, is_reversed } = crossing;
+        let crossings = flow.paths.iter().flat_map(|path| &path.crossings);
+        if crossings.filter(|other| other.cable == cable).count() > 1 {
+            return Err("a link that is not its own".to_owned());
+        }
+        let own = &self.cables[cable];
+        let (there, back) = match is_reversed {
+            false => (&own.forward, &own.reverse),
+            true => (&own.reverse, &own.forward),
         };
-        let crossing = match flow.paths[number].crossings.as_slice() {
-            [only] if !only.is_reversed && !shared(only.cable) => *only,
-            _ => return Err(format!("path {name} is more than one link of its own")),
-        };
-        let cable = crossing.cable;
-        let in_path = |what: String| format!("path {name} has {what}");
-        let link = |spec, way| -> Result<PlainLink, String> {
-            let mut link = plain_link(spec).map_err(in_path)?;
-            link.down = self.outages(cable, way).map_err(in_path)?;
-            Ok(link)
-        };
-        let forward = link(direction(&self.cables, crossing), Way::Forward)?;
-        let reverse = link(&self.cables[cable].reverse, Way::Reverse)?;
-        Ok(PlainPath { forward, reverse })
+        Ok(HopSpec {
+            forward: self.plain_link(there, cable, Way::Forward.reversed_if(is_reversed))?,
+            reverse: self.plain_link(back, cable, Way::Reverse.reversed_if(is_reversed))?,
+        })
     }
 
-    /// When one direction of a cable is down.
-    fn outages(&self, cable: usize, way: Way) -> Result<Vec<Range<Duration>>, String> {
-        let mut outages: Vec<Range<Duration>> = Vec::new();
-        let own = |change: &&super::model::PlannedChange| {
+    /// One direction of a cable, with its changes in the order of their times.
+    fn plain_link(&self, spec: &LinkSpec, cable: usize, way: Way) -> Result<LinkSpec, String> {
+        if spec.mtu.is_some() {
+            return Err("a link's mtu".to_owned());
+        }
+        let mut link = spec.clone();
+        let own = self.changes.iter().filter(|change| {
             change.cable == cable && (change.way == Way::Both || change.way == way)
-        };
-        for planned in self.changes.iter().filter(own) {
+        });
+        for planned in own {
             if planned.after != After::Start {
                 return Err("a change whose time counts from the first DATA chunk".to_owned());
             }
-            let open = outages.last_mut().filter(|outage| outage.end == Duration::MAX);
-            match (&planned.change, open) {
-                (LinkChange::Cut, None) => outages.push(planned.at..Duration::MAX),
-                (LinkChange::Restore, Some(outage)) => outage.end = planned.at,
-                (LinkChange::Cut, Some(_)) | (LinkChange::Restore, None) => {}
-                _ => return Err("changes other than outages".to_owned()),
+            if matches!(planned.change, LinkChange::Mtu(_)) {
+                return Err("a link's mtu".to_owned());
             }
+            link.changes.push((Instant::ZERO + planned.at, planned.change.clone()));
         }
-        Ok(outages)
+        link.changes.sort_by_key(|(at, _)| *at);
+        Ok(link)
     }
-}
-
-fn plain_link(spec: &LinkSpec) -> Result<PlainLink, String> {
-    let rate_bps = spec.rate.bits_per_second().ok_or("a link of infinite rate")?;
-    let queue_bytes = match spec.queue {
-        Some(QueueLimit::Bytes(bytes)) => Some(bytes),
-        Some(QueueLimit::Unlimited) | None => None,
-        Some(QueueLimit::Packets(_)) => {
-            return Err("a queue that counts packets; write a size, such as \"64 KiB\"".to_owned());
-        }
-    };
-    let Loss::Bernoulli(loss) = spec.loss else {
-        return Err("loss in bursts".to_owned());
-    };
-    if spec.red.is_some() {
-        return Err("random early detection".to_owned());
-    }
-    if spec.mtu.is_some() {
-        return Err("a link's mtu".to_owned());
-    }
-    if spec.duplicate > 0.0 || spec.reorder > 0.0 || !spec.jitter.is_zero() {
-        return Err("duplication, reordering or jitter".to_owned());
-    }
-    if spec.corrupt > 0.0 {
-        return Err("damaged packets".to_owned());
-    }
-    Ok(PlainLink { rate_bps, delay: spec.delay, queue_bytes, loss, down: Vec::new() })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::scenario::Scenario;
+    use crate::spec::{Loss, QueueLimit, Rate};
 
     const TEXT: &str = r#"
         transfer.size = "1 MB"
@@ -165,44 +116,57 @@ mod tests {
         delay = "45 ms"
         queue = "64 KiB"
         loss = { forward = "3 %", reverse = "1 %" }
-        down = [{ at = "5 s", for = "2 s" }, { at = "9 s" }]
+        down = [{ at = "9 s" }, { at = "5 s", for = "2 s" }]
     "#;
 
     fn plain(text: &str) -> Result<PlainTransfer, String> {
         Scenario::parse("test.toml", text).unwrap().points().unwrap()[0].run.plain()
     }
 
+    fn seconds(count: u64) -> Instant {
+        Instant::from_millis(1000 * count)
+    }
+
     #[test]
     fn a_path_has_its_two_directions_and_outages() {
         let transfer = plain(TEXT).unwrap();
-        let down = vec![
-            Duration::from_secs(5)..Duration::from_secs(7),
-            Duration::from_secs(9)..Duration::MAX,
-        ];
-        let forward = PlainLink {
-            rate_bps: 10_000_000,
-            delay: Duration::from_millis(45),
-            queue_bytes: Some(65_536),
-            loss: 0.03,
-            down,
-        };
-        let reverse = PlainLink { loss: 0.01, ..forward.clone() };
-        assert_eq!(transfer.paths, [PlainPath { forward, reverse }]);
+        let forward = LinkSpec::mbps_ms(10.0, 45.0)
+            .queue(QueueLimit::Bytes(65_536))
+            .loss(0.03)
+            .down(seconds(5), Some(Duration::from_secs(2)))
+            .down(seconds(9), None);
+        assert_eq!(forward.first_outage(), Some((seconds(5), Some(seconds(7)))));
+        let reverse = LinkSpec { loss: Loss::Bernoulli(0.01), ..forward.clone() };
+        assert_eq!(transfer.paths, [PathSpec { hops: vec![HopSpec { forward, reverse }] }]);
         assert_eq!((transfer.bytes, transfer.preset.as_str()), (1_000_000, "cmt-pf"));
+    }
+
+    #[test]
+    fn a_path_keeps_its_hops_and_the_changes_of_each_direction() {
+        let text = r#"
+            transfer.size = "1 MB"
+            [[path]]
+            rate_changes = [{ at = "1 s", to = "1 Mbit/s", hop = 2, direction = "reverse" }]
+            hops = [{ rate = "10 Mbit/s", delay = "1 ms" }, { rate = "5 Mbit/s", delay = "2 ms" }]
+        "#;
+        let path = plain(text).unwrap().paths.remove(0);
+        assert_eq!((path.hops.len(), path.one_way_delay()), (2, Duration::from_millis(3)));
+        let slower = (seconds(1), LinkChange::Rate(Rate::mbps(1.0)));
+        let changes: Vec<_> =
+            path.hops.iter().map(|hop| (&hop.forward.changes, &hop.reverse.changes)).collect();
+        let none = Vec::new();
+        assert_eq!(changes, [(&none, &none), (&none, &vec![slower])]);
+        assert_eq!(path.hops[1].forward.first_outage(), None);
     }
 
     #[test]
     fn what_is_not_plain_is_named() {
         for (from, to, error) in [
+            ("queue = \"64 KiB\"", "queue = \"64 KiB\"\nmtu = \"1400\"", "path 1 has a link's mtu"),
             (
-                "queue = \"64 KiB\"",
-                "queue = \"50 packets\"",
-                "path 1 has a queue that counts packets",
-            ),
-            (
-                "queue = \"64 KiB\"",
-                "queue = \"64 KiB\"\njitter = \"1 ms\"",
-                "path 1 has duplication, reordering",
+                "at = \"9 s\"",
+                "at = \"9 s\", after = \"first data\"",
+                "path 1 has a change whose time counts from the first DATA chunk",
             ),
             ("size = \"1 MB\"", "size = \"endless\"", "not one file"),
             (

@@ -124,7 +124,7 @@ impl<'t> Named<'t> {
     fn unit<T>(&self, parse: impl Fn(&str) -> std::result::Result<T, UnitError>) -> Result<T> {
         let text = self.text()?;
         parse(&text).map_err(|error| {
-            let UnitError { kind, text, forms } = error;
+            let UnitError { kind, text, forms, .. } = error;
             self.error(format!("`{text}` is not a {kind}"), format!("write {forms}"))
         })
     }

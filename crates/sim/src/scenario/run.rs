@@ -7,14 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use manypath_proto::Instant;
+use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use serde::{Serialize, Serializer};
 
 use super::model::{
     After, CompiledScenario, Crossing, Flow as FlowModel, PlannedChange, PlannedMove, Way,
 };
 use crate::host::Host;
+use crate::ids::LinkId;
 use crate::link::loss_range::LossRange;
-use crate::network::LinkId;
 use crate::paths::PathLinks;
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
@@ -22,7 +23,7 @@ use crate::spec::QueueLimit;
 use crate::tracer::TraceTo;
 use crate::world::{Flow, FlowSpec, HostId, World};
 
-/// What to do beside running.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Checks the engine's invariants after every step; slow.
@@ -35,15 +36,15 @@ pub struct RunOptions {
     pub trace: Option<TraceTo>,
 }
 
-/// What a run gives.
+/// Output of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutput {
     /// The figures.
     pub result: RunResult,
     /// The samples, if they were asked for.
     pub samples: Option<Samples>,
-    /// Of each link, forward and back in the order of the scenario: the losses with which the run would
-    /// have been the same.
+    /// Of each link, forward and back in the order of the scenario: the losses with which the run
+    /// would have been the same.
     pub loss_ranges: Vec<LossRange>,
 }
 
@@ -142,7 +143,8 @@ struct Run<'s> {
 impl<'s> Run<'s> {
     fn new(scenario: &'s CompiledScenario, seed: u64, options: &RunOptions) -> Run<'s> {
         let is_ip = scenario.config().is_some_and(|config| !config.udp_encapsulation);
-        let mut world = World::new(seed, if is_ip { 20 } else { 28 });
+        let mut world =
+            World::new(seed, (if is_ip { IPV4_HEADER } else { UDP_IPV4_HEADERS }) as u32);
         world.check_invariants(options.check_invariants);
         let limit = Instant::ZERO + scenario.time_limit;
         let mut run = Run {
@@ -297,7 +299,8 @@ impl<'s> Run<'s> {
         self.world.host(from).closed().is_some() && self.world.host(to).closed().is_some()
     }
 
-    /// An endless transfer has come to its `until`; what the association still holds is of no interest.
+    /// An endless transfer has come to its `until`; what the association still holds is of no
+    /// interest.
     fn has_had_its_time(&self, running: &Running) -> bool {
         running.until.is_some_and(|until| self.world.net.now() >= until)
     }

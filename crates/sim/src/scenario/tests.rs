@@ -54,7 +54,7 @@ fn a_scenario_runs_as_the_pair_it_describes() {
     assert!(expected.completed && result.completed);
     assert_eq!(result.transfer_time_s, expected.transfer_time_s);
     let sent = |result: &crate::TransferResult| {
-        result.paths.iter().map(|p| p.data_chunks_sent).collect::<Vec<_>>()
+        result.paths.iter().map(|p| p.stats.counters.data_chunks_sent).collect::<Vec<_>>()
     };
     assert_eq!(sent(&result), sent(&expected));
 }
@@ -186,7 +186,7 @@ fn an_outage_is_of_its_path_direction_and_time() {
         let text = format!("{TWO_PATHS}\n[set]\n\"path.1.down\" = [{{ at = \"500 ms\"{more} }}]\n");
         let result = run(&text, 2).transfer;
         assert!(result.completed, "{more}");
-        result.paths[0].state
+        result.paths[0].stats.state.name()
     };
     assert_eq!(down(""), "inactive");
     assert_eq!(down(", for = \"1 s\""), "active");
@@ -255,7 +255,7 @@ fn a_run_ends_at_its_time_limit() {
 fn a_transfer_can_go_back_and_both_ways() {
     let back = run(&format!("{TWO_PATHS}\n[set]\ntransfer.direction = \"reverse\"\n"), 1).transfer;
     assert!(back.completed);
-    assert!(back.paths.iter().all(|path| path.local.ip().to_string().ends_with(".2")));
+    assert!(back.paths.iter().all(|path| path.stats.local.ip().to_string().ends_with(".2")));
     let both = TWO_PATHS.replace(
         "[transfer]\n    size = \"1 MB\"",
         "[[transfer]]\n    size = \"1 MB\"\n    [[transfer]]\n    size = \"50 kB\"\n    count = 4\n    direction = \"reverse\"",
@@ -310,7 +310,8 @@ fn an_application_keeps_its_pace() {
     let result = of("5 MB");
     assert!(result.completed && result.bytes == 5_000_000);
     assert!((100.02..100.04).contains(&result.transfer_time_s), "{result:#?}");
-    // A packet of 1048 bytes takes 1.05 ms and 50 ms; handshake and slow start hold up fewer than 1 %.
+    // A packet of 1048 bytes takes 1.05 ms and 50 ms; handshake and slow start hold up fewer than 1
+    // %.
     let latency = result.message_latency_p99_s.unwrap();
     assert!((0.0505..0.06).contains(&latency), "{latency}");
     assert_eq!(of("2500 B").bytes, 2500, "two messages and a half");

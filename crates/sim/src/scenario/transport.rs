@@ -23,7 +23,7 @@ pub(super) struct Transport {
     pub(super) a: Arc<Config>,
     /// The waiting end.
     pub(super) z: Arc<Config>,
-    /// What results call the preset.
+    /// Name of the preset in results.
     pub(super) preset: String,
     pub(super) is_striped: bool,
 }

@@ -87,8 +87,8 @@ impl Plan {
         }
     }
 
-    /// The same operations with another preset and with these overrides; of the plan's own those stay that go
-    /// with them.
+    /// The same operations with another preset and with these overrides; of the plan's own those
+    /// stay that go with them.
     fn under(mut self, preset: &'static str, overrides: &[(&'static str, &'static str)]) -> Plan {
         let setting = &mut self.setting;
         let is_own = |one: &&(&str, &str)| overrides.iter().all(|(name, _)| *name != one.0);

@@ -26,7 +26,8 @@ use manypath_wire::{
 };
 
 use crate::host::Host;
-use crate::network::{Happening, Network, NodeId};
+use crate::ids::NodeId;
+use crate::network::{Happening, Network};
 use crate::pair::Pair;
 use crate::paths::PathEnds;
 use crate::spec::PathSpec;
@@ -37,7 +38,7 @@ const PORT: u16 = 9899;
 /// Longest packet of a stranger, in bytes.
 const PACKET_MAX: usize = 1472;
 
-/// What a stranger does.
+/// Behaviour of a stranger.
 pub trait Script {
     /// A packet reached it.
     fn on_packet(&mut self, now: Instant, packet: Packet, out: &mut Outbox);
@@ -82,7 +83,7 @@ impl Outbox {
 pub struct Stage<S> {
     /// The honest hosts and the network. Time is driven by the stage.
     pub pair: Pair,
-    /// What the stranger does.
+    /// The stranger's behaviour.
     pub script: S,
     node: NodeId,
     ends: (SocketAddr, SocketAddr),
@@ -163,7 +164,7 @@ impl<S: Script> Stage<S> {
         act(&mut self.script, self.pair.net.now(), &mut out);
         let (near, far) = self.ends;
         for packet in out.packets {
-            self.pair.net.send(self.node, near, far, None, Bytes::from(packet));
+            self.pair.net.send(self.node, near, far, Bytes::from(packet));
         }
         self.wake();
     }
@@ -299,7 +300,7 @@ pub fn init(tag: u32, addresses: &[std::net::IpAddr]) -> Init {
     }
 }
 
-/// What a [`Flood`] consists of.
+/// Kind of packets that a [`Flood`] consists of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FloodOf {
     /// INITs, each with another tag.
@@ -337,7 +338,7 @@ impl FloodOf {
     ];
 }
 
-/// So many packets of one kind a second, from a time on.
+/// Packets of one kind at a constant rate, from a time on.
 #[derive(Debug)]
 pub struct Flood {
     of: FloodOf,

@@ -10,8 +10,8 @@ use manypath_proto::{AssocClosed, PathId};
 
 use super::{Ending, Op, Plan, Side};
 use crate::host::Host;
+use crate::ids::End;
 use crate::pair::Pair;
-use crate::paths::End;
 use crate::spec::{PathSpec, QueueLimit};
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 /// Most steps of a run; more is taken for going round in circles.
 const MAX_STEPS: u64 = 3_000_000;
 
-/// What a run that went well did.
+/// Result of a run that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets delivered and timers run out.
@@ -33,12 +33,12 @@ pub struct Outcome {
     pub losses: u32,
 }
 
-/// What went wrong, and how far the plan had got.
+/// The error of a run, and how far the plan had got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The seed of the plan.
     pub seed: u64,
-    /// What went wrong.
+    /// The error.
     pub message: String,
     /// Operations carried out.
     pub steps_done: usize,
@@ -56,8 +56,8 @@ thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Lets panics be kept for [`Failure::message`] and printed no more; call once, before running plans
-/// that may fail.
+/// Lets panics be kept for [`Failure::message`] and printed no more; call once, before running
+/// plans that may fail.
 pub fn catch_panics() {
     std::panic::set_hook(Box::new(|info| {
         LAST_PANIC.with(|last| *last.borrow_mut() = Some(info.to_string()));

@@ -25,7 +25,8 @@ fn transfer(builder: PairBuilder, bytes: u64) -> TransferResult {
     result
 }
 
-/// User bytes that a rate carries in a second in chunks of 1452: IP, common and chunk header take 48.
+/// User bytes that a rate carries in a second in chunks of 1452: IP, common and chunk header take
+/// 48.
 fn user_bytes_per_s(mbps: f64) -> f64 {
     mbps * 1e6 / 8.0 * 1452.0 / 1500.0
 }
@@ -84,7 +85,7 @@ fn figure_1_without_the_algorithms_reordering_pins_both_windows() {
     let spurious = off.spurious_retransmissions();
     assert!((400..=600).contains(&spurious), "{off:#?}");
     assert_eq!(slow.packets_dropped + fast.packets_dropped, 0);
-    assert!(slow.cwnd_bytes <= 6000 && fast.cwnd_bytes <= 15_000, "{off:#?}");
+    assert!(slow.stats.cwnd <= 6000 && fast.stats.cwnd <= 15_000, "{off:#?}");
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn figure_5_with_the_algorithms_each_window_grows_as_if_alone() {
     assert_eq!(on.spurious_retransmissions(), 0, "SFR");
     // The papers' simulator after 59 s: 90992 and 158520 bytes, as two single associations have.
     for (path, expected) in on.paths.iter().zip([90_992.0, 158_520.0]) {
-        let ratio = path.cwnd_bytes as f64 / expected;
+        let ratio = path.stats.cwnd as f64 / expected;
         assert!((0.95..1.05).contains(&ratio), "CUCv2: {on:#?}");
     }
     let share = on.bytes as f64 / 60.0 / user_bytes_per_s(1.2);
@@ -105,5 +106,5 @@ fn sfr_alone_stops_the_retransmissions_but_cuc_makes_windows_grow() {
     let sfr_only = figure(|builder| builder.set("cuc", "off").set("dac", "false"));
     let on = figure(|builder| builder);
     assert_eq!(sfr_only.spurious_retransmissions(), 0);
-    assert!(sfr_only.paths[1].cwnd_bytes < on.paths[1].cwnd_bytes * 2 / 3, "{sfr_only:#?}");
+    assert!(sfr_only.paths[1].stats.cwnd < on.paths[1].stats.cwnd * 2 / 3, "{sfr_only:#?}");
 }

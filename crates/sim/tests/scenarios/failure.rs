@@ -90,7 +90,8 @@ fn cmt_pf_hardly_notices_the_failure() {
 #[test]
 fn a_failed_primary_is_replaced_and_taken_back() {
     let mut t = Pair::two_paths("sctp").set("hb_interval", "5 s").connect();
-    // Enough to last: the primary is probed every HB.interval and RTO, which has backed off to 60 s.
+    // Enough to last: the primary is probed every HB.interval and RTO, which has backed off to 60
+    // s.
     t.a.send_file(256 * MIB);
     t.run_until(secs(2));
     t.net.path(0).cut();
@@ -208,8 +209,8 @@ fn a_rate_that_drops_to_a_tenth_is_followed() {
     t.net.path(1).set_rate_mbps(1.0);
     let result = t.run_to_end(secs(60)).result();
     assert!(result.completed);
-    // Measured: 0.69. It was above 0.7 while fast retransmit restarted T3-rtx for the association's earliest
-    // chunk; RFC 9260 §7.2.4, point 4, asks for the path's.
+    // Measured: 0.69. It was above 0.7 while fast retransmit restarted T3-rtx for the association's
+    // earliest chunk; RFC 9260 §7.2.4, point 4, asks for the path's.
     assert!(result.goodput_bps > 0.65 * 11e6, "{result:#?}");
 }
 
@@ -221,8 +222,8 @@ fn a_delay_that_jumps_is_followed() {
     t.net.path(1).set_delay(Duration::from_millis(600));
     let result = t.run_to_end(secs(60)).result();
     assert!(result.completed, "{result:#?}");
-    let srtt = result.paths[1].srtt_s.expect("measured");
-    assert!(srtt > 0.3, "SRTT {srtt} of a path of 1.2 s");
+    let srtt = result.paths[1].stats.srtt.expect("measured");
+    assert!(srtt > Duration::from_millis(300), "SRTT {srtt:?} of a path of 1.2 s");
 }
 
 #[test]
@@ -232,7 +233,7 @@ fn idle_paths_are_probed_every_hb_interval_and_live_on() {
     assert!(t.a.is_established() && t.z.is_established());
     for path in t.a.paths() {
         assert_eq!(path.state, Active);
-        let sent = path.heartbeats_sent;
+        let sent = path.counters.heartbeats_sent;
         assert!((100..=122).contains(&sent), "RFC 9260 §8.3: every 31 s, {sent} in an hour");
     }
 }
@@ -296,7 +297,8 @@ fn an_outage_shorter_than_the_rto_costs_no_path_state() {
 
 #[test]
 fn a_chunk_that_the_age_heuristic_spares_is_not_forgotten_on_a_path_that_fails() {
-    // A tail-loss probe leaves just before T3-rtx expires, and is spared; heartbeats back the RTO off.
+    // A tail-loss probe leaves just before T3-rtx expires, and is spared; heartbeats back the RTO
+    // off.
     for queue in [50, 100, 150] {
         let mut t = Pair::two_paths("cmt-pf")
             .profile("fast")
@@ -317,8 +319,8 @@ fn a_chunk_that_the_age_heuristic_spares_is_not_forgotten_on_a_path_that_fails()
 
 #[test]
 fn a_primary_that_returns_with_a_steady_rtt_near_rto_min_does_not_flap() {
-    // Lone packets on the returned primary are acknowledged an RTT and a SACK delay later; with less than
-    // that as RTO, each of them timed out and made the path potentially failed again.
+    // Lone packets on the returned primary are acknowledged an RTT and a SACK delay later; with
+    // less than that as RTO, each of them timed out and made the path potentially failed again.
     let mut t = Pair::two_paths("sctp-pf")
         .profile("fast")
         .rate_mbps(30.0)
@@ -337,8 +339,9 @@ fn a_primary_that_returns_with_a_steady_rtt_near_rto_min_does_not_flap() {
 
 #[test]
 fn a_lone_reply_outlives_the_path_that_it_left_on() {
-    // A receiver of a file whose path died answers on it: only its heartbeats have tried that path since, and
-    // each that was lost doubled the RTO. The answer is late, but it comes, before the path is given up.
+    // A receiver of a file whose path died answers on it: only its heartbeats have tried that path
+    // since, and each that was lost doubled the RTO. The answer is late, but it comes, before the
+    // path is given up.
     let mut t = Pair::two_paths("cmt").profile("2006").connect();
     t.a.send_file(8 * MIB);
     t.run_until(secs(2));

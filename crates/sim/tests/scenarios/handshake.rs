@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use manypath_proto::PathState::{Active, Inactive, Unconfirmed};
 use manypath_proto::{AssocClosed, Event, PathId};
-use manypath_sim::chunk_type::{ABORT, COOKIE_ACK, COOKIE_ECHO, DATA, INIT, INIT_ACK};
-use manypath_sim::{Pair, millis, secs};
+use manypath_sim::chunk_type::{
+    ABORT, COOKIE_ACK, COOKIE_ECHO, DATA, INIT, INIT_ACK, SHUTDOWN_ACK,
+};
+use manypath_sim::{Pair, PathSpec, millis, secs};
 
 fn is_restart(event: &Event) -> bool {
     *event == Event::Restarted
@@ -97,7 +100,10 @@ fn a_server_with_one_address_is_reached_over_both_paths() {
     t.a.send_file(1_000_000);
     let result = t.run_to_end(secs(30)).result();
     assert!(result.completed);
-    assert!(result.paths.iter().all(|path| path.data_chunks_sent > 100), "{result:?}");
+    assert!(
+        result.paths.iter().all(|path| path.stats.counters.data_chunks_sent > 100),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -178,6 +184,28 @@ fn both_sides_may_end_it_at_once() {
         t.run_until(secs(300));
         assert_shut_down(&t);
     }
+}
+
+/// Path 1 was never verified, but may carry data under the rules of 2006, and the primary has
+/// failed. All answers to SHUTDOWN went to path 1.
+#[test]
+fn a_shutdown_is_answered_on_a_path_that_works() {
+    let paths = Pair::paths("cmt", vec![PathSpec::new(); 3]).profile("2006");
+    let mut t = paths.set("verify_all_paths_first", "true").start();
+    t.net.path(1).cut();
+    let states = |t: &Pair| t.a.paths().iter().map(|p| p.state).collect::<Vec<_>>();
+    let are_verified = |t: &Pair| states(t) == [Active, Unconfirmed, Active];
+    assert!(t.run_until_true(secs(60), are_verified), "{:?}", states(&t));
+    t.net.path(0).cut();
+    t.a.send_file(100_000);
+    let has_failed = |t: &Pair| states(t)[0] == Inactive && t.a.has_been_acked_all();
+    assert!(t.run_until_true(secs(600), has_failed), "{:?}", states(&t));
+    assert_eq!(states(&t), [Inactive, Unconfirmed, Active]);
+    t.z.shutdown();
+    t.run_for(Duration::from_secs(300));
+    assert_shut_down(&t);
+    let answers = || t.sent(SHUTDOWN_ACK).by(t.a.node());
+    assert_eq!((answers().count(), answers().on(PathId(2)).count()), (1, 1), "RFC 9260 §6.4");
 }
 
 #[test]

@@ -13,8 +13,8 @@ fn honest() -> PairBuilder {
     Pair::two_paths("cmt-pf").profile("fast").rate_mbps(20.0).delay_ms(10.0).lean()
 }
 
-/// What a server sends a greedy client whose link carries 100 Mbit/s, in multiples of that, in ten
-/// seconds; and how the first association ended.
+/// Rate at which a server sends to a greedy client in ten seconds, in multiples of the 100 Mbit/s
+/// of the client's link; and how the first association ended.
 fn greed(ack_tests: &str, returns: bool) -> (f64, Stage<Greedy>) {
     let mut pair = honest().set("ack_tests", ack_tests).start();
     pair.a.start_at(secs(3600)); // this is between the server and the stranger
@@ -76,7 +76,7 @@ fn transfer(ack_tests: &str, delay_ms: f64, queue: QueueLimit) -> (f64, u64) {
     t.a.send_file(64 * MIB);
     let result = t.run_to_end(secs(60)).result();
     assert!(result.completed);
-    (result.transfer_time_s, result.paths[0].retransmissions)
+    (result.transfer_time_s, result.paths[0].stats.counters.retransmissions)
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Runs without loss against the SCTP module of ns-2 2.35, which is deterministic then: the same transfers, its
-//! times to the millisecond. What differs by more is a difference of mechanism.
+//! Runs without loss against the SCTP module of ns-2 2.35, which is deterministic then: the same
+//! transfers, its times to the millisecond. What differs by more is a difference of mechanism.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ fn after_a_short_failure_cmt_is_behind_and_cmt_pf_is_not() {
     assert_near(acknowledged_after(&mut cmt), 20.151, 0.006, "CMT-PF paper, Fig. 8: CMT");
     let mut pf = fails_at_5_s("cmt-pf", Some(10));
     assert_near(acknowledged_after(&mut pf), 13.480, 0.005, "CMT-PF paper, Fig. 8: CMT-PF");
-    let timeouts = |t: &Pair| t.a.paths()[1].t3_expirations;
+    let timeouts = |t: &Pair| t.a.paths()[1].counters.t3_expirations;
     assert_eq!((timeouts(&cmt), timeouts(&pf)), (3, 1), "one path is given up at once");
 }
 
@@ -113,7 +113,8 @@ fn a_heartbeat_ack_opens_the_window_by_one_or_two_packets() {
     }
 }
 
-/// Starts and sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first DATA.
+/// Starts and sends 2 MiB; path 1 fails in both directions for `length` s, `after` s from the first
+/// DATA.
 fn loses_a_burst(builder: PairBuilder, after: f64, length: f64) -> Pair {
     let mut t = builder.set("rtx_policy", "cwnd").start();
     t.a.send_file(2 * MIB);
@@ -197,7 +198,7 @@ fn cuts_of_two_losses(profile: &str, later: u64, once: bool) -> usize {
     t.a.send_file(2 * MIB);
     t.run_until(secs(2));
     // A flight takes 54 ms of an RTT of 91 ms.
-    let sends = |t: &Pair| t.a.paths()[0].packets_sent;
+    let sends = |t: &Pair| t.a.paths()[0].counters.packets_sent;
     let before = sends(&t);
     t.run_until_true(secs(3), |t| sends(t) > before);
     let now = t.net.now();
@@ -206,7 +207,7 @@ fn cuts_of_two_losses(profile: &str, later: u64, once: bool) -> usize {
         t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(2));
     }
     let cuts = cuts(&mut t);
-    let again = t.a.paths()[0].retransmissions;
+    let again = t.a.paths()[0].counters.retransmissions;
     assert!((1..=6).contains(&again), "{again} chunks were lost");
     cuts
 }
@@ -224,7 +225,8 @@ fn losses_of_one_window_cut_it_once_wherever_in_it_they_are() {
     assert!(twice > 0, "the last losses of a flight are found as its recovery ends");
 }
 
-/// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The ssthresh after them.
+/// The path is silent for 3.5 s: two timeouts, 1 s and 3 s after its last acknowledgement. The
+/// ssthresh after them.
 fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
     let mut t = builder("all-rtx-same", 1, "64 KiB")
         .set("recovery_without", if keeps { "none" } else { "repeated_timeout_keeps_ssthresh" })
@@ -233,7 +235,7 @@ fn ssthresh_after_two_timeouts(keeps: bool) -> usize {
     t.net.path(0).hop(1).at(secs(3)).cut_for(Duration::from_millis(3500));
     t.run_until(Instant::from_millis(6400));
     let path = &t.a.paths()[0];
-    assert_eq!(path.t3_expirations, 2);
+    assert_eq!(path.counters.t3_expirations, 2);
     path.ssthresh
 }
 

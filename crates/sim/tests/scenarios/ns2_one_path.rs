@@ -1,5 +1,5 @@
-//! Policies of the retransmission policies paper against ns-2 2.35 as packaged, whose agents for one path differ from
-//! the one for CMT: transfers that lose the same packets end at the same time.
+//! Policies of the retransmission policies paper against ns-2 2.35 as packaged, whose agents for
+//! one path differ from the one for CMT: transfers that lose the same packets end at the same time.
 
 use std::time::Duration;
 
@@ -62,20 +62,22 @@ impl Case {
 /// A lone packet after a duplicate, whose SACK need not wait 200 ms.
 const AFTER_A_DUPLICATE: Case =
     case("all-rtx-alt", &[(0.52, 100), (1.09, 100), (1.51, 4)], 11.831_805);
-/// The lost chunks of the primary path wait for room on the alternate; nothing else of it is in flight.
+/// The lost chunks of the primary path wait for room on the alternate; nothing else of it is in
+/// flight.
 const LONG_WAIT: Case = case("all-rtx-alt", &[(0.69, 100), (0.86, 20), (1.21, 20)], 19.595_750);
 /// The primary path is silent while the alternate retransmits.
 const SILENT_PRIMARY: Case =
     case("all-rtx-alt", &[(0.85, 2), (1.67, 4), (1.68, 100), (3.72, 2), (3.77, 100)], 17.657_163);
 /// Two timeouts in a row.
 const TWO_TIMEOUTS: Case = case("all-rtx-same", &[(0.8, 3500)], 12.1537);
-/// What was sent after a fast retransmit is lost while that is still on its way over the alternate.
+/// Packets sent after a fast retransmit are lost while that is still on its way over the alternate.
 const LOSSES_IN_RECOVERY: Case =
     case("all-rtx-alt", &[(0.47, 2), (0.64, 20), (1.61, 20)], 8.459_709);
 /// SACKs report chunks missing that a timeout has marked already.
 const REPORTS_AFTER_A_TIMEOUT: Case =
     case("all-rtx-alt", &[(0.48, 20), (0.61, 2), (0.65, 4)], 8.263_819);
-/// A retransmission is lost on the alternate path and waits again when the primary fast retransmits.
+/// A retransmission is lost on the alternate path and waits again when the primary fast
+/// retransmits.
 const LOST_AGAIN: Case = Case {
     alternate: &[(1.65, 500)],
     ..case("all-rtx-alt", &[(0.47, 2), (0.56, 100)], 11.085_969)
@@ -115,7 +117,7 @@ fn losses_cost_the_policies_as_much_as_in_ns2() {
 
 #[test]
 fn each_rule_of_ns2_is_needed_for_that() {
-    // With the rule off the case is further from ns-2 than so many seconds.
+    // With the rule off, the case is further from ns-2 than this number of seconds.
     let rules = [
         ("sack_counts_duplicates", AFTER_A_DUPLICATE, 0.1),
         ("t3_covers_waiting", LONG_WAIT, 1.0),
@@ -131,16 +133,17 @@ fn each_rule_of_ns2_is_needed_for_that() {
     }
 }
 
-/// Loses packets of the primary path, and another that was sent after its fast retransmit, while that is on its way
-/// for half a second over the alternate path. Returns how often the primary's window shrank until then.
+/// Loses packets of the primary path, and another that was sent after its fast retransmit, while
+/// that is on its way for half a second over the alternate path. Returns how often the primary's
+/// window shrank until then.
 fn cuts_in_a_long_recovery(builder: PairBuilder) -> usize {
     let mut t = builder.set("receive_buffer", "1 MiB").start();
     t.a.send_file(8 * MIB);
     let (mut cuts, mut last) = (0, 0);
     for millis in [2000, 2250] {
         t.run_until(Instant::from_millis(millis));
-        let sent = t.a.paths()[0].packets_sent;
-        t.run_until_true(secs(10), |t| t.a.paths()[0].packets_sent > sent);
+        let sent = t.a.paths()[0].counters.packets_sent;
+        t.run_until_true(secs(10), |t| t.a.paths()[0].counters.packets_sent > sent);
         // The next packet reaches the core link, and is lost there.
         let at = t.net.now() + Duration::from_millis(10);
         t.net.path(0).hop(1).forward().at(at).cut_for(Duration::from_millis(1));
@@ -151,8 +154,8 @@ fn cuts_in_a_long_recovery(builder: PairBuilder) -> usize {
             false
         });
     }
-    assert_eq!(t.a.paths()[0].fast_retransmits, 3, "two chunks, then one");
-    assert_eq!(t.a.paths()[0].t3_expirations, 0);
+    assert_eq!(t.a.paths()[0].counters.fast_retransmits, 3, "two chunks, then one");
+    assert_eq!(t.a.paths()[0].counters.t3_expirations, 0);
     cuts
 }
 

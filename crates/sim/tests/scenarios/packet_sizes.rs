@@ -15,7 +15,7 @@ fn fast(paths: Vec<PathSpec>) -> manypath_sim::PairBuilder {
     Pair::paths(preset, paths).profile("fast").delay_ms(20.0).lean()
 }
 
-/// So many paths of 10 Mbit/s, on which only packets of so many bytes pass.
+/// `count` paths of 10 Mbit/s, on which only packets of up to `mtu` bytes pass.
 fn narrow(count: usize, mtu: u32, icmp: bool) -> Vec<PathSpec> {
     vec![PathSpec::new().mtu(mtu, icmp); count]
 }
@@ -67,8 +67,8 @@ fn a_path_that_is_narrow_from_the_start_gives_nine_tenths_of_what_it_can() {
             assert!(result.max_delivery_gap_s <= 3.0, "{case}: {result:#?}");
             for path in &result.paths {
                 let near = mtu as usize - 8..=mtu as usize;
-                assert!(near.contains(&path.mtu_bytes), "{case}: {} found", path.mtu_bytes);
-                assert_eq!(path.state, "active", "{case}");
+                assert!(near.contains(&path.stats.mtu), "{case}: {} found", path.stats.mtu);
+                assert_eq!(path.stats.state, PathState::Active, "{case}");
             }
             assert_eq!(flips(&t, secs(2)), 0, "{case}: {:?}", t.a.events());
         }
@@ -127,7 +127,10 @@ fn sizes_of_9000_and_1280_bytes_are_used_together() {
     // Both are used to the full: chunks for 1280 bytes, several of them in each packet of the other
     // path.
     let result = t.result();
-    let mean = |path: usize| result.paths[path].bytes_sent / result.paths[path].packets_sent;
+    let mean = |path: usize| {
+        result.paths[path].stats.counters.bytes_sent
+            / result.paths[path].stats.counters.packets_sent
+    };
     assert!(mean(0) > 6000, "{} bytes in a packet of path 1", mean(0));
     assert!((900..=1252).contains(&mean(1)), "{} bytes in a packet of path 2", mean(1));
     assert!(result.goodput_bps > 0.85 * 20e6, "{}", result.goodput_bps);
@@ -166,7 +169,7 @@ fn the_papers_profiles_send_packets_of_one_size_and_no_probes() {
         t.a.send_file(1_000_000);
         t.run_to_end(secs(100));
         let path = &t.a.paths()[0];
-        assert_eq!((path.mtu, path.size_probes_sent), (1500, 0), "{profile}");
+        assert_eq!((path.mtu, path.counters.size_probes_sent), (1500, 0), "{profile}");
     }
 }
 

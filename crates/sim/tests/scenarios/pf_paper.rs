@@ -32,9 +32,9 @@ fn builder(preset: &str) -> PairBuilder {
         .set("idle_cwnd_decay", "false")
 }
 
-/// Cuts path 1 for good when TSN 1 is past its core link and TSN 2 is not, and notes what happens at the sender: a
-/// SACK as the paper writes it, or a timeout; C and O of both paths in chunks, before anything is sent in answer;
-/// what is sent then. TSNs count from 1.
+/// Cuts path 1 for good when TSN 1 is past its core link and TSN 2 is not, and notes what happens
+/// at the sender: a SACK as the paper writes it, or a timeout; C and O of both paths in chunks,
+/// before anything is sent in answer; what is sent then. TSNs count from 1.
 fn timeline(builder: PairBuilder, until: Duration) -> Vec<String> {
     let mut t = builder.start();
     t.a.send_file(1 << 20);
@@ -49,7 +49,7 @@ fn timeline(builder: PairBuilder, until: Duration) -> Vec<String> {
         let (sent, chunks) = sends(&t, seen);
         seen = t.net.packet_log().map_or(0, |log| log.packets().len());
         let paths = t.a.paths();
-        let expired: u64 = paths.iter().map(|path| path.t3_expirations).sum();
+        let expired: u64 = paths.iter().map(|path| path.counters.t3_expirations).sum();
         let cause = match arrived_sack(&t) {
             Some(sack) => sack,
             None if expired > timeouts => "timeout".to_owned(),
@@ -71,7 +71,8 @@ fn timeline(builder: PairBuilder, until: Duration) -> Vec<String> {
     rows
 }
 
-/// What the sender sent from packet number `from` on, and how many chunks of it on each path.
+/// DATA and HEARTBEATs that the sender sent from packet number `from` on, and how many DATA chunks
+/// on each path.
 fn sends(t: &Pair, from: usize) -> (Vec<String>, [usize; 2]) {
     let log = t.net.packet_log().expect("kept").packets();
     let (mut sent, mut chunks) = (Vec::new(), [0; 2]);
@@ -116,8 +117,8 @@ fn arrived_sack(t: &Pair) -> Option<String> {
     Some(format!("<S{cum}{gaps}; R{}>", sack.a_rwnd as usize / USER))
 }
 
-/// What both figures show up to the first timeout: 5 and 6 wait for no window but fill the receive buffer, and until the
-/// timeout the sender is blocked although both windows have room.
+/// Events that both figures show up to the first timeout: 5 and 6 wait for no window but fill the
+/// receive buffer, and until the timeout the sender is blocked although both windows have room.
 const UNTIL_TIMEOUT: [&str; 5] = [
     "HEARTBEAT on 1, HEARTBEAT on 2, 1 on 1, 2 on 1, 3 on 2, 4 on 2",
     "<S1, 3-3; R4>: C1=3 O1=1 C2=3 O2=1 -> 5 on 2, 6 on 2",
@@ -128,8 +129,8 @@ const UNTIL_TIMEOUT: [&str; 5] = [
 
 #[test]
 fn figure_2_cmt_sends_new_data_on_the_failed_path_and_is_blocked_again() {
-    // C1 is the one number that differs: the SACK of TSN 3 acknowledges TSN 1, too, and CUC adds an MTU for it, so that two
-    // could go on path 1 where the text says one.
+    // C1 is the one number that differs: the SACK of TSN 3 acknowledges TSN 1, too, and CUC adds an
+    // MTU for it, so that two could go on path 1 where the text says one.
     let mut expected = UNTIL_TIMEOUT.to_vec();
     expected.extend([
         "timeout: C1=1 O1=0 C2=4 O2=0 -> 2 on 2",
@@ -164,7 +165,8 @@ fn figure_4_cmt_pf_sends_a_heartbeat_and_is_not_blocked_again() {
     assert_eq!(after.iter().find(is_stopped), None, "every SACK lets something be sent");
 }
 
-/// A SACK whose a_rwnd is 0 since what follows upon a lost chunk fills the buffer is none of a closed window.
+/// A SACK whose a_rwnd is 0 since what follows upon a lost chunk fills the buffer is none of a
+/// closed window.
 #[test]
 fn a_full_buffer_does_not_hide_that_a_path_failed() {
     // Five chunks exactly: the one that is missing leaves less than an MTU.
@@ -177,7 +179,8 @@ fn a_full_buffer_does_not_hide_that_a_path_failed() {
     );
 }
 
-/// Seconds from a timeout of path 2, after which nothing is lost, until its window has each of these sizes in MTU.
+/// Seconds from a timeout of path 2, after which nothing is lost, until its window has each of
+/// these sizes in MTU.
 fn window_after_timeout(preset: &str, recovery_cwnd: u32, sizes: &[usize]) -> Vec<f64> {
     let path = |core_us| {
         let edge = LinkSpec::mbps_ms(1000.0, 10.0);
@@ -196,7 +199,8 @@ fn window_after_timeout(preset: &str, recovery_cwnd: u32, sizes: &[usize]) -> Ve
         .start();
     t.a.send_file(64 << 20);
     t.net.path(1).hop(1).at(millis(2000)).cut_for(Duration::from_millis(500));
-    let expired = |t: &Pair| t.a.paths().get(1).is_some_and(|path| path.t3_expirations > 0);
+    let expired =
+        |t: &Pair| t.a.paths().get(1).is_some_and(|path| path.counters.t3_expirations > 0);
     assert!(t.run_until_true(millis(4000), expired), "the outage leads to a timeout");
     let timeout = t.net.now();
     let reached = |&size: &usize| {

@@ -17,7 +17,7 @@ fn three_paths(preset: &str) -> manypath_sim::PairBuilder {
 }
 
 fn redundant(paths: &[PathStats]) -> Vec<u64> {
-    paths.iter().map(|p| p.redundant_chunks_sent).collect()
+    paths.iter().map(|p| p.counters.redundant_chunks_sent).collect()
 }
 
 #[test]
@@ -30,13 +30,23 @@ fn rt_sends_on_the_slowest_path_only_what_the_fastest_sends() {
     let [fast, _, slow] = &paths[..] else { panic!("three paths") };
     let before = redundant(&paths)[..2].iter().sum::<u64>();
     assert!(before < 10, "{before} copies before it was known which path is the slowest");
-    assert!(slow.redundant_chunks_sent > 500, "{paths:#?}");
-    assert!(slow.redundant_chunks_sent <= fast.data_chunks_sent);
+    assert!(slow.counters.redundant_chunks_sent > 500, "{paths:#?}");
+    assert!(slow.counters.redundant_chunks_sent <= fast.counters.data_chunks_sent);
     // The path was not known to be the slowest before it was measured.
-    assert!(slow.data_chunks_sent < slow.redundant_chunks_sent + 20, "{paths:#?}");
-    assert_eq!(paths.iter().map(|p| p.retransmissions).sum::<u64>(), 0, "nothing was lost");
+    assert!(
+        slow.counters.data_chunks_sent < slow.counters.redundant_chunks_sent + 20,
+        "{paths:#?}"
+    );
+    assert_eq!(
+        paths.iter().map(|p| p.counters.retransmissions).sum::<u64>(),
+        0,
+        "nothing was lost"
+    );
     let duplicates = t.z.stats().expect("an association").duplicates_received;
-    assert!(duplicates.abs_diff(slow.redundant_chunks_sent) < 20, "{duplicates}: {paths:#?}");
+    assert!(
+        duplicates.abs_diff(slow.counters.redundant_chunks_sent) < 20,
+        "{duplicates}: {paths:#?}"
+    );
     let srtt = slow.srtt.expect("measured").as_millis();
     assert!((90..140).contains(&srtt), "{srtt} ms: the RTT of the copies' path is known");
 }
@@ -56,8 +66,8 @@ fn rtv2_comes_back_to_redundancy_after_a_failure_only() {
     assert_eq!(t.z.received_bytes(), 24 * MIB);
     assert!(copies(&t) > first + 20, "{} copies, {first} before the failure", copies(&t));
     let slow = &t.a.paths()[2];
-    let new = slow.data_chunks_sent - slow.redundant_chunks_sent;
-    assert!(new > 4 * slow.redundant_chunks_sent, "all carry new data: {slow:#?}");
+    let new = slow.counters.data_chunks_sent - slow.counters.redundant_chunks_sent;
+    assert!(new > 4 * slow.counters.redundant_chunks_sent, "all carry new data: {slow:#?}");
 }
 
 #[test]
@@ -71,9 +81,13 @@ fn rtv2_that_restarts_alternates_between_redundancy_and_new_data_on_all_paths() 
     assert_eq!(t.z.received_bytes(), 16 * MIB);
     let paths = t.a.paths();
     let slow = &paths[2];
-    let new = slow.data_chunks_sent - slow.redundant_chunks_sent;
-    assert!(new > 500 && slow.redundant_chunks_sent > 500, "{paths:#?}");
-    assert_eq!(paths.iter().map(|p| p.retransmissions).sum::<u64>(), 0, "nothing was lost");
+    let new = slow.counters.data_chunks_sent - slow.counters.redundant_chunks_sent;
+    assert!(new > 500 && slow.counters.redundant_chunks_sent > 500, "{paths:#?}");
+    assert_eq!(
+        paths.iter().map(|p| p.counters.retransmissions).sum::<u64>(),
+        0,
+        "nothing was lost"
+    );
 }
 
 /// How long nothing is delivered while path 1, which RT covers, is down for five seconds.

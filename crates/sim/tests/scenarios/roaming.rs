@@ -69,9 +69,9 @@ fn a_path_renumbered_beside_another_is_back_within_a_second_and_the_other_keeps_
         t.net.path(1).at(secs(3)).renumber(end, ms(2000), Some(address(2, 77)));
         t.a.send_file(60 * MIB);
         let is_new = |t: &Pair| {
-            t.a.paths()
-                .iter()
-                .any(|p| [p.local, p.remote].contains(&address(2, 77)) && p.acked_bytes > 0)
+            t.a.paths().iter().any(|p| {
+                [p.local, p.remote].contains(&address(2, 77)) && p.counters.acked_bytes > 0
+            })
         };
         assert!(t.run_until_true(secs(6), is_new), "{end:?}: {:#?}", t.a.paths());
         let result = t.run_to_end(secs(60)).result();
@@ -292,7 +292,7 @@ fn repeated_packets_from_elsewhere_draw_no_data_and_steal_nothing() {
             own.map(|p| p.bytes.clone()).take(50).collect()
         });
         for packet in seen {
-            t.net.send(hostile, his, server, None, packet);
+            t.net.send(hostile, his, server, packet);
         }
         t.run_until(secs(1) + ms(20 * step));
     }

@@ -46,8 +46,11 @@ fn loss_on_one_path_is_repaired_and_slows_that_path_only() {
     let pair = Pair::two_paths("cmt").path(1, |path| path.loss(0.02)).seed(5);
     let (_, result) = transfer(pair.connect(), 8 * MIB);
     let [clean, lossy] = &result.paths[..] else { panic!("two paths") };
-    assert_eq!(clean.t3_expirations, 0);
-    assert!(clean.data_chunks_sent > 2 * lossy.data_chunks_sent, "{result:#?}");
+    assert_eq!(clean.stats.counters.t3_expirations, 0);
+    assert!(
+        clean.stats.counters.data_chunks_sent > 2 * lossy.stats.counters.data_chunks_sent,
+        "{result:#?}"
+    );
     assert!(lossy.packets_dropped > 10);
     assert!(result.spurious_retransmissions() <= result.retransmissions() / 10, "{result:#?}");
 }
@@ -218,8 +221,9 @@ fn time_zero_is_when_the_first_message_is_handed_over() {
     assert!(t.net.now() > millis(5045));
 }
 
-/// The receiver promises what it keeps; short of room it discards what it did not promise, and nothing is lost. It
-/// is short of room because it counts the headers of small messages, which the sender does not know.
+/// The receiver promises what it keeps; short of room it discards what it did not promise, and
+/// nothing is lost. It is short of room because it counts the headers of small messages, which the
+/// sender does not know.
 #[test]
 fn with_nr_sack_a_receiver_that_discards_what_had_arrived_loses_nothing() {
     let mut reneged = 0;

@@ -6,12 +6,14 @@ use std::time::Duration;
 use manypath_proto::Instant;
 use turn_types::stun::message::TransactionId;
 
-use super::AllocationId;
-
 /// Lifetime of a permission (RFC 8656 §9).
 const PERMISSION: Duration = Duration::from_secs(300);
 /// Lifetime of a channel (RFC 8656 §12).
 const CHANNEL: Duration = Duration::from_secs(600);
+
+/// Names an allocation; never used again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllocationId(pub(super) u64);
 
 /// An allocation of a client.
 pub(super) struct Allocation {

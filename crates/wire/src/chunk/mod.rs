@@ -37,9 +37,7 @@ pub use unknown::UnknownChunk;
 
 use crate::builder::PacketBuilder;
 use crate::error::{DecodeError, DecodeErrorKind};
-
-/// Length of a chunk's type, flags and length fields in bytes.
-pub(crate) const CHUNK_HEADER_LEN: usize = 4;
+use crate::header::CHUNK_HEADER_LEN;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE: the verification tag is the receiver's own, reflected.
 const FLAG_T: u8 = 1;

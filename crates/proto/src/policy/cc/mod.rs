@@ -21,6 +21,7 @@ pub struct Window {
 
 /// The constants of a path, in bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// One packet in window arithmetic: PMDCS (RFC 9260), or the MTU (RFC 2960 and the papers).
     pub packet: usize,
@@ -30,8 +31,9 @@ pub struct Limits {
     pub slow_start_increase_max: usize,
 }
 
-/// What a SACK says to congestion control.
+/// Facts of a SACK for congestion control.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AckFacts {
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,

@@ -39,6 +39,7 @@ impl<'a> Standings<'a> {
 
 /// The reason for setting a path aside, with its evidence.
 #[derive(Copy, Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum SetAside {
     /// It shares a bottleneck with a faster path.
     SharedBottleneck(SharedEvidence),
@@ -69,6 +70,7 @@ impl SetAside {
 
 /// A decision about a path, which the engine carries out.
 #[derive(Copy, Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Decision {
     /// It works, and carries no data from now on.
     Suppress {

@@ -1,19 +1,7 @@
 //! The fast recovery of each path (RFC 9260 §7.2.4).
 
-use manypath_wire::Tsn;
-
-use super::{Flight, PathFacts};
+use super::{Exit, Flight, PathFacts};
 use crate::path::PathId;
-
-/// The end of a fast recovery: the latest data that was outstanding when it began.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Exit {
-    /// The highest TSN.
-    pub tsn: Tsn,
-    /// The latest transmission. A path that recovers on its own ends by it, whatever other paths
-    /// have lost.
-    pub order: u64,
-}
 
 /// The fast recoveries of an association's paths.
 #[derive(Debug, Default)]

@@ -2,8 +2,17 @@
 
 use manypath_wire::Tsn;
 
-use super::fast::Exit;
 use crate::path::PathId;
+
+/// The end of a fast recovery: the latest data that was outstanding when it began.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The highest TSN.
+    pub tsn: Tsn,
+    /// The latest transmission. A path that recovers on its own ends by it, whatever other paths
+    /// have lost.
+    pub order: u64,
+}
 
 /// The chunks that are in flight or wait for retransmission.
 pub trait Flight {

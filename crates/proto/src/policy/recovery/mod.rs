@@ -21,8 +21,7 @@ mod rules;
 mod sfr;
 
 pub(crate) use burst::{Burst, Bursts};
-pub use fast::Exit;
-pub use flight::Flight;
+pub use flight::{Exit, Flight};
 pub use ns2::{Ns2Cmt, Ns2Single, Rule, RuleSet};
 pub(crate) use past_cwnd::PastCwnd;
 pub use rfc9260::Rfc9260;
@@ -43,6 +42,7 @@ use crate::time::Instant;
 
 /// The facts of a SACK about one path.
 #[derive(Copy, Clone, Debug)]
+#[non_exhaustive]
 pub struct PathFacts {
     /// The path.
     pub path: PathId,
@@ -69,6 +69,7 @@ pub struct PathVerdict {
 
 /// The window of a path that may have sent nothing for a while.
 #[derive(Copy, Clone, Debug)]
+#[non_exhaustive]
 pub struct Silence {
     /// The current time.
     pub now: Instant,

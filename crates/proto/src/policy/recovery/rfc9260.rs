@@ -2,8 +2,8 @@
 
 use manypath_wire::Tsn;
 
-use super::fast::{Exit, FastRecovery};
-use super::{Flight, LossRecovery, PathFacts, PathVerdict, Rules};
+use super::fast::FastRecovery;
+use super::{Exit, Flight, LossRecovery, PathFacts, PathVerdict, Rules};
 use crate::config::{Config, RtxPastCwnd};
 use crate::path::PathId;
 

@@ -4,6 +4,7 @@ use crate::config::{Config, Cuc};
 
 /// The rules of an association. [`standard`](Self::standard) has those of RFC 9260.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rules {
     /// How to read SACKs.
     pub sacks: SackRules,
@@ -35,6 +36,7 @@ pub struct Rules {
 
 /// How to read a SACK.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SackRules {
     /// The chunks that a newly acknowledged one reports missing.
     pub scope: ReportScope,
@@ -61,6 +63,7 @@ pub struct SackRules {
 
 /// The chunks that a newly acknowledged one reports missing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReportScope {
     /// All chunks below it, on any path (RFC 9260 §7.2.4).
     Association,
@@ -70,6 +73,7 @@ pub enum ReportScope {
 
 /// How split fast retransmit compares chunks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SfrCompares {
     /// By the order of transmission. A chunk is missing if another is acknowledged that was sent
     /// later on the same path, and only once.
@@ -81,6 +85,7 @@ pub enum SfrCompares {
 
 /// The chunks of a path that T3-rtx watches.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct T3Rules {
     /// The chunk whose acknowledgement restarts the timer.
     pub watches: T3Watches,
@@ -90,6 +95,7 @@ pub struct T3Rules {
 
 /// The chunk of a path that T3-rtx watches (RFC 9260 §6.3.2, R3).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum T3Watches {
     /// The chunk in flight that was sent first.
     EarliestSent,
@@ -100,6 +106,7 @@ pub enum T3Watches {
 
 /// The data that takes room in the peer's receive buffer. User data in flight always does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RoomRules {
     /// Headers of DATA chunks take room. Both ends must agree on this.
     pub of_headers: bool,
@@ -109,6 +116,7 @@ pub struct RoomRules {
 
 /// When to send heartbeats.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeartbeatRules {
     /// HB.interval and the RTO added to it count from the sending of a HEARTBEAT, not from its
     /// answer. The repetition of a lost HEARTBEAT replaces the next one.

@@ -1,7 +1,7 @@
 //! Split fast retransmit (CMT paper, section III-A): each path recovers on its own.
 
-use super::fast::{Exit, FastRecovery};
-use super::{Flight, LossRecovery, PathFacts, PathVerdict, Rules};
+use super::fast::FastRecovery;
+use super::{Exit, Flight, LossRecovery, PathFacts, PathVerdict, Rules};
 use crate::config::{Config, RtxPastCwnd};
 use crate::path::PathId;
 

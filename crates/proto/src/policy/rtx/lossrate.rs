@@ -4,8 +4,8 @@ use super::{RtxCandidate, RtxPolicy, if_room};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// The path with the lowest loss rate. The paper's oracle exists in simulation only; elsewhere it is the
-/// rate that this sender measures.
+/// The path with the lowest loss rate. The paper's oracle exists in simulation only; elsewhere it
+/// is the rate that this sender measures.
 #[derive(Debug, Default)]
 pub struct RtxLossrate;
 

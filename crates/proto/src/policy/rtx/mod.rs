@@ -25,6 +25,7 @@ use crate::path::PathId;
 
 /// Why a chunk is retransmitted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LossCause {
     /// Enough missing reports (RFC 9260 §7.2.4).
     FastRetransmit,
@@ -34,6 +35,7 @@ pub enum LossCause {
 
 /// A chunk to retransmit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RtxCandidate {
     /// The path it was last sent on.
     pub last_path: PathId,
@@ -50,7 +52,7 @@ pub trait RtxPolicy: std::fmt::Debug + Send {
     fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId>;
 
     /// True if what a timeout takes for lost goes back to the path that timed out, while it is
-    /// usable. `har` measures that path anew for retransmissions elsewhere, and is refused then.
+    /// usable. `har` measures that path again for retransmissions elsewhere, and is refused then.
     fn stays_after_timeout(&self) -> bool {
         false
     }

@@ -1,11 +1,12 @@
-//! RTX-SAME (CMT paper, section IV-B), which is AllRtxSame (retransmission policies paper, section 2).
+//! RTX-SAME (CMT paper, section IV-B), which is AllRtxSame (retransmission policies paper, section
+//! 2).
 
 use super::{RtxCandidate, RtxPolicy, if_room, same};
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
-/// A retransmission takes the path of the transmission before it, until that path is unusable; then the
-/// next usable one.
+/// A retransmission takes the path of the transmission before it, until that path is unusable; then
+/// the next usable one.
 #[derive(Debug, Default)]
 pub struct RtxSame;
 

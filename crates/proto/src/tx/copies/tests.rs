@@ -33,7 +33,7 @@ impl Sender {
         Sender { out, digest: SackDigest::default(), now: Instant::from_millis(1000) }
     }
 
-    /// Sends so many new chunks on a path, a millisecond apart.
+    /// Sends `count` new chunks on a path, a millisecond apart.
     fn send(&mut self, path: PathId, count: u32) {
         for _ in 0..count {
             let fragment = Fragment {
@@ -282,7 +282,7 @@ fn a_copy_is_found_without_a_look_at_the_others() {
     let copies = &s.out.queues[SECOND.index()].extra;
     let looks = std::cell::Cell::new(0);
     for tsn in (1..=2000).map(Tsn) {
-        let is_live = |c: &Copy| {
+        let is_live = |c: &Transmission| {
             looks.set(looks.get() + 1);
             c.claim == Claim::Live
         };
@@ -311,7 +311,8 @@ fn a_sack_of_64_kib_of_duplicates_settles_what_it_names_and_no_more() {
 fn lost_chunks_take_their_copies_places_among_what_was_sent_later() {
     let mut s = Sender::new();
     s.send(FIRST, 400);
-    // New data between the copies, and after all of them: their places are in the middle of the queue.
+    // New data between the copies, and after all of them: their places are in the middle of the
+    // queue.
     for tsn in (1..=400).map(Tsn) {
         s.out.copy(tsn, SECOND, s.now);
         s.send(SECOND, 1);

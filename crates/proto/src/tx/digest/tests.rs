@@ -7,7 +7,7 @@ use super::*;
 use crate::policy::recovery::{HeartbeatRules, RoomRules, SackRules, T3Rules};
 use crate::tx::Fragment;
 
-/// What tests of acknowledgement go by.
+/// Rules for tests of acknowledgement.
 pub(in crate::tx) const RULES: AckRules<'static> = AckRules {
     by: &Rules {
         sacks: SackRules {

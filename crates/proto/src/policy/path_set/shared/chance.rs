@@ -1,19 +1,20 @@
-//! How likely it is that so many signs of two paths come together by chance.
+//! The probability that a number of signs of two paths come together by chance.
 
 /// Signs up to which it is reckoned how many would do.
 const NEEDED_MAX: u32 = 200;
 
-/// 1 over the likelihood ratio of k of n signs that came together: of "every probability of it is as likely as any
-/// other" over chance, whose likelihood is exp(`log_likelihood`).
+/// 1 over the likelihood ratio of k of n signs that came together: of "every probability of it is
+/// as likely as any other" over chance, whose likelihood is exp(`log_likelihood`).
 ///
-/// (n + 1) · C(n, k) · exp(`log_likelihood`). If chance it is, this is *ever* as small as zeta with probability zeta
-/// at most (Ville's inequality), so that it may be looked at after each sign.
+/// (n + 1) · C(n, k) · exp(`log_likelihood`). If chance it is, this is *ever* as small as zeta with
+/// probability zeta at most (Ville's inequality), so that it may be looked at after each sign.
 pub(super) fn inverse_ratio(n: u32, k: u32, log_likelihood: f64) -> f64 {
     let choose: f64 = (1..=k).map(|i| (f64::from(n - k + i) / f64::from(i)).ln()).sum();
     (f64::from(n + 1).ln() + choose + log_likelihood).exp()
 }
 
-/// ln(p^k · (1 - p)^(n - k)): the likelihood of signs that come together with probability `p` each, above 0.
+/// ln(p^k · (1 - p)^(n - k)): the likelihood of signs that come together with probability `p` each,
+/// above 0.
 pub(super) fn log_likelihood(n: u32, k: u32, p: f64) -> f64 {
     let apart = if k < n { f64::from(n - k) * (1.0 - p).ln() } else { 0.0 };
     f64::from(k) * p.ln() + apart

@@ -1,4 +1,5 @@
-//! RFC 8382's summary statistics of the delays and losses of one path (its sections 3.2, 3.4 and 3.5).
+//! RFC 8382's summary statistics of the delays and losses of one path (its sections 3.2, 3.4 and
+//! 3.5).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use std::time::Duration;
 pub(super) const N: usize = 50;
 /// M: base intervals over which delays are averaged (same section).
 pub(super) const M: usize = 30;
-/// F: of these the newest, which count alike; the weights of those before them decline (same section).
+/// F: of these the newest, which count alike; the weights of those before them decline (same
+/// section).
 const F: usize = 20;
 /// c_s: a lower skewness shows a bottleneck (same section).
 const C_S: f64 = 0.1;
@@ -18,7 +20,7 @@ const P_V: f64 = 0.7;
 /// p_l: from this fraction of losses on they say something (same section).
 pub(super) const P_L: f64 = 0.1;
 
-/// What RFC 8382 compares of two paths.
+/// Statistics of a path that RFC 8382 compares with those of another.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(super) struct Summary {
     /// skew_est, -1 to 1: how many more delays are below the mean than above it.
@@ -37,7 +39,8 @@ pub(super) struct DelayStats {
     /// The newest last, N at most.
     ended: VecDeque<Interval>,
     current: Interval,
-    /// `mean_delay` of the intervals that have ended, and the mean of the last with delays, in seconds.
+    /// `mean_delay` of the intervals that have ended, and the mean of the last with delays, in
+    /// seconds.
     means: Option<(f64, f64)>,
     /// The side of `mean_delay` on which the delay last was for sure.
     is_above: Option<bool>,
@@ -80,18 +83,20 @@ impl DelayStats {
         }
     }
 
-    /// So many packets are known to have arrived, and so many to be lost.
+    /// Takes note that `arrived` packets have arrived and `lost` packets are lost.
     pub(super) fn note_fates(&mut self, arrived: usize, lost: usize) {
         self.current.arrived += arrived as u64;
         self.current.lost += lost as u64;
     }
 
-    /// It was measured for long enough to be compared with others: for 2 M intervals (RFC 8382, section 3.3.2).
+    /// It was measured for long enough to be compared with others: for 2 M intervals (RFC 8382,
+    /// section 3.3.2).
     pub(super) fn is_ready(&self) -> bool {
         self.measured >= 2 * M
     }
 
-    /// What is compared; `None` if the path has no bottleneck (RFC 8382, section 3.3.1, step 1).
+    /// Statistics to compare; `None` if the path has no bottleneck (RFC 8382, section 3.3.1, step
+    /// 1).
     pub(super) fn bottleneck(&self) -> Option<Summary> {
         self.has_bottleneck.then_some(self.summary)
     }
@@ -131,8 +136,8 @@ impl DelayStats {
         self.means = long.and_then(|long| Some((long, mean.or(self.means.map(|m| m.1))?)));
     }
 
-    /// True if the mean of an interval is off the long-term one by more than `margin`, on the other side of it than the
-    /// last that was (RFC 8382, section 3.2.4).
+    /// True if the mean of an interval is off the long-term one by more than `margin`, on the other
+    /// side of it than the last that was (RFC 8382, section 3.2.4).
     fn crosses(&mut self, mean: f64, long: f64, margin: f64) -> bool {
         if !self.has_bottleneck || (mean - long).abs() <= margin {
             return false;
@@ -149,7 +154,8 @@ impl Interval {
     }
 }
 
-/// The weighted sum of values over that of what they were summed up from; `None` if that is nothing.
+/// The weighted sum of values over that of what they were summed up from; `None` if that is
+/// nothing.
 fn mean_of(parts: impl Iterator<Item = (f64, u64, f64)>) -> Option<f64> {
     let add =
         |(sum, count), (value, of, weight)| (sum + weight * value, count + weight * of as f64);
@@ -157,7 +163,8 @@ fn mean_of(parts: impl Iterator<Item = (f64, u64, f64)>) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// Weights of the intervals, the newest first: alike for F, declining to 1 for the M-th (RFC 8382, section 3.5).
+/// Weights of the intervals, the newest first: alike for F, declining to 1 for the M-th (RFC 8382,
+/// section 3.5).
 fn weights() -> impl Iterator<Item = f64> {
     (1..=M).map(|age| (M - age.max(F) + 1) as f64)
 }
@@ -168,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Ends an interval with delays of so many milliseconds.
+    /// Ends an interval with these delays, in milliseconds.
     fn interval(stats: &mut DelayStats, delays_ms: &[f64]) {
         delays_ms.iter().for_each(|ms| stats.note(Duration::from_secs_f64(ms / 1e3)));
         stats.end_interval();
@@ -232,7 +239,8 @@ mod tests {
         let s = oscillating(5);
         assert!(near(s.summary.freq, 10.0 / 50.0), "one in five intervals: {s:?}");
         assert!(near(oscillating(10).summary.freq, 5.0 / 50.0));
-        // A step in each interval: a mean deviation of 10 ms, of which 0.7 are more than the 5 ms to the mean.
+        // A step in each interval: a mean deviation of 10 ms, of which 0.7 are more than the 5 ms
+        // to the mean.
         assert_eq!(oscillating(1).summary.freq, 0.0);
     }
 

@@ -1,4 +1,5 @@
-//! The delays of what was sent on a path, and how they change around a moment, for [`trial`](super::trial).
+//! The delays of what was sent on a path, and how they change around a moment, for
+//! [`trial`](super::trial).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,12 +7,12 @@ use std::time::Duration;
 use super::moments::Change;
 use crate::time::Instant;
 
-/// What is looked at around a moment, in RTTs: the delay of what is sent in the time before it, and of what is sent in
-/// the time after. Between them half of a window leaves the queue, and packets of one path come as far as those of
-/// another one: half an RTT each.
+/// Times around a moment, in RTTs: the delays of packets sent in the time before it are compared
+/// with those of packets sent in the time after. Between them half of a window leaves the queue,
+/// and packets of one path come as far as those of another one: half an RTT each.
 const BEFORE: (f64, f64) = (1.25, 0.5);
 const AFTER: (f64, f64) = (1.0, 1.75);
-/// A moment takes so many RTTs before it, and so many after it until what was sent is acknowledged.
+/// Length of a moment in RTTs: before it, and after it until the packets sent are acknowledged.
 pub(super) const BEGIN_RTTS: f64 = BEFORE.0;
 pub(super) const END_RTTS: f64 = AFTER.1 + 1.25;
 /// Means that are remembered, and how many there are to one RTT.
@@ -27,7 +28,7 @@ pub(super) struct Delays {
     cuts: VecDeque<Instant>,
 }
 
-/// What was sent within an eighth of an RTT.
+/// Delays of packets sent within an eighth of an RTT.
 #[derive(Debug)]
 struct Bin {
     begun: Instant,
@@ -36,7 +37,7 @@ struct Bin {
 }
 
 impl Delays {
-    /// What was sent at a time is acknowledged after `delay`.
+    /// Takes note that data sent at `sent_at` was acknowledged after `delay`.
     pub(super) fn note(&mut self, sent_at: Instant, delay: Duration, rtt: Duration) {
         match self.bins.back_mut() {
             Some(bin) if sent_at < bin.begun + rtt / BINS_PER_RTT => {
@@ -60,7 +61,7 @@ impl Delays {
         self.cuts.push_back(now);
     }
 
-    /// What the delay did around a moment; `None` if not known.
+    /// Change of the delay around a moment; `None` if not known.
     pub(super) fn change(&self, at: Instant, rtt: Duration) -> Option<Change> {
         let begin = at.saturating_sub(rtt.mul_f64(BEFORE.0));
         let end = at + rtt.mul_f64(AFTER.1);
@@ -91,7 +92,8 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    /// 80 ms for what is sent before `at`, and 60 ms from then on; a packet in 5 ms, for two seconds.
+    /// 80 ms for what is sent before `at`, and 60 ms from then on; a packet in 5 ms, for two
+    /// seconds.
     fn falls_at(at: u64) -> Delays {
         let mut delays = Delays::default();
         for sent in (1000..3000).step_by(5) {

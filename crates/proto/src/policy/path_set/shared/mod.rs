@@ -1,4 +1,5 @@
-//! Paths that share a bottleneck: beside other flows, an association would take several shares of it.
+//! Paths that share a bottleneck: beside other flows, an association would take several shares of
+//! it.
 
 mod chance;
 mod delay_stats;
@@ -23,8 +24,9 @@ use crate::path::PathId;
 use crate::policy::{PolicyCx, registry};
 use crate::time::Instant;
 
-/// What a policy for shared bottlenecks goes by.
+/// Sign by which a policy finds shared bottlenecks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SharedSign {
     /// Fast retransmits of two paths that come together (mTCP paper, section 3.2).
     FastRetransmits,
@@ -45,12 +47,12 @@ impl SharedSign {
     }
 }
 
-/// What is known of two paths that may share a bottleneck.
+/// Evidence on two paths that may share a bottleneck.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct SharedEvidence {
     /// The two paths, the lower id first.
     pub paths: (PathId, PathId),
-    /// What it was judged by.
+    /// The sign that it was judged by.
     pub sign: SharedSign,
     /// How many of these signs were seen on each of them, in that order.
     pub events: (u32, u32),
@@ -58,13 +60,14 @@ pub struct SharedEvidence {
     pub matched: u32,
     /// By how many seconds those of the second path come later, as that many match.
     pub lag_s: f64,
-    /// Above which ratio the bottleneck counts as shared (delta); of delay statistics, from which on.
+    /// Above which ratio the bottleneck counts as shared (delta); of delay statistics, from which
+    /// on.
     pub threshold: f64,
     /// Events that the path with fewer of them must have for a verdict: with
     /// `shared_verdict = wait` in any case, with the others if all of them came together. `None` if
     /// there are too many to tell coincidence from cause.
     pub needed: Option<u32>,
-    /// A bound of the probability with which so many come together by chance, 0 to 1.
+    /// A bound on the probability that this many come together by chance, 0 to 1.
     pub chance: f64,
     /// The verdict.
     pub is_shared: bool,
@@ -84,7 +87,8 @@ impl SharedEvidence {
         self.events.0.min(self.events.1)
     }
 
-    /// What the verdict stands on, in words: the sentence behind the colon of [`SharedEvidence`]'s own.
+    /// Grounds of the verdict, in words: the part after the colon of [`SharedEvidence`]'s own
+    /// sentence.
     pub fn grounds(&self) -> String {
         let (percent, enough) = (self.ratio() * 100.0, self.threshold * 100.0);
         let wait = match self.needed {
@@ -116,8 +120,9 @@ impl SharedEvidence {
     }
 }
 
-/// A sentence such as "path 1 and path 2 share a bottleneck: 6 of 7 fast retransmits came on both together (86 %; more
-/// than 50 % of 5 or more were needed; by chance with a probability below 0.8 %), on path 2 20 ms later".
+/// A sentence such as "path 1 and path 2 share a bottleneck: 6 of 7 fast retransmits came on both
+/// together (86 %; more than 50 % of 5 or more were needed; by chance with a probability below 0.8
+/// %), on path 2 20 ms later".
 impl fmt::Display for SharedEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b) = self.paths;
@@ -147,20 +152,23 @@ pub trait SharedPolicy: std::fmt::Debug + Send {
         false
     }
 
-    /// A path's DATA, sent once, at `sent_at`, is acknowledged. True if [`review`](Self::review) shall follow.
+    /// A path's DATA, sent once, at `sent_at`, is acknowledged. True if [`review`](Self::review)
+    /// shall follow.
     fn on_delay(&mut self, _now: Instant, _path: PathId, _sent_at: Instant) -> bool {
         false
     }
 
-    /// Of the packets of a path a SACK shows so many to have arrived, and so many to be lost. Only if it watches delays.
+    /// A SACK shows how many packets of a path have arrived, and how many are lost. Only if it
+    /// watches delays.
     fn on_fates(&mut self, _path: PathId, _arrived: usize, _lost: usize) {}
 
-    /// What the delays say of pairs of paths of which they say something new.
+    /// New evidence from the delays, for each pair of paths that has some.
     fn review(&mut self, _cx: &mut PolicyCx<'_>) -> Vec<SharedEvidence> {
         Vec::new()
     }
 
-    /// The path that is to use only half of its cwnd now, so that it is seen what changes on others.
+    /// The path that is to use only half of its cwnd now, so that it is seen what changes on
+    /// others.
     fn tried(&self) -> Option<PathId> {
         None
     }

@@ -1,4 +1,4 @@
-//! What the delays of several paths did around the same moments, for [`trial`](super::trial).
+//! Changes of the delays of several paths around the same moments, for [`trial`](super::trial).
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,13 @@ const ALIKE: f64 = 0.5;
 const CHANGE_MIN_S: f64 = 1e-3;
 /// A likeness that other moments show more often says nothing.
 const CHANCE_MAX: f64 = 0.5;
-/// Moments at which one of two paths alone sent less, before it is known whether the other's delay follows.
+/// Moments at which one of two paths alone sent less, before it is known whether the other's delay
+/// follows.
 const ALONE_MIN: u32 = 3;
 /// It follows if its delay falls by all but this part.
 const ALONE_SHARE: f64 = 1.0 / 3.0;
 
-/// What a path's delay did around a moment.
+/// Change of a path's delay around a moment.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Change {
     /// By how many seconds it fell.
@@ -47,7 +48,7 @@ impl Moments {
         self.kept.push_back(changes);
     }
 
-    /// What a path did counts no longer.
+    /// Forgets the changes of a path.
     pub(super) fn forget(&mut self, path: PathId) {
         for changes in &mut self.kept {
             if let Some(change) = changes.get_mut(path.index()) {
@@ -56,7 +57,7 @@ impl Moments {
         }
     }
 
-    /// What two paths did, at moments at which that is known of both.
+    /// Changes of two paths, at moments at which both are known.
     pub(super) fn compare(&self, (a, b): (PathId, PathId)) -> Compared {
         let of = |changes: &Changes, id: PathId| changes.get(id.index()).copied().flatten();
         let both = self.kept.iter().filter_map(|m| Some((of(m, a)?, of(m, b)?)));
@@ -86,13 +87,13 @@ pub(super) struct Alike {
     pub(super) alike: u32,
     /// The probability of that by chance, mostly: geometric mean.
     pub(super) typical: f64,
-    /// How small the probability of so many is, see [`inverse_ratio`].
+    /// How small the probability of this many is, see [`inverse_ratio`].
     pub(super) chance: f64,
 }
 
 impl Compared {
-    /// Counts changes that were alike. How likely that is by chance is told by the other path's changes at other
-    /// moments: a queue that grows steadily is like any other one.
+    /// Counts changes that were alike. How likely that is by chance is told by the other path's
+    /// changes at other moments: a queue that grows steadily is like any other one.
     pub(super) fn alike(&self) -> Option<Alike> {
         let (mut moments, mut alike, mut log_likelihood, mut log_typical) = (0, 0, 0.0, 0.0);
         for (a, b) in &self.both {
@@ -121,7 +122,8 @@ impl Compared {
         })
     }
 
-    /// Whether the delay of one path falls when the other alone sends less. `None` as long as that is not known.
+    /// True if the delay of one path falls when the other alone sends less. `None` as long as that
+    /// is not known.
     pub(super) fn follows(&self) -> Option<bool> {
         let (mut moments, mut fell_s, mut alone_s) = (0, 0.0, 0.0);
         for (a, b) in &self.both {
@@ -154,7 +156,7 @@ mod tests {
 
     const PAIR: (PathId, PathId) = (PathId(0), PathId(1));
 
-    /// What two paths' delays fell by, in milliseconds; who acted.
+    /// Moments with how far two paths' delays fell, in milliseconds, and who acted.
     fn moments(changes: &[(f64, f64, &str)]) -> Moments {
         let mut moments = Moments::default();
         for (a, b, who) in changes {

@@ -8,8 +8,8 @@ use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 
-/// Two paths share congestion if more than the share `delta` of the fast retransmits of one are at most
-/// `interval` from one of the other: ratio = match / min(m, n).
+/// Two paths share congestion if more than the share `delta` of the fast retransmits of one are at
+/// most `interval` from one of the other: ratio = match / min(m, n).
 ///
 /// It is judged by the rule that `shared_verdict` names. Two are of section 3.2.2, and the third is
 /// [another test](Sequential). With n the events of the path that has fewer, D the Kullback-Leibler
@@ -155,7 +155,7 @@ mod tests {
         MtcpMatch::new(&Config::build("rfc9260", "mtcp", &owned).expect("valid"))
     }
 
-    /// What the policy says after fast retransmits of two paths at these milliseconds.
+    /// The policy's verdict after fast retransmits of two paths at these milliseconds.
     fn verdict(
         policy: &mut MtcpMatch,
         rtt_ms: u64,

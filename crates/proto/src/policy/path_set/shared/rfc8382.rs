@@ -13,26 +13,31 @@ use crate::time::Instant;
 
 /// T: the base interval (RFC 8382, section 2.2).
 const T: Duration = Duration::from_millis(350);
-/// p_f, p_mad, p_s, p_d: by how much the statistics of paths with one bottleneck differ at most (same section).
+/// p_f, p_mad, p_s, p_d: by how much the statistics of paths with one bottleneck differ at most
+/// (same section).
 const P_F: f64 = 0.1;
 const P_MAD: f64 = 0.1;
 const P_S: f64 = 0.15;
 const P_D: f64 = 0.1;
-/// In so many of the latest intervals two paths are in one group for a verdict. That 90 % are enough is the example of RFC
-/// 8382, section 3.3.2; the number of intervals is ours.
+/// Share of the latest intervals in which two paths must be in one group for a verdict, and the
+/// number of these intervals. 90 % is the example of RFC 8382, section 3.3.2; the number of
+/// intervals is ours.
 const STABLE: f64 = 0.9;
 const JUDGED: usize = 10;
 
-/// Paths share a bottleneck if the delays on them have the same shape, as RFC 8382 measures it for RTP media.
+/// Paths share a bottleneck if the delays on them have the same shape, as RFC 8382 measures it for
+/// RTP media.
 ///
-/// Every T each path gets four statistics, of what was sent in the last M or N intervals; the paths with signs of a
-/// bottleneck are sorted by one statistic after the other, and divided where neighbours differ too much. Nothing has to
-/// happen on two paths at once, so paths of any latency can be compared.
+/// Every T each path gets four statistics, of what was sent in the last M or N intervals; the paths
+/// with signs of a bottleneck are sorted by one statistic after the other, and divided where
+/// neighbours differ too much. Nothing has to happen on two paths at once, so paths of any latency
+/// can be compared.
 ///
-/// The RFC takes the delay of each packet on its way there. Here it is the round-trip time of the newest chunk that a SACK
-/// acknowledges for a path. If all SACKs take one way back (`ack_path = primary`), what happens there is part of the delays
-/// of all paths alike; while it is small beside the queues on the ways there, differences of round-trip times are those of
-/// the ways there. Losses are the chunks that SACKs show missing.
+/// The RFC takes the delay of each packet on its way there. Here it is the round-trip time of the
+/// newest chunk that a SACK acknowledges for a path. If all SACKs take one way back
+/// (`ack_path = primary`), what happens there is part of the delays of all paths alike; while it is
+/// small beside the queues on the ways there, differences of round-trip times are those of the ways
+/// there. Losses are the chunks that SACKs show missing.
 #[derive(Debug, Default)]
 pub struct Rfc8382 {
     /// By path; `None` for those that carry no data.
@@ -46,7 +51,7 @@ pub struct Rfc8382 {
 #[derive(Debug)]
 struct Pair {
     paths: (PathId, PathId),
-    /// Whether they were in one group, the latest interval last.
+    /// For each interval, true if they were in one group; the latest last.
     together: VecDeque<bool>,
 }
 
@@ -105,7 +110,8 @@ fn groups(members: Vec<Member>) -> Vec<Vec<Member>> {
     divide(by_skew, |s| s.loss, |high, low| high <= P_L || high - low < P_D * high)
 }
 
-/// Sorts each group by a statistic, from high to low, and divides it between neighbours that are not alike.
+/// Sorts each group by a statistic, from high to low, and divides it between neighbours that are
+/// not alike.
 fn divide(
     groups: Vec<Vec<Member>>,
     of: impl Fn(&Summary) -> f64,
@@ -242,7 +248,7 @@ mod tests {
         latency + 40.0 * (at / period).fract()
     }
 
-    /// The evidence after so many seconds, and when the first came.
+    /// The evidence after `seconds`, and when the first came.
     fn after(seconds: u64, delays: &[Delay]) -> (Vec<SharedEvidence>, Option<f64>) {
         let mut policy = Rfc8382::new();
         assert!(policy.watches_delays());

@@ -12,24 +12,26 @@ pub(super) const START_RTTS: u32 = 10;
 
 /// The matches of mTCP's section 3.2.1, tested after each fast retransmit.
 ///
-/// The wait of the paper is for so many events that a ratio just above delta could not be chance; most bottlenecks
-/// that are shared show a ratio far above it, which takes fewer. With k of n matched, and p the probability
-/// that an event has another within the interval by chance, the statistic
+/// The paper waits for enough events that a ratio just above delta could not be chance. Most shared
+/// bottlenecks show a ratio far above it, which takes fewer events. With k of n matched, and p the
+/// probability that an event has another within the interval by chance, the statistic
 ///
 /// 1 / ((n + 1) · C(n, k) · p^k · (1 - p)^(n - k))
 ///
-/// is the likelihood of k matches if every probability of a match is as likely as any other, over that with p. For
-/// independent paths it reaches 1 / zeta *ever* with probability zeta at most (Ville's inequality), so it may be looked
-/// at after each event. The paths share a bottleneck if it does, and k / n is above delta and p.
+/// is the likelihood of k matches if every probability of a match is as likely as any other, over
+/// that with p. For independent paths it reaches 1 / zeta *ever* with probability zeta at most
+/// (Ville's inequality), so it may be looked at after each event. The paths share a bottleneck if
+/// it does, and k / n is above delta and p.
 ///
 /// - Of events of one path less than `interval` apart the first counts: they are of one congestion.
 /// - p = 1 - exp(-2 · interval · events per second) of the path that has more.
-/// - zeta is divided by 1 + RTT / interval, since so many lags that do not overlap are tried.
-/// - Slow start ends with losses, and paths that start together have them together, shared or not: what comes within
-///   10 RTTs does not count.
+/// - zeta is divided by 1 + RTT / interval, the number of lags tried that do not overlap.
+/// - Slow start ends with losses, and paths that start together have them together, shared or not:
+///   what comes within 10 RTTs does not count.
 ///
-/// Paths of the same rate, RTT and queue without other flows lose at the same times for ever if they began at the same
-/// time; no rule that knows only these times can tell them from paths with one bottleneck.
+/// Paths of the same rate, RTT and queue without other flows lose at the same times for ever if
+/// they began at the same time; no rule that knows only these times can tell them from paths with
+/// one bottleneck.
 #[derive(Copy, Clone, Debug)]
 pub struct Sequential {
     interval_s: f64,
@@ -47,7 +49,7 @@ impl Sequential {
         }
     }
 
-    /// Whether a fast retransmit of a path is one more congestion.
+    /// True if a fast retransmit of a path is one more congestion.
     pub(super) fn counts(
         &self,
         events: &mut FastRetransmits,
@@ -66,7 +68,7 @@ impl Sequential {
         }
     }
 
-    /// What the fast retransmits of two paths say.
+    /// Judges two paths by their fast retransmits.
     pub(super) fn judge(&self, pair: &Together) -> SharedEvidence {
         let p = 1.0 - (-2.0 * self.interval_s * pair.rate()).exp();
         let lags = 1.0 + pair.rtt_s / self.interval_s;
@@ -93,7 +95,8 @@ mod tests {
     use crate::policy::tests::{cx, view};
     use crate::{Instant, Rng};
 
-    /// The first verdict on two paths with an RTT of 50 ms that enter fast retransmit at these milliseconds.
+    /// The first verdict on two paths with an RTT of 50 ms that enter fast retransmit at these
+    /// milliseconds.
     fn first_verdict(s: &[u64], t: &[u64]) -> Option<(u64, SharedEvidence)> {
         let config = Config::build("fast", "mtcp", &[]).expect("valid");
         let mut policy = MtcpMatch::new(&config);
@@ -116,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_clear_case_does_not_wait_for_what_a_close_one_needs() {
-        // Every 1.5 s on both: p = 0.125; 1.5 · (n + 1) · 0.125^n is below 0.05 from n = 3 on. The paper's rule with an
-        // interval of 200 ms would wait for 31 events, 46 s.
+        // Every 1.5 s on both: p = 0.125; 1.5 · (n + 1) · 0.125^n is below 0.05 from n = 3 on. The
+        // paper's rule with an interval of 200 ms would wait for 31 events, 46 s.
         let s: Vec<u64> = (1..=40).map(|n| n * 1500).collect();
         let t: Vec<u64> = s.iter().map(|at| at + 30).collect();
         let (at, evidence) = first_verdict(&s, &t).expect("found");
@@ -134,7 +137,8 @@ mod tests {
 
     #[test]
     fn one_congestion_counts_once_and_slow_start_not_at_all() {
-        // Five in a row on each path, 20 ms apart, are one congestion; and the first 500 ms are slow start.
+        // Five in a row on each path, 20 ms apart, are one congestion; and the first 500 ms are
+        // slow start.
         let burst: Vec<u64> = (0..5).map(|n| 9000 + 20 * n).collect();
         assert_eq!(first_verdict(&burst, &burst), None, "one congestion");
         let early = [100, 210, 320, 430, 9000];
@@ -146,7 +150,8 @@ mod tests {
 
     #[test]
     fn independent_paths_are_told_apart_as_often_as_promised() {
-        // Poisson processes with a mean of 1.5 s between events, a minute each; what is found at any time counts.
+        // Poisson processes with a mean of 1.5 s between events, a minute each; what is found at
+        // any time counts.
         let mut rng = Rng::from_number(7);
         let mut minute = || {
             let (mut at, mut times) = (1000.0, Vec::new());

@@ -8,8 +8,8 @@ use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 
-/// Fast retransmits that are remembered of a path; of more the latest count. The paper sets no bound; its longest run
-/// has about 300.
+/// Fast retransmits that are remembered of a path; of more the latest count. The paper sets no
+/// bound; its longest run has about 300.
 const EVENTS_MAX: usize = 512;
 
 /// Steps of the search for the lag, to each side, at most; a longer RTT makes longer steps.
@@ -18,8 +18,8 @@ const STEPS_MAX: u32 = 24;
 /// When paths entered fast retransmit, and how many of two paths' times fit each other.
 ///
 /// - The matching is one to one and as large as can be.
-/// - Paths of different latency: of all shifts of one sequence within one RTT, in steps of `shared_lag_step`,
-///   the one with the most matches counts.
+/// - Paths of different latency: of all shifts of one sequence within one RTT, in steps of
+///   `shared_lag_step`, the one with the most matches counts.
 /// - The work for a pair of paths is at most 2 · 512 · (2 · 24 + 1) comparisons.
 #[derive(Debug)]
 pub(super) struct FastRetransmits {
@@ -48,7 +48,7 @@ impl Seen {
     }
 }
 
-/// What the fast retransmits of two paths have in common.
+/// Comparison of the fast retransmits of two paths.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Together {
     /// The two paths, the lower id first.
@@ -76,7 +76,8 @@ impl Together {
         f64::from(self.events.0.max(self.events.1)) / self.elapsed_s
     }
 
-    /// What a rule finds of them before it has judged: above which ratio and from how many events on.
+    /// Evidence before a rule has judged, with the ratio and the number of events that the rule
+    /// needs.
     pub(super) fn evidence(&self, threshold: f64, needed: Option<u32>) -> SharedEvidence {
         SharedEvidence {
             paths: self.paths,
@@ -139,7 +140,7 @@ impl FastRetransmits {
         true
     }
 
-    /// What a path has in common with each other one of which there is something to compare.
+    /// Compares a path with each other one, as far as there is something to compare.
     pub(super) fn pairs(&self, cx: &PolicyCx<'_>, path: PathId) -> Vec<Together> {
         let srtt = |id| cx.path(id).and_then(|p| p.srtt).unwrap_or_default();
         let others = cx.paths.iter().map(|p| p.id).filter(|&id| id != path);
@@ -167,8 +168,8 @@ impl FastRetransmits {
         })
     }
 
-    /// The most matches at any lag of `t` behind `s` within one RTT, and that lag; of several the one nearest to
-    /// zero.
+    /// The most matches at any lag of `t` behind `s` within one RTT, and that lag; of several the
+    /// one nearest to zero.
     fn best_match(&self, s: &[i128], t: &[i128], rtt: Duration) -> Best {
         let step = self.lag_step.max(rtt / STEPS_MAX).as_nanos() as i128;
         let (rtt, interval) = (rtt.as_nanos() as i128, self.interval.as_nanos() as i128);
@@ -198,8 +199,9 @@ struct Best {
     steps: usize,
 }
 
-/// The largest number of disjoint pairs (s, t) with |s - (t - lag)| < interval, and the comparisons that it took: at
-/// most as many as there are times. For times in order, the earliest that fit each other can always be paired.
+/// The largest number of disjoint pairs (s, t) with |s - (t - lag)| < interval, and the comparisons
+/// that it took: at most as many as there are times. For times in order, the earliest that fit each
+/// other can always be paired.
 fn matches(s: &[i128], t: &[i128], lag: i128, interval: i128) -> (usize, usize) {
     let (mut i, mut j, mut found, mut steps) = (0, 0, 0, 0);
     while i < s.len() && j < t.len() {
@@ -238,8 +240,8 @@ mod tests {
         for path in [paths.0, paths.1] {
             all.begin(Instant::ZERO, path);
         }
-        // Nothing matches, so that every lag is tried to its end; far more events than are kept; the finest step;
-        // an RTT of a minute.
+        // Nothing matches, so that every lag is tried to its end; far more events than are kept;
+        // the finest step; an RTT of a minute.
         for n in 0..3000 {
             all.note(Instant::from_millis(n * 500_000), paths.0);
             all.note(Instant::from_millis(n * 500_000 + 250_000), paths.1);

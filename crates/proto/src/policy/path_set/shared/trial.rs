@@ -1,5 +1,5 @@
-//! Shared bottlenecks by trial: now and then one path sends less for a moment, and the delays of all are watched.
-//! Not of a paper; `docs/mtcp.md` has the rule, and what it finds.
+//! Shared bottlenecks by trial: now and then one path sends less for a moment, and the delays of
+//! all are watched. Not of a paper; `docs/mtcp.md` has the rule, and what it finds.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use crate::time::Instant;
 
 /// RTTs for which a path uses half of its window.
 const TRIAL_RTTS: f64 = 2.25;
-/// RTTs from the moment without a trial to that with one, and from the end of that until queues are as usual again.
+/// RTTs from the moment without a trial to that with one, and from the end of that until queues are
+/// as usual again.
 const QUIET_RTTS: f64 = 3.0;
 const SETTLE_RTTS: f64 = 0.75;
-/// The pause between rounds is at least this part of the time since a path last began to carry data, so that trials
-/// become rare; the first value as long as something is open.
+/// The pause between rounds is at least this part of the time since a path last began to carry
+/// data, so that trials become rare; the first value as long as something is open.
 const PAUSE_SHARES: (f64, f64) = (0.02, 0.1);
 /// About four packets: the half of a smaller window is hardly one.
 const CWND_MIN: usize = 5600;
@@ -28,15 +29,16 @@ const PATIENCE_RTTS: u32 = 60;
 
 /// Paths share a bottleneck if their delays change alike, also if only one of them sends less.
 ///
-/// Packets that pass one queue at the same time wait for the same time, whatever fills it. So the changes of two
-/// paths' delays are compared around moments of some RTTs each, and it is reckoned how likely it is that so many are
-/// alike by chance. Paths with queues of their own may look alike as well: they are loaded alike, or what they have in
-/// common is the way back. So there is an experiment in every second moment: a path uses half of its window for two
-/// RTTs. In a common queue the other's delay falls with its own; in two queues it does not. Losses that cut one window
-/// alone are experiments, too.
+/// Packets that pass one queue at the same time wait for the same time, whatever fills it. So the
+/// changes of two paths' delays are compared around moments of some RTTs each. The test is how
+/// probable it is that this many are alike by chance. Paths with queues of their own may look alike
+/// as well: they are loaded alike, or what they have in common is the way back. So there is an
+/// experiment in every second moment: a path uses half of its window for two RTTs. In a common
+/// queue the other's delay falls with its own; in two queues it does not. Losses that cut one
+/// window alone are experiments, too.
 ///
-/// Where queues are so short that delays tell nothing, fast retransmits that come [together](MtcpMatch) decide; they
-/// do not against the delays.
+/// Where queues are so short that delays tell nothing, fast retransmits that come
+/// [together](MtcpMatch) decide; they do not against the delays.
 #[derive(Debug)]
 pub struct Trial {
     delta: f64,
@@ -131,7 +133,8 @@ impl Trial {
         }
     }
 
-    /// Begins a round with the path that had the fewest trials, of those that a trial does something to.
+    /// Begins a round with the path that had the fewest trials, of those that a trial does
+    /// something to.
     fn begin_round(&mut self, cx: &mut PolicyCx<'_>) {
         let now = cx.now;
         let this = &*self;
@@ -168,7 +171,7 @@ impl Trial {
         found
     }
 
-    /// What the delays say of two paths.
+    /// Judges two paths by their delays.
     fn judge(&self, paths: (PathId, PathId)) -> Option<SharedEvidence> {
         let compared = self.moments.compare(paths);
         let alike = compared.alike()?;

@@ -26,6 +26,7 @@ macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $rule:ident = $name:literal,)+) => {
         /// A rule of ns-2's agents that differs from RFC 9260.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
         pub enum Rule { $($(#[doc = $doc])+ $rule),+ }
 
         impl Rule {

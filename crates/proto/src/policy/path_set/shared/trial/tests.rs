@@ -6,7 +6,7 @@ use crate::{Instant, Rng};
 
 const RTT_MS: u64 = 100;
 
-/// What a path's delay is, in milliseconds beyond 60, by the time and whether each path is tried.
+/// Delay of each path, in milliseconds beyond 60, by the time and whether each path is tried.
 type Queue = fn(ms: u64, tried: [bool; 2]) -> [f64; 2];
 
 /// The queue falls and rises once in 2 s as others come and go.
@@ -26,13 +26,14 @@ fn two_in_step(ms: u64, tried: [bool; 2]) -> [f64; 2] {
     tried.map(|tried| if tried { filled - 15.0 } else { filled })
 }
 
-/// A queue each; the delay of the way back, which both have in common, is as unsteady as in `one_queue`.
+/// A queue each; the delay of the way back, which both have in common, is as unsteady as in
+/// `one_queue`.
 fn common_way_back(ms: u64, tried: [bool; 2]) -> [f64; 2] {
     tried.map(|tried| 40.0 + of_others(ms) / 2.0 - if tried { 12.0 } else { 0.0 })
 }
 
-/// Runs for so many seconds; a packet on each path in 5 ms. Returns the first verdict with its time, and for how
-/// many milliseconds each path was tried.
+/// Runs for `seconds`, with a packet on each path every 5 ms. Returns the first verdict with its
+/// time, and for how many milliseconds each path was tried.
 fn run(seconds: u64, queue: Queue) -> (Option<(u64, SharedEvidence)>, [u64; 2]) {
     let config = Config::build("fast", "mtcp", &[]).expect("valid");
     let mut policy = Trial::new(&config);

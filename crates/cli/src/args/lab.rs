@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::ReportArgs;
+use super::common::ReportArgs;
 
 /// `manypath lab`.
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,92 @@
+//! Arguments that several commands take.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
+pub(crate) const DEFAULT_PORT: u16 = 9899;
+
+/// The UDP port of TURN (RFC 8656 §18).
+pub(crate) const TURN_PORT: u16 = 3478;
+
+/// The transport's configuration.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub(crate) struct TransportArgs {
+    /// Policies of a whole system: see `manypath presets` [default: cmt-pf; with --via: mtcp]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Set of constants: see `manypath presets` [default: fast]
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Sets one parameter, such as rto_min=100ms; repeatable; see `manypath config show`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Reads preset, profile and parameters from the [transport] table of a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Local addresses.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BindArgs {
+    /// Local addresses or interface names, one path each [default: all]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub bind: Vec<String>,
+}
+
+/// Relays.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ViaArgs {
+    /// Also uses a path through each of these TURN relays
+    ///
+    /// The default preset is then mtcp. At most five paths (paths_max) carry data at a time. Of
+    /// paths that turn out to share a bottleneck only one carries data, so that other flows get
+    /// their share.
+    ///
+    /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (default port 3478), or @FILE with one RELAY a line.
+    /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
+    /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
+    #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
+    pub via: Vec<String>,
+}
+
+/// Tracing the hops of paths.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// How often to trace the hops of relayed paths; off: never [default: 60 s with paths_max]
+    ///
+    /// Needs --via and Linux. Traces routers as `manypath paths` does, when a path is added and
+    /// after each interval. A path that is not disjoint from a better one carries no data while
+    /// that one works. On by default if the number of paths is limited (paths_max), as in the
+    /// preset mtcp.
+    #[arg(long, value_name = "TIME")]
+    pub trace_interval: Option<String>,
+}
+
+/// How results are reported.
+#[derive(Copy, Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ReportArgs {
+    /// Prints results as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Prints nothing but results and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Prints more; repeatable
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Local addresses or interface names to listen on [default: all]
+    #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
+    pub listen: Vec<String>,
+    /// UDP port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+}

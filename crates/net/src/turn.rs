@@ -1,0 +1,111 @@
+//! Relays that speak TURN.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use manypath_proto::Instant;
+use manypath_turn::{CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, Received};
+
+use crate::relays::{Client, ClientEvent, Link, RELAY_OVERHEAD, Relay, Relays, source};
+use crate::sockets::BoundAddresses;
+
+const _: () = assert!(RELAY_OVERHEAD == CHANNEL_HEADER);
+
+impl Relays {
+    /// Begins to ask each of `relays` for an address, from the source that the kernel prefers for
+    /// it, or else from the first bound address of its family. Gives a note for each that cannot be
+    /// asked, and for those that are named twice.
+    pub fn new(now: Instant, relays: &[Relay], bound: &BoundAddresses) -> (Relays, Vec<String>) {
+        let (mut links, mut notes) = (BTreeMap::new(), Vec::new());
+        let mut order = Vec::new();
+        for relay in relays {
+            let Some(local) = source(relay.address, bound) else {
+                notes.push(format!(
+                    "cannot use the relay {}: no local address can reach {}",
+                    relay.name, relay.address
+                ));
+                continue;
+            };
+            if links.contains_key(&relay.address) {
+                notes.push(format!("the relay {} is named twice", relay.name));
+                continue;
+            }
+            let client = client(now, relay);
+            let link = Link {
+                relay: relay.clone(),
+                local,
+                client,
+                relayed: None,
+                error: None,
+                is_lost: false,
+            };
+            order.push(relay.address);
+            links.insert(relay.address, link);
+        }
+        let links = order.iter().filter_map(|address| links.remove(address)).collect();
+        (Relays { links, changes: Vec::new() }, notes)
+    }
+}
+
+/// A client of this relay.
+fn client(now: Instant, relay: &Relay) -> Box<dyn Client> {
+    Box::new(Turn::new(now, &relay.user, &relay.password, relay.address.is_ipv6()))
+}
+
+impl Client for Turn {
+    fn add_peer(&mut self, now: Instant, peer: SocketAddr) {
+        Turn::add_peer(self, now, peer);
+    }
+
+    fn relayed(&self) -> Option<SocketAddr> {
+        Turn::relayed(self)
+    }
+
+    fn header(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        len: usize,
+    ) -> Option<[u8; RELAY_OVERHEAD]> {
+        Turn::header(self, now, peer, len)
+    }
+
+    fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<(SocketAddr, Range<usize>)> {
+        match Turn::handle(self, now, datagram) {
+            Received::Data { peer, payload } => Some((peer, payload)),
+            Received::Other => None,
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        Turn::poll_transmit(self)
+    }
+
+    fn poll_event(&mut self) -> Option<ClientEvent> {
+        Some(match Turn::poll_event(self)? {
+            TurnEvent::Allocated(relayed) => ClientEvent::Allocated(relayed),
+            TurnEvent::PeerReady(peer) => ClientEvent::PeerReady(peer),
+            TurnEvent::PeerRefused(peer, error) => {
+                ClientEvent::Failed(format!("no way to {peer}: {error}"))
+            }
+            TurnEvent::Failed(error) => ClientEvent::Failed(error.to_string()),
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Turn::poll_timeout(self)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        Turn::handle_timeout(self, now);
+    }
+
+    fn restart(&mut self, now: Instant) {
+        Turn::restart(self, now);
+    }
+
+    fn close(&mut self, now: Instant) {
+        Turn::close(self, now);
+    }
+}

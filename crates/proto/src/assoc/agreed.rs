@@ -1,0 +1,74 @@
+//! The agreement of the handshake: extensions that both ends use, and how many streams there are.
+
+use manypath_wire::chunk_type;
+
+use super::Association;
+use super::sack_path::SackPaths;
+use super::timestamp::Timestamps;
+use crate::config::Config;
+
+/// The extensions that one end announced (RFC 5061 §4.2.7).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extensions {
+    /// The TIMESTAMP chunk.
+    pub(crate) timestamp: bool,
+    /// The SACK PATH chunk.
+    pub(crate) sack_path: bool,
+    /// The NR-SACK chunk.
+    pub(crate) nr_sack: bool,
+}
+
+impl Extensions {
+    /// Those of the chunk types in Supported Extensions.
+    pub(super) fn of_types(types: &[u8]) -> Extensions {
+        Extensions {
+            timestamp: types.contains(&chunk_type::TIMESTAMP),
+            sack_path: types.contains(&chunk_type::SACK_PATH),
+            nr_sack: types.contains(&chunk_type::NR_SACK),
+        }
+    }
+
+    /// Their chunk types.
+    pub(super) fn types(self) -> impl Iterator<Item = u8> {
+        let announced = [
+            (self.timestamp, chunk_type::TIMESTAMP),
+            (self.sack_path, chunk_type::SACK_PATH),
+            (self.nr_sack, chunk_type::NR_SACK),
+        ];
+        announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
+    }
+}
+
+/// The agreement, with the state of the extensions in use.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    /// Messages may be sent on streams 0 up to this number, exclusive.
+    pub(super) streams_out: u16,
+    /// Both ends use timestamps.
+    pub(super) timestamps: Option<Timestamps>,
+    /// Both ends use NR-SACKs.
+    pub(super) nr_sack: bool,
+    pub(super) sack_paths: SackPaths,
+}
+
+impl Agreed {
+    /// Before the handshake: nothing but what the configuration has.
+    pub(super) fn new(config: &Config) -> Agreed {
+        Agreed {
+            streams_out: config.outbound_streams,
+            timestamps: None,
+            nr_sack: false,
+            sack_paths: SackPaths::new(config),
+        }
+    }
+}
+
+impl Association {
+    /// Uses from now on the extensions that the configuration asks for and the peer announced.
+    pub(super) fn agree(&mut self, peer: Extensions) {
+        let both = self.config.timestamp && peer.timestamp;
+        self.agreed.timestamps = both.then(|| Timestamps::new(&mut self.rng.fork("timestamps")));
+        self.agree_on_sack_path(peer.sack_path);
+        self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
+    }
+}

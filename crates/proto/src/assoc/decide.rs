@@ -1,0 +1,42 @@
+//! Calls policies with what they decide on.
+
+use super::Association;
+use crate::path::PathView;
+use crate::policy::{Policies, PolicyCx};
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// The views and the randomness that policies get.
+#[derive(Debug)]
+pub(super) struct Decisions {
+    rng: Rng,
+    /// Kept from one decision to the next, so that none allocates.
+    views: Vec<PathView>,
+}
+
+impl Decisions {
+    pub(super) fn new(rng: Rng) -> Decisions {
+        Decisions { rng, views: Vec::new() }
+    }
+}
+
+impl Association {
+    /// Calls a policy with a view of every path.
+    pub(super) fn decide<T>(
+        &mut self,
+        now: Instant,
+        decision: impl FnOnce(&mut Policies, &mut PolicyCx<'_>) -> T,
+    ) -> T {
+        let Decisions { rng, views } = &mut self.decisions;
+        views.clear();
+        for p in self.paths.iter() {
+            let mut view = p.view(self.out.in_use(p.id));
+            if self.recovery.past_cwnd.is_allowed_on(p.id) {
+                view.cwnd_space = view.cwnd_space.max(1);
+            }
+            views.push(view);
+        }
+        let mut cx = PolicyCx { now, paths: views, primary: self.primary, rng };
+        decision(&mut self.policies, &mut cx)
+    }
+}

@@ -1,0 +1,65 @@
+//! Events for the application.
+
+use std::collections::VecDeque;
+
+use crate::event::Event;
+
+/// Events that the application has not taken yet, and what it waits to be told.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    queue: VecDeque<Event>,
+    /// It was told that there is something to read, and has not read all of it.
+    readable_told: bool,
+    /// It was told that the send buffer is full and waits for room.
+    writable_wanted: bool,
+}
+
+impl Events {
+    pub(super) fn push(&mut self, event: Event) {
+        self.queue.push_back(event);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        self.queue.pop_front()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// There is something to read: tells so once, until all is read.
+    pub(super) fn readable(&mut self) {
+        if !self.readable_told {
+            self.readable_told = true;
+            self.push(Event::Readable);
+        }
+    }
+
+    /// The application has read all there is.
+    pub(super) fn all_is_read(&mut self) {
+        self.readable_told = false;
+    }
+
+    /// The send buffer is full: the application is to be told when there is room.
+    pub(super) fn want_writable(&mut self) {
+        self.writable_wanted = true;
+    }
+
+    /// There is room in the send buffer: tells so if that is waited for.
+    pub(super) fn writable(&mut self) {
+        if std::mem::take(&mut self.writable_wanted) {
+            self.push(Event::Writable);
+        }
+    }
+
+    /// Goes on behind those of an association that the peer restarted, which for the application
+    /// is the same.
+    pub(super) fn succeed(&mut self, old: Events) {
+        let new = std::mem::replace(self, old);
+        self.push(Event::Restarted);
+        let is_connected = |e: &Event| matches!(e, Event::Connected { .. });
+        self.queue.extend(new.queue.into_iter().filter(|e| !is_connected(e)));
+        self.writable();
+        self.all_is_read();
+    }
+}

@@ -1,0 +1,48 @@
+//! Packets with their addresses: the input and the output of an endpoint.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+
+/// A received datagram: one SCTP packet.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Datagram {
+    /// Our address that it was sent to.
+    pub local: SocketAddr,
+    /// The address it came from.
+    pub remote: SocketAddr,
+    /// The SCTP packet.
+    pub payload: Bytes,
+}
+
+impl Datagram {
+    /// An SCTP packet that came from `remote` to `local`.
+    pub fn new(local: SocketAddr, remote: SocketAddr, payload: Bytes) -> Datagram {
+        Datagram { local, remote, payload }
+    }
+}
+
+/// Packets to send, in the buffer given to
+/// [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Transmit {
+    /// Our address to send from.
+    pub local: SocketAddr,
+    /// The address to send to.
+    pub remote: SocketAddr,
+    /// Length of every packet in the buffer but the last, which may be shorter.
+    pub segment_size: usize,
+    /// The packet, a single one, is longer than the path's packets may be and cannot be made
+    /// shorter: IP may cut it into fragments. All others are to have the DF bit, which forbids
+    /// that.
+    pub may_fragment: bool,
+}
+
+impl Transmit {
+    /// Packets of that length that IP must not cut.
+    pub fn new(local: SocketAddr, remote: SocketAddr, segment_size: usize) -> Transmit {
+        Transmit { local, remote, segment_size, may_fragment: false }
+    }
+}

@@ -1,0 +1,84 @@
+//! Reasons of decisions about paths, as events and results name them.
+
+use serde::Serialize;
+
+/// Why a path that works carries no data (mTCP paper, section 3.4.1).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SuppressReason {
+    /// It shares a bottleneck with a faster path.
+    SharedBottleneck,
+    /// It is slower than the fastest path by `suppress_below` or more.
+    Slow,
+    /// `paths_max` others have better scores.
+    Spare,
+    /// It has too many of its hops in common with a path of a better score (mTCP paper, section
+    /// 3.3).
+    SharesHops,
+}
+
+impl SuppressReason {
+    /// The name used in JSON results: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SuppressReason::SharedBottleneck => "shared_bottleneck",
+            SuppressReason::Slow => "slow",
+            SuppressReason::Spare => "spare",
+            SuppressReason::SharesHops => "shares_hops",
+        }
+    }
+}
+
+/// Why a path that was suppressed carries data again (mTCP paper, section 3.4.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RestoreReason {
+    /// Its score is `path_addition_gain` times that of the worst path in use, or more.
+    Better,
+    /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
+    TooFew,
+    /// The paths that it shares its hops with do not work, or a later look at the hops found
+    /// others.
+    Disjoint,
+}
+
+impl RestoreReason {
+    /// The name used in JSON results: `better`, `too_few` or `disjoint`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RestoreReason::Better => "better",
+            RestoreReason::TooFew => "too_few",
+            RestoreReason::Disjoint => "disjoint",
+        }
+    }
+}
+
+/// Why SACKs take another path than before.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ElectReason {
+    /// The path where they went has failed, as this side knows.
+    Failed,
+    /// This side has set it aside, so that it brings the peer no data.
+    SetAside,
+    /// It works, as far as this side knows, but brings no data while others do: it failed, or was
+    /// set aside by the side that sends the data.
+    Silent,
+    /// It works, as far as this side knows; the other one has a better score.
+    Better,
+}
+
+impl ElectReason {
+    /// The name used in JSON results: `failed`, `set_aside`, `silent` or `better`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ElectReason::Failed => "failed",
+            ElectReason::SetAside => "set_aside",
+            ElectReason::Silent => "silent",
+            ElectReason::Better => "better",
+        }
+    }
+}

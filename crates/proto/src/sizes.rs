@@ -1,0 +1,123 @@
+//! Sizes of packets in bytes: headers, padding, and the room for user data. All code that adds or
+//! subtracts headers calls this module.
+//!
+//! ```text
+//! IP | UDP | relay's ChannelData | SCTP common header | DATA header | user data, padded
+//! ```
+
+use std::net::SocketAddr;
+
+pub use manypath_wire::{COMMON_HEADER_LEN, DATA_HEADER_LEN, TIMESTAMP_LEN};
+
+use crate::config::Config;
+
+/// An IPv4 header without options.
+pub const IPV4_HEADER: usize = 20;
+/// An IPv6 header without extensions.
+pub const IPV6_HEADER: usize = 40;
+/// A UDP header, where SCTP travels in UDP (RFC 6951).
+pub const UDP_HEADER: usize = 8;
+/// The headers of UDP over IPv4.
+pub const UDP_IPV4_HEADERS: usize = IPV4_HEADER + UDP_HEADER;
+/// The headers of UDP over IPv6, the most that an SCTP packet has around it without a relay.
+pub const UDP_IPV6_HEADERS: usize = IPV6_HEADER + UDP_HEADER;
+/// The header of a TURN relay's ChannelData message (RFC 8656 §12.4). Packets to and from a relay
+/// have it in addition.
+pub const CHANNEL_DATA_HEADER: usize = 4;
+
+/// The IP packet that an Ethernet interface takes.
+pub const ETHERNET_MTU: usize = 1500;
+/// The IP packet that every IPv6 link carries (RFC 8200 §5), and nearly every IPv4 path.
+pub const IPV6_MIN_MTU: usize = 1280;
+/// The IP packet that every host must be able to receive over IPv4 (RFC 1122 §3.3.2).
+pub const IPV4_MIN_MTU: usize = 576;
+
+/// The IP header of packets to this address.
+#[inline]
+pub fn ip_header(remote: SocketAddr) -> usize {
+    if remote.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER }
+}
+
+/// The headers around an SCTP packet to this address.
+#[inline]
+pub fn outer_headers(remote: SocketAddr, in_udp: bool) -> usize {
+    ip_header(remote) + if in_udp { UDP_HEADER } else { 0 }
+}
+
+/// The length with padding: chunks and packets take a multiple of four (RFC 9260 §3.2).
+#[inline]
+pub const fn padded(len: usize) -> usize {
+    len.next_multiple_of(4)
+}
+
+/// The largest multiple of four that fits `room`.
+#[inline]
+pub const fn unpadded(room: usize) -> usize {
+    room & !3
+}
+
+/// The size of a DATA chunk with `user_data` bytes, header and padding included.
+#[inline]
+pub const fn data_chunk(user_data: usize) -> usize {
+    padded(DATA_HEADER_LEN + user_data)
+}
+
+/// The most user data that fits a DATA chunk of `chunk` bytes without padding.
+#[inline]
+pub const fn user_data(chunk: usize) -> usize {
+    unpadded(chunk - DATA_HEADER_LEN)
+}
+
+/// The size of an SCTP packet with one chunk of `chunk` bytes, optionally behind a time stamp.
+#[inline]
+pub const fn packet_of(chunk: usize, has_timestamp: bool) -> usize {
+    padded(COMMON_HEADER_LEN + timestamp(has_timestamp) + chunk)
+}
+
+/// The room for chunks in an SCTP packet of `packet` bytes, optionally behind a time stamp.
+#[inline]
+pub const fn room_for_chunks(packet: usize, has_timestamp: bool) -> usize {
+    packet - COMMON_HEADER_LEN - timestamp(has_timestamp)
+}
+
+const fn timestamp(has_timestamp: bool) -> usize {
+    if has_timestamp { TIMESTAMP_LEN } else { 0 }
+}
+
+/// The user data of a DATA chunk that fills an IP packet of `mtu` bytes with `outer` bytes of
+/// headers around SCTP; 0 if there is no room.
+#[inline]
+pub const fn user_data_within(mtu: usize, outer: usize) -> usize {
+    unpadded(mtu.saturating_sub(outer + COMMON_HEADER_LEN + DATA_HEADER_LEN))
+}
+
+/// The user data of a DATA chunk that fills a packet of the configured size over UDP; at least 4.
+pub fn bulk_chunk(config: &Config, is_ipv6: bool, is_relayed: bool) -> usize {
+    let ip = if is_ipv6 { IPV6_HEADER } else { IPV4_HEADER };
+    let relay = if is_relayed { CHANNEL_DATA_HEADER } else { 0 };
+    let fits = user_data_within(config.mtu, ip + UDP_HEADER + relay);
+    config.pmdcs_limit.map_or(fits, |limit| fits.min(limit)).max(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ethernet_packet_over_ipv4_and_udp_carries_1444_bytes() {
+        assert_eq!(user_data_within(ETHERNET_MTU, UDP_IPV4_HEADERS), 1444);
+        assert_eq!(data_chunk(1444), 1460);
+        assert_eq!(packet_of(data_chunk(1444), false) + UDP_IPV4_HEADERS, ETHERNET_MTU);
+        assert_eq!(user_data(room_for_chunks(1472, false)), 1444);
+        assert_eq!(user_data_within(20, UDP_IPV4_HEADERS), 0);
+    }
+
+    #[test]
+    fn bulk_chunks_leave_room_for_ipv6_and_relays() {
+        let config = Config::default();
+        let of = |is_ipv6, is_relayed| bulk_chunk(&config, is_ipv6, is_relayed);
+        assert_eq!([of(false, false), of(true, false)], [1444, 1424]);
+        assert_eq!([of(false, true), of(true, true)], [1440, 1420]);
+        assert_eq!(bulk_chunk(&Config { pmdcs_limit: Some(500), ..config }, true, true), 500);
+    }
+}

@@ -1,0 +1,172 @@
+//! Commands to a host, which run now or at a planned time.
+
+use manypath_proto::{Association, Instant, PathId, PathState, PathStats};
+
+use super::Host;
+use super::planned::Planned;
+use crate::traffic::Pace;
+
+impl Host {
+    /// Sends a file of `bytes` on stream 0, in order, in messages of one DATA chunk each. Only the
+    /// content of the send buffer is in memory.
+    pub fn send_file(&mut self, bytes: u64) {
+        self.sender.add(0, false, bytes, None);
+        self.has_commands = true;
+    }
+
+    /// Sends one message of `length` bytes, after what was to be sent before.
+    pub fn send(&mut self, stream: u16, length: usize) {
+        self.sender.add(stream, false, length as u64, Some(length));
+        self.has_commands = true;
+    }
+
+    /// Sends one message of `length` bytes that need not wait for its stream's order.
+    pub fn send_unordered(&mut self, stream: u16, length: usize) {
+        self.sender.add(stream, true, length as u64, Some(length));
+        self.has_commands = true;
+    }
+
+    /// Associates at that time and not when the run begins. What the application sends before then
+    /// waits, and counts as sent when it was.
+    pub fn start_at(&mut self, at: Instant) {
+        if std::mem::take(&mut self.connects) {
+            self.plan(at, Planned::Associate);
+        }
+    }
+
+    /// [`send_file`](Self::send_file) at that time.
+    pub fn send_file_at(&mut self, at: Instant, bytes: u64) {
+        self.plan(at, Planned::Send(bytes));
+    }
+
+    /// Sends `bytes` from `at` on, one message after the other at that pace.
+    pub fn send_paced_at(&mut self, at: Instant, bytes: u64, pace: Pace) {
+        self.plan(at, Planned::SendPaced { bytes, pace });
+    }
+
+    /// Sends a file without end from `at` to `until`: what the association has not taken by then is
+    /// not sent.
+    pub fn send_between(&mut self, at: Instant, until: Instant) {
+        self.plan(at, Planned::SendUntil(until));
+    }
+
+    /// [`shutdown`](Self::shutdown) at that time.
+    pub fn shutdown_at(&mut self, at: Instant) {
+        self.plan(at, Planned::Shutdown);
+    }
+
+    fn plan(&mut self, at: Instant, what: Planned) {
+        self.planned.insert((at, self.plans), what);
+        self.plans += 1;
+        self.has_commands = true;
+    }
+
+    /// Ends the association once it is established and everything is sent and acknowledged.
+    pub fn shutdown(&mut self) {
+        self.shuts_down = true;
+        self.has_commands = true;
+    }
+
+    /// Ends the association at once.
+    pub fn abort(&mut self, reason: &str) {
+        self.aborts = Some(reason.as_bytes().to_vec());
+        self.has_commands = true;
+    }
+
+    /// Gives peers a receive buffer of `bytes`, as a server does that must know who they are. If it
+    /// `admits` them, they get the configured one with their first message.
+    pub fn limit_strangers(&mut self, bytes: usize, admits: bool) {
+        self.endpoint.set_incoming_window(bytes);
+        self.admits = admits;
+    }
+
+    /// Stops to read: the receive buffer fills and the window closes.
+    pub fn pause_reading(&mut self) {
+        self.reads = false;
+    }
+
+    /// Reads again.
+    pub fn resume_reading(&mut self) {
+        self.reads = true;
+        self.has_commands = true;
+    }
+
+    /// Loses all state of the host and starts again at the same addresses. A host that associates
+    /// does so at once. Unsent data is lost.
+    pub fn kill_and_restart(&mut self) {
+        self.restarts += 1;
+        self.endpoint = self.setup.endpoint(self.restarts);
+        self.is_new = true;
+        self.assoc = None;
+        self.sender.clear();
+        self.planned.clear();
+        self.new_epoch();
+        self.connects = !self.setup.connect.is_empty();
+        (self.shuts_down, self.aborts) = (false, None);
+        self.has_commands = true;
+    }
+
+    /// Associates again whenever the association ends other than by shutdown.
+    pub fn reconnect_when_lost(&mut self, reconnects: bool) {
+        self.reconnects = reconnects;
+    }
+
+    /// Runs any other command on the association.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn command<T>(&mut self, command: impl FnOnce(&mut Association) -> T) -> T {
+        self.has_commands = true;
+        let id = self.assoc.expect("no association yet");
+        command(self.endpoint.assoc_mut(id).expect("hosts forget only what they replace"))
+    }
+
+    /// Takes a path out of the association; not the last one that is verified.
+    pub fn remove_path(&mut self, now: Instant, path: PathId) {
+        let is_verified = |p: &PathStats| p.state != PathState::Unconfirmed && p.id != path;
+        if self.paths().iter().any(is_verified) {
+            self.command(|assoc| assoc.remove_path(now, path));
+        }
+    }
+
+    /// Puts a path that the host was given at first back into the association.
+    pub fn add_path(&mut self, now: Instant, number: usize) -> Option<PathId> {
+        let (local, remote) = *self.setup.connect.get(number)?;
+        self.assoc?;
+        self.command(|assoc| assoc.add_path(now, local, remote))
+    }
+
+    /// True if the application sends more at a time set beforehand.
+    pub(super) fn will_send(&self) -> bool {
+        use Planned::{Send, SendPaced, SendUntil};
+        let is_sending = |what: &Planned| matches!(what, Send(_) | SendUntil(_) | SendPaced { .. });
+        self.planned.values().any(is_sending)
+    }
+
+    #[inline(never)]
+    pub(super) fn carry_out_plans(&mut self, now: Instant) {
+        while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= now) {
+            self.has_commands = true;
+            let at = next.key().0;
+            match next.remove() {
+                Planned::Associate => self.connects = true,
+                Planned::Send(bytes) => self.send_file(bytes),
+                Planned::SendUntil(until) => {
+                    self.sender.add(0, false, u64::MAX, None);
+                    self.plan(until, Planned::StopSending);
+                }
+                Planned::SendPaced { bytes, pace } => {
+                    let length = bytes.min(pace.message as u64);
+                    self.sender.add(0, false, length, Some(pace.message));
+                    if bytes > length {
+                        let rest = Planned::SendPaced { bytes: bytes - length, pace };
+                        self.plan(at + pace.every, rest);
+                    }
+                }
+                Planned::StopSending => self.sender.clear(),
+                Planned::Shutdown => self.shutdown(),
+            }
+        }
+    }
+}

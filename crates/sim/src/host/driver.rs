@@ -1,0 +1,226 @@
+//! Moves packets, timers and events between the engine, the network and the applications.
+
+use std::fmt::Write as _;
+
+use manypath_proto::{AssocClosed, AssocId, ConnectTo, Datagram, Event, Instant, PacketTooBig};
+
+use super::{Host, SCTP_PORT};
+use crate::ledger::Ledger;
+use crate::network::Network;
+use crate::packet::{Delivery, TooLong};
+
+/// Rounds of events, applications and packets at one instant that only a fault can need.
+const MAX_ROUNDS: u32 = 100_000;
+
+impl Host {
+    /// True if commands wait for [`drive`](Self::drive).
+    pub fn has_commands(&self) -> bool {
+        self.has_commands
+    }
+
+    /// Notes what was received by the network's latest moments.
+    pub(crate) fn note_received(&mut self, moments: usize) {
+        self.received_at.resize(moments, self.receiver.bytes);
+    }
+
+    /// Bytes received by then; exact at the network's moments.
+    pub(crate) fn received_by(&self, at: Instant, net: &Network) -> u64 {
+        let noted = &net.moments()[..self.received_at.len()];
+        match noted.partition_point(|moment| *moment <= at) {
+            0 => 0,
+            count => self.received_at[count - 1],
+        }
+    }
+
+    /// Hands a packet to the engine.
+    pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
+        let Delivery { route, payload, .. } = delivery;
+        let (local, remote) = net.seen_ends(route);
+        self.endpoint.handle_datagram(net.now(), Datagram::new(local, remote, payload));
+        self.drive(net);
+    }
+
+    /// Tells the engine that a packet was too long for a link.
+    pub(crate) fn handle_too_long(&mut self, message: &TooLong, net: &mut Network) {
+        let TooLong { local, remote, mtu, quoted, .. } = message;
+        let message = PacketTooBig { local: *local, remote: *remote, mtu: *mtu as usize, quoted };
+        self.endpoint.packet_too_big(net.now(), message);
+        self.drive(net);
+    }
+
+    /// Tells the engine that its timer ran out.
+    pub fn handle_timer(&mut self, net: &mut Network) {
+        self.endpoint.handle_timeout(net.now());
+        self.drive(net);
+    }
+
+    /// Carries out commands and drains the engine, which is its one law: after any input, take all
+    /// outputs, then wait.
+    pub fn drive(&mut self, net: &mut Network) {
+        let now = net.now();
+        if !self.planned.is_empty() {
+            self.carry_out_plans(now);
+        }
+        if std::mem::take(&mut self.is_new) {
+            for &local in &self.setup.addresses {
+                self.endpoint.set_link_mtu(now, local, net.interface_mtu(self.node, local));
+            }
+        }
+        if std::mem::take(&mut self.connects) {
+            self.start(now);
+        }
+        self.sender.note_call(now);
+        net.show_association(self.node, || self.assoc());
+        let mut rounds = 0;
+        // Applications act on commands and events only.
+        let mut has_news = std::mem::take(&mut self.has_commands);
+        loop {
+            rounds += 1;
+            assert!(rounds < MAX_ROUNDS, "the engine does not come to rest at {now:?}");
+            while let Some((id, event)) = &self.endpoint.poll_event() {
+                has_news = true;
+                self.on_event(*id, event, net);
+            }
+            if rounds > 1 && !has_news {
+                break;
+            }
+            if std::mem::take(&mut has_news) {
+                self.run_applications(now, net);
+            }
+            self.transmit(net);
+        }
+        net.show_association(self.node, || self.assoc());
+        if self.wants_oracle {
+            self.ask_oracle(net);
+        }
+        let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.endpoint.poll_timeout();
+        net.set_timer(self.node, timer.into_iter().chain(planned).min());
+    }
+
+    /// Tells RTX-LOSSRATE what the links of each path lose, if that or the paths have changed.
+    #[inline(never)]
+    fn ask_oracle(&mut self, net: &Network) {
+        let latest = Some(net.loss_changes());
+        let Some(id) = self.assoc.filter(|_| self.oracle != latest) else { return };
+        let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
+        self.oracle = latest;
+        for path in assoc.paths().collect::<Vec<_>>() {
+            if let Some(loss) = net.true_loss(self.node, path.local, path.remote) {
+                assoc.set_loss_oracle(path.id, loss);
+            }
+        }
+    }
+
+    #[cold]
+    fn start(&mut self, now: Instant) {
+        if let Some(old) = self.assoc.take() {
+            self.endpoint.forget(old);
+        }
+        let to = ConnectTo { paths: self.setup.connect.clone(), sctp_port: SCTP_PORT };
+        let id =
+            self.endpoint.connect(now, to).expect("the paths were given as pairs of own addresses");
+        self.assoc = Some(id);
+    }
+
+    fn on_event(&mut self, id: AssocId, event: &Event, net: &mut Network) {
+        let now = net.now();
+        match event {
+            Event::Readable => net.trace_event(self.node, b"readable"),
+            Event::Writable => net.trace_event(self.node, b"writable"),
+            // It repeats what the packets of the handshake say, which count.
+            Event::SackPathAgreed { .. } => {}
+            _ => {
+                self.text.clear();
+                // Writing to a String does not fail.
+                let _ = write!(self.text, "{event:?}");
+                net.trace_event(self.node, self.text.as_bytes());
+            }
+        }
+        let is_new = matches!(event, Event::Connected { incoming: true }) && self.assoc != Some(id);
+        if is_new && let Some(old) = self.assoc.replace(id) {
+            self.endpoint.forget(old);
+            self.new_epoch();
+        }
+        if self.assoc != Some(id) {
+            return;
+        }
+        net.show_event(self.node, event);
+        match event {
+            Event::Readable => return,
+            Event::Writable => return self.sender.on_writable(),
+            Event::Restarted => self.new_epoch(),
+            Event::PathState { .. } => net.note_moment(),
+            Event::PathAdded { .. } => self.oracle = None,
+            Event::SendBufferEmpty => self.sender.on_all_acked(now),
+            Event::PeerShutdown => self.has_begun_shutdown = true,
+            Event::Closed(why) => {
+                if *why == AssocClosed::Shutdown {
+                    self.sender.clear();
+                } else if self.reconnects && !self.setup.connect.is_empty() {
+                    self.new_epoch();
+                    self.start(now);
+                }
+            }
+            _ => {}
+        }
+        self.events.push((now, event.clone()));
+    }
+
+    pub(super) fn new_epoch(&mut self) {
+        self.epoch += 1;
+        self.oracle = None;
+        self.has_begun_shutdown = false;
+        self.sender.restart();
+        self.receiver.restart();
+        if self.ledger.is_some() {
+            self.ledger = Some(Ledger::default());
+        }
+    }
+
+    fn run_applications(&mut self, now: Instant, net: &mut Network) {
+        let Some(id) = self.assoc else { return };
+        let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
+        if let Some(reason) = self.aborts.take() {
+            return assoc.abort(now, &reason);
+        }
+        while self.reads
+            && let Some(message) = assoc.recv(now)
+        {
+            self.receiver.take(now, &message);
+            if std::mem::take(&mut self.admits) {
+                assoc.set_receive_buffer(now, self.setup.config.receive_buffer);
+            }
+            message.payload.into_iter().for_each(|piece| net.pool.recycle(piece));
+        }
+        self.sender.feed(now, assoc);
+        if self.shuts_down && self.sender.is_done() && assoc.is_established() {
+            self.shuts_down = false;
+            self.has_begun_shutdown = true;
+            assoc.shutdown(now);
+        }
+    }
+
+    /// Puts everything that the engine sends now on the network, and its TSNs in the ledger, if
+    /// there is one.
+    fn transmit(&mut self, net: &mut Network) {
+        let mut batches = 0;
+        let (endpoint, out) = (&mut self.endpoint, &mut self.out);
+        // By reference: this is done for every packet, and moving what is returned takes time.
+        while let Some(to) = &endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
+            batches += 1;
+            assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
+            let segment = to.segment_size.max(1);
+            let outlet = net.outlet(self.node, &to.local, &to.remote);
+            if let (Some(ledger), Some(route)) = (&mut self.ledger, outlet.route) {
+                let path = net.route_path(route).unwrap_or(0);
+                out.chunks(segment).for_each(|packet| ledger.sent(packet, path));
+            }
+            let mut rest = net.pool.seal(out);
+            while rest.len() > segment {
+                net.send_from(&outlet, to.may_fragment, rest.split_to(segment));
+            }
+            net.send_from(&outlet, to.may_fragment, rest);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Flows and their transfers.
+
+use std::time::Duration;
+
+use manypath_proto::config::units::print_duration;
+
+use super::error::ScenarioError;
+use super::keys::TRANSFER;
+use super::model::{CompiledScenario, Flow, PathModel, Transfer};
+use super::read::{Named, Reader};
+use super::transport::Transport;
+use crate::traffic::Pace;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+pub(super) fn flow(
+    name: &str,
+    transport: &Transport,
+    paths: Vec<PathModel>,
+    transfers: Vec<Transfer>,
+    ends: (usize, usize),
+) -> Flow {
+    Flow {
+        name: name.to_owned(),
+        ends,
+        config_a: transport.a.clone(),
+        config_z: transport.z.clone(),
+        preset: transport.preset.clone(),
+        paths,
+        transfers,
+    }
+}
+
+/// AppStripe: one association per path, each with the whole file.
+pub(super) fn striped(
+    top: &Reader<'_>,
+    transport: &Transport,
+    paths: Vec<PathModel>,
+    transfers: &[Transfer],
+    ends: (usize, usize),
+    out: &mut CompiledScenario,
+) -> Result<()> {
+    let [Transfer { bytes: Some(bytes), is_reverse: false, .. }] = transfers else {
+        let remedy = "give it one [transfer] of a size, forward";
+        return Err(top.place.error("the preset appstripe splits one file", remedy));
+    };
+    out.stripe = Some(*bytes);
+    for path in paths {
+        let name = format!("stripe {}", path.name);
+        out.flows.push(flow(&name, transport, vec![path], transfers.to_vec(), ends));
+    }
+    Ok(())
+}
+
+/// Reads transfers, in the order in which they start.
+pub(super) fn transfers(elements: &[Named<'_>], limit: Duration) -> Result<Vec<Transfer>> {
+    let mut transfers = Vec::new();
+    for element in elements {
+        let table = element.table(&TRANSFER)?;
+        transfers.push(transfer(&table, limit)?);
+    }
+    transfers.sort_by_key(|transfer: &Transfer| transfer.start);
+    Ok(transfers)
+}
+
+/// The longest file: what a run could count without overflow, by far.
+const LARGEST: u64 = 1 << 60;
+
+const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
+
+/// Reads a transfer of a run that ends at `limit`.
+pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> {
+    let size = table.need("size", "\"8 MB\"")?;
+    let count = table.get("count").map_or(Ok(1), |named| named.whole(1..=1_000_000))?;
+    let bytes = match size.text()?.as_str() {
+        "endless" => None,
+        _ => match size.size()?.checked_mul(count).filter(|total| *total <= LARGEST) {
+            Some(0) => return Err(size.error("nothing to send", "write a size above zero")),
+            Some(total) => Some(total),
+            None => return Err(size.error("too much to send", "write a smaller size or count")),
+        },
+    };
+    let start = table.get("start").map_or(Ok(Duration::ZERO), |named| named.duration())?;
+    if let Some(named) = table.get("start").filter(|_| start >= limit) {
+        let what = format!("the run has ended by then, at {}", print_duration(limit));
+        return Err(named.error(what, "write an earlier time, or a longer time_limit"));
+    }
+    let until = table.get("until").map(|named| named.duration()).transpose()?;
+    if let (Some(named), Some(until)) = (table.get("until"), until) {
+        if bytes.is_some() {
+            return Err(
+                named.error("a transfer of a size ends by itself", "write size = \"endless\"")
+            );
+        }
+        if until <= start {
+            return Err(named.error("it ends before it starts", "write a later time"));
+        }
+    }
+    let directions = [("forward", false), ("reverse", true)];
+    Ok(Transfer {
+        bytes,
+        start,
+        until,
+        is_reverse: table.get("direction").map_or(Ok(false), |named| named.word(&directions))?,
+        pace: pace(table, bytes)?,
+        latency: table.get("latency").map_or(Ok(false), |named| named.word(&SWITCH))?,
+    })
+}
+
+/// Bytes of a message that an application hands over at a pace.
+const PACED_MESSAGE: usize = 1000;
+
+/// Reads the pace of the application that sends `bytes`, if it has one.
+fn pace(table: &Reader<'_>, bytes: Option<u64>) -> Result<Option<Pace>> {
+    let Some(named) = table.get("rate") else { return Ok(None) };
+    if bytes.is_none() {
+        return Err(named.error("a transfer without end has no pace", "write a size"));
+    }
+    let bits = named.rate()?.bits_per_second().filter(|bits| *bits <= 1_000_000_000_000);
+    let remedy = "write up to 1 Tbit/s, or leave it out to send everything at once";
+    let bits = bits.ok_or_else(|| named.error("too fast for an application", remedy))?;
+    let nanos = PACED_MESSAGE as u64 * 8 * 1_000_000_000 / bits;
+    Ok(Some(Pace { message: PACED_MESSAGE, every: Duration::from_nanos(nanos) }))
+}
