@@ -30,7 +30,7 @@
 //! ```
 //!
 //! To add a chunk type: one file under `chunk/` with its layout, its `decode` and its `push_…`
-//! method on [`PacketBuilder`], and one arm in each `match` of `chunk/mod.rs`.
+//! method on [`PacketBuilder`], and one arm in each `match` of `chunk.rs`.
 
 mod builder;
 mod cause;
