@@ -7,35 +7,16 @@ use manypath_wire::{Data, DataFlags, Ssn, StreamId, Tsn};
 use super::held::{HeldChunks, Run};
 use super::message::{Message, Payload};
 use super::retain::Retain;
-use super::tsn_tracker::{Arrival, MAX_TSN_AHEAD, TsnTracker};
+use super::tsn_tracker::{Arrival, TsnTracker};
+use room::{Amount, Room};
+
+pub(crate) use room::Limits;
+
+mod room;
 
 /// The chunks of one message, at most, that are gathered before partial delivery begins. Together
 /// with the window of the tracker it bounds how far apart held TSNs are.
 const PARTIAL_DELIVERY_CHUNKS_MAX: usize = 32_768;
-
-/// Bounds on what the receiver holds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// User data held, in bytes, at least that of one DATA chunk.
-    pub(crate) receive_buffer: usize,
-    /// DATA chunks held, at least 2: each costs about 150 bytes beyond its user data.
-    pub(crate) max_chunks: usize,
-    /// User data of one incomplete message, in bytes, from which it is delivered in parts. Less
-    /// than `receive_buffer`, or a message longer than that could never be delivered.
-    pub(crate) partial_delivery_point: usize,
-}
-
-impl Limits {
-    /// The limits that suit a receive buffer of `bytes` bytes: partial delivery from half of it, a
-    /// chunk for every 64 bytes.
-    pub(crate) fn for_receive_buffer(bytes: usize) -> Limits {
-        Limits {
-            receive_buffer: bytes,
-            max_chunks: (bytes / 64).max(64),
-            partial_delivery_point: bytes / 2,
-        }
-    }
-}
 
 /// A DATA chunk that the peer should not have sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,10 +100,8 @@ struct Partial {
 /// waits for another. What is held is bounded by [`Limits`].
 #[derive(Clone, Debug)]
 pub(crate) struct Inbound {
-    limits: Limits,
+    room: Room,
     retain: Retain,
-    /// Room that a chunk takes in the receive buffer beyond its user data, in bytes.
-    chunk_overhead: usize,
     streams: Vec<Stream>,
     held: HeldChunks,
     /// The first TSN of each complete ordered message whose turn has not come. Never iterated.
@@ -132,37 +111,22 @@ pub(crate) struct Inbound {
     /// At most one: the message at the cumulative TSN, which nothing can overtake.
     partial: Option<Partial>,
     ready: VecDeque<Message>,
-    ready_chunks: usize,
-    /// User data held and ready.
-    bytes: usize,
-    /// User data that is ready.
-    ready_bytes: usize,
-    /// The largest user data of a chunk so far.
-    largest: usize,
     /// Chunks that were discarded to make room.
     reneged: u64,
-    /// Up to this TSN nothing is discarded any more, by [`keep`](Inbound::keep).
-    kept: Option<Tsn>,
 }
 
 impl Inbound {
     /// For an association with `streams` inbound streams (RFC 9260 §5.1.1).
     pub(crate) fn new(streams: u16, limits: Limits) -> Inbound {
         Inbound {
-            limits,
+            room: Room::new(limits),
             retain: Retain::default(),
-            chunk_overhead: 0,
             streams: vec![Stream { next_ssn: Ssn(0), waiting: 0 }; usize::from(streams)],
             held: HeldChunks::new(),
             waiting: HashMap::new(),
             deferred: BTreeSet::new(),
             partial: None,
             ready: VecDeque::new(),
-            ready_chunks: 0,
-            bytes: 0,
-            ready_bytes: 0,
-            largest: 0,
-            kept: None,
             reneged: 0,
         }
     }
@@ -181,7 +145,7 @@ impl Inbound {
         tracker: &mut TsnTracker,
     ) -> Result<Arrival, ProtocolViolation> {
         let tsn = data.tsn;
-        self.largest = self.largest.max(data.payload.len());
+        self.room.largest = self.room.largest.max(data.payload.len());
         if tracker.classify(tsn) == Arrival::New && !self.make_room(&data, tracker)? {
             return Ok(Arrival::Dropped);
         }
@@ -214,20 +178,21 @@ impl Inbound {
         } else {
             self.hold(data)?;
         }
-        self.begin_partial(tracker.cum_tsn(), self.limits.partial_delivery_point);
+        self.begin_partial(tracker.cum_tsn(), self.room.limits.partial_delivery_point);
         Ok(())
     }
 
     /// Lets the header of each DATA chunk take room, too.
-    pub(crate) fn counting_headers(self, counts: bool) -> Inbound {
-        let chunk_overhead = if counts { manypath_wire::DATA_HEADER_LEN } else { 0 };
-        Inbound { chunk_overhead, ..self }
+    pub(crate) fn counting_headers(mut self, counts: bool) -> Inbound {
+        self.room.count_headers(counts);
+        self
     }
 
     /// The chunks from now on came in a packet of `bytes` bytes. Their payloads keep it alive until
     /// they are copied.
     pub(crate) fn begin_packet(&mut self, bytes: usize) {
         self.retain.begin_packet(bytes);
+        self.room.begin_packet();
     }
 
     /// Copies every payload that is kept, and so keeps no packet alive: for peers that nothing is
@@ -239,17 +204,16 @@ impl Inbound {
     /// Other limits from now on. What is held above lower ones stays until it is popped or makes
     /// room.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
-        self.limits = limits;
+        self.room.limits = limits;
     }
 
     /// The next message, or part of one, in the order of delivery.
     pub(crate) fn pop(&mut self) -> Option<Message> {
-        let payload = &self.ready.front()?.payload;
-        let bytes = payload.len();
-        self.bytes -= bytes;
-        self.ready_bytes -= bytes;
-        self.ready_chunks -= payload.chunks().len();
-        self.ready.pop_front()
+        let message = self.ready.pop_front()?;
+        let amount = amount_of(&message.payload);
+        self.room.ready.subtract(amount);
+        self.room.held.subtract(amount);
+        Some(message)
     }
 
     /// True if [`pop`](Self::pop) has something to return.
@@ -259,23 +223,18 @@ impl Inbound {
 
     /// User data held, in bytes: in reassembly, waiting for its turn, or ready and not popped.
     pub(crate) fn buffered_bytes(&self) -> usize {
-        self.bytes
+        self.room.held.bytes
     }
 
     /// DATA chunks held, as [`buffered_bytes`](Self::buffered_bytes) counts them.
+    #[cfg(test)]
     pub(crate) fn buffered_chunks(&self) -> usize {
-        self.held.len() + self.ready_chunks
+        self.room.held.chunks
     }
 
     /// User data that may still come in, in bytes: what a SACK announces as a_rwnd.
     pub(crate) fn available_bytes(&self) -> usize {
-        match self.buffered_chunks() < self.limits.max_chunks {
-            true => {
-                let overhead = self.chunk_overhead * self.buffered_chunks();
-                self.limits.receive_buffer.saturating_sub(self.bytes + overhead)
-            }
-            false => 0,
-        }
+        self.room.available()
     }
 
     /// DATA chunks that were discarded again to make room for others.
@@ -285,32 +244,16 @@ impl Inbound {
 
     /// True if a chunk with `len` bytes of user data fits within the limits.
     pub(crate) fn has_room(&self, len: usize) -> bool {
-        len + self.chunk_overhead <= self.available_bytes() || self.buffered_chunks() == 0
+        self.room.has_room(len)
     }
 
     /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack
     /// blocks.
-    ///
-    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to
-    /// it fits the limits. That stays so while more arrives: no chunk up to it has ever to go to
-    /// make room for another. Chunks larger than any so far are the exception, and are refused
-    /// instead.
     pub(crate) fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
         let cum = tracker.cum_tsn();
-        let (mut bytes, mut chunks) = (self.ready_bytes, self.ready_chunks);
-        // The beginning of a message that lies at the cumulative TSN.
-        if let Some(run) = self.held.run_at(cum) {
-            bytes += run.bytes;
-            chunks += run.chunks();
-        }
-        bytes += chunks * self.chunk_overhead;
-        let by_bytes = self.limits.receive_buffer.saturating_sub(bytes)
-            / (self.largest + self.chunk_overhead).max(1);
-        let slots = by_bytes.min(self.limits.max_chunks.saturating_sub(chunks));
-        let upto = cum.add(u32::try_from(slots).unwrap_or(u32::MAX).min(MAX_TSN_AHEAD));
-        let kept = self.kept.filter(|kept| kept.gt(upto)).unwrap_or(upto);
-        self.kept = Some(kept);
-        kept
+        let run = self.held.run_at(cum);
+        let begun = run.map(|run| Amount { chunks: run.chunks(), bytes: run.bytes });
+        self.room.keep(cum, begun.unwrap_or_default())
     }
 
     /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and
@@ -337,30 +280,27 @@ impl Inbound {
 
     /// Answers for a chunk that has no room although nothing above its TSN is held any more.
     fn refuse(&mut self, tsn: Tsn, cum: Tsn) -> Result<bool, ProtocolViolation> {
-        if !self.ready.is_empty() || tsn != cum.next() {
+        if tsn != cum.next() {
+            return Ok(false);
+        }
+        if self.room.packet_may_exceed() {
+            return Ok(true);
+        }
+        if !self.ready.is_empty() {
             return Ok(false);
         }
         // Nothing will be popped, and no TSN is still to come that could set free what is held: it
         // must be one long message, or wait for SSNs that were left out.
         self.begin_partial(cum, 0);
         match self.ready.is_empty() {
-            // Only promises fill the buffers. The chunk that is next may exceed them: it sets some
-            // free.
-            true if self.kept.is_some_and(|kept| kept.gt(cum)) && !self.is_exceeded() => Ok(true),
+            true if self.room.admit_next(cum) => Ok(true),
             true => Err(ProtocolViolation::Undeliverable { tsn }),
             false => Ok(false),
         }
     }
 
-    fn is_exceeded(&self) -> bool {
-        let chunks = self.buffered_chunks();
-        let bytes = self.bytes + self.chunk_overhead * chunks;
-        bytes > self.limits.receive_buffer || chunks > self.limits.max_chunks
-    }
-
     fn drop_highest_above(&mut self, floor: Tsn, tracker: &mut TsnTracker) -> Option<Tsn> {
-        let floor = self.kept.filter(|kept| kept.gt(floor)).unwrap_or(floor);
-        let tsn = self.held.highest_above(floor)?;
+        let tsn = self.held.highest_above(self.room.floor(floor))?;
         let run = self.held.run_at(tsn)?;
         let cut = self.held.cut_last(run)?;
         if cut.flags.end() {
@@ -371,7 +311,7 @@ impl Inbound {
             }
             self.deferred.remove(&run.first.0);
         }
-        self.bytes -= cut.payload.len();
+        self.room.held.subtract(Amount::of_chunk(cut.payload.len()));
         self.reneged += 1;
         let forgotten = tracker.forget(tsn);
         debug_assert!(forgotten, "what is held above the cumulative TSN was observed");
@@ -440,7 +380,7 @@ impl Inbound {
             // Only TSNs below the cumulative one that wait for ever can be so far from this one.
             return Err(ProtocolViolation::Undeliverable { tsn });
         }
-        self.bytes += bytes;
+        self.room.held.add(Amount::of_chunk(bytes));
         let mut run = Run { first: tsn, last: tsn, bytes };
         if !flags.begin()
             && let Some(left) = self.held.run_at(tsn.prev())
@@ -515,7 +455,7 @@ impl Inbound {
             return;
         }
         let Some(run) = self.held.run_at(cum) else { return };
-        let chunks_max = (self.limits.max_chunks / 2).clamp(1, PARTIAL_DELIVERY_CHUNKS_MAX);
+        let chunks_max = (self.room.limits.max_chunks / 2).clamp(1, PARTIAL_DELIVERY_CHUNKS_MAX);
         if run.bytes < point && run.chunks() < chunks_max {
             return;
         }
@@ -540,7 +480,6 @@ impl Inbound {
     fn continue_partial(&mut self, heading: Heading, run: Run) {
         let end_of_message = self.held.get(run.last).is_some_and(|last| last.flags.end());
         let payload = self.held.take_run(run);
-        self.ready_bytes += run.bytes;
         self.make_ready(heading, payload, end_of_message);
         if !end_of_message {
             self.partial = Some(Partial { next: run.last.next(), heading });
@@ -559,7 +498,6 @@ impl Inbound {
 
     fn deliver_run(&mut self, heading: Heading, run: Run) {
         let payload = self.held.take_run(run);
-        self.ready_bytes += run.bytes;
         self.make_ready(heading, payload, true);
     }
 
@@ -567,19 +505,22 @@ impl Inbound {
     fn deliver_whole(&mut self, mut data: Data) {
         let heading = heading_of(&data);
         let payload = self.retain.ready(std::mem::take(&mut data.payload), self.ready.len());
-        self.bytes += payload.len();
-        self.ready_bytes += payload.len();
+        self.room.held.add(Amount::of_chunk(payload.len()));
         self.make_ready(heading, Payload::from(payload), true);
     }
 
     fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
         let Heading { stream, ssn, ppid, unordered } = heading;
-        self.ready_chunks += payload.chunks().len();
+        self.room.ready.add(amount_of(&payload));
         self.ready.push_back(Message { stream, ssn, ppid, unordered, payload, end_of_message });
         if end_of_message && !unordered {
             self.streams[usize::from(stream.0)].next_ssn = ssn.next();
         }
     }
+}
+
+fn amount_of(payload: &Payload) -> Amount {
+    Amount { chunks: payload.chunks().len(), bytes: payload.len() }
 }
 
 fn heading_of(data: &Data) -> Heading {

@@ -437,6 +437,31 @@ fn a_high_partial_delivery_point_does_not_block_a_long_message() {
 }
 
 #[test]
+fn a_packet_of_missing_chunks_comes_in_where_promises_fill_the_buffer() {
+    let limits = Limits { receive_buffer: 100, max_chunks: 64, partial_delivery_point: 99 };
+    let mut r = Receiver::new(limits);
+    // By chunks of one byte, more TSNs are promised than fit of the larger ones that follow.
+    assert_eq!(r.accept(chunk(110, 1, 0, WHOLE, 1)), Ok(Arrival::New));
+    r.inbound.keep(&r.tracker);
+    assert_eq!(r.popped(), [(1, 0)]);
+    for tsn in 111..121 {
+        r.take(tsn, 0, tsn as u16, WHOLE);
+    }
+    assert_eq!(r.inbound.available_bytes(), 0);
+    r.inbound.begin_packet(0);
+    let packet: Vec<_> =
+        (100..105).map(|tsn| r.accept(chunk(tsn, 1, tsn as u16 - 99, WHOLE, 1))).collect();
+    assert_eq!(packet, [Ok(Arrival::New); 5]);
+    // What is ready makes room for the next packet.
+    r.inbound.begin_packet(0);
+    assert_eq!(r.accept(chunk(105, 1, 6, WHOLE, 1)), Ok(Arrival::Dropped));
+    assert_eq!(r.popped().len(), 5);
+    assert_eq!(r.accept(chunk(105, 1, 6, WHOLE, 1)), Ok(Arrival::New));
+    // Above a gap nothing comes in.
+    assert_eq!(r.accept(chunk(107, 1, 8, WHOLE, 1)), Ok(Arrival::Dropped));
+}
+
+#[test]
 fn short_payloads_that_wait_do_not_pin_their_packet() {
     let packet = Bytes::from(vec![7; 2000]);
     let within = packet.as_ptr_range();

@@ -61,6 +61,9 @@ impl Application {
     }
 }
 
+/// Chunks of a packet at most.
+const PACKET_CHUNKS: usize = 3;
+
 /// Sends until all is acknowledged: again and again the chunks not received, in an order that the
 /// keys choose.
 ///
@@ -88,7 +91,10 @@ fn transfer(
         let mut order: Vec<(u16, usize)> =
             (from..to).map(|i| (keys.next().unwrap_or(0), i)).collect();
         order.sort_unstable();
-        for (key, i) in order {
+        for (n, (key, i)) in order.into_iter().enumerate() {
+            if n % PACKET_CHUNKS == 0 {
+                inbound.begin_packet(0);
+            }
             if key % 5 == 0 && rounds % 3 != 0 {
                 continue; // lost
             }
@@ -96,8 +102,10 @@ fn transfer(
             let arrival = inbound.accept(chunks[i].clone(), &mut tracker).expect("no violation");
             assert_eq!(arrival == Arrival::Duplicate, seen);
             let bytes = inbound.buffered_bytes();
-            // One chunk may exceed the limits: alone, or as the next one below what is promised.
-            let (more_bytes, more_chunks) = if keeps { (inbound.largest, 1) } else { (0, 0) };
+            // A chunk alone may exceed the limits, and a packet of the next ones below what is
+            // promised.
+            let more_chunks = if keeps { PACKET_CHUNKS } else { 0 };
+            let more_bytes = more_chunks * inbound.room.largest;
             let is_alone = inbound.buffered_chunks() == 1;
             assert!(bytes <= limits.receive_buffer + more_bytes || is_alone, "{bytes}");
             assert!(inbound.buffered_chunks() <= limits.max_chunks + more_chunks);
