@@ -237,6 +237,7 @@ impl Association {
 
     /// The largest message that fits one packet on every path that carries data, in bytes. Of a
     /// path whose size is not known yet, that is what it most likely will be.
+    #[inline]
     pub fn fragment_size(&self) -> usize {
         let of_path = |p: &crate::path::Path| match p.pmtu.is_settled() {
             true => p.pmdcs,

@@ -209,6 +209,7 @@ impl Endpoint {
     }
 
     /// An association, to give it a command. Drain the outputs afterwards.
+    #[inline]
     pub fn assoc_mut(&mut self, id: AssocId) -> Option<&mut Association> {
         self.index(id)?;
         self.mark_dirty(id.index);
@@ -216,6 +217,7 @@ impl Endpoint {
     }
 
     /// An association, to read from.
+    #[inline]
     pub fn assoc(&self, id: AssocId) -> Option<&Association> {
         self.slots[self.index(id)?].assoc.as_deref()
     }
@@ -360,16 +362,16 @@ impl Endpoint {
     }
 
     /// The next event.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<(AssocId, Event)> {
-        if self.events.is_empty() {
-            for i in 0..self.dirty.len() {
-                self.collect(self.dirty[i]);
-            }
+        if self.events.is_empty() && !self.dirty.is_empty() {
+            self.collect_all();
         }
         self.events.pop_front()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) must be called next, if nothing else happens.
+    #[inline]
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         self.settle_all();
         self.deadlines.next()
@@ -482,6 +484,12 @@ impl Endpoint {
         self.collect(index);
         let Some(assoc) = self.slots[index as usize].assoc.as_ref() else { return };
         self.deadlines.set(index, assoc.poll_timeout());
+    }
+
+    fn collect_all(&mut self) {
+        for i in 0..self.dirty.len() {
+            self.collect(self.dirty[i]);
+        }
     }
 
     fn settle_all(&mut self) {

@@ -56,6 +56,7 @@ impl<'a> PacketBuilder<'a> {
 
     /// Completes the packet and returns its length in bytes. With `checksum` it writes the CRC32c;
     /// without, the field stays zero, for simulated networks.
+    #[inline]
     pub fn finish(self, checksum: bool) -> usize {
         let packet = &mut self.out[self.start..];
         if checksum {

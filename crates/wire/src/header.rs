@@ -44,6 +44,7 @@ impl CommonHeader {
     }
 
     /// The header's bytes, with a checksum of zero.
+    #[inline]
     pub(crate) fn encode(&self) -> [u8; COMMON_HEADER_LEN] {
         let mut bytes = [0; COMMON_HEADER_LEN];
         bytes[..2].copy_from_slice(&self.source_port.to_be_bytes());

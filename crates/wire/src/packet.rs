@@ -30,6 +30,7 @@ impl Packet {
     ///
     /// # Errors
     /// Returns what is wrong with the common header. Chunks are not looked at yet.
+    #[inline]
     pub fn parse(bytes: Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
         let Some((fixed, rest)) = bytes.split_first_chunk::<COMMON_HEADER_LEN>() else {
             return Err(DecodeErrorKind::PacketTooShort { length: bytes.len() }.at(0));

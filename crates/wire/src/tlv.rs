@@ -124,6 +124,7 @@ pub(crate) fn put_list<T>(
 }
 
 /// Appends zeros until the length since `start` is a multiple of four.
+#[inline]
 pub(crate) fn put_padding(out: &mut Vec<u8>, start: usize) {
     let length = out.len() - start;
     out.extend_from_slice(&[0; 3][..padded(length) - length]);

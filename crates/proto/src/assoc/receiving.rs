@@ -153,6 +153,7 @@ impl Association {
     }
 
     /// Takes the next message, or part of a message too long to buffer whole.
+    #[inline]
     pub fn recv(&mut self, now: Instant) -> Option<Message> {
         let receiver = self.rx.receiver.as_mut()?;
         let message = receiver.inbound.pop();

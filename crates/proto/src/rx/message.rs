@@ -19,6 +19,7 @@ impl Payload {
     }
 
     /// Bytes of user data.
+    #[inline]
     pub fn len(&self) -> usize {
         match self.chunks() {
             [whole] => whole.len(),
@@ -32,6 +33,7 @@ impl Payload {
     }
 
     /// The slices in order, one for each DATA chunk.
+    #[inline]
     pub fn chunks(&self) -> &[Bytes] {
         &self.0
     }
@@ -55,6 +57,7 @@ impl Payload {
 }
 
 impl From<Bytes> for Payload {
+    #[inline]
     fn from(chunk: Bytes) -> Payload {
         Payload(SmallVec::from_buf([chunk]))
     }
@@ -65,6 +68,7 @@ impl IntoIterator for Payload {
     type IntoIter = smallvec::IntoIter<[Bytes; 1]>;
 
     /// The slices in order, by value.
+    #[inline]
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
