@@ -1,14 +1,17 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
-//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`], [`control`], [`paths`],
-//! [`heartbeat`], [`timeout`] and [`shutdown`]. So are the parts of the state, where they have
-//! behaviour of their own: [`ends`], [`agreed`], [`peer_window`], [`receiving`] and [`events`].
+//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`] with [`choice`], [`room`]
+//! and [`data`], [`control`], [`paths`], [`heartbeat`], [`timeout`] and [`shutdown`]. So are the
+//! parts of the state, where they have behaviour of their own: [`ends`], [`agreed`],
+//! [`peer_window`], [`receiving`] and [`events`].
 
 mod ack;
 mod ack_test;
 mod agreed;
+mod choice;
 mod control;
 pub(crate) mod cookie;
+mod data;
 mod decide;
 mod ends;
 mod events;
@@ -26,6 +29,7 @@ mod pmtu;
 mod receiving;
 mod redundant;
 mod roam;
+mod room;
 mod sack_path;
 mod shutdown;
 mod state;

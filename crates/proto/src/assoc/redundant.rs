@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use manypath_wire::{PacketBuilder, Tsn};
 
 use super::Association;
-use super::output::push_data;
+use super::data::push_data;
 use crate::path::PathId;
 use crate::policy::redundant::Cover;
 use crate::time::Instant;

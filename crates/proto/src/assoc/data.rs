@@ -1,0 +1,130 @@
+//! Appends DATA chunks to packets, and books their transmissions.
+
+use manypath_wire::{PacketBuilder, Tsn};
+
+use super::{Association, PathTimer, Timer};
+use crate::path::PathId;
+use crate::policy::recovery::T3Watches;
+use crate::sizes;
+use crate::time::Instant;
+use crate::tx::Sent;
+
+impl Association {
+    /// Appends the next new chunk.
+    pub(super) fn push_new(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let limit = self.fragmentation_point();
+        let Some(length) = self.queue.next_len(limit) else { return false };
+        if sizes::data_chunk(length) > packet.remaining() {
+            return false;
+        }
+        if length > self.peer_rwnd() {
+            self.peer_window.probe();
+        }
+        let Some(fragment) = self.queue.pop(limit) else { return false };
+        let tsn = self.out.push(fragment, path, now);
+        if let Some(sent) = self.out.get(tsn) {
+            push_data(packet, tsn, sent);
+        }
+        let mut is_first = false;
+        if let Some(p) = self.paths.get_mut(path) {
+            p.counters.data_chunks_sent += 1;
+            is_first = p.last_new_data.replace(now).is_none();
+        }
+        if is_first {
+            self.begin_use(now, path);
+        }
+        self.stats.first_data_sent.get_or_insert(now);
+        if self.is_to_skip(path, limit)
+            && let Some(fragment) = self.queue.pop(limit)
+        {
+            let skipped = self.out.push(fragment, path, now);
+            self.note_skipped(skipped);
+        }
+        true
+    }
+
+    /// Appends a chunk that is sent again.
+    #[inline(never)]
+    pub(super) fn push_again(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tsn: Tsn,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let Some(sent) = self.out.get(tsn) else { return false };
+        if !push_data(packet, tsn, sent) {
+            return false;
+        }
+        let is_earliest = sent.path == path
+            && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
+        // Of several chunks that are lost at once only the first is; the forced packet carries it.
+        let by_tsn = self.recovery.rules.t3.watches == T3Watches::LowestTsn;
+        let is_fast = sent.fast_retransmitted && self.recovery.past_cwnd.is_allowed();
+        let restarts_t3 = is_earliest && is_fast && !by_tsn;
+        let old = sent.path;
+        let left_first = by_tsn && self.out.lowest_unacked(old) == Some(tsn);
+        self.out.retransmit(tsn, path, now);
+        if by_tsn {
+            self.restart_t3_by_tsn(now, tsn, (old, left_first), path);
+        }
+        let Some(p) = self.paths.get_mut(path) else { return true };
+        self.recovery.past_cwnd.use_on(path);
+        p.counters.retransmissions += u64::from(!self.ack_test.sends(tsn));
+        p.counters.data_chunks_sent += 1;
+        if restarts_t3 {
+            // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts
+            // T3-rtx.
+            let at = now + p.rto.rto();
+            self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
+        }
+        true
+    }
+
+    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and
+    /// the new one may have got one (RFC 2960 §6.1).
+    fn restart_t3_by_tsn(
+        &mut self,
+        now: Instant,
+        tsn: Tsn,
+        (old, left_first): (PathId, bool),
+        path: PathId,
+    ) {
+        let is_first = self.out.lowest_unacked(path) == Some(tsn);
+        for (id, restarts) in [(old, left_first), (path, is_first)] {
+            if restarts && self.out.chunks_in_flight(id) > 0 {
+                self.renew_t3(now, id, true);
+            }
+        }
+    }
+
+    /// Books a packet with DATA.
+    pub(super) fn after_data(&mut self, now: Instant, path: PathId, len: usize) {
+        let are_joint = self.recovery.bursts.are_joint();
+        for p in self.paths.iter_mut().filter(|p| p.id == path || are_joint) {
+            p.burst.spend();
+        }
+        let Some(p) = self.paths.get_mut(path) else { return };
+        p.last_data_sent = Some(now);
+        p.pacer.spend(len);
+        let rto = p.rto.rto();
+        if self.recovery.rules.decays_in_silence {
+            self.recovery.policy.on_data_sent(path, now + rto);
+        }
+        self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
+        self.arm_tail_loss_probe(now, path);
+        if self.policies.wants.silence {
+            self.start_silence(now, path);
+        }
+        self.start_review(now);
+    }
+}
+
+pub(super) fn push_data(packet: &mut PacketBuilder<'_>, tsn: Tsn, s: &Sent) -> bool {
+    packet.push_data(tsn, s.stream, s.ssn, s.ppid, s.flags, &s.payload)
+}
