@@ -1,6 +1,7 @@
 //! The sending side: what waits to be sent, what is outstanding, and what a SACK says about it.
 
 mod copies;
+mod cuc;
 mod digest;
 mod echo;
 mod extra;
@@ -11,10 +12,13 @@ mod missing;
 mod outstanding;
 mod pipe;
 mod ranges;
+mod ring;
 mod send_queue;
+mod virtual_queue;
 
 pub(crate) use digest::{AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError};
 pub(crate) use echo::Echo;
-pub(crate) use outstanding::{Outstanding, Sent, TsnState};
+pub(crate) use outstanding::Outstanding;
+pub(crate) use ring::{Sent, TsnState};
 pub(crate) use send_queue::{Fragment, SendQueue};
 pub use send_queue::{SendError, SendOptions};

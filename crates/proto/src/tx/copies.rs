@@ -25,21 +25,20 @@ use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, SackDigest};
 use super::extra::{Claim, Transmission};
-use super::outstanding::{Outstanding, PathQueue, Sent, TsnState};
+use super::outstanding::{Outstanding, PathQueues};
+use super::ring::{Sent, TsnState};
 use crate::path::PathId;
 use crate::time::Instant;
 
-impl PathQueue {
+impl PathQueues {
     fn insert_copy(&mut self, copy: Transmission) {
         self.extra.insert(copy);
-        self.flight_size += copy.size;
-        self.chunks_in_flight += 1;
+        self.flight.count(copy.size);
     }
 
     fn remove_copy(&mut self, order: u64) -> Option<Transmission> {
         let copy = self.extra.remove(order)?;
-        self.flight_size -= copy.size;
-        self.chunks_in_flight -= 1;
+        self.flight.discount(copy.size);
         Some(copy)
     }
 }
@@ -283,7 +282,7 @@ impl Outstanding {
         sent.transmissions = sent.transmissions.saturating_add(1);
         self.enter_flight_in_order(tsn);
         for path in [first, second] {
-            self.queues[path.index()].pseudo_cumacks = [None; 2];
+            self.queues[path.index()].pseudo_cumacks.forget();
         }
         true
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use manypath_wire::{GapAckBlocks, Sack, Tsn};
 
 use super::Echo;
-use super::outstanding::{Outstanding, TsnState};
+use super::outstanding::Outstanding;
 use super::ranges::{TsnRange, TsnRanges};
+use super::ring::TsnState;
 use crate::config::Cuc;
 use crate::path::PathId;
 use crate::policy::recovery::{ReportScope, Rules, SfrCompares, T3Watches};
@@ -206,24 +207,24 @@ impl Outstanding {
         now: Instant,
         digest: &mut SackDigest,
     ) {
-        while self.base.le(cum) {
-            let tsn = self.base;
-            let Some(path) = self.ring.front().map(|s| s.path.index()) else { break };
-            if self.ring[0].state != TsnState::Acked {
+        while self.ring.base().le(cum) {
+            let tsn = self.ring.base();
+            let Some(first) = self.ring.first() else { break };
+            let path = first.path.index();
+            if first.state != TsnState::Acked {
                 self.newly_acked(tsn, rules, now, digest);
                 // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
                 digest.paths[path].cwnd_update = true;
                 digest.paths[path].cum_acked_bytes = digest.paths[path].newly_acked_bytes;
-                self.queues[path].pseudo_cumacks = [None; 2];
+                self.queues[path].pseudo_cumacks.forget();
             }
             digest.paths[path].watched_acked |= !digest.watches_earliest;
-            let Some(sent) = self.ring.pop_front() else { break };
+            let Some(sent) = self.ring.pop_first() else { break };
             self.user_bytes -= sent.payload.len();
             digest.released += sent.payload.len();
             digest.rtx_cum_acked |= sent.fast_retransmitted
                 || sent.transmissions > 1 && !rules.by.sacks.reports_after_timeout;
             digest.cum_advanced = true;
-            self.base = self.base.next();
         }
         self.acked.remove_up_to(cum);
         self.kept.remove_up_to(cum);
@@ -251,7 +252,7 @@ impl Outstanding {
                 // one each for chunks sent once and for retransmitted ones.
                 let moved = match cuc {
                     Cuc::Off => false,
-                    Cuc::V1 | Cuc::V2 => self.passes_pseudo_cumack(path, tsn),
+                    Cuc::V1 | Cuc::V2 => self.queues[path.index()].pseudo_cumacks.passes(tsn),
                 };
                 digest.paths[path.index()].cwnd_update |= moved;
                 digest.paths[path.index()].watched_acked |=
@@ -284,55 +285,26 @@ impl Outstanding {
     }
 
     fn first_in_queue(&self, path: PathId) -> Option<Tsn> {
-        self.queues[path.index()].head
+        self.queues[path.index()].flight.head()
     }
 
-    /// The pseudo-cumacks of CUC (CMT paper, Fig. 3), if a SACK reports gaps: of each path the
-    /// lowest TSN that is not acknowledged, also if it waits to be sent again. It stays until it is
-    /// acknowledged on that path, or the cumulative ack reaches the path. If it is sent again on
-    /// another one, that is what CUCv2 mends.
+    /// Finds the pseudo-cumacks of CUC, if a SACK reports gaps.
     fn find_left_edges(&mut self, digest: &SackDigest) {
         if digest.reported.is_empty() {
             return;
         }
-        for i in 0..self.queues.len() {
-            let queue = &self.queues[i];
-            if queue.pseudo_cumacks[0].is_none() && queue.flight_size + queue.waiting_bytes > 0 {
-                self.queues[i].pseudo_cumacks[0] = self.lowest_unacked(PathId(i as u8));
+        for (i, queue) in self.queues.iter_mut().enumerate() {
+            if queue.flight.flight_size() + queue.waiting_bytes > 0 {
+                queue.pseudo_cumacks.find_one(PathId(i as u8), &self.ring);
             }
         }
     }
 
-    /// Finds the pseudo-cumacks of CUCv2 that are to be found: of each path the first chunk sent
-    /// once, and the first retransmitted one. Until one is acknowledged it stays where it is, even
-    /// if the chunk is retransmitted on the same path: the window does not grow past a loss.
+    /// Finds the pseudo-cumacks of CUCv2 that are to be found.
     fn find_pseudo_cumacks(&mut self) {
-        for i in 0..self.queues.len() {
-            let mut found = self.queues[i].pseudo_cumacks;
-            if found.iter().all(Option::is_some) {
-                continue;
-            }
-            for (tsn, sent) in self.queue_from_head(PathId(i as u8)) {
-                found[usize::from(sent.transmissions > 1)].get_or_insert(tsn);
-                if sent.transmissions <= 1 {
-                    break;
-                }
-            }
-            self.queues[i].pseudo_cumacks = found;
+        for queue in &mut self.queues {
+            queue.pseudo_cumacks.find(&queue.flight, &self.ring);
         }
-    }
-
-    /// True if a TSN acknowledged on `path` is one of its pseudo-cumacks, which must then be found
-    /// again.
-    fn passes_pseudo_cumack(&mut self, path: PathId, tsn: Tsn) -> bool {
-        let mut passes = false;
-        for edge in &mut self.queues[path.index()].pseudo_cumacks {
-            if *edge == Some(tsn) {
-                *edge = None;
-                passes = true;
-            }
-        }
-        passes
     }
 
     /// Books a chunk acknowledged for the first time and takes it out of its queue.
@@ -440,8 +412,8 @@ impl SackDigest {
     pub(super) fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
         self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
-            flight_before: q.flight_size + q.lost_bytes,
-            used_before: q.flight_size + q.waiting_bytes,
+            flight_before: q.flight.flight_size() + q.lost_bytes,
+            used_before: q.flight.flight_size() + q.waiting_bytes,
             ..PathDigest::default()
         }));
         self.cum_advanced = false;

@@ -2,7 +2,8 @@
 
 use manypath_wire::Tsn;
 
-use super::outstanding::{Outstanding, Sent, TsnState};
+use super::outstanding::Outstanding;
+use super::ring::{Sent, TsnState};
 use crate::path::PathId;
 use crate::policy::recovery::{Exit, Flight};
 
@@ -20,15 +21,14 @@ impl Flight for Outstanding {
     }
 
     fn lowest_waiting_beyond(&self, after: Option<Tsn>) -> Option<PathId> {
-        let skip = after.map_or(0, |tsn| tsn.next().distance_from(self.base) as usize);
-        let waits = |s: &&Sent| s.state == TsnState::Marked;
-        self.ring.iter().skip(skip).find(waits).map(|s| s.path)
+        let after = after.unwrap_or(self.ring.base().prev());
+        self.ring.above(after).find(|s| s.state == TsnState::Marked).map(|s| s.path)
     }
 
     fn highest_sent_on(&self, path: PathId) -> (Option<Tsn>, Option<Tsn>) {
         let highest = |waits: bool| {
             let is_it = |s: &Sent| s.path == path && (s.state == TsnState::Marked) == waits;
-            self.ring.iter().rposition(is_it).map(|at| self.base.add(at as u32))
+            self.ring.highest(is_it)
         };
         (highest(true), highest(false))
     }

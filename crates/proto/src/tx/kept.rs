@@ -3,7 +3,8 @@
 use manypath_wire::Tsn;
 
 use super::digest::SackDigest;
-use super::outstanding::{Outstanding, Sent, TsnState};
+use super::outstanding::Outstanding;
+use super::ring::{Sent, TsnState};
 
 impl Outstanding {
     /// Lets go of what an NR-SACK promises to keep.

@@ -2,7 +2,8 @@
 
 use manypath_wire::Tsn;
 
-use super::outstanding::{Outstanding, Sent, TsnState};
+use super::outstanding::Outstanding;
+use super::ring::{Sent, TsnState};
 use crate::path::PathId;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
@@ -44,7 +45,7 @@ impl Outstanding {
     /// Chunks sent after `spare_after` stay: nothing younger than one SRTT can have timed out (CMT
     /// paper, §IV-C2).
     pub(crate) fn mark_path(&mut self, path: PathId, spare_after: Option<Instant>) -> (usize, u64) {
-        let mut at = self.queues[path.index()].head;
+        let mut at = self.queues[path.index()].flight.head();
         let (mut count, mut latest) = (0, 0);
         while let Some(tsn) = at {
             let Some(sent) = self.get(tsn) else { break };
@@ -61,6 +62,24 @@ impl Outstanding {
         self.queues[path.index()].rtt_probe = None;
         let (extra, latest_extra) = self.lose_extra(path, spare_after);
         (count + extra, latest.max(latest_extra))
+    }
+
+    /// Marks one chunk in flight so that the caller can send it again at once.
+    pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
+        self.count_lost(tsn);
+        self.forget_extra(tsn);
+        self.mark(tsn, LossCause::FastRetransmit);
+    }
+
+    /// Takes what is in flight on a path in packets of more than `len` bytes for lost: they do not
+    /// pass.
+    pub(crate) fn mark_larger(&mut self, path: PathId, len: usize) {
+        let is_larger = |(_, sent): &(Tsn, &Sent)| usize::from(sent.packet_len) > len;
+        let larger: Vec<Tsn> =
+            self.queue_from_head(path).filter(is_larger).map(|(tsn, _)| tsn).collect();
+        for tsn in larger {
+            self.mark_for_probe(tsn);
+        }
     }
 
     /// T3-rtx of a path expired with chunks that wait already: they are lost by it, too.

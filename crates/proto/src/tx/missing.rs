@@ -3,8 +3,9 @@
 use manypath_wire::Tsn;
 
 use super::digest::{AckRules, PathDigest, SackDigest};
-use super::outstanding::{Outstanding, Sent, TsnState};
+use super::outstanding::Outstanding;
 use super::ranges::TsnRange;
+use super::ring::{Sent, TsnState};
 use crate::policy::recovery::{SackRules, SfrCompares};
 use crate::policy::rtx::LossCause;
 
@@ -37,7 +38,7 @@ impl Outstanding {
             if says_nothing {
                 continue;
             }
-            let mut at = self.queues[i].head;
+            let mut at = self.queues[i].flight.head();
             while let Some(tsn) = at {
                 let Some(sent) = self.get(tsn) else { break };
                 at = sent.next;
@@ -80,8 +81,8 @@ impl Outstanding {
             false => digest.highest_newly_acked,
         };
         let highest = if in_recovery { digest.reported.last() } else { newest };
-        let Some(highest) = highest.filter(|h| h.gt(self.base)) else { return };
-        let mut tsn = self.base;
+        let Some(highest) = highest.filter(|h| h.gt(self.ring.base())) else { return };
+        let mut tsn = self.ring.base();
         let mut number = 0;
         while tsn.lt(highest) {
             let gap = self.acked.get(number).unwrap_or(TsnRange { first: highest, last: highest });

@@ -2,85 +2,24 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-use manypath_wire::{DATA_HEADER_LEN, DataFlags, Ssn, StreamId, Tsn};
+use manypath_wire::{DATA_HEADER_LEN, Tsn};
 
 use super::Fragment;
+use super::cuc::PseudoCumacks;
 use super::extra::Extra;
 use super::ranges::TsnRanges;
+use super::ring::{Ring, Sent, TsnState};
+use super::virtual_queue::VirtualQueue;
 use crate::path::PathId;
 use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;
-use crate::sizes;
 use crate::time::Instant;
 
-/// Where an outstanding TSN stands.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TsnState {
-    /// On its way; counts in the flight size of its path.
-    InFlight,
-    /// Taken for lost; waits to be retransmitted.
-    Marked,
-    /// Acknowledged by a gap ack block; kept, because the receiver may renege (RFC 9260 §6.2).
-    Acked,
-}
-
-/// One outstanding DATA chunk.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    pub(crate) payload: Bytes,
-    pub(crate) ppid: u32,
-    pub(crate) stream: StreamId,
-    pub(crate) ssn: Ssn,
-    pub(crate) flags: DataFlags,
-    pub(crate) state: TsnState,
-    /// The path of the last transmission.
-    pub(crate) path: PathId,
-    /// Missing reports since the last transmission (RFC 9260 §7.2.4).
-    pub(crate) missing_reports: u8,
-    /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
-    pub(crate) fast_retransmitted: bool,
-    /// Why it was last taken for lost.
-    pub(crate) lost_by: LossCause,
-    /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies
-    /// paper, section 4.3).
-    pub(super) mfr_after: Option<Tsn>,
-    /// Another path on which it is in flight, too.
-    pub(super) also_on: Option<PathId>,
-    /// How often it was sent.
-    pub(crate) transmissions: u16,
-    /// With `pmtu_discovery`: bytes of the IP packet that carried it last.
-    pub(crate) packet_len: u16,
-    /// When it was last sent.
-    pub(crate) sent_at: Instant,
-    /// Numbers all transmissions of the association in their order.
-    pub(crate) order: u64,
-    /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts
-    /// there.
-    pub(super) lost_on: u32,
-    prev: Option<Tsn>,
-    /// The chunk sent next on the same path.
-    pub(super) next: Option<Tsn>,
-}
-
-impl Sent {
-    /// The size that counts against cwnd: the DATA chunk with its header and padding (RFC 9260
-    /// §7.2).
-    pub(crate) fn size(&self) -> usize {
-        sizes::data_chunk(self.payload.len())
-    }
-}
-
-/// SFR's virtual queue (CMT paper, §III-A): the chunks in flight on one path, linked in the order
-/// of their transmission; and those that were last sent there and wait for retransmission.
+/// The transmissions on one path: in flight, lost, and waiting to be repeated.
 #[derive(Debug, Default)]
-pub(crate) struct PathQueue {
-    pub(super) head: Option<Tsn>,
-    tail: Option<Tsn>,
-    /// Bytes of DATA chunks in flight on the path.
-    pub(super) flight_size: usize,
-    /// Chunks in flight on the path.
-    pub(super) chunks_in_flight: usize,
+pub(super) struct PathQueues {
+    /// The chunks in flight.
+    pub(super) flight: VirtualQueue,
     /// Bytes of DATA chunks that were last sent on the path and wait for retransmission.
     pub(super) waiting_bytes: usize,
     /// With `pipe_accounting`: bytes of DATA chunks that the path lost and that are not
@@ -91,25 +30,16 @@ pub(crate) struct PathQueue {
     pub(super) marked: VecDeque<Tsn>,
     /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
     pub(super) rtt_probe: Option<Tsn>,
-    /// The pseudo-cumacks of CUCv2 (CMT paper, Fig. 8), of chunks sent once and of retransmitted
-    /// ones; `None` if they are to be found. CUC (Fig. 3) has the first of them only.
-    pub(super) pseudo_cumacks: [Option<Tsn>; 2],
+    pub(super) pseudo_cumacks: PseudoCumacks,
     /// Transmissions on the path beside those that the records of chunks speak of.
     pub(super) extra: Extra,
-    /// The chunk that was last put back at its place in the order of transmission.
-    placed: Option<Tsn>,
-    /// Since it was last empty the queue got a chunk back that the receiver dropped, behind those
-    /// sent later.
-    has_revoked: bool,
 }
 
-/// All outstanding TSNs of an association, and per path the queue of those sent there.
+/// All outstanding TSNs of an association, and the transmissions on each path.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
-    /// `cum_tsn_ack_point + 1`, the TSN of `ring[0]`.
-    pub(super) base: Tsn,
-    pub(super) ring: VecDeque<Sent>,
-    pub(super) queues: Vec<PathQueue>,
+    pub(super) ring: Ring,
+    pub(super) queues: Vec<PathQueues>,
     /// Gap-acknowledged TSNs.
     pub(super) acked: TsnRanges,
     /// Of these, what the receiver promised to keep: their payload is released.
@@ -139,8 +69,7 @@ pub(crate) struct Outstanding {
 impl Outstanding {
     pub(crate) fn new(initial_tsn: Tsn) -> Outstanding {
         Outstanding {
-            base: initial_tsn,
-            ring: VecDeque::new(),
+            ring: Ring::new(initial_tsn),
             queues: Vec::new(),
             acked: TsnRanges::default(),
             kept: TsnRanges::default(),
@@ -161,17 +90,17 @@ impl Outstanding {
     /// Makes room for a path with this id.
     pub(crate) fn add_path(&mut self, path: PathId) {
         if self.queues.len() <= path.index() {
-            self.queues.resize_with(path.index() + 1, PathQueue::default);
+            self.queues.resize_with(path.index() + 1, PathQueues::default);
         }
     }
 
     pub(crate) fn cum_tsn_ack_point(&self) -> Tsn {
-        self.base.prev()
+        self.ring.base().prev()
     }
 
     /// The TSN that the next new chunk gets.
     pub(crate) fn next_tsn(&self) -> Tsn {
-        self.base.add(self.ring.len() as u32)
+        self.ring.next_tsn()
     }
 
     pub(crate) fn highest_tsn(&self) -> Tsn {
@@ -189,18 +118,18 @@ impl Outstanding {
     }
 
     pub(crate) fn flight_size(&self, path: PathId) -> usize {
-        self.queues[path.index()].flight_size
+        self.queues[path.index()].flight.flight_size()
     }
 
     pub(crate) fn chunks_in_flight(&self, path: PathId) -> usize {
-        self.queues[path.index()].chunks_in_flight
+        self.queues[path.index()].flight.chunks_in_flight()
     }
 
     /// Data in flight on all paths as the peer's receive buffer sees it, in bytes.
     pub(crate) fn rwnd_in_use(&self, rules: RoomRules) -> usize {
         let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
         if rules.of_headers {
-            chunks = self.queues.iter().map(|q| q.chunks_in_flight).sum();
+            chunks = self.queues.iter().map(|q| q.flight.chunks_in_flight()).sum();
         }
         if rules.of_headers && self.has_extra {
             chunks -= self.extra_in_flight(); // they take the receiver's room once
@@ -218,17 +147,15 @@ impl Outstanding {
     }
 
     pub(crate) fn get(&self, tsn: Tsn) -> Option<&Sent> {
-        self.ring.get(tsn.distance_from(self.base) as usize)
+        self.ring.get(tsn)
     }
 
     pub(super) fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Sent> {
-        self.ring.get_mut(tsn.distance_from(self.base) as usize)
+        self.ring.get_mut(tsn)
     }
 
     /// Sends a new chunk on `path` and returns its TSN.
     pub(crate) fn push(&mut self, f: Fragment, path: PathId, now: Instant) -> Tsn {
-        let tsn = self.next_tsn();
-        let last = self.queues[path.index()].tail;
         let sent = Sent {
             payload: f.payload,
             ppid: f.ppid,
@@ -247,14 +174,13 @@ impl Outstanding {
             sent_at: now,
             order: self.take_order(),
             lost_on: 0,
-            prev: last,
+            prev: None,
             next: None,
         };
-        let sizes = (sent.size(), sent.payload.len());
         self.user_bytes += sent.payload.len();
-        self.ring.push_back(sent);
-        self.note_in_flight(tsn, path, (last, None), sizes);
+        self.flight_user_bytes += sent.payload.len();
         let queue = &mut self.queues[path.index()];
+        let tsn = queue.flight.push_new(&mut self.ring, sent);
         if queue.rtt_probe.is_none() {
             queue.rtt_probe = Some(tsn);
         }
@@ -267,7 +193,7 @@ impl Outstanding {
         let queue = &mut self.queues[old.index()];
         if old != path && !self.edges_stay {
             // Another chunk is now the first of this path.
-            queue.pseudo_cumacks = [None; 2];
+            queue.pseudo_cumacks.forget();
         }
         if queue.rtt_probe == Some(tsn) {
             queue.rtt_probe = None; // Karn: never measure a chunk that was retransmitted
@@ -289,7 +215,8 @@ impl Outstanding {
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.sent_at = now;
         sent.order = order;
-        self.link(tsn, path, (self.queues[path.index()].tail, None));
+        let queue = &mut self.queues[path.index()].flight;
+        self.flight_user_bytes += queue.push(&mut self.ring, tsn);
     }
 
     /// The number of the next transmission.
@@ -300,110 +227,30 @@ impl Outstanding {
 
     /// Puts a chunk in flight again, at its place in the order of transmission.
     pub(super) fn enter_flight_in_order(&mut self, tsn: Tsn) {
-        let Some((path, order)) = self.get(tsn).map(|s| (s.path, s.order)) else { return };
-        let before = self.last_before(path, order);
-        let after = match before {
-            Some(before) => self.get(before).and_then(|s| s.next),
-            None => self.queues[path.index()].head,
-        };
-        self.queues[path.index()].placed = Some(tsn);
-        self.link(tsn, path, (before, after));
+        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
+        let queue = &mut self.queues[path.index()].flight;
+        self.flight_user_bytes += queue.insert_in_order(&mut self.ring, tsn);
+    }
+
+    /// Takes a chunk out of the flight of its path, if it is in flight.
+    pub(super) fn leave_flight(&mut self, tsn: Tsn) {
+        let in_flight = |s: &&Sent| s.state == TsnState::InFlight;
+        let Some(path) = self.get(tsn).filter(in_flight).map(|s| s.path) else { return };
+        let queue = &mut self.queues[path.index()].flight;
+        self.flight_user_bytes -= queue.remove(&mut self.ring, tsn);
     }
 
     /// True if the chunks in flight on a path are in the order of their transmission.
     pub(crate) fn is_in_order(&mut self, path: PathId) -> bool {
-        let queue = &mut self.queues[path.index()];
-        queue.has_revoked &= queue.head.is_some();
-        !queue.has_revoked
-    }
-
-    /// The last chunk in flight on a path that was sent before the transmission `order`. It is
-    /// looked for from the tail backwards and, since one often comes after the other, forwards from
-    /// where the last one was placed.
-    fn last_before(&self, path: PathId, order: u64) -> Option<Tsn> {
-        let queue = &self.queues[path.index()];
-        let here = |s: &&Sent| s.state == TsnState::InFlight && s.path == path && s.order < order;
-        let before = |tsn: &Tsn| self.get(*tsn).filter(here).is_some();
-        let (mut back, mut forth) = (queue.tail, queue.placed.filter(before));
-        if queue.has_revoked {
-            forth = None;
-        }
-        loop {
-            if back.is_none_or(|tsn| before(&tsn)) {
-                return back;
-            }
-            back = back.and_then(|tsn| self.get(tsn)?.prev);
-            if let Some(tsn) = forth {
-                let next = self.get(tsn)?.next;
-                if !next.as_ref().is_some_and(before) {
-                    return Some(tsn);
-                }
-                forth = next;
-            }
-        }
-    }
-
-    /// Puts a chunk, which does not wait for retransmission, in flight between two neighbours of
-    /// its path, if it has them.
-    fn link(&mut self, tsn: Tsn, path: PathId, (before, after): (Option<Tsn>, Option<Tsn>)) {
-        let Some(sent) = self.get_mut(tsn) else { return };
-        sent.state = TsnState::InFlight;
-        (sent.prev, sent.next) = (before, after);
-        let sizes = (sent.size(), sent.payload.len());
-        self.note_in_flight(tsn, path, (before, after), sizes);
-    }
-
-    /// Tells the neighbours of a chunk that it is in flight, and counts it: its size, and its user
-    /// bytes.
-    #[inline(always)] // half of it goes where a chunk has nobody behind it, as mostly
-    fn note_in_flight(
-        &mut self,
-        tsn: Tsn,
-        path: PathId,
-        (before, after): (Option<Tsn>, Option<Tsn>),
-        (size, user): (usize, usize),
-    ) {
-        match before.and_then(|t| self.get_mut(t)) {
-            Some(before) => before.next = Some(tsn),
-            None => self.queues[path.index()].head = Some(tsn),
-        }
-        match after.and_then(|t| self.get_mut(t)) {
-            Some(after) => after.prev = Some(tsn),
-            None => self.queues[path.index()].tail = Some(tsn),
-        }
-        let queue = &mut self.queues[path.index()];
-        queue.flight_size += size;
-        queue.chunks_in_flight += 1;
-        self.flight_user_bytes += user;
-    }
-
-    /// Takes a chunk out of its path's queue, if it is in flight.
-    pub(super) fn leave_flight(&mut self, tsn: Tsn) {
-        let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::InFlight) else {
-            return;
-        };
-        let (path, prev, next) = (sent.path, sent.prev.take(), sent.next.take());
-        let (size, user) = (sent.size(), sent.payload.len());
-        match prev.and_then(|t| self.get_mut(t)) {
-            Some(before) => before.next = next,
-            None => self.queues[path.index()].head = next,
-        }
-        match next.and_then(|t| self.get_mut(t)) {
-            Some(after) => after.prev = prev,
-            None => self.queues[path.index()].tail = prev,
-        }
-        let queue = &mut self.queues[path.index()];
-        queue.flight_size -= size;
-        queue.chunks_in_flight -= 1;
-        self.flight_user_bytes -= user;
+        self.queues[path.index()].flight.is_in_order()
     }
 
     /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that
     /// T3-rtx or missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
-        self.queues[path.index()].has_revoked = true;
-        self.link(tsn, path, (self.queues[path.index()].tail, None));
+        let queue = &mut self.queues[path.index()].flight;
+        self.flight_user_bytes += queue.push_revoked(&mut self.ring, tsn);
         if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
             sent.missing_reports = 0;
         }
@@ -420,14 +267,7 @@ impl Outstanding {
 
     /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.
     pub(crate) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
-        self.queues[path.index()].tail
-    }
-
-    /// Marks one chunk in flight so that the caller can send it again at once.
-    pub(crate) fn mark_for_probe(&mut self, tsn: Tsn) {
-        self.count_lost(tsn);
-        self.forget_extra(tsn);
-        self.mark(tsn, LossCause::FastRetransmit);
+        self.queues[path.index()].flight.tail()
     }
 
     /// Notes the IP packet in which chunks were sent, by its length in bytes.
@@ -443,17 +283,6 @@ impl Outstanding {
     /// True if a chunk is in flight on a path in a packet of more than `len` bytes.
     pub(crate) fn has_larger(&self, path: PathId, len: usize) -> bool {
         self.queue_from_head(path).any(|(_, sent)| usize::from(sent.packet_len) > len)
-    }
-
-    /// Takes what is in flight on a path in packets of more than `len` bytes for lost: they do not
-    /// pass.
-    pub(crate) fn mark_larger(&mut self, path: PathId, len: usize) {
-        let is_larger = |(_, sent): &(Tsn, &Sent)| usize::from(sent.packet_len) > len;
-        let larger: Vec<Tsn> =
-            self.queue_from_head(path).filter(is_larger).map(|(tsn, _)| tsn).collect();
-        for tsn in larger {
-            self.mark_for_probe(tsn);
-        }
     }
 
     /// When the earliest transmission in flight on a path was sent.
@@ -490,9 +319,7 @@ impl Outstanding {
 
     /// The lowest TSN last sent on a path that is not acknowledged, waiting ones included.
     pub(crate) fn lowest_unacked(&self, path: PathId) -> Option<Tsn> {
-        let is_it = |s: &Sent| s.path == path && s.state != TsnState::Acked;
-        let at = self.ring.iter().position(is_it)?;
-        Some(self.base.add(at as u32))
+        self.ring.lowest(|s| s.path == path && s.state != TsnState::Acked)
     }
 
     /// The order of the latest transmission.
@@ -502,14 +329,12 @@ impl Outstanding {
 
     /// The chunks in flight on a path, first sent first.
     pub(super) fn queue_from_head(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
-        std::iter::successors(self.queues[path.index()].head, |&t| self.get(t)?.next)
-            .filter_map(|t| Some((t, self.get(t)?)))
+        self.queues[path.index()].flight.forwards(&self.ring)
     }
 
     /// The same, last sent first.
     pub(super) fn queue_from_tail(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
-        std::iter::successors(self.queues[path.index()].tail, |&t| self.get(t)?.prev)
-            .filter_map(|t| Some((t, self.get(t)?)))
+        self.queues[path.index()].flight.backwards(&self.ring)
     }
 
     /// Moves everything last sent on `from` to the retransmission queue of `to`: `from` is removed.
@@ -520,7 +345,7 @@ impl Outstanding {
         self.listed -= marked.len();
         let waiting_bytes = std::mem::take(&mut self.queues[from.index()].waiting_bytes);
         self.queues[to.index()].waiting_bytes += waiting_bytes;
-        for sent in &mut self.ring {
+        for sent in self.ring.iter_mut() {
             // Gap-acknowledged chunks are in no queue, but a revoked one returns to its path's.
             if sent.path == from {
                 sent.path = to;
@@ -532,27 +357,15 @@ impl Outstanding {
                 self.mark(tsn, cause);
             }
         }
-        self.queues[from.index()] = PathQueue::default();
+        self.queues[from.index()] = PathQueues::default();
     }
 
     /// Checks what must always hold; panics with a description if it does not.
     pub(crate) fn check_invariants(&self) {
         let mut user = 0;
         for (i, queue) in self.queues.iter().enumerate() {
-            let (mut size, mut chunks, mut last) = (0, 0, None);
-            for (tsn, sent) in self.queue_from_head(PathId(i as u8)) {
-                assert_eq!(sent.path.index(), i, "{tsn:?} is linked on another path than its own");
-                assert_eq!(sent.state, TsnState::InFlight, "{tsn:?} is queued as in flight");
-                assert_eq!(sent.prev, last, "{tsn:?} has a broken link");
-                last = Some(tsn);
-                size += sent.size();
-                chunks += 1;
-                user += sent.payload.len();
-            }
-            assert_eq!(queue.tail, last, "the tail of path {i}");
-            let (size, chunks) = (size + queue.extra.bytes(), chunks + queue.extra.len());
-            assert_eq!(queue.flight_size, size, "flight size of path {i}");
-            assert_eq!(queue.chunks_in_flight, chunks, "chunks in flight on path {i}");
+            let extra = (queue.extra.bytes(), queue.extra.len());
+            user += queue.flight.check(&self.ring, PathId(i as u8), extra);
             let waits = |s: &&Sent| s.state == TsnState::Marked && s.path.index() == i;
             let waiting: usize = self.ring.iter().filter(waits).map(Sent::size).sum();
             assert_eq!(queue.waiting_bytes, waiting, "what waits on path {i}");
@@ -570,7 +383,7 @@ impl Outstanding {
         let held: usize = self.ring.iter().map(|s| s.payload.len()).sum();
         assert_eq!(self.user_bytes, held, "user bytes held");
         for (i, sent) in self.ring.iter().enumerate() {
-            let tsn = self.base.add(i as u32);
+            let tsn = self.ring.base().add(i as u32);
             let waits = self.queues[sent.path.index()].marked.contains(&tsn);
             assert!(sent.state != TsnState::Marked || waits, "{tsn:?} is marked but not queued");
         }

@@ -7,7 +7,8 @@
 
 use manypath_wire::Tsn;
 
-use super::outstanding::{Outstanding, Sent, TsnState};
+use super::outstanding::Outstanding;
+use super::ring::{Sent, TsnState};
 use crate::config::{Config, Cuc};
 use crate::path::{InUse, PathId};
 
@@ -47,7 +48,7 @@ impl Outstanding {
     /// acknowledged yet.
     pub(super) fn pipe(&self, path: PathId) -> usize {
         let queue = &self.queues[path.index()];
-        queue.flight_size + queue.lost_bytes
+        queue.flight.flight_size() + queue.lost_bytes
     }
 
     /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section
