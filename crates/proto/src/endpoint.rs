@@ -1,11 +1,14 @@
-//! From datagrams to associations and back.
+//! The interface of the engine: the commands, inputs and outputs of an endpoint.
 
 mod deadlines;
+mod dirty;
 mod limits;
+mod past;
 mod sizes;
 mod stateless;
+mod table;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -19,15 +22,12 @@ use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
 use deadlines::Deadlines;
+use dirty::Dirty;
 use limits::AnswerLimits;
+use past::Past;
 pub use sizes::PacketTooBig;
-
-/// Names an association of an endpoint; never used again for another one.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AssocId {
-    index: u32,
-    generation: u32,
-}
+pub use table::AssocId;
+use table::{AssocTable, Owner};
 
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
@@ -79,38 +79,10 @@ pub enum ConnectError {
     },
 }
 
-/// Maximum number of associations remembered after their shutdown, for their late packets.
-const MAX_ENDED: usize = 64;
-
-/// Maximum number of remembered cookies that made an association, so that their copies make no
-/// other.
-const MAX_USED_COOKIES: usize = 1024;
-
-/// Whom a packet belongs to.
-enum Owner {
-    /// The association in this slot.
-    Association(u32),
-    /// No association: it is out of the blue.
-    Nobody,
-    /// Its addresses are an association's, its tag is not: it is dropped (RFC 9260 §8.5).
-    Other,
-}
-
 struct Reply {
     local: SocketAddr,
     remote: SocketAddr,
     packet: Vec<u8>,
-}
-
-#[derive(Default)]
-struct Slot {
-    generation: u32,
-    assoc: Option<Box<Association>>,
-    dirty: bool,
-    /// In `by_tag` and `by_peer`.
-    registered: bool,
-    /// Its keys in `by_peer`.
-    peers: Vec<(SocketAddr, u16)>,
 }
 
 /// An SCTP endpoint: any number of associations behind one SCTP port.
@@ -132,19 +104,13 @@ pub struct Endpoint {
     incoming_window: usize,
     rng: Rng,
     keys: CookieKeys,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    by_tag: BTreeMap<u32, u32>,
-    by_peer: BTreeMap<(SocketAddr, u16), u32>,
-    dirty: VecDeque<u32>,
+    assocs: AssocTable,
+    past: Past,
+    dirty: Dirty,
     deadlines: Deadlines,
     events: VecDeque<(AssocId, Event)>,
     replies: VecDeque<Reply>,
     limits: Option<AnswerLimits>,
-    /// Tag and peer's port of the associations that were shut down last, at most [`MAX_ENDED`].
-    ended: VecDeque<(u32, u16)>,
-    /// Our tags in the cookies that made an association last, at most [`MAX_USED_COOKIES`].
-    used_cookies: VecDeque<u32>,
     /// MTUs of the interfaces of local addresses, in bytes of an IP packet, as far as the driver
     /// has told them.
     link_mtus: Arc<LinkMtus>,
@@ -159,17 +125,13 @@ impl Endpoint {
             rng: rng.fork("endpoint"),
             config,
             incoming_window: usize::MAX,
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_tag: BTreeMap::new(),
-            by_peer: BTreeMap::new(),
-            dirty: VecDeque::new(),
+            assocs: AssocTable::default(),
+            past: Past::default(),
+            dirty: Dirty::default(),
             deadlines: Deadlines::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
             limits: limit.map(|limit| AnswerLimits::new(limit, rng.fork("answers to strangers"))),
-            ended: VecDeque::new(),
-            used_cookies: VecDeque::new(),
             link_mtus: Arc::default(),
         }
     }
@@ -187,10 +149,10 @@ impl Endpoint {
         if to.sctp_port == 0 {
             return Err(ConnectError::ZeroPort);
         }
-        if self.by_peer.contains_key(&(to.paths[0].1, to.sctp_port)) {
+        if self.assocs.by_peer(to.paths[0].1, to.sctp_port).is_some() {
             return Err(ConnectError::Exists);
         }
-        if self.open_associations() >= self.config.max_associations {
+        if self.assocs.registered() >= self.config.max_associations {
             return Err(ConnectError::TooMany { limit: self.config.max_associations });
         }
         let id = Identity {
@@ -205,32 +167,29 @@ impl Endpoint {
         let config = Arc::clone(&self.config.config);
         let mut assoc = Association::connect(config, id, &to.paths, local, rng, now);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
-        Ok(self.insert(assoc))
+        let index = self.insert(assoc);
+        Ok(self.assocs.id(index))
     }
 
     /// An association, to give it a command. Drain the outputs afterwards.
     #[inline]
     pub fn assoc_mut(&mut self, id: AssocId) -> Option<&mut Association> {
-        self.index(id)?;
-        self.mark_dirty(id.index);
-        self.slots[id.index as usize].assoc.as_deref_mut()
+        let index = self.assocs.index(id)?;
+        self.dirty.add(index);
+        self.assocs.get_mut(index)
     }
 
     /// An association, to read from.
     #[inline]
     pub fn assoc(&self, id: AssocId) -> Option<&Association> {
-        self.slots[self.index(id)?].assoc.as_deref()
+        self.assocs.get(self.assocs.index(id)?)
     }
 
     /// Drops an association at once, without telling its peer. For one that is closed.
     pub fn forget(&mut self, id: AssocId) {
-        if let Some(index) = self.index(id) {
-            self.unregister(id.index);
-            let slot = &mut self.slots[index];
-            slot.assoc = None;
-            slot.generation += 1;
-            self.deadlines.set(id.index, None);
-            self.free.push(id.index);
+        if let Some(index) = self.assocs.index(id) {
+            self.assocs.remove(index);
+            self.deadlines.set(index, None);
         }
     }
 
@@ -253,12 +212,12 @@ impl Endpoint {
     }
 
     fn each_open(&mut self, mut command: impl FnMut(&mut Association)) {
-        let open: Vec<_> = self.by_tag.values().copied().collect();
+        let open: Vec<_> = self.assocs.registered_slots().collect();
         for index in open {
-            if let Some(assoc) = self.slots[index as usize].assoc.as_deref_mut() {
+            if let Some(assoc) = self.assocs.get_mut(index) {
                 command(assoc);
             }
-            self.mark_dirty(index);
+            self.dirty.add(index);
         }
     }
 
@@ -280,8 +239,7 @@ impl Endpoint {
 
     /// All associations that were not forgotten.
     pub fn associations(&self) -> impl Iterator<Item = AssocId> + '_ {
-        let ids = self.slots.iter().enumerate().filter(|(_, s)| s.assoc.is_some());
-        ids.map(|(i, s)| AssocId { index: i as u32, generation: s.generation })
+        self.assocs.ids()
     }
 
     // ---- Inputs ----
@@ -308,7 +266,7 @@ impl Endpoint {
         {
             return self.on_cookie_echo(now, from, cookie, packet);
         }
-        match self.find(from.1, &packet) {
+        match self.assocs.find(from.1, &packet) {
             Owner::Association(index) => self.deliver(now, index, from, packet),
             Owner::Nobody if self.is_late(&packet) => {}
             Owner::Nobody => self.out_of_the_blue(now, from, &packet),
@@ -320,9 +278,9 @@ impl Endpoint {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.settle_all();
         while let Some(index) = self.deadlines.pop_expired(now) {
-            if let Some(assoc) = self.slots[index as usize].assoc.as_mut() {
+            if let Some(assoc) = self.assocs.get_mut(index) {
                 assoc.handle_timeout(now);
-                self.mark_dirty(index);
+                self.dirty.add(index);
                 self.collect(index);
             }
         }
@@ -339,18 +297,15 @@ impl Endpoint {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         buf.clear();
-        while let Some(&index) = self.dirty.front() {
-            let assoc = self.slots[index as usize].assoc.as_mut();
+        while let Some(index) = self.dirty.first() {
+            let assoc = self.assocs.get_mut(index);
             let transmit = assoc.and_then(|a| a.poll_transmit(now, max_segments, buf));
             if transmit.is_some() {
                 // Each association in turn, a batch at a time.
-                if self.dirty.len() > 1 {
-                    self.dirty.rotate_left(1);
-                }
+                self.dirty.rotate();
                 return transmit;
             }
-            self.dirty.pop_front();
-            self.slots[index as usize].dirty = false;
+            self.dirty.remove_first();
             self.settle(index);
         }
         // Last, so that an association's own ABORT, which says why, is not overtaken by the answer
@@ -364,7 +319,7 @@ impl Endpoint {
     /// The next event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssocId, Event)> {
-        if self.events.is_empty() && !self.dirty.is_empty() {
+        if self.events.is_empty() && self.dirty.first().is_some() {
             self.collect_all();
         }
         self.events.pop_front()
@@ -379,19 +334,10 @@ impl Endpoint {
 
     // ---- Bookkeeping ----
 
-    fn index(&self, id: AssocId) -> Option<usize> {
-        let slot = self.slots.get(id.index as usize)?;
-        (slot.generation == id.generation && slot.assoc.is_some()).then_some(id.index as usize)
-    }
-
-    fn open_associations(&self) -> usize {
-        self.by_tag.len()
-    }
-
     fn unused_tag(&mut self) -> u32 {
         loop {
             let tag = self.rng.next_u32();
-            if tag != 0 && !self.by_tag.contains_key(&tag) {
+            if tag != 0 && self.assocs.by_tag(tag).is_none() {
                 return tag;
             }
         }
@@ -401,44 +347,26 @@ impl Endpoint {
         self.rng.fork(&format!("association {tag}"))
     }
 
-    fn insert(&mut self, assoc: Association) -> AssocId {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32
-        });
-        self.by_tag.insert(assoc.identity().local_tag, index);
-        let slot = &mut self.slots[index as usize];
-        slot.assoc = Some(Box::new(assoc));
-        slot.registered = true;
-        let id = AssocId { index, generation: slot.generation };
-        self.mark_dirty(index);
+    fn insert(&mut self, assoc: Association) -> u32 {
+        let index = self.assocs.insert(assoc);
+        self.dirty.add(index);
         self.collect(index);
-        id
-    }
-
-    fn mark_dirty(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        if !slot.dirty {
-            slot.dirty = true;
-            self.dirty.push_back(index);
-        }
+        index
     }
 
     /// Moves an association's events to the endpoint's, and keeps the table of peers up to date.
     #[inline]
     fn collect(&mut self, index: u32) {
-        let assoc = &self.slots[index as usize].assoc;
         // Closing is an event too.
-        if assoc.as_ref().is_some_and(|assoc| assoc.has_events()) {
+        if self.assocs.get(index).is_some_and(|assoc| assoc.has_events()) {
             self.collect_events(index);
         }
     }
 
     #[inline(never)] // what `collect` mostly does must stay small
     fn collect_events(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        let Some(assoc) = slot.assoc.as_mut() else { return };
-        let id = AssocId { index, generation: slot.generation };
+        let id = self.assocs.id(index);
+        let Some(assoc) = self.assocs.get_mut(index) else { return };
         let mut paths_changed = false;
         while let Some(event) = assoc.poll_event() {
             paths_changed |= matches!(
@@ -448,96 +376,33 @@ impl Endpoint {
             self.events.push_back((id, event));
         }
         if let Some(reason) = assoc.closed() {
-            if slot.registered && *reason == AssocClosed::Shutdown {
-                let identity = assoc.identity();
-                self.ended.truncate(MAX_ENDED - 1);
-                self.ended.push_front((identity.local_tag, identity.peer_port));
+            let (identity, is_shutdown) = (assoc.identity(), *reason == AssocClosed::Shutdown);
+            let (tag, port) = (identity.local_tag, identity.peer_port);
+            if is_shutdown && self.assocs.is_registered(index) {
+                self.past.note_ended(tag, port);
             }
-            self.unregister(index);
+            self.assocs.unregister(index);
         } else if paths_changed {
-            self.update_peers(index);
-        }
-    }
-
-    /// Renews the addresses by which an association is found when a packet has no tag of it.
-    ///
-    /// Only verified addresses count, and none is taken from another association: else a peer could
-    /// list the address of a victim and be taken for it.
-    fn update_peers(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
-        let port = assoc.identity().peer_port;
-        let new: Vec<_> = assoc.known_remotes().map(|remote| (remote, port)).collect();
-        for key in slot.peers.drain(..) {
-            self.by_peer.remove(&key);
-        }
-        for key in new {
-            if let std::collections::btree_map::Entry::Vacant(entry) = self.by_peer.entry(key) {
-                entry.insert(index);
-                slot.peers.push(key);
-            }
+            self.assocs.update_peers(index);
         }
     }
 
     /// Brings deadline and tables up to date with an association.
     fn settle(&mut self, index: u32) {
         self.collect(index);
-        let Some(assoc) = self.slots[index as usize].assoc.as_ref() else { return };
+        let Some(assoc) = self.assocs.get(index) else { return };
         self.deadlines.set(index, assoc.poll_timeout());
     }
 
     fn collect_all(&mut self) {
         for i in 0..self.dirty.len() {
-            self.collect(self.dirty[i]);
+            self.collect(self.dirty.at(i));
         }
     }
 
     fn settle_all(&mut self) {
         for i in 0..self.dirty.len() {
-            self.settle(self.dirty[i]);
-        }
-    }
-
-    /// Packets for this association are out of the blue from now on.
-    fn unregister(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
-        slot.registered = false;
-        self.by_tag.remove(&assoc.identity().local_tag);
-        for key in slot.peers.drain(..) {
-            self.by_peer.remove(&key);
-        }
-    }
-
-    /// Whom a packet belongs to (RFC 9260 §8.5).
-    fn find(&self, remote: SocketAddr, packet: &Packet) -> Owner {
-        let header = &packet.header;
-        let assoc = |index: u32| self.slots[index as usize].assoc.as_ref();
-        // §8.5.1, E: it is the end of an older association than one that is still being opened.
-        let is_older = |index| {
-            let ends = |c| matches!(c, Ok(Chunk::ShutdownAck));
-            assoc(index).is_some_and(|a| !a.is_established()) && packet.chunks().any(ends)
-        };
-        if let Some(&index) = self.by_tag.get(&header.verification_tag) {
-            let has_port =
-                assoc(index).is_some_and(|a| a.identity().peer_port == header.source_port);
-            let owned = has_port && !is_older(index);
-            return if owned { Owner::Association(index) } else { Owner::Nobody };
-        }
-        let Some(&index) = self.by_peer.get(&(remote, header.source_port)) else {
-            return Owner::Nobody;
-        };
-        // §8.5.1, B and C: ABORT and SHUTDOWN COMPLETE may reflect the tag that we sent.
-        let reflects = assoc(index)
-            .is_some_and(|a| a.identity().peer_tag == header.verification_tag)
-            && matches!(
-                packet.chunks().next(),
-                Some(Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. }))
-            );
-        match reflects {
-            true => Owner::Association(index),
-            false if is_older(index) => Owner::Nobody,
-            false => Owner::Other,
+            self.settle(self.dirty.at(i));
         }
     }
 
@@ -548,9 +413,9 @@ impl Endpoint {
         from: (SocketAddr, SocketAddr),
         packet: Packet,
     ) {
-        if let Some(assoc) = self.slots[index as usize].assoc.as_mut() {
+        if let Some(assoc) = self.assocs.get_mut(index) {
             assoc.handle_packet(now, from, packet);
-            self.mark_dirty(index);
+            self.dirty.add(index);
             self.collect(index);
         }
     }
@@ -568,7 +433,7 @@ impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
             .field("config", &self.config)
-            .field("associations", &self.by_tag.len())
+            .field("associations", &self.assocs.registered())
             .finish_non_exhaustive()
     }
 }

@@ -33,11 +33,11 @@ impl Endpoint {
             return;
         }
         Arc::make_mut(&mut self.link_mtus).insert(local, mtu);
-        for index in 0..self.slots.len() as u32 {
+        for index in self.assocs.slots() {
             let link_mtus = Arc::clone(&self.link_mtus);
-            let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { continue };
+            let Some(assoc) = self.assocs.get_mut(index) else { continue };
             assoc.set_link_mtus(now, link_mtus);
-            self.mark_dirty(index);
+            self.dirty.add(index);
         }
     }
 
@@ -51,10 +51,10 @@ impl Endpoint {
         remote: SocketAddr,
         len: usize,
     ) {
-        for index in 0..self.slots.len() as u32 {
-            if let Some(assoc) = self.slots[index as usize].assoc.as_mut() {
+        for index in self.assocs.slots() {
+            if let Some(assoc) = self.assocs.get_mut(index) {
                 assoc.packet_refused(now, (local, remote), len);
-                self.mark_dirty(index);
+                self.dirty.add(index);
             }
         }
     }
@@ -66,14 +66,14 @@ impl Endpoint {
         let Some(header) = message.quoted.first_chunk::<8>() else { return };
         let [s0, s1, d0, d1, tag @ ..] = *header;
         let (source, destination) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
-        let Some(&index) = self.by_peer.get(&(message.remote, destination)) else { return };
-        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return };
+        let Some(index) = self.assocs.by_peer(message.remote, destination) else { return };
+        let Some(assoc) = self.assocs.get_mut(index) else { return };
         let identity = assoc.identity();
         let tag = u32::from_be_bytes(tag);
         if source != identity.local_port || tag == 0 || tag != identity.peer_tag {
             return;
         }
         assoc.packet_too_big(now, (message.local, message.remote), message.mtu);
-        self.mark_dirty(index);
+        self.dirty.add(index);
     }
 }

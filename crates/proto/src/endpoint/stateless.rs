@@ -11,7 +11,7 @@ use manypath_wire::{
 };
 
 use super::limits::Answer;
-use super::{Endpoint, MAX_USED_COOKIES, Reply};
+use super::{Endpoint, Reply};
 use crate::assoc::cookie::Cookie;
 use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
 use crate::sizes;
@@ -46,12 +46,12 @@ impl Endpoint {
         let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.1.port()));
         let existing = std::iter::once(from.1)
             .chain(listed)
-            .find_map(|remote| self.by_peer.get(&(remote, packet.header.source_port)).copied());
+            .find_map(|remote| self.assocs.by_peer(remote, packet.header.source_port));
         if existing.is_none() && !self.config.accept {
             let to = (now, Answer::Abort);
             return self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
         }
-        if existing.is_none() && self.open_associations() >= self.config.max_associations {
+        if existing.is_none() && self.assocs.registered() >= self.config.max_associations {
             return self.refuse(now, from, packet, &init, ErrorCause::OutOfResource);
         }
         // Before anything is computed for the answer.
@@ -82,7 +82,7 @@ impl Endpoint {
         let cookie = match existing {
             None => fresh,
             Some(index) => {
-                let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return };
+                let Some(assoc) = self.assocs.get_mut(index) else { return };
                 let new = assoc.new_addresses(from.1.ip(), &peer.addresses);
                 if !new.is_empty() {
                     let mut raw = Vec::new();
@@ -92,7 +92,7 @@ impl Endpoint {
                 }
                 receive_buffer = assoc.receive_buffer();
                 let cookie = assoc.cookie_for_existing(fresh);
-                self.mark_dirty(index);
+                self.dirty.add(index);
                 let Some(cookie) = cookie else { return };
                 cookie
             }
@@ -126,12 +126,11 @@ impl Endpoint {
             return;
         }
         let existing = self
-            .by_tag
-            .get(&cookie.local_tag)
-            .filter(|&&index| self.is_with(index, cookie.remote))
-            .or_else(|| self.by_peer.get(&(from.1, cookie.peer_port)))
-            .copied();
-        let known = existing.and_then(|index| self.slots[index as usize].assoc.as_ref());
+            .assocs
+            .by_tag(cookie.local_tag)
+            .filter(|&index| self.is_with(index, cookie.remote))
+            .or_else(|| self.assocs.by_peer(from.1, cookie.peer_port));
+        let known = existing.and_then(|index| self.assocs.get(index));
         // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
         let is_duplicate =
             known.is_some_and(|a| a.classify_cookie(&cookie) == CookieAction::Duplicate);
@@ -148,19 +147,18 @@ impl Endpoint {
                 }
                 index
             }
-            None if self.used_cookies.contains(&cookie.local_tag) => {
+            None if self.past.is_cookie_used(cookie.local_tag) => {
                 return self.refuse_used_cookie(now, from, &cookie, &packet);
             }
             None => {
-                if !self.config.accept || self.open_associations() >= self.config.max_associations {
+                if !self.config.accept || self.assocs.registered() >= self.config.max_associations {
                     let cause = [ErrorCause::OutOfResource];
                     let (to, tag) = ((now, Answer::Abort), cookie.peer_tag);
                     return self.reply(to, from, &packet, tag, |p| p.push_abort(false, &cause));
                 }
                 let assoc = self.associate(now, &cookie, from);
-                self.used_cookies.truncate(MAX_USED_COOKIES - 1);
-                self.used_cookies.push_front(cookie.local_tag);
-                self.insert(assoc).index
+                self.past.note_cookie(cookie.local_tag);
+                self.insert(assoc)
             }
         };
         self.deliver(now, index, from, packet);
@@ -178,7 +176,7 @@ impl Endpoint {
         cookie: &Cookie,
         packet: &Packet,
     ) {
-        if !self.ended.contains(&(cookie.local_tag, cookie.peer_port)) {
+        if !self.past.has_ended(cookie.local_tag, cookie.peer_port) {
             let to = (now, Answer::Abort);
             self.reply(to, from, packet, cookie.peer_tag, |p| p.push_abort(false, &[]));
         }
@@ -186,8 +184,7 @@ impl Endpoint {
 
     /// The association is with the peer at this address.
     fn is_with(&self, index: u32, remote: SocketAddr) -> bool {
-        let assoc = self.slots[index as usize].assoc.as_ref();
-        assoc.is_some_and(|a| a.known_remotes().any(|known| known == remote))
+        self.assocs.get(index).is_some_and(|a| a.known_remotes().any(|known| known == remote))
     }
 
     fn associate(
@@ -217,25 +214,20 @@ impl Endpoint {
         cookie: &Cookie,
         from: (SocketAddr, SocketAddr),
     ) -> bool {
-        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
+        let Some(assoc) = self.assocs.get_mut(index) else { return false };
         let action = assoc.classify_cookie(cookie);
-        self.mark_dirty(index);
-        let Some(assoc) = self.slots[index as usize].assoc.as_mut() else { return false };
+        self.dirty.add(index);
         match action {
             CookieAction::Discard => return false,
             CookieAction::Restart if assoc.refuse_cookie_while_shutting_down() => return false,
             CookieAction::Restart => {
-                self.unregister(index);
                 let mut new = self.associate(now, cookie, from);
-                let slot = &mut self.slots[index as usize];
-                if let Some(old) = slot.assoc.take() {
+                if let Some(old) = self.assocs.take(index) {
                     new.succeed(now, *old);
                 }
-                slot.assoc = Some(Box::new(new));
-                slot.registered = true;
-                self.by_tag.insert(cookie.local_tag, index);
+                self.assocs.put(index, new);
                 self.collect(index);
-                self.update_peers(index);
+                self.assocs.update_peers(index);
             }
             CookieAction::Collision | CookieAction::Duplicate => {
                 assoc.on_cookie_echo(now, action, cookie, from);
@@ -312,8 +304,9 @@ impl Endpoint {
     /// or be overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the
     /// peer would take an association for failed that has delivered everything.
     pub(super) fn is_late(&self, packet: &Packet) -> bool {
-        let of = (packet.header.verification_tag, packet.header.source_port);
-        self.ended.contains(&of) && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
+        let (tag, port) = (packet.header.verification_tag, packet.header.source_port);
+        self.past.has_ended(tag, port)
+            && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
     /// True if a stranger is answered now.

@@ -1,0 +1,43 @@
+//! Associations that are over, as far as their late packets make it necessary to remember them.
+
+use std::collections::VecDeque;
+
+/// Maximum number of associations remembered after their shutdown, for their late packets.
+const MAX_ENDED: usize = 64;
+
+/// Maximum number of remembered cookies that made an association, so that their copies make no
+/// other.
+const MAX_USED_COOKIES: usize = 1024;
+
+/// The associations that were shut down, and the cookies that made an association, last.
+#[derive(Default)]
+pub(super) struct Past {
+    /// Tag and peer's port of each association.
+    ended: VecDeque<(u32, u16)>,
+    /// Our tag in each cookie.
+    used_cookies: VecDeque<u32>,
+}
+
+impl Past {
+    /// An association with this tag and peer's port was shut down.
+    pub(super) fn note_ended(&mut self, local_tag: u32, peer_port: u16) {
+        self.ended.truncate(MAX_ENDED - 1);
+        self.ended.push_front((local_tag, peer_port));
+    }
+
+    /// True if an association with this tag and peer's port was shut down.
+    pub(super) fn has_ended(&self, local_tag: u32, peer_port: u16) -> bool {
+        self.ended.contains(&(local_tag, peer_port))
+    }
+
+    /// A cookie with this tag made an association.
+    pub(super) fn note_cookie(&mut self, local_tag: u32) {
+        self.used_cookies.truncate(MAX_USED_COOKIES - 1);
+        self.used_cookies.push_front(local_tag);
+    }
+
+    /// True if a cookie with this tag made an association.
+    pub(super) fn is_cookie_used(&self, local_tag: u32) -> bool {
+        self.used_cookies.contains(&local_tag)
+    }
+}

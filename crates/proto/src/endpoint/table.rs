@@ -1,0 +1,203 @@
+//! The associations of an endpoint, and which of them a packet belongs to.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use manypath_wire::{Chunk, Packet};
+
+use crate::assoc::Association;
+
+/// Names an association of an endpoint; never used again for another one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssocId {
+    index: u32,
+    generation: u32,
+}
+
+/// Whom a packet belongs to.
+pub(super) enum Owner {
+    /// The association in this slot.
+    Association(u32),
+    /// No association: it is out of the blue.
+    Nobody,
+    /// Its addresses are an association's, its tag is not: it is dropped (RFC 9260 §8.5).
+    Other,
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    assoc: Option<Box<Association>>,
+    /// In `by_tag` and `by_peer`.
+    registered: bool,
+    /// Its keys in `by_peer`.
+    peers: Vec<(SocketAddr, u16)>,
+}
+
+/// The associations, each in a slot, with the tables by which their packets are found. Packets for
+/// an association that is not registered are out of the blue.
+#[derive(Default)]
+pub(super) struct AssocTable {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_tag: BTreeMap<u32, u32>,
+    by_peer: BTreeMap<(SocketAddr, u16), u32>,
+}
+
+impl AssocTable {
+    // ---- Slots ----
+
+    /// Registers an association in a free slot.
+    pub(super) fn insert(&mut self, assoc: Association) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        self.put(index, assoc);
+        index
+    }
+
+    /// Registers an association in an empty slot, by its tag. Its peer's addresses follow with
+    /// [`update_peers`](Self::update_peers).
+    pub(super) fn put(&mut self, index: u32, assoc: Association) {
+        self.by_tag.insert(assoc.identity().local_tag, index);
+        let slot = &mut self.slots[index as usize];
+        slot.assoc = Some(Box::new(assoc));
+        slot.registered = true;
+    }
+
+    /// Takes an association out of its slot, for one that takes its place.
+    pub(super) fn take(&mut self, index: u32) -> Option<Box<Association>> {
+        self.unregister(index);
+        self.slots[index as usize].assoc.take()
+    }
+
+    /// Drops an association; its slot is free.
+    pub(super) fn remove(&mut self, index: u32) {
+        self.take(index);
+        self.slots[index as usize].generation += 1;
+        self.free.push(index);
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: u32) -> Option<&Association> {
+        self.slots[index as usize].assoc.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Association> {
+        self.slots[index as usize].assoc.as_deref_mut()
+    }
+
+    /// All slots, also those without an association.
+    pub(super) fn slots(&self) -> Range<u32> {
+        0..self.slots.len() as u32
+    }
+
+    /// The slot of an association that was not removed.
+    #[inline]
+    pub(super) fn index(&self, id: AssocId) -> Option<u32> {
+        let slot = self.slots.get(id.index as usize)?;
+        (slot.generation == id.generation && slot.assoc.is_some()).then_some(id.index)
+    }
+
+    /// The name of the association in a slot.
+    pub(super) fn id(&self, index: u32) -> AssocId {
+        AssocId { index, generation: self.slots[index as usize].generation }
+    }
+
+    /// All associations that were not removed.
+    pub(super) fn ids(&self) -> impl Iterator<Item = AssocId> + '_ {
+        self.slots().filter(|&index| self.get(index).is_some()).map(|index| self.id(index))
+    }
+
+    // ---- Registered associations ----
+
+    /// The number of registered associations.
+    pub(super) fn registered(&self) -> usize {
+        self.by_tag.len()
+    }
+
+    /// The slots of the registered associations, in the order of their tags.
+    pub(super) fn registered_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.by_tag.values().copied()
+    }
+
+    pub(super) fn is_registered(&self, index: u32) -> bool {
+        self.slots[index as usize].registered
+    }
+
+    /// The association that expects this verification tag.
+    pub(super) fn by_tag(&self, tag: u32) -> Option<u32> {
+        self.by_tag.get(&tag).copied()
+    }
+
+    /// The association with the peer at this address and port.
+    pub(super) fn by_peer(&self, remote: SocketAddr, port: u16) -> Option<u32> {
+        self.by_peer.get(&(remote, port)).copied()
+    }
+
+    /// Packets for this association are out of the blue from now on.
+    pub(super) fn unregister(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
+        slot.registered = false;
+        self.by_tag.remove(&assoc.identity().local_tag);
+        for key in slot.peers.drain(..) {
+            self.by_peer.remove(&key);
+        }
+    }
+
+    /// Renews the addresses by which an association is found when a packet has no tag of it.
+    ///
+    /// Only verified addresses count, and none is taken from another association: else a peer could
+    /// list the address of a victim and be taken for it.
+    pub(super) fn update_peers(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
+        let port = assoc.identity().peer_port;
+        let new: Vec<_> = assoc.known_remotes().map(|remote| (remote, port)).collect();
+        for key in slot.peers.drain(..) {
+            self.by_peer.remove(&key);
+        }
+        for key in new {
+            if let Entry::Vacant(entry) = self.by_peer.entry(key) {
+                entry.insert(index);
+                slot.peers.push(key);
+            }
+        }
+    }
+
+    /// Whom a packet belongs to (RFC 9260 §8.5).
+    pub(super) fn find(&self, remote: SocketAddr, packet: &Packet) -> Owner {
+        let header = &packet.header;
+        // §8.5.1, E: it is the end of an older association than one that is still being opened.
+        let is_older = |index| {
+            let ends = |c| matches!(c, Ok(Chunk::ShutdownAck));
+            self.get(index).is_some_and(|a| !a.is_established()) && packet.chunks().any(ends)
+        };
+        if let Some(index) = self.by_tag(header.verification_tag) {
+            let has_port =
+                self.get(index).is_some_and(|a| a.identity().peer_port == header.source_port);
+            let owned = has_port && !is_older(index);
+            return if owned { Owner::Association(index) } else { Owner::Nobody };
+        }
+        let Some(index) = self.by_peer(remote, header.source_port) else {
+            return Owner::Nobody;
+        };
+        // §8.5.1, B and C: ABORT and SHUTDOWN COMPLETE may reflect the tag that we sent.
+        let reflects =
+            self.get(index).is_some_and(|a| a.identity().peer_tag == header.verification_tag)
+                && matches!(
+                    packet.chunks().next(),
+                    Some(Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. }))
+                );
+        match reflects {
+            true => Owner::Association(index),
+            false if is_older(index) => Owner::Nobody,
+            false => Owner::Other,
+        }
+    }
+}
