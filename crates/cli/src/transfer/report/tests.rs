@@ -1,0 +1,67 @@
+use super::*;
+use crate::transfer::frame::Kind;
+use crate::transfer::relative::RelativePath;
+
+fn header(name: &str) -> FileHeader {
+    let name = RelativePath::from_bytes(name.as_bytes()).unwrap();
+    FileHeader { index: 0, kind: Kind::File, size: 4, mode: None, modified: None, name }
+}
+
+#[tokio::test]
+async fn the_longest_pause_is_between_deliveries_only() {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let mut meter = DeliveryMeter::new(start);
+    for (ms, bytes) in [(900, 10), (950, 20), (1150, 30), (1200, 40)] {
+        meter.delivered(at(ms), bytes);
+    }
+    let summary = meter.summary(at(5000), &FileLog::default());
+    assert_eq!(summary.max_delivery_gap_ns, 200_000_000);
+    assert_eq!(summary.first_byte_ns, 900_000_000);
+    assert_eq!(summary.settle_ns, 3_800_000_000);
+    assert_eq!(summary.bytes, 100);
+    assert_eq!(meter.transfer_time(), Duration::from_millis(1200));
+}
+
+#[test]
+fn one_digest_is_the_result_s_several_are_the_files() {
+    let mut one = FileLog::default();
+    one.add(&header("a"), Outcome::Stored, "", Some([1; 32]));
+    let mut two = FileLog::default();
+    two.add(&header("a"), Outcome::Stored, "", Some([1; 32]));
+    two.add(&header("b"), Outcome::Stored, "", Some([2; 32]));
+    two.add(&header("c"), Outcome::DiskFull, "full", Some([3; 32]));
+    assert_eq!(two.first_failure, Some((Outcome::DiskFull, "c: full".to_owned())));
+    let one = TransferResult::new("cmt-pf", one, None);
+    assert_eq!(one.sha256, Some("01".repeat(32)));
+    let two = TransferResult::new("cmt-pf", two, Some("why".to_owned()));
+    assert_eq!((two.sha256.as_ref(), two.files_failed, two.completed), (None, 1, false));
+    assert_eq!(two.files[2].sha256, None, "what is not stored has no digest");
+}
+
+#[test]
+fn the_contract_s_keys_are_all_there() {
+    let result = TransferResult::new("cmt-pf", FileLog::default(), None);
+    let value: serde_json::Value = serde_json::from_str(&result.json_line()).unwrap();
+    for key in [
+        "scenario",
+        "preset",
+        "seed",
+        "completed",
+        "bytes",
+        "transfer_time_s",
+        "goodput_bps",
+        "first_byte_s",
+        "receive_buffer_blocked_s",
+        "max_delivery_gap_s",
+        "message_latency_p99_s",
+        "overhead",
+        "trace_hash",
+        "paths",
+        "notices",
+        "files",
+        "sha256",
+    ] {
+        assert!(value.get(key).is_some(), "{key}");
+    }
+}

@@ -1,0 +1,103 @@
+use super::*;
+use manypath_files::SystemDisk;
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+fn names(plan: &Plan) -> Vec<(&str, Kind, u64)> {
+    let entry = |e: &'_ Entry| (e.header.kind, e.header.size);
+    plan.entries.iter().map(|e| (e.header.name.as_str(), entry(e).0, entry(e).1)).collect()
+}
+
+#[test]
+fn a_directory_is_walked_in_order_without_following_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("top");
+    fs::create_dir_all(top.join("b/empty")).unwrap();
+    fs::write(top.join("b/x"), "12345").unwrap();
+    fs::write(top.join("a"), "").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/etc", top.join("link")).unwrap();
+    let plan = Plan::new(std::slice::from_ref(&top)).unwrap();
+    use Kind::{Directory, File};
+    let expected = [
+        ("top", Directory, 0),
+        ("top/a", File, 0),
+        ("top/b", Directory, 0),
+        ("top/b/x", File, 5),
+        ("top/b/empty", Directory, 0),
+    ];
+    assert_eq!(names(&plan), expected);
+    assert_eq!(plan.bytes, 5);
+    assert_eq!(plan.skipped, if cfg!(unix) { vec![top.join("link")] } else { vec![] });
+    let indexes: Vec<_> = plan.entries.iter().map(|e| e.header.index).collect();
+    assert_eq!(indexes, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn two_files_of_one_name_and_missing_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for sub in ["a", "b"] {
+        fs::create_dir(dir.path().join(sub)).unwrap();
+        fs::write(dir.path().join(sub).join("x"), "").unwrap();
+    }
+    let twice = [dir.path().join("a/x"), dir.path().join("b/x")];
+    assert_eq!(Plan::new(&twice).unwrap_err().exit, crate::failure::Exit::Usage);
+    let missing = Plan::new(&[dir.path().join("c")]).unwrap_err();
+    assert_eq!(missing.exit, crate::failure::Exit::Failed);
+}
+
+#[test]
+fn content_comes_in_full_messages_with_the_digest_of_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let content: Vec<u8> = (0..100_003u32).map(|i| i as u8).collect();
+    fs::write(&path, &content).unwrap();
+    let plan = Plan::new(&[path]).unwrap();
+    let (tx, mut rx) = mpsc::channel(1000);
+    read_all(&SystemDisk, &plan.entries, 1000, &Unwanted::none(), &tx);
+    drop(tx);
+    assert!(matches!(rx.blocking_recv(), Some(Piece::Begin(0))));
+    let mut got = Vec::new();
+    loop {
+        match rx.blocking_recv().unwrap() {
+            Piece::Content(bytes) => {
+                assert!(bytes.len() == 1000 || got.len() + bytes.len() == content.len());
+                got.extend(bytes);
+            }
+            Piece::End { index, result } => {
+                assert_eq!(index, 0);
+                assert_eq!(result, Ok(Some(Sha256::digest(&content).into())));
+                break;
+            }
+            Piece::Begin(_) => panic!("one file begins once"),
+        }
+    }
+    assert_eq!(got, content);
+}
+
+#[test]
+fn a_file_that_shrinks_or_is_not_wanted_ends_early() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, vec![1; 5000]).unwrap();
+    let plan = Plan::new(std::slice::from_ref(&path)).unwrap();
+    let end = |unwanted: &Unwanted| {
+        let (tx, mut rx) = mpsc::channel(1000);
+        read_all(&SystemDisk, &plan.entries, 1000, unwanted, &tx);
+        drop(tx);
+        std::iter::from_fn(|| rx.blocking_recv()).last()
+    };
+    let unwanted = Unwanted::none();
+    unwanted.set(0);
+    assert!(matches!(end(&unwanted), Some(Piece::End { result: Ok(None), .. })));
+    fs::write(&path, vec![1; 10]).unwrap();
+    assert!(matches!(end(&Unwanted::none()), Some(Piece::End { result: Err(_), .. })));
+}
+
+#[test]
+fn times_before_1970_round_down() {
+    let second = std::time::Duration::from_millis;
+    assert_eq!(since_1970(UNIX_EPOCH + second(1500)), (1, 500_000_000));
+    assert_eq!(since_1970(UNIX_EPOCH - second(1500)), (-2, 500_000_000));
+    assert_eq!(since_1970(UNIX_EPOCH - second(1000)), (-1, 0));
+}

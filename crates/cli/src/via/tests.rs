@@ -1,0 +1,73 @@
+use super::*;
+
+#[test]
+fn relays_are_read_with_and_without_port_and_password() {
+    for (text, user, password, host, port) in [
+        ("turn:ann:secret@relay.example", "ann", Some("secret"), "relay.example", 3478),
+        ("turn:ann:s:e@c@192.0.2.1:80", "ann", Some("s:e@c"), "192.0.2.1", 80),
+        ("turn:a%3Ab:c%2Cd%40%25@h:1", "a:b", Some("c,d@%"), "h", 1),
+        ("turn:ann@[2001:db8::1]:5", "ann", None, "[2001:db8::1]", 5),
+        ("turn:ann@[2001:db8::1]", "ann", None, "[2001:db8::1]", 3478),
+    ] {
+        let named = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let got = (named.user.as_str(), named.password.as_deref(), &named.host[..], named.port);
+        assert_eq!(got, (user, password, host, port), "{text}");
+    }
+}
+
+#[test]
+fn hops_are_looked_for_if_paths_are_chosen_or_the_user_says_so() {
+    let relay = || {
+        let address = "192.0.2.1:3478".parse().expect("an address");
+        Relay { name: "r".into(), address, user: "ann".into(), password: "secret".into() }
+    };
+    let interval = |preset: &str, said: Option<&str>, relays: &[Relay]| {
+        let config = Config::build("fast", preset, &[]).expect("valid");
+        let args = TraceArgs { trace_interval: said.map(str::to_owned) };
+        trace_interval(&args, &config, relays)
+    };
+    let seconds = |s| Some(Duration::from_secs(s));
+    let relays = [relay()];
+    assert_eq!(interval("mtcp", None, &relays).unwrap(), seconds(60));
+    assert_eq!(interval("mtcp", Some("off"), &relays).unwrap(), None);
+    assert_eq!(interval("mtcp", None, &[]).unwrap(), None);
+    assert_eq!(interval("cmt-pf", None, &relays).unwrap(), None);
+    assert_eq!(interval("cmt-pf", Some("5 s"), &relays).unwrap(), seconds(5));
+    assert!(interval("mtcp", Some("0 s"), &relays).is_err());
+}
+
+#[test]
+fn what_is_no_relay_is_said_without_its_password() {
+    for text in [
+        "relay.example",
+        "stun:a:topsecret@h",
+        "turn:a:topsecret",
+        "turn::topsecret@h",
+        "turn:a:@h",
+        "turn:a:topsecret@",
+        "turn:a:topsecret@h:0",
+        "turn:a:topsecret%4@h",
+        "turn:a:topsecret%zz@h",
+        "turn:a:topsecret@h:x",
+    ] {
+        let failure = parse(text).err().unwrap_or_else(|| panic!("{text} was read"));
+        assert!(!format!("{failure}").contains("topsecret"), "{failure}");
+    }
+}
+
+#[test]
+fn what_is_escaped_is_read_again() {
+    for text in ["plain", "a b,c:d@e%f/ü"] {
+        assert_eq!(unescape(&escape(text)).as_deref(), Some(text));
+    }
+}
+
+#[test]
+fn a_file_has_a_relay_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("relays");
+    std::fs::write(&file, "# mine\nturn:a:b@c\n\n  turn:d:e@f  \n").unwrap();
+    let via = vec!["turn:x:y@z".to_owned(), format!("@{}", file.display())];
+    assert_eq!(words(&via).unwrap(), ["turn:x:y@z", "turn:a:b@c", "turn:d:e@f"]);
+    assert!(words(&["@/no/such/file".to_owned()]).is_err());
+}

@@ -1,0 +1,103 @@
+use super::*;
+
+fn client_frames() -> Vec<ClientFrame> {
+    let name = RelativePath::from_bytes("dir/ü".as_bytes()).unwrap();
+    vec![
+        ClientFrame::Hello(Hello { version: 1, token: vec![1, 2, 3], entries: 9, bytes: 1 << 40 }),
+        ClientFrame::File(FileHeader {
+            index: 3,
+            kind: Kind::File,
+            size: u64::MAX,
+            mode: Some(0o644),
+            modified: Some((-5, 999_999_999)),
+            name: name.clone(),
+        }),
+        ClientFrame::File(FileHeader {
+            index: 4,
+            kind: Kind::Directory,
+            size: 0,
+            mode: None,
+            modified: None,
+            name,
+        }),
+        ClientFrame::End { index: 3, sha256: Some([8; 32]) },
+        ClientFrame::End { index: 3, sha256: None },
+        ClientFrame::Finish { entries: 5 },
+    ]
+}
+
+fn server_frames() -> Vec<ServerFrame> {
+    let mut frames: Vec<_> = Outcome::ALL
+        .into_iter()
+        .map(|outcome| {
+            ServerFrame::Status(FileStatus { index: 7, outcome, text: "because".into() })
+        })
+        .collect();
+    frames.push(ServerFrame::Welcome);
+    frames.push(ServerFrame::Summary(Summary {
+        stored: 1,
+        failed: 2,
+        bytes: 3,
+        first_byte_ns: 4,
+        max_delivery_gap_ns: 5,
+        settle_ns: 6,
+    }));
+    frames
+}
+
+#[test]
+fn frames_read_back_as_written_and_no_other_length_is_taken() {
+    for frame in client_frames() {
+        let bytes = frame.encode();
+        assert_eq!(ClientFrame::decode(&bytes), Ok(frame));
+        for end in 0..bytes.len() {
+            assert!(ClientFrame::decode(&bytes[..end]).is_err(), "{bytes:?} cut at {end}");
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert_eq!(ClientFrame::decode(&longer), Err(FrameError::Length));
+    }
+    for frame in server_frames() {
+        let bytes = frame.encode();
+        assert_eq!(ServerFrame::decode(&bytes), Ok(frame));
+        for end in 0..bytes.len() {
+            assert!(ServerFrame::decode(&bytes[..end]).is_err(), "{bytes:?} cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn the_hello_is_as_documented() {
+    let hello = ClientFrame::Hello(Hello { version: 1, token: vec![0xaa], entries: 2, bytes: 3 });
+    let expected = b"\x01MPFT\x01\x01\xaa\0\0\0\x02\0\0\0\0\0\0\0\x03";
+    assert_eq!(hello.encode(), expected);
+}
+
+#[test]
+fn hostile_values_are_errors() {
+    assert_eq!(ClientFrame::decode(b"\x01HTTP\x01\x00"), Err(FrameError::Magic));
+    assert_eq!(ClientFrame::decode(&[99]), Err(FrameError::Type(99)));
+    assert_eq!(ServerFrame::decode(&[1]), Err(FrameError::Type(1)));
+    let mut header = client_frames()[1].encode();
+    let at = header.len() - "dir/ü".len();
+    header[at..at + 3].copy_from_slice(b"../");
+    assert_eq!(ClientFrame::decode(&header), Err(FrameError::Name(NameError::Escapes)));
+}
+
+#[test]
+fn a_hello_of_another_version_can_be_told_apart() {
+    let Ok(ClientFrame::Hello(hello)) = ClientFrame::decode(b"\x01MPFT\x07\x01\xaa\xff\xff") else {
+        panic!("not understood")
+    };
+    assert_eq!((hello.version, hello.token), (7, vec![0xaa]));
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    let text = "ü".repeat(TEXT_MAX);
+    let status = FileStatus { index: 0, outcome: Outcome::DiskFull, text };
+    let bytes = ServerFrame::Status(status).encode();
+    assert!(bytes.len() < FRAME_MAX);
+    assert!(
+        matches!(ServerFrame::decode(&bytes), Ok(ServerFrame::Status(s)) if s.text.len() <= TEXT_MAX)
+    );
+}

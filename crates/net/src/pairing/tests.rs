@@ -1,0 +1,79 @@
+use super::*;
+
+fn addrs(list: &[&str]) -> Vec<SocketAddr> {
+    list.iter().map(|a| a.parse().unwrap()).collect()
+}
+
+/// Pairs, with the kernel's routes as (remote, source); the result as `local>remote`.
+fn paired(locals: &[&str], remotes: &[&str], routes: &[(&str, &str)]) -> Vec<String> {
+    let route = |remote: SocketAddr| {
+        let to = remote.ip().to_string();
+        routes.iter().find(|r| r.0 == to).map(|r| r.1.parse().unwrap())
+    };
+    pair(&addrs(locals), &addrs(remotes), route)
+        .iter()
+        .map(|(l, r)| format!("{}>{}", l.ip(), r.ip()))
+        .collect()
+}
+
+#[test]
+fn two_uplinks_to_one_address_are_two_paths() {
+    let paths =
+        paired(&["10.0.1.2:1", "10.0.2.2:1"], &["192.0.2.1:9"], &[("192.0.2.1", "10.0.2.2")]);
+    assert_eq!(paths, ["10.0.2.2>192.0.2.1", "10.0.1.2>192.0.2.1"], "the kernel's choice first");
+}
+
+#[test]
+fn one_address_to_two_is_two_paths() {
+    let paths = paired(
+        &["10.0.1.2:1"],
+        &["192.0.2.1:9", "192.0.2.2:9"],
+        &[("192.0.2.1", "10.0.1.2"), ("192.0.2.2", "10.0.1.2")],
+    );
+    assert_eq!(paths, ["10.0.1.2>192.0.2.1", "10.0.1.2>192.0.2.2"]);
+}
+
+#[test]
+fn two_by_two_follows_the_routes_when_they_differ() {
+    let paths = paired(
+        &["10.0.1.2:1", "10.0.2.2:1"],
+        &["10.0.2.9:9", "10.0.1.9:9"],
+        &[("10.0.2.9", "10.0.2.2"), ("10.0.1.9", "10.0.1.2")],
+    );
+    assert_eq!(paths, ["10.0.2.2>10.0.2.9", "10.0.1.2>10.0.1.9"]);
+}
+
+#[test]
+fn one_default_route_for_all_falls_back_to_order() {
+    let routes = [("192.0.2.1", "10.0.1.2"), ("192.0.2.2", "10.0.1.2")];
+    let paths = paired(&["10.0.1.2:1", "10.0.2.2:1"], &["192.0.2.1:9", "192.0.2.2:9"], &routes);
+    assert_eq!(paths, ["10.0.1.2>192.0.2.1", "10.0.2.2>192.0.2.2"]);
+}
+
+#[test]
+fn no_route_and_uneven_lists_wrap() {
+    let paths =
+        paired(&["10.0.1.2:1", "10.0.2.2:1"], &["1.1.1.1:9", "2.2.2.2:9", "3.3.3.3:9"], &[]);
+    assert_eq!(paths, ["10.0.1.2>1.1.1.1", "10.0.2.2>2.2.2.2", "10.0.1.2>3.3.3.3"]);
+}
+
+#[test]
+fn families_never_mix_and_the_first_remote_leads() {
+    let paths =
+        paired(&["10.0.1.2:1", "[2001:db8::2]:1"], &["[2001:db8::1]:9", "192.0.2.1:9"], &[]);
+    assert_eq!(paths, ["2001:db8::2>2001:db8::1", "10.0.1.2>192.0.2.1"]);
+    assert!(paired(&["10.0.1.2:1"], &["[2001:db8::1]:9"], &[]).is_empty());
+}
+
+#[test]
+fn loopback_keeps_to_itself_where_it_can() {
+    let paths = paired(&["10.0.1.2:1", "127.0.0.1:1"], &["127.0.0.1:9", "192.0.2.1:9"], &[]);
+    assert_eq!(paths, ["127.0.0.1>127.0.0.1", "10.0.1.2>192.0.2.1"]);
+    assert_eq!(paired(&["127.0.0.1:1"], &["10.0.1.2:9"], &[]), ["127.0.0.1>10.0.1.2"]);
+}
+
+#[test]
+fn repeats_make_no_second_path() {
+    assert_eq!(paired(&["127.0.0.2:1", "127.0.0.2:1"], &["127.0.0.3:9"; 2], &[]).len(), 1);
+    assert!(paired(&[], &["127.0.0.3:9"], &[]).is_empty());
+}
