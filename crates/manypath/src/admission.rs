@@ -11,13 +11,13 @@ impl Inner {
     /// A stranger came; the oldest goes if there are too many.
     pub(crate) fn stranger_came(&mut self, now: Instant, id: AssocId) {
         let Some(strangers) = &mut self.strangers else { return };
-        let ip = self.engine.assoc(id).and_then(|assoc| {
+        let ip = self.assocs.engine.assoc(id).and_then(|assoc| {
             let primary = assoc.primary();
             assoc.paths().find(|p| p.id == primary).map(|p| p.remote.ip())
         });
         // Without a path it is over already.
         let Some(goes) = ip.and_then(|ip| strangers.add(id, ip)) else { return };
-        self.abort(now, goes, CROWDED_OUT);
+        self.assocs.abort(now, goes, CROWDED_OUT);
         if self.take_from_accept_queue(goes) {
             self.release(now, goes);
         }
@@ -34,11 +34,11 @@ impl Inner {
     /// good.
     pub(crate) fn admit(&mut self, now: Instant, id: AssocId) {
         self.stranger_left(id);
-        if let Some(assoc) = self.engine.assoc_mut(id) {
+        if let Some(assoc) = self.assocs.engine.assoc_mut(id) {
             let full = assoc.config().receive_buffer;
             if assoc.receive_buffer() < full {
                 assoc.set_receive_buffer(now, full);
-                self.kick();
+                self.assocs.kick();
             }
         }
     }

@@ -82,7 +82,8 @@ impl Association {
         options: SendOptions,
         payload: &Bytes,
     ) -> Poll<Result<(), SendError>> {
-        self.shared().with(|inner, now| inner.poll_send(cx, now, self.id(), options, payload))
+        self.shared()
+            .with(|inner, now| inner.assocs.poll_send(cx, now, self.id(), options, payload))
     }
 
     /// The next message, of any stream that is not open as a byte stream; `None` when the peer has
@@ -94,8 +95,9 @@ impl Association {
     pub async fn recv(&self) -> Result<Option<Message>, AssocClosed> {
         poll_fn(|cx| {
             let coop = ready!(coop::poll_proceed(cx));
-            let poll =
-                |inner: &mut crate::shared::Inner, now| inner.poll_message(cx, now, self.id());
+            let poll = |inner: &mut crate::shared::Inner, now| {
+                inner.assocs.poll_message(cx, now, self.id())
+            };
             let result = ready!(self.shared().with(poll));
             coop.made_progress();
             Poll::Ready(result)
@@ -114,7 +116,8 @@ impl Association {
     /// Waits until the peer has acknowledged everything sent so far. Its application may not have
     /// read it yet.
     pub async fn acknowledged(&self) -> Result<(), AssocClosed> {
-        poll_fn(|cx| self.shared().with(|inner, _| inner.poll_acknowledged(cx, self.id()))).await
+        poll_fn(|cx| self.shared().with(|inner, _| inner.assocs.poll_acknowledged(cx, self.id())))
+            .await
     }
 
     /// Shuts down: sends what is queued, no more is taken, and waits until both sides have
@@ -123,7 +126,7 @@ impl Association {
     /// What the peer still sends must be received meanwhile, or a full receive buffer holds the end
     /// up. If the future is dropped the shutdown goes on.
     pub async fn shutdown(&self) -> Result<(), AssocClosed> {
-        self.shared().with(|inner, now| inner.shutdown(now, self.id()));
+        self.shared().with(|inner, now| inner.assocs.shutdown(now, self.id()));
         match self.closed().await {
             AssocClosed::Shutdown => Ok(()),
             other => Err(other),
@@ -133,57 +136,59 @@ impl Association {
     /// Ends the association at once. What is not delivered yet is lost; the peer learns the reason
     /// (it sees at most 256 bytes of it).
     pub fn abort(&self, reason: impl AsRef<[u8]>) {
-        self.shared().with(|inner, now| inner.abort(now, self.id(), reason.as_ref()));
+        self.shared().with(|inner, now| inner.assocs.abort(now, self.id(), reason.as_ref()));
     }
 
     /// Waits until the association is over, and says why.
     pub async fn closed(&self) -> AssocClosed {
-        poll_fn(|cx| self.shared().with(|inner, _| inner.poll_closed(cx, self.id()))).await
+        poll_fn(|cx| self.shared().with(|inner, _| inner.assocs.poll_closed(cx, self.id()))).await
     }
 
     /// Why the association is over; `None` while it is not.
     pub fn close_reason(&self) -> Option<AssocClosed> {
-        self.shared().with(|inner, _| inner.closed(self.id()))
+        self.shared().with(|inner, _| inner.assocs.closed(self.id()))
     }
 
     /// The events from now on: paths that come, go and change state, and what else
     /// [`Event`](crate::Event) lists, but for the buffer events that `send` and `recv` stand for. A
     /// reader more than 256 events behind loses the oldest.
     pub fn events(&self) -> EventStream {
-        self.shared().with(|inner, _| inner.subscribe(self.id()))
+        self.shared().with(|inner, _| inner.assocs.subscribe(self.id()))
     }
 
     /// The state and counters of every path.
     pub fn paths(&self) -> Vec<PathStats> {
         self.shared().with(|inner, _| {
-            inner.engine.assoc(self.id()).map(|a| a.paths().collect()).unwrap_or_default()
+            inner.assocs.engine.assoc(self.id()).map(|a| a.paths().collect()).unwrap_or_default()
         })
     }
 
     /// The configuration that it runs with; `None` once nothing is known of the association any
     /// more.
     pub fn config(&self) -> Option<Arc<Config>> {
-        self.shared().with(|inner, _| Some(Arc::clone(inner.engine.assoc(self.id())?.config())))
+        self.shared()
+            .with(|inner, _| Some(Arc::clone(inner.assocs.engine.assoc(self.id())?.config())))
     }
 
     /// The name of the relay that a path with this local address goes through; `None` for a direct
     /// path.
     #[cfg(feature = "relay")]
     pub fn relay(&self, local: SocketAddr) -> Option<String> {
-        self.shared().with(|inner, _| inner.relay_name(local))
+        self.shared().with(|inner, _| inner.relay_paths.name(local))
     }
 
     /// Counters of the association as a whole.
     pub fn stats(&self) -> AssocStats {
-        self.shared()
-            .with(|inner, _| inner.engine.assoc(self.id()).map(|a| a.stats()).unwrap_or_default())
+        self.shared().with(|inner, _| {
+            inner.assocs.engine.assoc(self.id()).map(|a| a.stats()).unwrap_or_default()
+        })
     }
 
     /// The peer's UDP address on the primary path; `None` when the association is over and has no
     /// paths any more.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.shared().with(|inner, _| {
-            let assoc = inner.engine.assoc(self.id())?;
+            let assoc = inner.assocs.engine.assoc(self.id())?;
             let primary = assoc.primary();
             assoc.paths().find(|p| p.id == primary).map(|p| p.remote)
         })
@@ -191,21 +196,22 @@ impl Association {
 
     /// Bytes that may be queued now without waiting.
     pub fn send_space(&self) -> usize {
-        self.shared().with(|inner, _| inner.engine.assoc(self.id()).map_or(0, |a| a.send_space()))
+        self.shared()
+            .with(|inner, _| inner.assocs.engine.assoc(self.id()).map_or(0, |a| a.send_space()))
     }
 
     /// Bytes queued or not yet acknowledged.
     pub fn unacked_bytes(&self) -> usize {
         self.shared()
-            .with(|inner, _| inner.engine.assoc(self.id()).map_or(0, |a| a.unacked_bytes()))
+            .with(|inner, _| inner.assocs.engine.assoc(self.id()).map_or(0, |a| a.unacked_bytes()))
     }
 
     /// Adds a path from one of this endpoint's addresses to one of the peer's; `None` if there is
     /// no room for it (`max_paths`) or it exists. It carries data once it is verified.
     pub fn add_path(&self, local: SocketAddr, remote: SocketAddr) -> Option<PathId> {
         self.shared().with(|inner, now| {
-            let path = inner.engine.assoc_mut(self.id())?.add_path(now, local, remote);
-            inner.kick();
+            let path = inner.assocs.engine.assoc_mut(self.id())?.add_path(now, local, remote);
+            inner.assocs.kick();
             path
         })
     }
@@ -214,20 +220,20 @@ impl Association {
     /// is not told: if it still sends on the path, the path comes back. The last path stays.
     pub fn remove_path(&self, path: PathId) {
         self.shared().with(|inner, now| {
-            if let Some(assoc) = inner.engine.assoc_mut(self.id()) {
+            if let Some(assoc) = inner.assocs.engine.assoc_mut(self.id()) {
                 assoc.remove_path(now, path);
             }
-            inner.kick();
+            inner.assocs.kick();
         });
     }
 
     /// Makes a path the primary one.
     pub fn set_primary(&self, path: PathId) {
         self.shared().with(|inner, now| {
-            if let Some(assoc) = inner.engine.assoc_mut(self.id()) {
+            if let Some(assoc) = inner.assocs.engine.assoc_mut(self.id()) {
                 assoc.set_primary(now, path);
             }
-            inner.kick();
+            inner.assocs.kick();
         });
     }
 }

@@ -117,13 +117,13 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let refused = self.sockets.take_refused();
         shared.with(|inner, now| {
-            inner.driver_runs(cx);
+            inner.assocs.driver_runs(cx);
             inner.send_failures = failures;
             if self.reads_mtus(&refused, now) {
                 self.tell_mtus(inner, now);
             }
             for Refused { local, remote, len } in refused {
-                inner.engine.packet_refused(now, local, remote, len);
+                inner.assocs.engine.packet_refused(now, local, remote, len);
             }
             self.run_relays(inner, now);
             if self.one_by_one {
@@ -131,22 +131,22 @@ impl Driver {
             }
             let now = self.shared.clock.now().max(now);
             for datagram in self.received.drain(..) {
-                inner.engine.handle_datagram(now, datagram);
+                inner.assocs.engine.handle_datagram(now, datagram);
             }
-            if inner.engine.poll_timeout().is_some_and(|at| at <= now) {
-                inner.engine.handle_timeout(now);
+            if inner.assocs.engine.poll_timeout().is_some_and(|at| at <= now) {
+                inner.assocs.engine.handle_timeout(now);
             }
             // What these make the application's side do, such as an ABORT, leaves in this round.
             inner.drain_events(now);
             if self.take_outputs(inner, now, max_batches, segments) {
-                inner.all_transmitted();
+                inner.assocs.all_transmitted();
             }
             inner.drain_events(now);
             let more = max_batches > 0 && self.outgoing.len() == max_batches;
             let finished = self.outgoing.is_empty() && inner.is_finished();
-            let woke = inner.wakes_anyone();
+            let woke = inner.assocs.wakes_anyone();
             let relays = self.relays.poll_timeout();
-            let deadline = inner.engine.poll_timeout().into_iter().chain(relays).min();
+            let deadline = inner.assocs.engine.poll_timeout().into_iter().chain(relays).min();
             // Few and small: beyond the number of batches, so that they wait for nothing.
             self.outgoing.extend(std::iter::from_fn(|| self.relays.poll_transmit()));
             Round { more, woke, deadline, finished }
@@ -171,7 +171,7 @@ impl Driver {
         let port = self.sockets.bound().port();
         self.mtus = interface_mtus();
         for &(ip, mtu) in &self.mtus {
-            inner.engine.set_link_mtu(now, SocketAddr::new(ip, port), mtu);
+            inner.assocs.engine.set_link_mtu(now, SocketAddr::new(ip, port), mtu);
         }
         self.tell_relay_mtus(inner, now);
     }
@@ -180,7 +180,7 @@ impl Driver {
         for (relayed, local, less) in self.relays.links() {
             let link = self.mtus.iter().find(|(ip, _)| *ip == local.ip());
             if let Some((_, mtu)) = link {
-                inner.engine.set_link_mtu(now, relayed, mtu.saturating_sub(less));
+                inner.assocs.engine.set_link_mtu(now, relayed, mtu.saturating_sub(less));
             }
         }
     }
@@ -190,7 +190,7 @@ impl Driver {
         if self.relays.is_empty() {
             return;
         }
-        for (index, peer) in inner.ways.wanted.drain(..) {
+        for (index, peer) in inner.relay_paths.take_wanted() {
             self.relays.add_peer(now, index, peer);
         }
         self.relays.handle_timeout(now);
@@ -199,12 +199,12 @@ impl Driver {
             if self.finds_sizes {
                 self.tell_relay_mtus(inner, now);
             }
-            inner.relay_changed(now, change);
+            inner.relay_paths.on_change(now, &mut inner.assocs.engine, change);
             changed = true;
         }
         if changed {
             let status = self.relays.status();
-            inner.name_relays(&status);
+            inner.relay_paths.note_names(&status);
             self.shared.relays.send_replace(status);
         }
     }
@@ -224,7 +224,7 @@ impl Driver {
         while max_batches == 0 || self.outgoing.len() < max_batches {
             let Some(datagram) = self.waiting.pop_front() else { return };
             let now = self.shared.clock.now();
-            inner.engine.handle_datagram(now, datagram);
+            inner.assocs.engine.handle_datagram(now, datagram);
             self.take_outputs(inner, now, max_batches, segments);
         }
     }
@@ -239,7 +239,7 @@ impl Driver {
     ) -> bool {
         while self.outgoing.len() < max_batches {
             let mut bytes = self.spare.pop().unwrap_or_default();
-            match inner.engine.poll_transmit(now, segments, &mut bytes) {
+            match inner.assocs.engine.poll_transmit(now, segments, &mut bytes) {
                 Some(transmit) => {
                     let mut batch = Outgoing::new(transmit, bytes);
                     if self.relays.wrap(now, &mut batch) {
@@ -392,7 +392,8 @@ impl Drop for Driver {
         shared.with(|inner, now| {
             inner.driver_gone(now, sane);
             let mut bytes = Vec::new();
-            while sane && let Some(transmit) = inner.engine.poll_transmit(now, 1, &mut bytes) {
+            while sane && let Some(transmit) = inner.assocs.engine.poll_transmit(now, 1, &mut bytes)
+            {
                 let mut last = Outgoing::new(transmit, std::mem::take(&mut bytes));
                 if self.relays.wrap(now, &mut last) {
                     self.sockets.try_send(&mut last);

@@ -155,7 +155,9 @@ impl Endpoint {
             .with(|inner, now| inner.connect(now, (paths, sctp_port), remotes, first))?;
         let association = self.handle_for(id);
         poll_fn(|cx| {
-            association.shared().with(|inner, _| inner.poll_established(cx, association.id()))
+            association
+                .shared()
+                .with(|inner, _| inner.assocs.poll_established(cx, association.id()))
         })
         .await?;
         Ok(association)
@@ -195,8 +197,8 @@ impl Endpoint {
     pub fn network_changed(&self) {
         self.shared().look.store(true, Ordering::Relaxed);
         self.shared().with(|inner, now| {
-            inner.engine.network_changed(now);
-            inner.kick();
+            inner.assocs.engine.network_changed(now);
+            inner.assocs.kick();
         });
     }
 
@@ -236,16 +238,16 @@ impl Endpoint {
     pub async fn close(&self) {
         self.shared().with(|inner, now| {
             inner.stop_accepting(now);
-            inner.shutdown_all(now);
+            inner.assocs.shutdown_all(now);
         });
-        poll_fn(|cx| self.shared().with(|inner, _| inner.poll_all_closed(cx))).await;
+        poll_fn(|cx| self.shared().with(|inner, _| inner.assocs.poll_all_closed(cx))).await;
     }
 
     /// Closes the endpoint at once: every association is aborted, and its peer told the reason.
     pub fn abort(&self, reason: impl AsRef<[u8]>) {
         self.shared().with(|inner, now| {
             inner.stop_accepting(now);
-            inner.abort_all(now, reason.as_ref());
+            inner.assocs.abort_all(now, reason.as_ref());
         });
     }
 }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use manypath_proto::{AssocClosed, AssocId, Instant, Message, StreamId};
 
 use crate::inbox::Inbox;
-use crate::shared::Inner;
+use crate::shared::Associations;
 
-impl Inner {
+impl Associations {
     /// The next message of the streams that are not read as bytes.
     pub(crate) fn poll_message(
         &mut self,

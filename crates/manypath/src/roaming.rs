@@ -78,7 +78,7 @@ impl Roaming {
             shared.with(|inner, now| {
                 self.apply(now, inner, sockets, relays, &found);
                 if has_changed {
-                    inner.engine.network_changed(now);
+                    inner.assocs.engine.network_changed(now);
                 }
             });
         }
@@ -94,8 +94,8 @@ impl Roaming {
         found: &Followed,
     ) {
         inner.bound = sockets.bound().clone();
-        inner.engine.set_local_addresses(inner.bound.concrete().collect());
-        let open = inner.open_assocs();
+        inner.assocs.engine.set_local_addresses(inner.bound.concrete().collect());
+        let open = inner.assocs.open();
         self.lost.retain(|lost| open.contains(&lost.assoc));
         self.note_gone(now, inner, &open, sockets, relays, found);
         for new in &found.came {
@@ -123,11 +123,11 @@ impl Roaming {
             |local: SocketAddr| found.vanished.contains(&local.ip()) && sockets.is_on_any(local);
         let mut ends = Vec::new();
         for &id in open {
-            let paths = inner.engine.assoc(id).into_iter().flat_map(|assoc| assoc.paths());
+            let paths = inner.assocs.engine.assoc(id).into_iter().flat_map(|assoc| assoc.paths());
             ends.extend(paths.map(|p| (id, p.local, p.remote)));
         }
         // Addresses on relays are none of this host's.
-        ends.retain(|(_, local, _)| inner.relay_name(*local).is_none());
+        ends.retain(|(_, local, _)| inner.relay_paths.name(*local).is_none());
         let of_paths = ends.iter().map(|(_, local, _)| *local);
         for local in of_paths.chain(relays.locals()).filter(|local| has_vanished(*local)) {
             if !gone.contains(&local) {
@@ -141,7 +141,7 @@ impl Roaming {
             }
         }
         for &local in &gone {
-            inner.engine.local_gone(now, local);
+            inner.assocs.engine.local_gone(now, local);
         }
         relays.follow(now, &inner.bound, &gone);
     }
@@ -166,14 +166,14 @@ impl Roaming {
         });
         let has_none = |id: &&AssocId| returned.iter().all(|(assoc, _)| assoc != *id);
         for &id in open.iter().filter(has_none).collect::<Vec<_>>() {
-            let remotes = inner.remotes(id).to_vec();
+            let remotes = inner.assocs.remotes(id).to_vec();
             let locals = inner.bound.sources_for(&remotes);
             let paths = pair(&locals, &remotes, |remote| preferred_source(remote).ok());
             let from_there = paths.into_iter().filter(|(local, _)| *local == address);
             returned.extend(from_there.map(|(_, remote)| (id, remote)));
         }
         for (id, remote) in returned {
-            if let Some(assoc) = inner.engine.assoc_mut(id) {
+            if let Some(assoc) = inner.assocs.engine.assoc_mut(id) {
                 assoc.add_path(now, address, remote);
             }
         }
@@ -186,7 +186,7 @@ impl Roaming {
         self.lost.retain(|lost| {
             let source = if lost.on_any { usable_source(lost.remote) } else { None };
             let Some(ip) = source else { return true };
-            if let Some(assoc) = inner.engine.assoc_mut(lost.assoc) {
+            if let Some(assoc) = inner.assocs.engine.assoc_mut(lost.assoc) {
                 assoc.add_path(now, SocketAddr::new(ip, port), lost.remote);
             }
             false
@@ -198,11 +198,11 @@ impl Roaming {
 /// the kernel prefers a source that no path has, the path moves there.
 fn follow_route(now: Instant, inner: &mut Inner, id: AssocId, sockets: &UdpSockets) {
     let port = inner.bound.port();
-    for remote in inner.remotes(id).to_vec() {
-        let Some(assoc) = inner.engine.assoc(id) else { return };
+    for remote in inner.assocs.remotes(id).to_vec() {
+        let Some(assoc) = inner.assocs.engine.assoc(id) else { return };
         let there: Vec<_> = assoc.paths().filter(|p| p.remote == remote).collect();
         let on_any: Vec<PathId> = (there.iter())
-            .filter(|p| sockets.is_on_any(p.local) && inner.relay_name(p.local).is_none())
+            .filter(|p| sockets.is_on_any(p.local) && inner.relay_paths.name(p.local).is_none())
             .map(|p| p.id)
             .collect();
         let Some(ip) = usable_source(remote).filter(|_| !on_any.is_empty()) else { continue };
@@ -210,7 +210,7 @@ fn follow_route(now: Instant, inner: &mut Inner, id: AssocId, sockets: &UdpSocke
         if !sockets.is_on_any(source) || there.iter().any(|p| p.local == source) {
             continue;
         }
-        let Some(assoc) = inner.engine.assoc_mut(id) else { return };
+        let Some(assoc) = inner.assocs.engine.assoc_mut(id) else { return };
         for path in on_any {
             assoc.move_path(now, path, source);
         }

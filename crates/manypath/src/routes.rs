@@ -79,13 +79,13 @@ impl Watcher {
     /// The paths that there are now.
     fn paths(&self) -> Vec<Way> {
         self.shared.with(|inner, _| {
-            let Some(association) = inner.engine.assoc(self.id) else { return Vec::new() };
+            let Some(association) = inner.assocs.engine.assoc(self.id) else { return Vec::new() };
             let way = |p: manypath_proto::PathStats| Way {
                 id: p.id,
                 local: p.local,
                 peer: p.remote.ip(),
                 rtt_min: p.rtt_min,
-                of_relay: inner.relay_name(p.local).is_some(),
+                of_relay: inner.relay_paths.name(p.local).is_some(),
             };
             association.paths().map(way).collect()
         })
@@ -116,10 +116,10 @@ impl Watcher {
         let relays = self.shared.relays.borrow().clone();
         let found = known_routes(&self.routes, &self.paths(), &relays);
         self.shared.with(|inner, now| {
-            if let Some(association) = inner.engine.assoc_mut(self.id) {
+            if let Some(association) = inner.assocs.engine.assoc_mut(self.id) {
                 association.set_routes(now, found);
                 inner.drain_events(now);
-                inner.kick();
+                inner.assocs.kick();
             }
         });
     }

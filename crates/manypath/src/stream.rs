@@ -24,7 +24,8 @@ impl Association {
     /// All streams share one receive buffer; one that is open and not read ends up holding up the
     /// others.
     pub fn stream(&self, stream: StreamId) -> Result<(SendStream, RecvStream), OpenStreamError> {
-        let opened = self.shared().with(|inner, _| inner.state(self.id()).inbox.open(stream));
+        let opened =
+            self.shared().with(|inner, _| inner.assocs.state(self.id()).inbox.open(stream));
         if !opened {
             return Err(OpenStreamError::InUse(stream));
         }
@@ -143,8 +144,8 @@ impl Drop for RecvStream {
     fn drop(&mut self) {
         let id = self.association.id();
         self.association.shared().with(|inner, _| {
-            inner.state(id).inbox.close(self.stream);
-            inner.wake_readers(id);
+            inner.assocs.state(id).inbox.close(self.stream);
+            inner.assocs.wake_readers(id);
         });
     }
 }
@@ -175,7 +176,7 @@ impl RecvStream {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
         }
         let (id, stream) = (self.association.id(), self.stream);
-        self.association.shared().with(|inner, now| inner.poll_chunk(cx, now, id, stream))
+        self.association.shared().with(|inner, now| inner.assocs.poll_chunk(cx, now, id, stream))
     }
 }
 
