@@ -5,11 +5,14 @@
 //! message belongs to the file whose header came last, and needs no header of its own: it can be
 //! written to the file as it arrived.
 
-use std::fmt;
+mod outcome;
+mod reader;
 
 use manypath_proto::StreamId;
 
-use super::relative::{NameError, RelativePath};
+use crate::relative::RelativePath;
+pub use outcome::Outcome;
+pub use reader::{FrameError, Reader};
 
 /// Version of the protocol.
 pub const VERSION: u8 = 1;
@@ -128,30 +131,6 @@ pub struct FileStatus {
     pub text: String,
 }
 
-/// Success, or the reason why a file was not stored.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Outcome {
-    /// Under its final name, its SHA-256 verified.
-    Stored = 0,
-    /// There is something of that name already.
-    Exists = 1,
-    /// It could not be created.
-    CannotCreate = 2,
-    /// No space left.
-    DiskFull = 3,
-    /// Writing failed for another reason.
-    WriteFailed = 4,
-    /// The bytes that arrived are not those that were read.
-    DigestMismatch = 5,
-    /// The sender gave it up.
-    Abandoned = 6,
-    /// Larger than the receiver accepts, by itself or with what came before.
-    TooLarge = 7,
-    /// The receiver does not accept files of such a name.
-    NameRefused = 8,
-}
-
 /// Measurements of the receiver.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -167,33 +146,6 @@ pub struct Summary {
     pub max_delivery_gap_ns: u64,
     /// From the last content byte's delivery to this frame (the disk's time), in ns.
     pub settle_ns: u64,
-}
-
-/// Why a frame is not understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FrameError {
-    /// Shorter than its type requires, or longer.
-    Length,
-    /// The first frame does not begin as this protocol does.
-    Magic,
-    /// An unknown type, or one that is not allowed from this side.
-    Type(u8),
-    /// An unknown value in a field.
-    Value(&'static str),
-    /// The name of a file is not acceptable.
-    Name(NameError),
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FrameError::Length => f.write_str("a frame has the wrong length"),
-            FrameError::Magic => f.write_str("the peer does not speak the transfer protocol"),
-            FrameError::Type(t) => write!(f, "unknown frame type {t}"),
-            FrameError::Value(field) => write!(f, "unknown value in the field {field}"),
-            FrameError::Name(e) => write!(f, "a file's name is refused: {e}"),
-        }
-    }
 }
 
 const HELLO: u8 = 1;
@@ -361,100 +313,10 @@ impl ServerFrame {
     }
 }
 
-impl Outcome {
-    const ALL: [Outcome; 9] = [
-        Outcome::Stored,
-        Outcome::Exists,
-        Outcome::CannotCreate,
-        Outcome::DiskFull,
-        Outcome::WriteFailed,
-        Outcome::DigestMismatch,
-        Outcome::Abandoned,
-        Outcome::TooLarge,
-        Outcome::NameRefused,
-    ];
-
-    fn from_byte(byte: u8) -> Option<Outcome> {
-        Outcome::ALL.into_iter().find(|o| *o as u8 == byte)
-    }
-
-    /// A remedy for the sender's user.
-    pub const fn hint(self) -> Option<&'static str> {
-        match self {
-            Outcome::Exists => Some("give the receiver --overwrite, or another --dir"),
-            Outcome::CannotCreate => Some("look at the receiver's --dir and its permissions"),
-            Outcome::DiskFull => Some("free space at the receiver, or give it another --dir"),
-            Outcome::DigestMismatch => Some("send it again"),
-            Outcome::TooLarge => Some("give the receiver a larger --max-size"),
-            Outcome::NameRefused => Some("give the receiver --hidden, or rename the file"),
-            Outcome::Stored | Outcome::WriteFailed | Outcome::Abandoned => None,
-        }
-    }
-
-    /// The name used in JSON results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Outcome::Stored => "stored",
-            Outcome::Exists => "exists",
-            Outcome::CannotCreate => "cannot_create",
-            Outcome::DiskFull => "disk_full",
-            Outcome::WriteFailed => "write_failed",
-            Outcome::DigestMismatch => "digest_mismatch",
-            Outcome::Abandoned => "abandoned",
-            Outcome::TooLarge => "too_large",
-            Outcome::NameRefused => "name_refused",
-        }
-    }
-}
-
 /// The beginning of `text`, at most `max` bytes, cut between characters.
 pub fn cut(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
-}
-
-/// Reads big-endian fields from the front.
-pub struct Reader<'a>(pub &'a [u8]);
-
-impl<'a> Reader<'a> {
-    /// The next `n` bytes.
-    pub fn take(&mut self, n: usize) -> Result<&'a [u8], FrameError> {
-        let (head, rest) = self.0.split_at_checked(n).ok_or(FrameError::Length)?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    /// The next `N` bytes.
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(FrameError::Length)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    /// A byte.
-    pub fn u8(&mut self) -> Result<u8, FrameError> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    /// Two bytes.
-    pub fn u16(&mut self) -> Result<u16, FrameError> {
-        Ok(u16::from_be_bytes(self.array()?))
-    }
-
-    /// Four bytes.
-    pub fn u32(&mut self) -> Result<u32, FrameError> {
-        Ok(u32::from_be_bytes(self.array()?))
-    }
-
-    /// Eight bytes.
-    pub fn u64(&mut self) -> Result<u64, FrameError> {
-        Ok(u64::from_be_bytes(self.array()?))
-    }
-
-    /// Fails if anything is left.
-    pub fn end(&self) -> Result<(), FrameError> {
-        if self.0.is_empty() { Ok(()) } else { Err(FrameError::Length) }
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::relative::NameError;
 
 fn client_frames() -> Vec<ClientFrame> {
     let name = RelativePath::from_bytes("dir/ü".as_bytes()).unwrap();
