@@ -1,4 +1,4 @@
-//! The receiver's files: hashes and writes the content that the network delivers.
+//! The receiver's files: stores the entries that the network delivers, in batches.
 //!
 //! Content goes to an unfinished file (see `part`). When its digest is verified the file joins a
 //! batch. The files of a batch are made durable one after the other and get their names; then each
@@ -6,27 +6,30 @@
 //! small file costs two waits for the disk, a file in a large batch little more than one. A batch
 //! ends when no other data waits to be written, so batching delays no file.
 
+mod arriving;
+mod directories;
+mod refusal;
+mod store;
+
 use std::collections::BTreeSet;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::disk::{Disk, DiskFile, SeenKind};
+use crate::disk::{Disk, DiskFile};
 use crate::frame::{FileHeader, FileStatus, Kind, Outcome};
 use crate::part::{self, Part};
+use arriving::Arriving;
+use directories::{Directories, make_directory};
+use refusal::{Refusal, create_refusal, write_refusal};
+pub use store::Store;
 
-/// Pieces given to the operating system in one call.
-const SLICES_MAX: usize = 64;
 /// Entries of a batch; each file of it is open.
 const BATCH_ENTRIES: usize = 64;
 /// Bytes of a batch.
 const BATCH_BYTES: u64 = 8 << 20;
-/// Directories remembered as durable, so that they are synced once.
-const DIRS_REMEMBERED: usize = 10_000;
 
 /// Input for the writing thread from the network side, in order of arrival.
 #[derive(Clone, Debug)]
@@ -50,37 +53,6 @@ pub struct Done {
     pub sha256: Option<[u8; 32]>,
 }
 
-/// Where and how files are stored, and which.
-#[derive(Clone, Debug)]
-pub struct Store<D: Disk> {
-    /// The disk that stores the files.
-    pub disk: D,
-    /// The directory everything goes under.
-    pub dir: PathBuf,
-    /// Allows an existing file to be replaced.
-    pub overwrite: bool,
-    /// Allows names with parts that begin with a dot.
-    pub hidden: bool,
-    /// Bytes that a transfer, and so each file of it, may have at most.
-    pub max_size: Option<u64>,
-    /// Unfinished files have no name; [`Store::start`] finds out if the disk supports that.
-    pub unnamed: bool,
-}
-
-/// Why a file was not stored.
-type Refusal = (Outcome, String);
-
-/// A file whose content arrives.
-#[derive(Debug)]
-struct Arriving<D: Disk> {
-    header: FileHeader,
-    place: PathBuf,
-    parts: PathBuf,
-    part: Part<D>,
-    sha256: Sha256,
-    written: u64,
-}
-
 /// An entry that waits for the end of its batch.
 #[derive(Debug)]
 enum Pending<D: Disk> {
@@ -91,36 +63,6 @@ enum Pending<D: Disk> {
 }
 
 impl<D: Disk> Store<D> {
-    /// Prepares the directory: finds out whether it takes files, and removes what receivers that
-    /// were killed left in it; how many files.
-    pub fn start(&mut self) -> io::Result<usize> {
-        let removed = part::clean(&self.disk, &self.dir)?;
-        if self.unnamed {
-            let part = Part::create(&self.disk, &self.dir, &self.dir, None, true)?;
-            let place = self.dir.join(format!("{}{:016x}", part::PREFIX, self.disk.unique()?));
-            self.unnamed = part.place(&self.dir, &place, false).is_ok();
-            if self.unnamed {
-                self.disk.remove(&place)?;
-            }
-        }
-        if !self.unnamed {
-            drop(Part::create(&self.disk, &self.dir, &self.dir, None, false)?);
-        }
-        Ok(removed)
-    }
-
-    /// The reason why a transfer of this size cannot be received, as the sender may see it. Free
-    /// space that the disk does not report is no reason.
-    pub fn refuses(&self, bytes: u64) -> Option<Refusal> {
-        if let Some(max) = self.max_size.filter(|max| bytes > *max) {
-            let text = format!("{bytes} bytes; at most {max} are accepted in a transfer");
-            return Some((Outcome::TooLarge, text));
-        }
-        let free = self.disk.free_space(&self.dir).ok().flatten()?;
-        (bytes > free)
-            .then(|| (Outcome::DiskFull, format!("{bytes} bytes; {free} are free on the disk")))
-    }
-
     /// A writer that stores one transfer.
     pub fn writer(&self) -> Writer<D> {
         Writer {
@@ -131,8 +73,7 @@ impl<D: Disk> Store<D> {
             accepted_bytes: 0,
             parts: self.dir.clone(),
             cleaned: BTreeSet::new(),
-            unsynced: BTreeSet::new(),
-            synced: BTreeSet::new(),
+            directories: Directories::default(),
         }
     }
 
@@ -156,49 +97,6 @@ impl<D: Disk> Store<D> {
         }
         report(writer.flush());
     }
-
-    /// A path as the sender may see it: without the part that is the receiver's own business.
-    fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.dir).unwrap_or(path).display().to_string()
-    }
-
-    fn check_name(&self, header: &FileHeader) -> Result<(), Refusal> {
-        let refused = |text: &str| Err((Outcome::NameRefused, text.to_owned()));
-        if header.name.parts().any(part::is_part_name) {
-            return refused("the name is one that the receiver uses itself");
-        }
-        if !self.hidden && header.name.is_hidden() {
-            return refused("hidden files (names that begin with a dot) are not accepted");
-        }
-        Ok(())
-    }
-
-    fn check_free(&self, place: &Path) -> Result<(), Refusal> {
-        let seen = self.disk.look(place).map_err(|e| create_refusal(&e))?;
-        match seen {
-            Some(seen) if seen.kind == SeenKind::Directory => {
-                let text = format!("{} is a directory there", self.shown(place));
-                Err((Outcome::Exists, text))
-            }
-            Some(_) if !self.overwrite => Err(self.exists(place)),
-            _ => Ok(()),
-        }
-    }
-
-    fn check_space(&self, header: &FileHeader, dir: &Path) -> Result<(), Refusal> {
-        match self.disk.free_space(dir) {
-            Ok(Some(free)) if header.size > free => {
-                let text = format!("{} bytes; {free} are free on the disk", header.size);
-                Err((Outcome::DiskFull, text))
-            }
-            // A disk that does not say is no reason.
-            _ => Ok(()),
-        }
-    }
-
-    fn exists(&self, place: &Path) -> Refusal {
-        (Outcome::Exists, format!("{} exists there and is not replaced", self.shown(place)))
-    }
 }
 
 /// Stores the entries of one transfer.
@@ -214,10 +112,7 @@ pub struct Writer<D: Disk> {
     parts: PathBuf,
     /// Such other directories that were cleaned up.
     cleaned: BTreeSet<PathBuf>,
-    /// Directories whose names may not survive a loss of power.
-    unsynced: BTreeSet<PathBuf>,
-    /// Those whose own name does.
-    synced: BTreeSet<PathBuf>,
+    directories: Directories,
 }
 
 impl<D: Disk> Writer<D> {
@@ -290,9 +185,8 @@ impl<D: Disk> Writer<D> {
                 }
             }
         }
-        let dirs = named.iter().filter_map(|(_, place, _)| place.parent().map(Path::to_owned));
-        self.unsynced.extend(dirs);
-        let unsure = self.sync_directories();
+        named.iter().for_each(|(_, place, _)| self.directories.named(place));
+        let unsure = self.directories.sync(&self.store.disk);
         for (header, place, sha256) in named {
             let broken = unsure.iter().find(|(dir, _)| place.starts_with(dir));
             done.push(match broken {
@@ -306,65 +200,9 @@ impl<D: Disk> Writer<D> {
         done
     }
 
-    /// Makes names durable; the directories for which it failed. They are tried again next time.
-    fn sync_directories(&mut self) -> Vec<(PathBuf, io::Error)> {
-        let mut failed = Vec::new();
-        for dir in std::mem::take(&mut self.unsynced) {
-            if let Err(e) = self.store.disk.sync_dir(&dir) {
-                self.unsynced.insert(dir.clone());
-                failed.push((dir, e));
-            }
-        }
-        failed
-    }
-
-    /// The place of a file or directory. Creates the directories above it and notes that their
-    /// names must be made durable with it, even if they exist: the receiver that made them may have
-    /// been killed before it did that.
-    fn place(&mut self, header: &FileHeader) -> Result<PathBuf, Refusal> {
-        self.store.check_name(header)?;
-        let mut place = self.store.dir.clone();
-        let mut parts = header.name.parts().peekable();
-        while let Some(part) = parts.next() {
-            if self.synced.len() >= DIRS_REMEMBERED {
-                self.synced.clear();
-            }
-            let dir = place.clone();
-            place.push(part);
-            if parts.peek().is_some() {
-                if !self.make_directory(&place)? {
-                    let text = format!("{} is not a directory", self.store.shown(&place));
-                    return Err((Outcome::CannotCreate, text));
-                }
-                if !self.synced.contains(&place) {
-                    self.synced.insert(place.clone());
-                    self.unsynced.insert(dir);
-                }
-            }
-        }
-        Ok(place)
-    }
-
-    /// Creates a directory, unless it is there; false if something else is. A symbolic link is
-    /// something else: it would lead outside.
-    fn make_directory(&self, place: &Path) -> Result<bool, Refusal> {
-        let disk = &self.store.disk;
-        let look = || disk.look(place).map_err(|e| create_refusal(&e));
-        let mut seen = look()?;
-        if seen.is_none() {
-            match disk.create_dir(place) {
-                Ok(()) => return Ok(true),
-                // Another transfer was faster.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => seen = look()?,
-                Err(e) => return Err(create_refusal(&e)),
-            }
-        }
-        Ok(seen.is_some_and(|seen| seen.kind == SeenKind::Directory))
-    }
-
     fn create_directory(&mut self, header: &FileHeader) -> Result<PathBuf, Refusal> {
-        let place = self.place(header)?;
-        if self.make_directory(&place)? {
+        let place = self.directories.place(&self.store, header)?;
+        if make_directory(&self.store.disk, &place)? {
             return Ok(place);
         }
         let text = format!("{} exists and is not a directory", self.store.shown(&place));
@@ -373,7 +211,7 @@ impl<D: Disk> Writer<D> {
 
     fn begin(&mut self, header: &FileHeader) -> Result<Arriving<D>, Refusal> {
         self.check_max_size(header)?;
-        let place = self.place(header)?;
+        let place = self.directories.place(&self.store, header)?;
         self.store.check_free(&place)?;
         let dir = place.parent().unwrap_or(&self.store.dir).to_owned();
         self.store.check_space(header, &dir)?;
@@ -382,8 +220,7 @@ impl<D: Disk> Writer<D> {
         let part = Part::create(&store.disk, &dir, &parts, header.mode, store.unnamed)
             .map_err(|e| create_refusal(&e))?;
         self.accepted_bytes = self.accepted_bytes.saturating_add(header.size);
-        let (header, sha256) = (header.clone(), Sha256::new());
-        Ok(Arriving { header, place, parts, part, sha256, written: 0 })
+        Ok(Arriving::new(header.clone(), place, parts, part))
     }
 
     fn check_max_size(&self, header: &FileHeader) -> Result<(), Refusal> {
@@ -423,63 +260,6 @@ impl<D: Disk> Writer<D> {
     }
 }
 
-impl<D: Disk> Arriving<D> {
-    fn append(&mut self, pieces: &[Bytes]) -> io::Result<()> {
-        for piece in pieces {
-            self.sha256.update(piece);
-            self.written += piece.len() as u64;
-        }
-        if self.written > self.header.size {
-            return Err(io::Error::other("more content than announced"));
-        }
-        for group in pieces.chunks(SLICES_MAX) {
-            let mut slices: Vec<IoSlice<'_>> = group.iter().map(|b| IoSlice::new(b)).collect();
-            write_all_vectored(&mut self.part.file, &mut slices)?;
-        }
-        Ok(())
-    }
-
-    /// Compares what arrived with what was read; its digest.
-    fn verify(&mut self, sha256: Option<[u8; 32]>) -> Result<[u8; 32], Refusal> {
-        let Some(expected) = sha256 else {
-            return Err((Outcome::Abandoned, "the sender could not send all of it".to_owned()));
-        };
-        let actual: [u8; 32] = std::mem::take(&mut self.sha256).finalize().into();
-        if self.written != self.header.size || actual != expected {
-            let text = "the bytes that arrived are not those that were read".to_owned();
-            return Err((Outcome::DigestMismatch, text));
-        }
-        if let Some(time) = self.header.modified.and_then(|(s, n)| time(s, n)) {
-            // A file system that cannot keep the time still keeps the file.
-            let _ = self.part.file.set_modified(time);
-        }
-        Ok(actual)
-    }
-}
-
-/// Seconds and nanoseconds since 1970 UTC as the system's time, if that can say it.
-fn time(seconds: i64, nanos: u32) -> Option<SystemTime> {
-    let offset = Duration::from_secs(seconds.unsigned_abs());
-    let base = match seconds >= 0 {
-        true => UNIX_EPOCH.checked_add(offset),
-        false => UNIX_EPOCH.checked_sub(offset),
-    };
-    base?.checked_add(Duration::from_nanos(nanos.into()))
-}
-
-fn write_all_vectored(file: &mut impl DiskFile, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-    IoSlice::advance_slices(&mut slices, 0); // drops empty ones at the front
-    while !slices.is_empty() {
-        match file.write_vectored(slices) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => IoSlice::advance_slices(&mut slices, n),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
 fn stored(header: FileHeader, sha256: Option<[u8; 32]>) -> Done {
     let (outcome, text) = (Outcome::Stored, String::new());
     Done { status: FileStatus { index: header.index, outcome, text }, header, sha256 }
@@ -487,24 +267,6 @@ fn stored(header: FileHeader, sha256: Option<[u8; 32]>) -> Done {
 
 fn failed(header: FileHeader, (outcome, text): Refusal) -> Done {
     Done { status: FileStatus { index: header.index, outcome, text }, header, sha256: None }
-}
-
-fn create_refusal(error: &io::Error) -> Refusal {
-    match disk_full(error) {
-        true => (Outcome::DiskFull, format!("the receiver's disk is full: {error}")),
-        false => (Outcome::CannotCreate, format!("the receiver cannot create it: {error}")),
-    }
-}
-
-fn write_refusal(error: &io::Error) -> Refusal {
-    match disk_full(error) {
-        true => (Outcome::DiskFull, format!("the receiver's disk is full: {error}")),
-        false => (Outcome::WriteFailed, format!("the receiver cannot write it: {error}")),
-    }
-}
-
-fn disk_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

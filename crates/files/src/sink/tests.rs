@@ -1,4 +1,7 @@
 use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
+
+use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::SystemDisk;
