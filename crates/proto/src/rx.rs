@@ -13,6 +13,7 @@ mod message;
 mod reassembly;
 mod retain;
 mod tsn_tracker;
+mod violation;
 
 pub(crate) use delayed_ack::{DelayedAck, PacketFacts, SackConfig};
 pub use message::{Message, Payload};

@@ -8,6 +8,7 @@ use super::held::{HeldChunks, Run};
 use super::message::{Message, Payload};
 use super::retain::Retain;
 use super::tsn_tracker::{Arrival, TsnTracker};
+use super::violation::ProtocolViolation;
 use room::{Amount, Room};
 
 pub(crate) use room::Limits;
@@ -17,50 +18,6 @@ mod room;
 /// The chunks of one message, at most, that are gathered before partial delivery begins. Together
 /// with the window of the tracker it bounds how far apart held TSNs are.
 const PARTIAL_DELIVERY_CHUNKS_MAX: usize = 32_768;
-
-/// A DATA chunk that the peer should not have sent.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ProtocolViolation {
-    /// The stream was not negotiated. The association goes on: the chunk has been discarded and its
-    /// TSN is acknowledged; report an Invalid Stream Identifier (RFC 9260 §6.5).
-    #[error("TSN {} is on stream {}, which was not negotiated", tsn.0, stream.0)]
-    InvalidStream {
-        /// The TSN of the chunk.
-        tsn: Tsn,
-        /// The stream it named.
-        stream: StreamId,
-    },
-    /// The chunk and its neighbours cannot be fragments of messages (RFC 9260 §6.9).
-    #[error("TSN {} does not fit the fragments beside it", tsn.0)]
-    FragmentOutOfPlace {
-        /// The TSN of the chunk.
-        tsn: Tsn,
-    },
-    /// The message's SSN has been used before (RFC 9260 §6.5).
-    #[error("TSN {} repeats SSN {} of stream {}", tsn.0, ssn.0, stream.0)]
-    SsnReused {
-        /// The TSN of the chunk.
-        tsn: Tsn,
-        /// Its stream.
-        stream: StreamId,
-        /// Its SSN.
-        ssn: Ssn,
-    },
-    /// Everything up to this TSN has been received and fills the buffers, yet an earlier message of
-    /// its stream is missing, so that none of it can ever be delivered.
-    #[error("at TSN {} the buffers are full of messages whose predecessors were never sent", tsn.0)]
-    Undeliverable {
-        /// The TSN of the chunk.
-        tsn: Tsn,
-    },
-}
-
-impl ProtocolViolation {
-    /// True if the association must be aborted with a Protocol Violation (RFC 9260 §3.3.10.13).
-    pub(crate) fn is_fatal(&self) -> bool {
-        !matches!(self, ProtocolViolation::InvalidStream { .. })
-    }
-}
 
 #[derive(Copy, Clone, Debug)]
 struct Stream {
