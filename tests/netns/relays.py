@@ -69,7 +69,7 @@ def relay_blackholed(case, lab):
 
 
 def direct_blackholed(case, lab):
-    """The direct way, which carries all SACKs, swallows everything."""
+    """The direct path, which carries all SACKs, swallows everything."""
     def cut(overlay):
         for router, net in ((overlay.near, "10.90.1.0/24"), (overlay.far, "10.90.0.0/24")):
             sh("ip", "-n", router, "route", "replace", "blackhole", net)
@@ -100,7 +100,7 @@ def sacks_leave(case, lab):
 
 
 def relays_only(case, lab):
-    """There is no direct way: the association is opened through a relay."""
+    """There is no direct path: the association is opened through a relay."""
     overlay = Overlay(case, lab)
     lab.link(overlay.near, "n1", up=False)
     transfer, _, digest = overlay.start(20)

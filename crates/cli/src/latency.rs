@@ -1,5 +1,5 @@
-//! How long the messages that this end sends take, from their handing over to their
-//! acknowledgement.
+//! Latency of the messages that this end sends: from `send` to the acknowledgement of the last
+//! byte.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

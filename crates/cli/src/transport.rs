@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::failure::{Failure, Result};
 
-/// How long the end of an association is waited for once everything is said.
+/// Longest wait for the end of an association once everything is acknowledged.
 pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
 /// Associations that wait to be accepted; more than there are strangers, who make room for each
 /// other.

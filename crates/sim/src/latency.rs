@@ -98,7 +98,7 @@ impl LatencyMeter {
         }
     }
 
-    /// The latency that 99 of 100 messages do not exceed, in seconds.
+    /// 99th-percentile message latency, in seconds.
     pub(crate) fn p99_s(&self) -> Option<f64> {
         self.histogram.quantile_s(0.99)
     }

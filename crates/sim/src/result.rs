@@ -41,8 +41,8 @@ pub struct TransferResult {
     pub receive_buffer_blocked_s: f64,
     /// The longest time between two deliveries, in seconds.
     pub max_delivery_gap_s: f64,
-    /// The time that 99 of 100 messages took at most, from the application's handing over to the
-    /// delivery of all of it, in seconds; only where latencies are measured.
+    /// 99th-percentile message latency in seconds: from `send` to the delivery of the whole
+    /// message. Only where latencies are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_latency_p99_s: Option<f64>,
     /// Bytes sent on all paths, SCTP headers included, for each user byte delivered; `None` if none

@@ -18,7 +18,7 @@ use crate::screen::Screen;
 use crate::transport::Answer;
 use crate::{settings, show, transport, via};
 
-/// How long is sent when nothing is said.
+/// Default duration of a measurement.
 const TIME_DEFAULT: Duration = Duration::from_secs(10);
 /// Intervals kept for the result.
 const INTERVALS_MAX: usize = 3700;

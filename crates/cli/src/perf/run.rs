@@ -66,8 +66,8 @@ impl<'a> Run<'a> {
         Run { association, begin, cpu_begin, received: AtomicU64::new(0), latency }
     }
 
-    /// The time that 99 of 100 messages sent from here took at most, from their handing over to
-    /// their acknowledgement, in seconds; `None` if that was not measured or nothing was sent.
+    /// 99th-percentile message latency in seconds, from `send` to the acknowledgement of the last
+    /// byte; `None` if it was not measured or nothing was sent.
     pub(crate) fn latency_p99_s(&self) -> Option<f64> {
         self.latency.as_ref().and_then(AckLatency::p99_s)
     }

@@ -47,7 +47,7 @@ fn trace(hops: &[(u8, u64)], reached: bool) -> Trace {
     Trace { hops: hops.iter().map(hop).collect(), reached }
 }
 
-/// The direct way by routers 1 and 2; one relay is behind router 2, the other behind router 4.
+/// The direct path by routers 1 and 2; one relay is behind router 2, the other behind router 4.
 fn traced() -> Routes {
     let mut routes = Routes::new();
     routes.insert(leg(PEER), trace(&[(1, 2), (2, 15)], false));

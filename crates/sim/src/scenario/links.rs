@@ -19,7 +19,7 @@ pub(super) enum Queue {
     Bdp(f64),
 }
 
-/// The keys of a link: what is said for each direction, forward first.
+/// The keys of a link, for each direction, forward first.
 #[derive(Clone, Debug)]
 pub(super) struct Settings<'t> {
     pub(super) rate: Option<(Rate, Rate)>,

@@ -38,7 +38,7 @@ fn route(routers: &[(u32, u64)], rtt_ms: u64) -> Route {
     Route::from_rtts(ends.map(|(id, ms)| (Some(RouterId(id)), Duration::from_millis(ms))))
 }
 
-/// A direct way over router 1, one through a host behind that router, and one over another router.
+/// A direct path over router 1, one through a host behind that router, and one over another router.
 fn one_behind_another() -> [(PathId, Route); 3] {
     [(P0, route(&[(1, 38)], 40)), (P1, route(&[(1, 38), (7, 44)], 60)), (P2, route(&[(2, 50)], 80))]
 }

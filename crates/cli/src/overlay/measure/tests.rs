@@ -36,7 +36,7 @@ fn plan() -> Plan {
 
 #[test]
 fn a_relay_beside_the_direct_way_is_left_out_and_one_elsewhere_is_used() {
-    // The first relay stands behind most of the direct way, the second has a way of its own.
+    // The first relay stands behind most of the direct path, the second has a way of its own.
     // Sources of the legs do not exist here, so that they are the paths' local addresses.
     let relays = [relay("192.0.2.1:3478"), relay("192.0.2.2:3478")];
     let paths = [
