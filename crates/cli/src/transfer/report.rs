@@ -38,8 +38,8 @@ pub(crate) struct TransferResult {
     pub receive_buffer_blocked_s: Option<f64>,
     /// Longest pause between two deliveries of content to the receiving application.
     pub max_delivery_gap_s: Option<f64>,
-    /// 99th-percentile latency of messages of content, from `send` to the acknowledgement of the last
-    /// byte; null at the receiver.
+    /// 99th-percentile latency of messages of content, from `send` to the acknowledgement of the
+    /// last byte; null at the receiver.
     pub message_latency_p99_s: Option<f64>,
     /// Bytes sent on all paths, SCTP headers included, for each content byte delivered; null at the
     /// receiver.
