@@ -1,0 +1,175 @@
+//! Checking and decrypting what is received.
+
+use crate::cipher::{NONCE_LEN, RecordCipher, TAG_LEN};
+use crate::header::{
+    APPLICATION_DATA, HEADER_LEN, epoch_bits, header, mask, nonce, sequence_number,
+};
+use crate::replay::ReplayWindow;
+
+/// From this distance to the number expected next, a sequence number may belong to another one that
+/// has the same 16 bits: the paths' delays differ by that many packets.
+const AMBIGUOUS: u64 = 1 << 14;
+
+/// A record that was checked and decrypted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Its epoch.
+    pub epoch: u64,
+    /// Its sequence number, all bits of it.
+    pub sequence_number: u64,
+    /// Bytes of chunks; they stand behind the record's header.
+    pub content_len: usize,
+}
+
+/// A record that is to be discarded. None of these ends an association (RFC 9147 §4.5.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Too short, or not of the form that the DTLS chunk uses.
+    #[error("not a record of the DTLS chunk")]
+    Malformed,
+    /// Of an epoch without keys.
+    #[error("no keys for the epoch of the record")]
+    NoKeys,
+    /// It has come before, or is too old to know.
+    #[error("the record has come before, or is too old")]
+    Replayed,
+    /// The tag is wrong: forged, damaged, or sealed with other keys.
+    #[error("the record is not authentic")]
+    Forged,
+    /// Authentic, but its content type is another one.
+    #[error("the record has content type {0}, not application data")]
+    ContentType(u8),
+}
+
+/// The keys that open what one endpoint receives in one epoch.
+#[derive(Debug)]
+pub struct OpeningKeys {
+    cipher: Box<dyn RecordCipher>,
+    iv: [u8; NONCE_LEN],
+    epoch: u64,
+    window: ReplayWindow,
+    /// The sequence number after the highest that was authentic.
+    expected: u64,
+    opened: u64,
+    forged: u64,
+}
+
+impl OpeningKeys {
+    /// Keys of an epoch, never used before.
+    #[must_use]
+    pub fn new(cipher: Box<dyn RecordCipher>, iv: [u8; NONCE_LEN], epoch: u64) -> OpeningKeys {
+        let window = ReplayWindow::default();
+        OpeningKeys { cipher, iv, epoch, window, expected: 0, opened: 0, forged: 0 }
+    }
+
+    /// Their epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Records opened so far.
+    #[must_use]
+    pub fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// Attempts to open a record that was not authentic so far. The keys must not be used beyond
+    /// [`CipherSuite::forgery_limit`](crate::CipherSuite::forgery_limit).
+    #[must_use]
+    pub fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    /// Checks and decrypts a record in place.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. The bytes of a refused `record` are of no use.
+    pub fn open(&mut self, record: &mut [u8]) -> Result<Opened, OpenError> {
+        let Some((masked, sealed)) = record.split_first_chunk_mut::<HEADER_LEN>() else {
+            return Err(OpenError::Malformed);
+        };
+        let Some(sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| sealed.len() > TAG_LEN)
+        else {
+            return Err(OpenError::Malformed);
+        };
+        match epoch_bits(*masked) {
+            None => return Err(OpenError::Malformed),
+            Some(bits) if u64::from(bits) != self.epoch & 3 => return Err(OpenError::NoKeys),
+            Some(_) => {}
+        }
+        let bits = sequence_number(mask(*masked, self.cipher.mask(*sample)));
+        let (near, far) = candidates(self.expected, bits);
+        let aad = header(self.epoch, bits);
+        // A copy is needed only where a second number may be meant.
+        let may_be_far = far.filter(|far| self.window.is_new(*far));
+        let copy = may_be_far.map(|far| (far, sealed.to_vec()));
+        let mut number = near;
+        let near_is_new = self.window.is_new(near);
+        if !near_is_new && copy.is_none() {
+            return Err(OpenError::Replayed);
+        }
+        let mut is_authentic = near_is_new && self.cipher.open(nonce(self.iv, near), &aad, sealed);
+        if !is_authentic && let Some((far, copy)) = copy {
+            sealed.copy_from_slice(&copy);
+            is_authentic = self.cipher.open(nonce(self.iv, far), &aad, sealed);
+            number = far;
+        }
+        if !is_authentic {
+            self.forged += 1;
+            return Err(if near_is_new { OpenError::Forged } else { OpenError::Replayed });
+        }
+        self.window.insert(number);
+        self.expected = self.expected.max(number + 1);
+        self.opened += 1;
+        let text = &sealed[..sealed.len() - TAG_LEN];
+        // The content type is the last byte that is not padding (RFC 8446 §5.4).
+        let Some(end) = text.iter().rposition(|&byte| byte != 0) else {
+            return Err(OpenError::ContentType(0));
+        };
+        match text[end] {
+            APPLICATION_DATA => {
+                Ok(Opened { epoch: self.epoch, sequence_number: number, content_len: end })
+            }
+            other => Err(OpenError::ContentType(other)),
+        }
+    }
+}
+
+/// The sequence numbers that 16 bits may stand for: the one closest to the expected, and where that
+/// is [far](AMBIGUOUS) off, the next closest.
+fn candidates(expected: u64, bits: u16) -> (u64, Option<u64>) {
+    const TURN: u64 = 1 << 16;
+    let base = expected - expected % TURN + u64::from(bits);
+    let all = [base.checked_sub(TURN), Some(base), Some(base + TURN)];
+    let mut near = base;
+    let mut far = None;
+    for other in all.into_iter().flatten().filter(|&other| other != base) {
+        let is_nearer = |a: u64, b: u64| a.abs_diff(expected) < b.abs_diff(expected);
+        if is_nearer(other, near) {
+            (near, far) = (other, Some(near));
+        } else if far.is_none_or(|far| is_nearer(other, far)) {
+            far = Some(other);
+        }
+    }
+    (near, far.filter(|_| near.abs_diff(expected) >= AMBIGUOUS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bits_stand_for_the_closest_number() {
+        assert_eq!(candidates(0, 0), (0, None));
+        assert_eq!(candidates(0, 300), (300, None));
+        assert_eq!(candidates(65_530, 3), (65_539, None));
+        assert_eq!(candidates(65_540, 65_530), (65_530, None));
+        assert_eq!(candidates(200_000, 200_000u64 as u16), (200_000, None));
+        // A second candidate is far behind, or far ahead.
+        assert_eq!(candidates(100_000, (100_000 - 30_000) as u16), (70_000, Some(135_536)));
+        assert_eq!(candidates(100_000, (120_000u64) as u16), (120_000, Some(54_464)));
+        // There is nothing before 0.
+        assert_eq!(candidates(10, 40_000), (40_000, Some(105_536)));
+    }
+}
