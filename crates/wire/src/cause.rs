@@ -1,4 +1,5 @@
-//! Error causes: what ABORT and ERROR report (RFC 9260 §3.3.10).
+//! Error causes: what ABORT and ERROR report (RFC 9260 §3.3.10,
+//! draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3).
 
 use std::fmt;
 
@@ -22,6 +23,10 @@ mod code {
     pub(super) const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
     pub(super) const USER_INITIATED_ABORT: u16 = 12;
     pub(super) const PROTOCOL_VIOLATION: u16 = 13;
+    pub(super) const MISSING_DTLS_CHUNK_SUPPORT: u16 = 100;
+    pub(super) const NO_COMMON_DTLS_KEY_MANAGEMENT_METHOD: u16 = 101;
+    pub(super) const DTLS_KEY_MANAGEMENT_TIE_BREAKER_COLLISION: u16 = 102;
+    pub(super) const INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES: u16 = 103;
 }
 
 /// One error cause.
@@ -66,6 +71,17 @@ pub enum ErrorCause {
     UserInitiatedAbort(Bytes),
     /// Code 13 (§3.3.10.13): the peer saw a violation of the protocol, described in free form.
     ProtocolViolation(Bytes),
+    /// Code 100 (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.1), in ABORT only: the receiver of the
+    /// INIT requires DTLS chunks, and the INIT has no DTLS Key Management parameter.
+    MissingDtlsChunkSupport,
+    /// Code 101 (the draft's §4.3.2), in ABORT only: none of the key management methods that the
+    /// INIT offers is supported.
+    NoCommonDtlsKeyManagementMethod,
+    /// Code 102 (the draft's §4.3.3), in ABORT only: both sides chose the same tie breaker.
+    DtlsKeyManagementTieBreakerCollision,
+    /// Code 103 (the draft's §4.3.4), in ABORT only: both sides can only be the client, or both
+    /// only the server.
+    IncompatibleDtlsKeyManagementRoles,
     /// A code this crate does not know.
     Unknown {
         /// Cause code.
@@ -95,6 +111,16 @@ impl ErrorCause {
             ErrorCause::RestartWithNewAddresses(_) => code::RESTART_WITH_NEW_ADDRESSES,
             ErrorCause::UserInitiatedAbort(_) => code::USER_INITIATED_ABORT,
             ErrorCause::ProtocolViolation(_) => code::PROTOCOL_VIOLATION,
+            ErrorCause::MissingDtlsChunkSupport => code::MISSING_DTLS_CHUNK_SUPPORT,
+            ErrorCause::NoCommonDtlsKeyManagementMethod => {
+                code::NO_COMMON_DTLS_KEY_MANAGEMENT_METHOD
+            }
+            ErrorCause::DtlsKeyManagementTieBreakerCollision => {
+                code::DTLS_KEY_MANAGEMENT_TIE_BREAKER_COLLISION
+            }
+            ErrorCause::IncompatibleDtlsKeyManagementRoles => {
+                code::INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES
+            }
             ErrorCause::Unknown { code, .. } => *code,
         }
     }
@@ -125,7 +151,11 @@ impl ErrorCause {
             ErrorCause::NoUserData(tsn) => out.extend_from_slice(&tsn.0.to_be_bytes()),
             ErrorCause::OutOfResource
             | ErrorCause::InvalidMandatoryParameter
-            | ErrorCause::CookieReceivedWhileShuttingDown => {}
+            | ErrorCause::CookieReceivedWhileShuttingDown
+            | ErrorCause::MissingDtlsChunkSupport
+            | ErrorCause::NoCommonDtlsKeyManagementMethod
+            | ErrorCause::DtlsKeyManagementTieBreakerCollision
+            | ErrorCause::IncompatibleDtlsKeyManagementRoles => {}
             ErrorCause::UnresolvableAddress(bytes)
             | ErrorCause::UnrecognizedChunkType(bytes)
             | ErrorCause::UnrecognizedParameters(bytes)
@@ -167,6 +197,16 @@ impl ErrorCause {
             code::RESTART_WITH_NEW_ADDRESSES => ErrorCause::RestartWithNewAddresses(tlv.value()),
             code::USER_INITIATED_ABORT => ErrorCause::UserInitiatedAbort(tlv.value()),
             code::PROTOCOL_VIOLATION => ErrorCause::ProtocolViolation(tlv.value()),
+            code::MISSING_DTLS_CHUNK_SUPPORT => ErrorCause::MissingDtlsChunkSupport,
+            code::NO_COMMON_DTLS_KEY_MANAGEMENT_METHOD => {
+                ErrorCause::NoCommonDtlsKeyManagementMethod
+            }
+            code::DTLS_KEY_MANAGEMENT_TIE_BREAKER_COLLISION => {
+                ErrorCause::DtlsKeyManagementTieBreakerCollision
+            }
+            code::INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES => {
+                ErrorCause::IncompatibleDtlsKeyManagementRoles
+            }
             code => ErrorCause::Unknown { code, value: tlv.value() },
         })
     }
@@ -212,6 +252,16 @@ impl fmt::Display for ErrorCause {
             }
             ErrorCause::ProtocolViolation(details) => {
                 write!(f, "protocol violation: \"{}\"", details.escape_ascii())
+            }
+            ErrorCause::MissingDtlsChunkSupport => f.write_str("missing DTLS chunk support"),
+            ErrorCause::NoCommonDtlsKeyManagementMethod => {
+                f.write_str("no common DTLS key management method")
+            }
+            ErrorCause::DtlsKeyManagementTieBreakerCollision => {
+                f.write_str("collision of DTLS key management tie breakers")
+            }
+            ErrorCause::IncompatibleDtlsKeyManagementRoles => {
+                f.write_str("incompatible DTLS key management roles")
             }
             ErrorCause::Unknown { code, .. } => write!(f, "error cause {code}"),
         }

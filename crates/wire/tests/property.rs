@@ -149,7 +149,11 @@ fn cause() -> impl Strategy<Value = ErrorCause> {
         some_bytes(40).prop_map(ErrorCause::RestartWithNewAddresses),
         some_bytes(24).prop_map(ErrorCause::UserInitiatedAbort),
         some_bytes(24).prop_map(ErrorCause::ProtocolViolation),
-        (14..=u16::MAX, some_bytes(24))
+        Just(ErrorCause::MissingDtlsChunkSupport),
+        Just(ErrorCause::NoCommonDtlsKeyManagementMethod),
+        Just(ErrorCause::DtlsKeyManagementTieBreakerCollision),
+        Just(ErrorCause::IncompatibleDtlsKeyManagementRoles),
+        (prop_oneof![14..=99_u16, 104..=u16::MAX], some_bytes(24))
             .prop_map(|(code, value)| ErrorCause::Unknown { code, value }),
     ]
 }

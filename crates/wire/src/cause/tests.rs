@@ -49,6 +49,30 @@ fn causes_of_fixed_size_must_have_it() {
 }
 
 #[test]
+fn the_causes_about_dtls_are_headers_only() {
+    use ErrorCause::*;
+    let causes = [
+        (100, MissingDtlsChunkSupport, "missing DTLS chunk support"),
+        (101, NoCommonDtlsKeyManagementMethod, "no common DTLS key management method"),
+        (
+            102,
+            DtlsKeyManagementTieBreakerCollision,
+            "collision of DTLS key management tie breakers",
+        ),
+        (103, IncompatibleDtlsKeyManagementRoles, "incompatible DTLS key management roles"),
+    ];
+    for (code, cause, text) in causes {
+        let list: Causes = [cause.clone()].into_iter().collect();
+        assert_eq!(list.as_bytes(), &[0, code, 0, 4][..]);
+        assert_eq!(list.iter().collect::<Vec<_>>(), [Ok(cause.clone())]);
+        assert_eq!((cause.code(), cause.to_string()), (code.into(), text.to_owned()));
+        // A value that a later draft may add is ignored.
+        let longer = Causes::received(Bytes::copy_from_slice(&[0, code, 0, 6, 1, 2, 0, 0]), 16);
+        assert_eq!(longer.iter().collect::<Vec<_>>(), [Ok(cause)]);
+    }
+}
+
+#[test]
 fn an_error_ends_the_causes() {
     let decoded = decode(&[0, 9, 0, 4, 0, 4, 0, 4]);
     assert_eq!(decoded.len(), 1);
