@@ -4,8 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("at byte {offset} of the packet: {kind}")]
 pub struct DecodeError {
-    /// Where the offending item begins, in bytes from the start of the packet. In lists that were
-    /// built and not received, from the start of the list.
+    /// Where the offending item begins, in bytes from the start of the packet; in chunks without a
+    /// common header ([`chunks_of`](crate::chunks_of)), from the start of their bytes. In lists
+    /// that were built and not received, from the start of the list.
     pub offset: usize,
     /// The kind of error.
     pub kind: DecodeErrorKind,

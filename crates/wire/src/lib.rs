@@ -6,6 +6,7 @@
 //!
 //! - [`Packet::parse`] checks the common header and the checksum; [`Packet::chunks`] then yields
 //!   one [`Chunk`] at a time and stops at the first malformed one.
+//! - [`chunks_of`] does the same for chunks without a common header, as a DTLS chunk protects them.
 //! - [`PacketBuilder`] writes a common header and chunks, never more than the size it was given.
 //! - [`Parameter`]s (of INIT and INIT ACK) and [`ErrorCause`]s (of ABORT and ERROR) are decoded
 //!   lazily, from [`Params`] and [`Causes`].
@@ -54,7 +55,7 @@ pub use chunk::{
 };
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};
-pub use packet::{Checksum, ChunkIter, IntoChunks, Packet};
+pub use packet::{Checksum, ChunkIter, IntoChunks, Packet, chunks_of, into_chunks_of};
 pub use parameter::{ParamIter, Parameter, Params, UnknownParameter, parameter_type};
 pub use types::{Ssn, StreamId, Tsn};
 pub use unknown::UnknownAction;

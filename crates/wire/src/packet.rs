@@ -69,7 +69,21 @@ impl Packet {
     }
 }
 
-/// The chunks of a packet, from [`Packet::chunks`].
+/// The chunks of a sequence of chunks without a common header, such as the decrypted content of a
+/// DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2). The rules are those of
+/// [`Packet::chunks`]; offsets in errors count from the start of `content`.
+#[must_use]
+pub fn chunks_of(content: &Bytes) -> ChunkIter<'_> {
+    ChunkIter { packet: content, offset: 0 }
+}
+
+/// The same chunks, at the cost of the content, as [`Packet::into_chunks`] does it.
+#[must_use]
+pub fn into_chunks_of(content: Bytes) -> IntoChunks {
+    IntoChunks { packet: content, offset: 0 }
+}
+
+/// The chunks of a packet, from [`Packet::chunks`], or of a content, from [`chunks_of`].
 #[derive(Debug, Clone)]
 pub struct ChunkIter<'a> {
     packet: &'a Bytes,
@@ -99,7 +113,7 @@ impl Iterator for ChunkIter<'_> {
 
 impl std::iter::FusedIterator for ChunkIter<'_> {}
 
-/// The chunks of a packet, from [`Packet::into_chunks`].
+/// The chunks of a packet, from [`Packet::into_chunks`], or of a content, from [`into_chunks_of`].
 #[derive(Debug)]
 pub struct IntoChunks {
     /// Empty at the end.

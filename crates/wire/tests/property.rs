@@ -277,6 +277,31 @@ proptest! {
     }
 
     #[test]
+    fn chunks_decode_the_same_without_a_common_header(
+        specs in vec(chunk(), 0..6),
+        damage in vec((any::<Index>(), any::<u8>()), 0..3),
+        cut in any::<Index>(),
+    ) {
+        let mut bytes = encode(&specs);
+        for (at, value) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        bytes.truncate(COMMON_HEADER_LEN + cut.index(bytes.len() - COMMON_HEADER_LEN + 1));
+        bytes[..2].copy_from_slice(&[1, 1]); // the ports are not zero, whatever the damage
+        bytes[2..4].copy_from_slice(&[1, 1]);
+        let bytes = Bytes::from(bytes);
+        let packet = Packet::parse(bytes.clone(), Checksum::Ignore).expect("a valid header");
+        let content = bytes.slice(COMMON_HEADER_LEN..);
+        let kinds = |chunks: Vec<Result<Chunk, DecodeError>>| {
+            chunks.into_iter().map(|chunk| chunk.map_err(|error| error.kind)).collect::<Vec<_>>()
+        };
+        let expected = kinds(packet.chunks().collect());
+        prop_assert_eq!(kinds(chunks_of(&content).collect()), &expected[..]);
+        prop_assert_eq!(kinds(into_chunks_of(content).collect()), &expected[..]);
+    }
+
+    #[test]
     fn a_builder_never_exceeds_its_limit(specs in vec(chunk(), 1..8), max_len in 0usize..400) {
         let mut out = vec![7; 5];
         let mut packet = PacketBuilder::new(&mut out, HEADER, max_len);

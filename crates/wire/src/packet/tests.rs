@@ -118,6 +118,35 @@ fn padding_is_skipped_whatever_it_holds() {
 }
 
 #[test]
+fn chunks_without_a_common_header_follow_the_same_rules() {
+    let valid = [10, 0, 0, 5, 0xee, 1, 2, 3, 0, 3, 0, 17, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4, 0xdd];
+    for (chunks, count) in [
+        (&valid[..], 2),                                          // without its last padding
+        (&[], 0),                                                 // nothing
+        (&[11, 0, 0], 1),                                         // half a chunk header
+        (&[11, 0, 0, 4, 8, 0, 0, 3, 11, 0, 0, 4], 2),             // a length below the header
+        (&[11, 0, 0, 4, 0xc0, 0, 0, 9, 1, 2, 3, 4], 2),           // a length beyond the end
+        (&[11, 0, 0, 4, 3, 0, 0, 4, 11, 0, 0, 4], 2),             // a SACK without fields
+        (&[11, 0, 0, 4, 4, 0, 0, 8, 0, 7, 0, 4, 11, 0, 0, 4], 2), // a HEARTBEAT without information
+    ] {
+        let shift = |chunk: Result<Chunk, DecodeError>| {
+            chunk.map_err(|error| error.kind.at(error.offset - COMMON_HEADER_LEN))
+        };
+        let expected: Vec<_> = packet(chunks).chunks().map(shift).collect();
+        assert_eq!(expected.len(), count, "{chunks:?}");
+        let content = Bytes::copy_from_slice(chunks);
+        assert_eq!(chunks_of(&content).collect::<Vec<_>>(), expected);
+        assert_eq!(into_chunks_of(content).collect::<Vec<_>>(), expected);
+    }
+
+    let content = Bytes::copy_from_slice(&valid);
+    let payload = content[24..].as_ptr();
+    let Some(Ok(Chunk::Data(data))) = into_chunks_of(content).last() else { panic!("DATA") };
+    assert_eq!(data.payload.as_ptr(), payload, "no copy");
+    assert!(data.payload.is_unique(), "no other reference");
+}
+
+#[test]
 fn data_without_payload_decodes() {
     let packet = packet(&[0, 7, 0, 16, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4]);
     let Some(Ok(Chunk::Data(data))) = packet.chunks().next() else { panic!("DATA") };
