@@ -56,6 +56,9 @@ pub use chunk::{
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};
 pub use packet::{Checksum, ChunkIter, IntoChunks, Packet, chunks_of, into_chunks_of};
-pub use parameter::{ParamIter, Parameter, Params, UnknownParameter, parameter_type};
+pub use parameter::{
+    DtlsKeyManagement, DtlsKeyManagementFlags, ParamIter, Parameter, Params, UnknownParameter,
+    parameter_type,
+};
 pub use types::{Ssn, StreamId, Tsn};
 pub use unknown::UnknownAction;

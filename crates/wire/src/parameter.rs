@@ -1,15 +1,20 @@
 //! Parameters: the optional and variable-length fields of INIT and INIT ACK.
 
+mod key_management;
+
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 
+pub use key_management::{DtlsKeyManagement, DtlsKeyManagementFlags};
+
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::tlv::{self, RawTlv, TLV_HEADER_LEN, TlvIter, TlvList, put_tlv};
 use crate::unknown::UnknownAction;
 
-/// Parameter types (RFC 9260 §3.3.2, §3.3.3, §3.3.5, and RFC 5061).
+/// Parameter types (RFC 9260 §3.3.2, §3.3.3, §3.3.5, RFC 5061, and
+/// draft-ietf-tsvwg-sctp-dtls-chunk).
 pub mod parameter_type {
     /// Heartbeat Information (§3.3.5).
     pub const HEARTBEAT_INFO: u16 = 1;
@@ -27,6 +32,8 @@ pub mod parameter_type {
     pub const HOST_NAME_ADDRESS: u16 = 11;
     /// Supported Address Types (§3.3.2.1.5).
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
+    pub const DTLS_KEY_MANAGEMENT: u16 = 0x8006;
     /// Supported Extensions (RFC 5061 §4.2.7).
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 }
@@ -59,6 +66,10 @@ pub enum Parameter {
     HostNameAddress(Bytes),
     /// Type 12: the address types the sender can use, as parameter types (5 for IPv4, 6 for IPv6).
     SupportedAddressTypes(Vec<u16>),
+    /// Type 0x8006: the offer to protect the association with DTLS chunks
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1). Without a method it is
+    /// [`Unknown`](Self::Unknown): its receiver skips it silently.
+    DtlsKeyManagement(DtlsKeyManagement),
     /// Type 0x8008: the extensions the sender supports, as chunk types (RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
     /// A type this crate does not know.
@@ -87,6 +98,7 @@ impl Parameter {
             Parameter::CookiePreservative(_) => parameter_type::COOKIE_PRESERVATIVE,
             Parameter::HostNameAddress(_) => parameter_type::HOST_NAME_ADDRESS,
             Parameter::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
+            Parameter::DtlsKeyManagement(_) => parameter_type::DTLS_KEY_MANAGEMENT,
             Parameter::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Parameter::Unknown(unknown) => unknown.ty(),
         }
@@ -106,6 +118,7 @@ impl Parameter {
             | Parameter::UnrecognizedParameter(bytes)
             | Parameter::HostNameAddress(bytes)
             | Parameter::SupportedExtensions(bytes) => out.extend_from_slice(bytes),
+            Parameter::DtlsKeyManagement(offer) => out.extend_from_slice(offer.value()),
             Parameter::Unknown(unknown) => out.extend_from_slice(&unknown.value()),
         });
     }
@@ -136,13 +149,18 @@ impl Parameter {
                 let types = types.iter().map(|ty| u16::from_be_bytes(*ty)).collect();
                 Parameter::SupportedAddressTypes(types)
             }
+            parameter_type::DTLS_KEY_MANAGEMENT => match DtlsKeyManagement::decode(tlv) {
+                Some(offer) => Parameter::DtlsKeyManagement(offer),
+                None => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
+            },
             parameter_type::SUPPORTED_EXTENSIONS => Parameter::SupportedExtensions(tlv.value()),
             _ => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
         })
     }
 }
 
-/// A parameter of a type this crate does not know, whole, so that it can be reported.
+/// A parameter of a type this crate does not know, or whose contents it cannot read, whole, so that
+/// it can be reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownParameter {
     /// At least a parameter header.

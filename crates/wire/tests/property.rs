@@ -117,8 +117,9 @@ fn some_bytes(max: usize) -> impl Strategy<Value = Bytes> {
 }
 
 fn parameter() -> impl Strategy<Value = Parameter> {
-    let unknown = any::<u16>()
-        .prop_filter("a type that is not known", |ty| !matches!(ty, 1 | 5..=9 | 11 | 12 | 0x8008));
+    let unknown = any::<u16>().prop_filter("a type that is not known", |ty| {
+        !matches!(ty, 1 | 5..=9 | 11 | 12 | 0x8006 | 0x8008)
+    });
     prop_oneof![
         some_bytes(40).prop_map(Parameter::HeartbeatInfo),
         any::<[u8; 4]>().prop_map(|octets| Parameter::Ipv4(octets.into())),
@@ -129,6 +130,11 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         some_bytes(20).prop_map(Parameter::HostNameAddress),
         vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
         some_bytes(9).prop_map(Parameter::SupportedExtensions),
+        (any::<(u32, u8)>(), vec(any::<u8>(), 1..9)).prop_map(|((tie_breaker, flags), methods)| {
+            let flags = DtlsKeyManagementFlags(flags);
+            let offer = DtlsKeyManagement::new(tie_breaker, flags, &methods);
+            Parameter::DtlsKeyManagement(offer.expect("at least one method"))
+        }),
         (unknown, vec(any::<u8>(), 0..20))
             .prop_map(|(ty, value)| Parameter::Unknown(UnknownParameter::new(ty, &value))),
     ]
@@ -234,6 +240,13 @@ fn walk(bytes: Bytes) -> Result<(), DecodeError> {
         match chunk {
             Ok(Chunk::Init(init) | Chunk::InitAck(init)) => {
                 first_error = first_error.or(init.params.iter().find_map(Result::err));
+                for parameter in init.params.iter().map_while(Result::ok) {
+                    if let Parameter::DtlsKeyManagement(offer) = parameter {
+                        assert!((1..=255).contains(&offer.methods().len()));
+                        assert!(offer.raw().len() >= 9 + offer.methods().len());
+                        _ = (offer.tie_breaker(), offer.flags());
+                    }
+                }
             }
             Ok(Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes })) => {
                 first_error = first_error.or(causes.iter().find_map(Result::err));
@@ -299,6 +312,30 @@ proptest! {
         let expected = kinds(packet.chunks().collect());
         prop_assert_eq!(kinds(chunks_of(&content).collect()), &expected[..]);
         prop_assert_eq!(kinds(into_chunks_of(content).collect()), &expected[..]);
+    }
+
+    #[test]
+    fn a_key_management_parameter_of_any_bytes_keeps_them(value in vec(any::<u8>(), 0..400)) {
+        let sent = Parameter::Unknown(UnknownParameter::new(0x8006, &value));
+        let params: Params = [sent].into_iter().collect();
+        let decoded: Vec<_> = params.iter().map(|p| p.expect("never malformed")).collect();
+        match &decoded[..] {
+            [Parameter::DtlsKeyManagement(offer)] => {
+                prop_assert!(value.len() > 5);
+                prop_assert_eq!(offer.raw(), params.as_bytes());
+                let methods = &value[5..];
+                prop_assert_eq!(offer.methods(), &methods[..methods.len().min(255)]);
+                prop_assert_eq!(offer.tie_breaker().to_be_bytes(), &value[..4]);
+                prop_assert_eq!(offer.flags().0, value[4]);
+            }
+            [Parameter::Unknown(unknown)] => {
+                prop_assert!(value.len() <= 5);
+                prop_assert_eq!(unknown.raw(), params.as_bytes());
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+        let again: Params = decoded.into_iter().collect();
+        prop_assert_eq!(again.as_bytes(), params.as_bytes());
     }
 
     #[test]

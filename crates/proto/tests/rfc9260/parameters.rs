@@ -88,6 +88,24 @@ fn unknown_parameters_of_an_init_are_handled_by_their_upper_bits() {
 }
 
 #[test]
+fn a_dtls_key_management_parameter_is_skipped_silently() {
+    // With a method, without one, and too short for anything.
+    for value in [&[1, 2, 3, 4, 3, 0][..], &[1, 2, 3, 4, 3], b""] {
+        let offer = || Parameter::Unknown(UnknownParameter::new(0x8006, value));
+        let mut t = Setup::server().start();
+        t.peer(init().param(offer()).param(unknown_parameter(0xc001)));
+        t.expect_init_ack();
+        assert_eq!(reported(&last_init(&t)).len(), 1, "the parameter behind it, {value:?}");
+        let mut t = Setup::client().start();
+        t.connect();
+        t.expect_init();
+        t.peer(init_ack().param(offer()));
+        t.expect("COOKIE ECHO");
+        t.expect_nothing();
+    }
+}
+
+#[test]
 fn unknown_parameters_of_an_init_ack_are_reported_with_the_cookie_echo() {
     let mut t = Setup::client().start();
     t.connect();
