@@ -86,6 +86,13 @@ pub enum ChunkSummary {
     CookieAck,
     /// Last message of a graceful end (§3.3.13).
     ShutdownComplete,
+    /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
+    Dtls {
+        /// The R bit: a restart key context protects them.
+        restart: bool,
+        /// Bytes of the DTLS record, its header included.
+        bytes: u64,
+    },
     /// Padding, beside a HEARTBEAT that measures the path's size (RFC 4820).
     Pad {
         /// Bytes of padding.
@@ -198,6 +205,9 @@ impl ChunkSummary {
             Chunk::CookieEcho(cookie) => ChunkSummary::CookieEcho { bytes: cookie.len() as u64 },
             Chunk::CookieAck => ChunkSummary::CookieAck,
             Chunk::ShutdownComplete { .. } => ChunkSummary::ShutdownComplete,
+            Chunk::Dtls(dtls) => {
+                ChunkSummary::Dtls { restart: dtls.restart, bytes: dtls.record.len() as u64 }
+            }
             Chunk::Pad(pad) => ChunkSummary::Pad { bytes: u64::from(pad.length) },
             Chunk::Timestamp(ts) => {
                 ChunkSummary::Timestamp { timestamp: ts.timestamp, echo: ts.echo }

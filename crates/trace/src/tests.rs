@@ -54,6 +54,7 @@ fn all_chunks() -> Bytes {
         assert!(p.push_timestamp(Timestamp { timestamp: 7, echo: Some(8) }));
         assert!(p.push_sack_path(SackPath { serial: 5, failed: true }));
         assert!(p.push_pad(Pad { length: 6 }));
+        assert!(p.push_dtls(true, &[0x2f; 24]));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
 }
@@ -156,7 +157,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 18);
+    assert_eq!(chunks.len(), 19);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -174,8 +175,9 @@ fn chunks_are_summed_up() {
     assert_eq!(chunks[13], ChunkSummary::Timestamp { timestamp: 7, echo: Some(8) });
     assert_eq!(chunks[14], ChunkSummary::SackPath { serial: 5, failed: true });
     assert_eq!(chunks[15], ChunkSummary::Pad { bytes: 6 });
-    assert_eq!(chunks[16], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[17], ChunkSummary::Malformed { .. }), "{:?}", chunks[17]);
+    assert_eq!(chunks[16], ChunkSummary::Dtls { restart: true, bytes: 24 });
+    assert_eq!(chunks[17], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[18], ChunkSummary::Malformed { .. }), "{:?}", chunks[18]);
 }
 
 #[test]

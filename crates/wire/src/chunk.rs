@@ -13,6 +13,7 @@
 mod abort;
 mod cookie;
 mod data;
+mod dtls;
 mod heartbeat;
 mod init;
 mod pad;
@@ -26,6 +27,10 @@ use bytes::Bytes;
 
 pub use abort::{Abort, ErrorChunk};
 pub use data::{DATA_HEADER_LEN, Data, DataFlags};
+pub use dtls::{
+    DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN,
+    DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Dtls,
+};
 pub use heartbeat::HeartbeatInfo;
 pub use init::Init;
 pub use pad::Pad;
@@ -73,6 +78,8 @@ pub mod chunk_type {
     /// Selective acknowledgement that tells what the receiver will not take back
     /// (draft-tuexen-tsvwg-sctp-multipath).
     pub const NR_SACK: u8 = 0x10;
+    /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
+    pub const DTLS: u8 = 0x41;
     /// Padding (RFC 4820).
     pub const PAD: u8 = 0x84;
     /// When the packet was sent; private, to be skipped in silence where it is not known.
@@ -119,6 +126,8 @@ pub enum Chunk {
         /// The T bit: the packet's verification tag is the receiver's own, reflected (§8.5.1).
         tag_reflected: bool,
     },
+    /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.2).
+    Dtls(Dtls),
     /// Padding (RFC 4820).
     Pad(Pad),
     /// When the packet was sent: private.
@@ -149,6 +158,7 @@ impl Chunk {
             chunk_type::SHUTDOWN_COMPLETE => {
                 Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
             }
+            chunk_type::DTLS => Chunk::Dtls(Dtls::decode(raw)?),
             chunk_type::PAD => Chunk::Pad(Pad::decode(raw)),
             chunk_type::TIMESTAMP => match Timestamp::decode(raw) {
                 Some(timestamp) => Chunk::Timestamp(timestamp),
@@ -180,6 +190,7 @@ impl Chunk {
             Chunk::CookieEcho(_) => chunk_type::COOKIE_ECHO,
             Chunk::CookieAck => chunk_type::COOKIE_ACK,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
+            Chunk::Dtls(_) => chunk_type::DTLS,
             Chunk::Pad(_) => chunk_type::PAD,
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::SackPath(_) => chunk_type::SACK_PATH,
@@ -205,6 +216,7 @@ impl Chunk {
             Chunk::CookieEcho(_) => "COOKIE ECHO",
             Chunk::CookieAck => "COOKIE ACK",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
+            Chunk::Dtls(_) => "DTLS",
             Chunk::Pad(_) => "PAD",
             Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::SackPath(_) => "SACK PATH",
@@ -233,6 +245,7 @@ impl PacketBuilder<'_> {
             Chunk::ShutdownComplete { tag_reflected } => {
                 self.push_shutdown_complete(*tag_reflected)
             }
+            Chunk::Dtls(dtls) => self.push_dtls(dtls.restart, &dtls.record),
             Chunk::Pad(pad) => self.push_pad(*pad),
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::SackPath(path) => self.push_sack_path(*path),

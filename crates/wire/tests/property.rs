@@ -174,8 +174,8 @@ fn data() -> impl Strategy<Value = Spec> {
 
 fn chunk() -> impl Strategy<Value = Spec> {
     let is_known = |ty: &u8| {
-        use chunk_type::{NR_SACK, PAD, SACK_PATH, TIMESTAMP};
-        matches!(*ty, 0..=11 | 14 | NR_SACK | PAD | TIMESTAMP | SACK_PATH)
+        use chunk_type::{DTLS, NR_SACK, PAD, SACK_PATH, TIMESTAMP};
+        matches!(*ty, 0..=11 | 14 | NR_SACK | DTLS | PAD | TIMESTAMP | SACK_PATH)
     };
     let unknown_ty = any::<u8>().prop_filter("a type that is not known", move |ty| !is_known(ty));
     let blocks = || vec(any::<(u16, u16)>(), 0..9);
@@ -216,6 +216,9 @@ fn chunk() -> impl Strategy<Value = Spec> {
         Just(Spec::Bare(Chunk::CookieAck)),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),
+        (any::<bool>(), vec(any::<u8>(), DTLS_RECORD_MIN_LEN..200)).prop_map(
+            |(restart, record)| Spec::Bare(Chunk::Dtls(Dtls { restart, record: record.into() }))
+        ),
         (0..2000_u16).prop_map(|length| Spec::Bare(Chunk::Pad(Pad { length }))),
         (unknown_ty, any::<u8>(), vec(any::<u8>(), 0..30))
             .prop_map(|(ty, flags, value)| Spec::Unknown { ty, flags, value }),
@@ -247,6 +250,11 @@ fn walk(bytes: Bytes) -> Result<(), DecodeError> {
                         _ = (offer.tie_breaker(), offer.flags());
                     }
                 }
+            }
+            Ok(Chunk::Dtls(dtls)) => {
+                assert!(dtls.record.len() >= DTLS_RECORD_MIN_LEN);
+                let content = dtls.record.slice(DTLS_RECORD_HEADER_LEN..);
+                assert!(chunks_of(&content).count() <= content.len().div_ceil(4));
             }
             Ok(Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes })) => {
                 first_error = first_error.or(causes.iter().find_map(Result::err));
@@ -312,6 +320,28 @@ proptest! {
         let expected = kinds(packet.chunks().collect());
         prop_assert_eq!(kinds(chunks_of(&content).collect()), &expected[..]);
         prop_assert_eq!(kinds(into_chunks_of(content).collect()), &expected[..]);
+    }
+
+    #[test]
+    fn a_dtls_chunk_decodes_whatever_is_reserved(
+        record in vec(any::<u8>(), 0..100),
+        flags in any::<u8>(),
+        padding in any::<[u8; 4]>(),
+    ) {
+        let mut bytes = encode(&[]);
+        let [before, after @ ..] = padding;
+        let length = u8::try_from(DTLS_RECORD_OFFSET + record.len()).expect("a short record");
+        bytes.extend_from_slice(&[chunk_type::DTLS, flags, 0, length, before]);
+        bytes.extend_from_slice(&record);
+        bytes.extend_from_slice(&after[..bytes.len().next_multiple_of(4) - bytes.len()]);
+        let packet = Packet::parse(bytes.into(), Checksum::Ignore).expect("a valid header");
+        let chunks: Vec<_> = packet.chunks().collect();
+        if record.len() < DTLS_RECORD_MIN_LEN {
+            prop_assert!(matches!(chunks[..], [Err(_)]));
+        } else {
+            let expected = Chunk::Dtls(Dtls { restart: flags & 1 != 0, record: record.into() });
+            prop_assert_eq!(chunks, [Ok(expected)]);
+        }
     }
 
     #[test]

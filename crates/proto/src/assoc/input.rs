@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp};
+use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp, UnknownChunk};
 
 use super::control::{Control, MAX_CONTROL};
 use super::state::State;
@@ -171,16 +171,22 @@ impl Association {
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
-            Chunk::Unknown(unknown) => {
-                let action = unknown.action();
-                if action.report && !std::mem::replace(&mut p.reported_unknown, true) {
-                    let raw = unknown.raw().slice(..unknown.raw().len().min(512));
-                    self.report(ErrorCause::UnrecognizedChunkType(raw));
-                }
-                return !action.stop;
-            }
+            // Protection is not supported, so that the type is as one that is not known.
+            Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
+            Chunk::Unknown(unknown) => return self.on_unknown(&unknown, p),
         }
         true
+    }
+
+    /// Handles a chunk of an unknown type (RFC 9260 §3.2). Returns false if the rest of the packet
+    /// is to be ignored.
+    fn on_unknown(&mut self, unknown: &UnknownChunk, p: &mut Progress) -> bool {
+        let action = unknown.action();
+        if action.report && !std::mem::replace(&mut p.reported_unknown, true) {
+            let raw = unknown.raw().slice(..unknown.raw().len().min(512));
+            self.report(ErrorCause::UnrecognizedChunkType(raw));
+        }
+        !action.stop
     }
 
     fn on_data(&mut self, data: Data, p: &mut Progress) {

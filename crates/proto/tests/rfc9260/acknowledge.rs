@@ -1,7 +1,7 @@
 //! The receiver's SACKs and window (RFC 9260 §6.2, §6.7; CMT paper, §III-C for DAC).
 
 use manypath_proto::testing::*;
-use manypath_wire::{CommonHeader, ErrorCause};
+use manypath_wire::{Chunk, CommonHeader, ErrorCause};
 
 fn server() -> Script {
     Setup::server().established()
@@ -340,6 +340,26 @@ fn unknown_chunks_are_handled_by_their_upper_bits() {
         expected.extend(goes_on.then_some("SACK 1"));
         assert_eq!(t.all_sent(), expected, "type {ty:#x}");
     }
+}
+
+#[test]
+fn a_dtls_chunk_is_reported_as_unknown_and_ends_its_packet() {
+    let mut t = server();
+    let value = [&[0, 0x2f, 0, 1], &[7; 40][..]].concat();
+    let expected = [&[0x41, 1, 0, 48], &value[..]].concat();
+    t.peer([PeerChunk::Raw(0x41, 1, value.clone()), data(1)]);
+    t.expect("ERROR 6");
+    let Some(Ok(Chunk::Error(report))) = t.last().packet.chunks().next() else { panic!("ERROR") };
+    let causes: Vec<_> = report.causes.iter().collect();
+    assert_eq!(causes, [Ok(ErrorCause::UnrecognizedChunkType(expected.into()))], "whole");
+    t.peer(vec![PeerChunk::Raw(0x41, 0, value); 2]);
+    t.expect("ERROR 6");
+    t.expect_nothing();
+    assert!(t.assoc().is_established());
+    // One that is too short for a record is as any chunk that is too short.
+    t.peer([unknown(0x41), data(1)]);
+    t.expect_nothing();
+    assert!(t.assoc().is_established());
 }
 
 #[test]

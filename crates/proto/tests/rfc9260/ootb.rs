@@ -74,6 +74,7 @@ fn anything_else_is_answered_with_a_reflected_abort() {
         init_ack(),
         error(ErrorCause::OutOfResource),
         unknown(0xff),
+        PeerChunk::Raw(0x41, 0, vec![0; 44]),
     ];
     for chunk in others {
         assert_eq!(answer(chunk.clone()), ["ABORT T"], "rule 8: {chunk:?}");

@@ -17,6 +17,11 @@ impl UnknownChunk {
         Self { raw: raw.packet.slice(raw.offset..raw.offset + raw.length) }
     }
 
+    /// `raw` begins with a chunk header.
+    pub(super) fn from_raw(raw: Bytes) -> Self {
+        Self { raw }
+    }
+
     /// The chunk type.
     #[must_use]
     pub fn ty(&self) -> u8 {
