@@ -5,7 +5,8 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use manypath_wire::{
-    Abort, Checksum, Chunk, DecodeError, ErrorChunk, GapAckBlock, Packet, UnknownAction,
+    Abort, Checksum, Chunk, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DecodeError, ErrorChunk,
+    GapAckBlock, Packet, Parameter, UnknownAction, chunks_of,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -29,6 +30,11 @@ fn read(chunk: &Chunk, length: usize) {
         Chunk::Init(init) | Chunk::InitAck(init) => {
             for parameter in &init.params {
                 match parameter {
+                    Ok(Parameter::DtlsKeyManagement(offer)) => {
+                        assert!((1..=255).contains(&offer.methods().len()));
+                        assert!(offer.raw().len() >= 9 + offer.methods().len());
+                        _ = (offer.tie_breaker(), offer.flags());
+                    }
                     Ok(parameter) => _ = parameter.ty(),
                     Err(error) => check(&error, length),
                 }
@@ -50,6 +56,18 @@ fn read(chunk: &Chunk, length: usize) {
                 && blocks.first().is_none_or(|block| block.start > 0);
             assert_eq!(ascend, sack.gap_ack_blocks_ascend());
             assert_eq!(sack.duplicate_tsns().len(), sack.duplicate_tsns().count());
+        }
+        Chunk::Dtls(dtls) => {
+            // As if it were decrypted. One within another is not opened.
+            assert!(dtls.record.len() >= DTLS_RECORD_MIN_LEN);
+            let content = dtls.record.slice(DTLS_RECORD_HEADER_LEN..);
+            for chunk in chunks_of(&content) {
+                match chunk {
+                    Ok(Chunk::Dtls(_)) => {}
+                    Ok(chunk) => read(&chunk, content.len()),
+                    Err(error) => check(&error, content.len()),
+                }
+            }
         }
         Chunk::Unknown(unknown) => {
             assert_eq!(unknown.action(), UnknownAction::of_chunk(chunk.ty()));
