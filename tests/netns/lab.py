@@ -24,6 +24,10 @@ class Failed(Exception):
     """A case could not go on."""
 
 
+class Late(Exception):
+    """The machine did something so late that the case shows nothing. It is run again."""
+
+
 def sh(*words, check=True):
     """Runs a command; its standard output."""
     done = subprocess.run(words, capture_output=True, text=True)

@@ -5,11 +5,12 @@ import signal
 import sys
 import time
 
-from lab import HERE, sh, tbf
+from lab import HERE, Late, sh, tbf
 from overlay import RATE, RELAYS, SERVER, Overlay
 from transfer import CONTENT_SHARE, check_complete, delivered_at, mbit
 
 SUM_MIN = 0.85  # of the paths' rates together
+LOSE_MAX = 1.0  # seconds to take a path away, which waits for locks of the kernel
 PAUSE_MAX = 3.0  # seconds without a delivery when a relay dies
 FOUND_MAX = 15.0  # seconds until a shared bottleneck is found
 TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
@@ -41,8 +42,13 @@ def lose_a_path(case, lab, lose):
     overlay = Overlay(case, lab)
     transfer, size, digest = overlay.start(60)
     transfer.wait_bytes(size // 3, 60)
+    begin = time.monotonic()
     lost = lose(overlay)
+    took = time.monotonic() - begin
     transfer.wait(120)
+    case.note("taking the path away", f"{took:.2f} s")
+    if took > LOSE_MAX:
+        raise Late(f"it took {took:.1f} s to take the path away")
     sent = check_complete(case, transfer, digest)
     gap = sent.get("max_delivery_gap_s") or 99
     case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)

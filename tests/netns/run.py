@@ -17,12 +17,13 @@ import relays
 import roaming
 import sizes
 import strangers
-from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
+from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Their senders are slow, or wait for what happens next.
 WAITING = {**roaming.CASES, **sizes.CASES, **failures.CASES}
 TOGETHER = 5  # of these at a time
+LATE_MAX = 2  # times that a case is run again because the machine was late
 
 
 class Case:
@@ -55,12 +56,20 @@ class Case:
     def run(self, body):
         """Runs the case in a lab of its own."""
         begin = time.monotonic()
-        self.lab = Lab(self.name, self.options.work_dir)
-        with self.lab:
-            try:
-                body(self, self.lab)
-            except Failed as why:
-                self.check("the case went on", False, False, str(why))
+        for again in range(LATE_MAX, -1, -1):
+            self.lab = Lab(self.name, self.options.work_dir)
+            with self.lab:
+                try:
+                    body(self, self.lab)
+                    break
+                except Failed as why:
+                    self.check("the case went on", False, False, str(why))
+                    break
+                except Late as why:
+                    self.checks.clear()
+                    self.note("late", str(why))
+                    if not again:
+                        self.check("the machine was in time", False, False, str(why))
         self.seconds = round(time.monotonic() - begin, 1)
         return self
 
