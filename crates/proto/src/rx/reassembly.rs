@@ -166,11 +166,11 @@ impl Inbound {
 
     /// The next message, or part of one, in the order of delivery.
     pub(crate) fn pop(&mut self) -> Option<Message> {
-        let message = self.ready.pop_front()?;
-        let amount = amount_of(&message.payload);
+        let payload = &self.ready.front()?.payload;
+        let amount = Amount { chunks: payload.chunks().len(), bytes: payload.len() };
         self.room.ready.subtract(amount);
         self.room.held.subtract(amount);
-        Some(message)
+        self.ready.pop_front()
     }
 
     /// True if [`pop`](Self::pop) has something to return.
@@ -209,8 +209,7 @@ impl Inbound {
     pub(crate) fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
         let cum = tracker.cum_tsn();
         let run = self.held.run_at(cum);
-        let begun = run.map(|run| Amount { chunks: run.chunks(), bytes: run.bytes });
-        self.room.keep(cum, begun.unwrap_or_default())
+        self.room.keep(cum, run.map(amount_of).unwrap_or_default())
     }
 
     /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and
@@ -437,6 +436,7 @@ impl Inbound {
     fn continue_partial(&mut self, heading: Heading, run: Run) {
         let end_of_message = self.held.get(run.last).is_some_and(|last| last.flags.end());
         let payload = self.held.take_run(run);
+        self.room.ready.add(amount_of(run));
         self.make_ready(heading, payload, end_of_message);
         if !end_of_message {
             self.partial = Some(Partial { next: run.last.next(), heading });
@@ -455,6 +455,7 @@ impl Inbound {
 
     fn deliver_run(&mut self, heading: Heading, run: Run) {
         let payload = self.held.take_run(run);
+        self.room.ready.add(amount_of(run));
         self.make_ready(heading, payload, true);
     }
 
@@ -462,13 +463,14 @@ impl Inbound {
     fn deliver_whole(&mut self, mut data: Data) {
         let heading = heading_of(&data);
         let payload = self.retain.ready(std::mem::take(&mut data.payload), self.ready.len());
-        self.room.held.add(Amount::of_chunk(payload.len()));
+        let amount = Amount::of_chunk(payload.len());
+        self.room.held.add(amount);
+        self.room.ready.add(amount);
         self.make_ready(heading, Payload::from(payload), true);
     }
 
     fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
         let Heading { stream, ssn, ppid, unordered } = heading;
-        self.room.ready.add(amount_of(&payload));
         self.ready.push_back(Message { stream, ssn, ppid, unordered, payload, end_of_message });
         if end_of_message && !unordered {
             self.streams[usize::from(stream.0)].next_ssn = ssn.next();
@@ -476,8 +478,8 @@ impl Inbound {
     }
 }
 
-fn amount_of(payload: &Payload) -> Amount {
-    Amount { chunks: payload.chunks().len(), bytes: payload.len() }
+fn amount_of(run: Run) -> Amount {
+    Amount { chunks: run.chunks(), bytes: run.bytes }
 }
 
 fn heading_of(data: &Data) -> Heading {
