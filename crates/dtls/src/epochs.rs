@@ -51,14 +51,14 @@ impl Epochs {
         self.keys.retain(|keys| keys.epoch() >= epoch);
     }
 
-    /// Checks and decrypts a record in place, with the keys of its epoch.
+    /// Checks a record with the keys of its epoch, and decrypts it to the end of `out`.
     ///
     /// # Errors
     /// Those of [`OpeningKeys::open`], and [`OpenError::NoKeys`].
-    pub fn open(&mut self, record: &mut [u8]) -> Result<Opened, OpenError> {
+    pub fn open(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Opened, OpenError> {
         let header = record.first_chunk::<HEADER_LEN>().ok_or(OpenError::Malformed)?;
         let bits = epoch_bits(*header).ok_or(OpenError::Malformed)?;
         let has_bits = |keys: &&mut OpeningKeys| keys.epoch() & 3 == u64::from(bits);
-        self.keys.iter_mut().find(has_bits).ok_or(OpenError::NoKeys)?.open(record)
+        self.keys.iter_mut().find(has_bits).ok_or(OpenError::NoKeys)?.open(record, out)
     }
 }

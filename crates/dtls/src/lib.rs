@@ -19,13 +19,14 @@
 //! - [`RecordCipher`] is the part of a library of cryptography. The feature `aws-lc` has one; a
 //!   program may give its own.
 //!
-//! Whoever uses them negotiates the keys, puts records into packets, and replaces keys before their
-//! [limit](CipherSuite::seal_limit).
+//! Whoever uses them puts records into packets, and replaces keys before their
+//! [limit](CipherSuite::seal_limit). Keys come from a method behind the interface in [`manage`].
 
 mod cipher;
 mod epochs;
 mod exporter;
 mod header;
+pub mod manage;
 mod open;
 mod replay;
 mod seal;

@@ -17,8 +17,6 @@ pub struct Opened {
     pub epoch: u64,
     /// Its sequence number, all bits of it.
     pub sequence_number: u64,
-    /// Bytes of chunks; they stand behind the record's header.
-    pub content_len: usize,
 }
 
 /// A record that is to be discarded. None of these ends an association (RFC 9147 §4.5.2).
@@ -81,15 +79,18 @@ impl OpeningKeys {
         self.forged
     }
 
-    /// Checks and decrypts a record in place.
+    /// Checks a record and decrypts it to the end of `out`, which then holds its chunks.
     ///
     /// # Errors
-    /// See [`OpenError`]. The bytes of a refused `record` are of no use.
-    pub fn open(&mut self, record: &mut [u8]) -> Result<Opened, OpenError> {
-        let Some((masked, sealed)) = record.split_first_chunk_mut::<HEADER_LEN>() else {
+    /// See [`OpenError`]; `out` is then as it was.
+    pub fn open(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Opened, OpenError> {
+        let Some((masked, sealed)) = record.split_first_chunk::<HEADER_LEN>() else {
             return Err(OpenError::Malformed);
         };
-        let Some(sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| sealed.len() > TAG_LEN)
+        let Some((ciphertext, tag)) = sealed.split_last_chunk::<TAG_LEN>() else {
+            return Err(OpenError::Malformed);
+        };
+        let Some(sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| !ciphertext.is_empty())
         else {
             return Err(OpenError::Malformed);
         };
@@ -100,38 +101,33 @@ impl OpeningKeys {
         }
         let bits = sequence_number(mask(*masked, self.cipher.mask(*sample)));
         let (near, far) = candidates(self.expected, bits);
+        let mut new = [Some(near), far].into_iter().flatten().filter(|&n| self.window.is_new(n));
         let aad = header(self.epoch, bits);
-        // A copy is needed only where a second number may be meant.
-        let may_be_far = far.filter(|far| self.window.is_new(*far));
-        let copy = may_be_far.map(|far| (far, sealed.to_vec()));
-        let mut number = near;
-        let near_is_new = self.window.is_new(near);
-        if !near_is_new && copy.is_none() {
-            return Err(OpenError::Replayed);
-        }
-        let mut is_authentic = near_is_new && self.cipher.open(nonce(self.iv, near), &aad, sealed);
-        if !is_authentic && let Some((far, copy)) = copy {
-            sealed.copy_from_slice(&copy);
-            is_authentic = self.cipher.open(nonce(self.iv, far), &aad, sealed);
-            number = far;
-        }
-        if !is_authentic {
-            self.forged += 1;
+        let start = out.len();
+        out.resize(start + ciphertext.len(), 0);
+        let mut opens = |number: &u64| {
+            let nonce = nonce(self.iv, *number);
+            self.cipher.open(nonce, &aad, (ciphertext, tag), &mut out[start..])
+        };
+        let (near_is_new, any_new) = (self.window.is_new(near), new.clone().next().is_some());
+        let Some(number) = new.find(|number| opens(number)) else {
+            out.truncate(start);
+            self.forged += u64::from(any_new);
             return Err(if near_is_new { OpenError::Forged } else { OpenError::Replayed });
-        }
+        };
         self.window.insert(number);
         self.expected = self.expected.max(number + 1);
         self.opened += 1;
-        let text = &sealed[..sealed.len() - TAG_LEN];
         // The content type is the last byte that is not padding (RFC 8446 §5.4).
-        let Some(end) = text.iter().rposition(|&byte| byte != 0) else {
-            return Err(OpenError::ContentType(0));
-        };
-        match text[end] {
-            APPLICATION_DATA => {
-                Ok(Opened { epoch: self.epoch, sequence_number: number, content_len: end })
+        let end = out[start..].iter().rposition(|&byte| byte != 0);
+        let content_type = end.map_or(0, |end| out[start + end]);
+        out.truncate(start + end.unwrap_or(0));
+        match content_type {
+            APPLICATION_DATA => Ok(Opened { epoch: self.epoch, sequence_number: number }),
+            other => {
+                out.truncate(start);
+                Err(OpenError::ContentType(other))
             }
-            other => Err(OpenError::ContentType(other)),
         }
     }
 }
