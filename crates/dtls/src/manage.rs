@@ -166,3 +166,11 @@ pub struct KeyFailure {
     /// It was the peer that refused.
     pub by_peer: bool,
 }
+
+impl KeyFailure {
+    /// A failure that this end found.
+    #[must_use]
+    pub fn new(reason: impl Into<String>) -> KeyFailure {
+        KeyFailure { reason: reason.into(), by_peer: false }
+    }
+}

@@ -13,6 +13,7 @@ mod control;
 pub(crate) mod cookie;
 mod data;
 mod decide;
+mod draft;
 mod ends;
 mod events;
 mod failure;
@@ -20,12 +21,14 @@ mod handshake;
 mod heartbeat;
 mod init;
 mod input;
+mod keys;
 mod outage;
 mod output;
 mod path_set;
 mod paths;
 mod peer_window;
 mod pmtu;
+mod protection;
 mod receiving;
 mod redundant;
 mod roam;
@@ -47,6 +50,8 @@ use bytes::Bytes;
 pub(crate) use ends::Identity;
 pub(crate) use handshake::CookieAction;
 pub(crate) use init::{PeerInit, init_ack};
+pub(crate) use keys::own_parameter;
+pub(crate) use protection::agree;
 pub use stats::AssocStats;
 
 use crate::config::Config;
@@ -67,6 +72,7 @@ use events::Events;
 use heartbeat::Heartbeats;
 use peer_window::PeerWindow;
 use pmtu::SizeSearch;
+use protection::Protection;
 use receiving::Receiving;
 use redundant::Redundancy;
 use state::{Opening, State};
@@ -112,6 +118,8 @@ pub struct Association {
     control: VecDeque<Control>,
     heartbeats: Heartbeats,
     size_search: SizeSearch,
+    /// If packets are to be protected.
+    protection: Option<Box<Protection>>,
     events: Events,
     stats: AssocStats,
 }
@@ -144,6 +152,7 @@ impl Association {
             control: VecDeque::new(),
             heartbeats: Heartbeats::default(),
             size_search: SizeSearch::new(rng.fork("packet sizes")),
+            protection: None,
             events: Events::default(),
             stats: AssocStats::default(),
             ends: Ends::new(id, local_addresses, &mut rng),
@@ -314,13 +323,20 @@ impl Association {
         // One chunk may exceed the buffer: the one that is next in order (RFC 9260 §6.2).
         let limit = self.rx.buffer.max(self.config.receive_buffer) + 65_535;
         assert!(self.rx.buffered_bytes() <= limit, "the receive buffer overflows");
-        assert!(self.unacked_bytes() <= self.config.send_buffer, "the send buffer overflows");
+        // What the key management sends is not the user's.
+        let limit = self.config.send_buffer + if self.is_protected() { 1 << 17 } else { 0 };
+        assert!(self.unacked_bytes() <= limit, "the send buffer overflows");
     }
 
     // ---- For the endpoint ----
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.ends.id
+    }
+
+    /// It is closed, and its last packets are sent.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed().is_some() && self.control.is_empty()
     }
 
     pub(crate) fn has_events(&self) -> bool {

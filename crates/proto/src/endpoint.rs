@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
@@ -104,6 +105,8 @@ pub struct Endpoint {
     incoming_window: usize,
     rng: Rng,
     keys: CookieKeys,
+    /// If associations are to be protected.
+    key_management: Option<Arc<dyn KeyManagement>>,
     assocs: AssocTable,
     past: Past,
     dirty: Dirty,
@@ -123,6 +126,7 @@ impl Endpoint {
         Endpoint {
             keys: CookieKeys::new(rng.fork("cookie keys")),
             rng: rng.fork("endpoint"),
+            key_management: None,
             config,
             incoming_window: usize::MAX,
             assocs: AssocTable::default(),
@@ -143,6 +147,20 @@ impl Endpoint {
     /// # Errors
     /// Says what is wrong with the request. That nobody answers is an event.
     pub fn connect(&mut self, now: Instant, to: ConnectTo) -> Result<AssocId, ConnectError> {
+        let keys = self.key_management.clone();
+        self.connect_with(now, to, keys)
+    }
+
+    /// The same, protected with this key management, or not at all.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect).
+    pub fn connect_with(
+        &mut self,
+        now: Instant,
+        to: ConnectTo,
+        keys: Option<Arc<dyn KeyManagement>>,
+    ) -> Result<AssocId, ConnectError> {
         if to.paths.is_empty() {
             return Err(ConnectError::NoPath);
         }
@@ -165,7 +183,7 @@ impl Endpoint {
         let rng = self.assoc_rng(id.local_tag);
         let local = self.config.local_addresses.clone();
         let config = Arc::clone(&self.config.config);
-        let mut assoc = Association::connect(config, id, &to.paths, local, rng, now);
+        let mut assoc = Association::connect(config, id, &to.paths, local, keys, rng, now);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
         let index = self.insert(assoc);
         Ok(self.assocs.id(index))
@@ -224,6 +242,12 @@ impl Endpoint {
     /// Sets whether peers may open associations from now on.
     pub fn set_accept(&mut self, accept: bool) {
         self.config.accept = accept;
+    }
+
+    /// Protects the associations that begin from now on (draft-ietf-tsvwg-sctp-dtls-chunk), or none
+    /// with `None`. Peers that do not protect theirs are refused.
+    pub fn set_key_management(&mut self, keys: Option<Arc<dyn KeyManagement>>) {
+        self.key_management = keys;
     }
 
     /// The receive buffer, in bytes, of associations that peers open from now on, if that is less
@@ -368,7 +392,8 @@ impl Endpoint {
         let id = self.assocs.id(index);
         let Some(assoc) = self.assocs.get_mut(index) else { return };
         let mut paths_changed = false;
-        while let Some(event) = assoc.poll_event() {
+        let is_announced = assoc.is_announced();
+        while is_announced && let Some(event) = assoc.poll_event() {
             paths_changed |= matches!(
                 event,
                 Event::PathAdded { .. } | Event::PathRemoved { .. } | Event::PathState { .. }
@@ -382,7 +407,7 @@ impl Endpoint {
                 self.past.note_ended(tag, port);
             }
             self.assocs.unregister(index);
-        } else if paths_changed {
+        } else if paths_changed || !is_announced {
             self.assocs.update_peers(index);
         }
     }
@@ -391,6 +416,12 @@ impl Endpoint {
     fn settle(&mut self, index: u32) {
         self.collect(index);
         let Some(assoc) = self.assocs.get(index) else { return };
+        if assoc.is_over() && !assoc.is_announced() {
+            // The application does not know of it.
+            self.assocs.remove(index);
+            self.deadlines.set(index, None);
+            return;
+        }
         self.deadlines.set(index, assoc.poll_timeout());
     }
 

@@ -208,6 +208,14 @@ pub enum AssocClosed {
         /// Outgoing streams that the peer allows.
         allowed: u16,
     },
+    /// The association could not be protected, or not any more.
+    #[error("the association cannot be protected{}: {reason}", if *.by_peer { ", says the peer" } else { "" })]
+    NotProtected {
+        /// Why, in words.
+        reason: String,
+        /// It was the peer that refused.
+        by_peer: bool,
+    },
     /// The peer broke the protocol; we sent ABORT.
     #[error("the peer broke the protocol: {0}")]
     ProtocolViolation(&'static str),

@@ -139,7 +139,9 @@ pub(crate) struct Path {
     pub(crate) pmtu: Pmtu,
     /// Largest IP packet.
     pub(crate) mtu: usize,
-    /// Largest SCTP packet: the MTU less IP and UDP headers.
+    /// Bytes that protection adds to its packets.
+    pub(crate) overhead: usize,
+    /// Largest SCTP packet before it is protected: the MTU less all headers.
     pub(crate) max_packet: usize,
     /// Path maximum DATA chunk size, header included (RFC 9260 §1.3).
     pub(crate) pmdcs: usize,
@@ -151,12 +153,12 @@ impl Path {
         (local, remote): (SocketAddr, SocketAddr),
         config: &Config,
         peer_rwnd: u32,
-        link_mtu: Option<usize>,
+        (link_mtu, overhead): (Option<usize>, usize),
         now: Instant,
     ) -> Path {
         let pmtu = Pmtu::new(config, link_mtu);
         let mtu = pmtu.size();
-        let (max_packet, pmdcs) = largest(config, remote, mtu);
+        let (max_packet, pmdcs) = largest(config, remote, mtu, overhead);
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Path {
             id,
@@ -205,6 +207,7 @@ impl Path {
             counters: PathCounters::default(),
             pmtu,
             mtu,
+            overhead,
             max_packet,
             pmdcs,
         }
@@ -215,7 +218,7 @@ impl Path {
     /// with.
     pub(crate) fn resize(&mut self, config: &Config) {
         self.mtu = self.pmtu.size();
-        (self.max_packet, self.pmdcs) = largest(config, self.remote, self.mtu);
+        (self.max_packet, self.pmdcs) = largest(config, self.remote, self.mtu, self.overhead);
         let untouched = self.counters.chunks_lost == 0 && self.counters.t3_expirations == 0;
         let begins = config.initial_cwnd.bytes(self.pmdcs, self.mtu, self.remote.is_ipv6());
         let begins = usize::try_from(begins).unwrap_or(usize::MAX).min(INITIAL_CWND_MAX);
@@ -225,12 +228,13 @@ impl Path {
 
     /// The largest DATA chunk if its packets have the size that is tried first.
     pub(crate) fn likely_pmdcs(&self, config: &Config) -> usize {
-        largest(config, self.remote, config.mtu).1
+        largest(config, self.remote, config.mtu, self.overhead).1
     }
 
-    /// Bytes of IP and UDP headers of its packets.
+    /// Bytes that its packets have in addition to chunks and their common header: of IP, of UDP and
+    /// of protection.
     pub(crate) fn headers(&self, config: &Config) -> usize {
-        sizes::outer_headers(self.remote, config.udp_encapsulation)
+        sizes::outer_headers(self.remote, config.udp_encapsulation) + self.overhead
     }
 
     /// An amount on this path, in bytes.
@@ -397,9 +401,10 @@ impl Path {
 /// §2).
 const INITIAL_CWND_MAX: usize = 14_600;
 
-/// The largest SCTP packet and the largest DATA chunk that fit an IP packet of `mtu` bytes.
-fn largest(config: &Config, remote: SocketAddr, mtu: usize) -> (usize, usize) {
-    let outer = sizes::outer_headers(remote, config.udp_encapsulation);
+/// The largest SCTP packet and the largest DATA chunk that fit an IP packet of `mtu` bytes, if
+/// protection adds `overhead` bytes.
+fn largest(config: &Config, remote: SocketAddr, mtu: usize, overhead: usize) -> (usize, usize) {
+    let outer = sizes::outer_headers(remote, config.udp_encapsulation) + overhead;
     let max_packet = sizes::unpadded(mtu - outer);
     let fits = sizes::room_for_chunks(max_packet, config.timestamp);
     let pmdcs = config.pmdcs_limit.map_or(fits, |user| fits.min(user + sizes::DATA_HEADER_LEN));

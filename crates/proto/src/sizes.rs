@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! IP | UDP | relay's ChannelData | SCTP common header | DATA header | user data, padded
+//!                        of a protected packet: behind | and at the end
 //! ```
 
 use std::net::SocketAddr;
@@ -24,6 +25,9 @@ pub const UDP_IPV6_HEADERS: usize = IPV6_HEADER + UDP_HEADER;
 /// The header of a TURN relay's ChannelData message (RFC 8656 §12.4). Packets to and from a relay
 /// have it in addition.
 pub const CHANNEL_DATA_HEADER: usize = 4;
+
+/// Bytes that a DTLS chunk adds to the chunks in it.
+pub const PROTECTION: usize = manypath_wire::DTLS_PADDED_OVERHEAD;
 
 /// The IP packet that an Ethernet interface takes.
 pub const ETHERNET_MTU: usize = 1500;

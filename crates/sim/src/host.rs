@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use manypath_dtls::manage::KeyManagement;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, Endpoint, EndpointConfig, Event, Instant,
@@ -31,6 +32,8 @@ pub struct HostConfig {
     pub connect: Vec<(SocketAddr, SocketAddr)>,
     /// Most packets that the engine may hand over at once.
     pub max_segments: usize,
+    /// Protects its associations, if there is one.
+    pub keys: Option<Arc<dyn KeyManagement>>,
     /// Counts spurious retransmissions.
     pub has_ledger: bool,
     /// Where its randomness comes from.
@@ -50,7 +53,9 @@ impl HostConfig {
             max_associations: 16,
             local_addresses: self.addresses.clone(),
         };
-        Endpoint::new(config, self.rng.fork(&format!("endpoint {restarts}")))
+        let mut endpoint = Endpoint::new(config, self.rng.fork(&format!("endpoint {restarts}")));
+        endpoint.set_key_management(self.keys.clone());
+        endpoint
     }
 }
 

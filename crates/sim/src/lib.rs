@@ -90,7 +90,7 @@ pub use network::{AddressChange, Happening, Network, PathDrops, RouteSpec};
 pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool, TooLong};
 pub use packet_log::{Fate, LoggedPacket, PacketLog};
-pub use pair::{Pair, PairBuilder, millis, path_state, secs};
+pub use pair::{Keys, Pair, PairBuilder, millis, path_state, secs};
 pub use paths::{PathControl, PathEnds, PathLinks};
 pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};

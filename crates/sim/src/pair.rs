@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use manypath_dtls::manage::KeyManagement;
 use manypath_proto::config::Config;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use manypath_proto::{Event, Instant, PathId, PathState, Rng};
@@ -15,6 +16,9 @@ use crate::result::TransferResult;
 use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
 use crate::world::{advance, drive_waiting};
+
+/// Key management of a host.
+pub type Keys = Arc<dyn KeyManagement>;
 
 /// The instant `seconds` after the start of the run.
 pub const fn secs(seconds: u64) -> Instant {
@@ -80,6 +84,8 @@ impl Pair {
             overrides: Vec::new(),
             only_a: Vec::new(),
             only_z: Vec::new(),
+            keys_a: None,
+            keys_z: None,
             seed: 1,
             header_bytes: None,
             max_segments: 1,
@@ -198,6 +204,8 @@ pub struct PairBuilder {
     overrides: Vec<(String, String)>,
     only_a: Vec<(String, String)>,
     only_z: Vec<(String, String)>,
+    keys_a: Option<Keys>,
+    keys_z: Option<Keys>,
     seed: u64,
     header_bytes: Option<u32>,
     max_segments: usize,
@@ -230,6 +238,25 @@ impl PairBuilder {
     /// Sets a parameter of the engine at host `z` only.
     pub fn set_z(mut self, name: &str, value: &str) -> Self {
         self.only_z.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Protects the association: these are the keys of both ends.
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys_a = Some(Arc::clone(&keys));
+        self.keys_z = Some(keys);
+        self
+    }
+
+    /// Sets the keys of host `a`, or that it protects nothing.
+    pub fn keys_a(mut self, keys: Option<Keys>) -> Self {
+        self.keys_a = keys;
+        self
+    }
+
+    /// Sets the keys of host `z`, or that it protects nothing.
+    pub fn keys_z(mut self, keys: Option<Keys>) -> Self {
+        self.keys_z = keys;
         self
     }
 
@@ -366,20 +393,21 @@ impl PairBuilder {
         if self.has_fixed_links {
             net.fix_links();
         }
-        let host = |node, config: Config, addresses, connect, name| {
+        let host = |node, (config, keys): (Config, Option<Keys>), addresses, connect, name| {
             let setup = HostConfig {
                 config: Arc::new(config),
                 addresses,
                 connect,
                 max_segments: self.max_segments,
+                keys,
                 has_ledger: self.has_ledger,
                 rng: rng.fork(name),
             };
             Host::new(node, setup)
         };
         Pair {
-            a: host(node_a, config_a, near, pairs, "host a"),
-            z: host(node_z, config_z, far, Vec::new(), "host z"),
+            a: host(node_a, (config_a, self.keys_a.clone()), near, pairs, "host a"),
+            z: host(node_z, (config_z, self.keys_z.clone()), far, Vec::new(), "host z"),
             net,
             seed: self.seed,
             checks_invariants: self.checks_invariants,

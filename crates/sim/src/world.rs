@@ -172,6 +172,7 @@ impl World {
             addresses,
             connect,
             max_segments: 1,
+            keys: None,
             has_ledger: spec.has_ledger,
             rng: self.rng(&format!("flow {} {role}", spec.name)),
         };

@@ -66,6 +66,13 @@ impl<'a> PacketBuilder<'a> {
         packet.len()
     }
 
+    /// The buffer and where the packet begins in it, to go on with the packet without the builder.
+    /// The checksum is not written.
+    #[must_use]
+    pub fn into_parts(self) -> (&'a mut Vec<u8>, usize) {
+        (self.out, self.start)
+    }
+
     /// Takes the packet back: the buffer is as it was before [`new`](Self::new).
     pub fn discard(self) {
         self.out.truncate(self.start);

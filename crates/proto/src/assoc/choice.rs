@@ -34,6 +34,16 @@ impl Association {
         !self.queue.is_empty() || self.out.may_have_marked() || may_copy
     }
 
+    /// The chunk leaves unprotected although there are keys: the peer needs it to have them.
+    #[inline]
+    pub(super) fn goes_in_plain(&self, choice: Choice) -> bool {
+        self.may_send_in_plain()
+            && match choice.source {
+                Source::New => self.queue.is_next_in_plain(),
+                Source::Retransmission(tsn) | Source::Copy(tsn) => self.was_in_plain(tsn),
+            }
+    }
+
     /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1,
     /// C).
     pub(super) fn choose(&mut self, now: Instant) -> Option<Choice> {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn};
 
 use super::Association;
+use super::draft::Draft;
 use super::state::State;
 use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState};
@@ -25,6 +26,13 @@ pub(super) enum Control {
     ShutdownAck { on: PathId },
     ShutdownComplete { to: (SocketAddr, SocketAddr) },
     Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
+}
+
+impl Control {
+    /// It opens the association, and is never protected.
+    fn is_of_handshake(&self) -> bool {
+        matches!(self, Control::Init { .. } | Control::CookieEcho | Control::CookieAck { .. })
+    }
 }
 
 /// The SCTP packet that fits the size with which every path begins, over IPv6 and UDP.
@@ -78,14 +86,16 @@ impl Association {
             // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with
             // a probe.
             (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
-                if self.paths.get(id).is_some_and(|p| p.heartbeat_due) =>
+                if self.paths.get(id).is_some_and(|p| p.heartbeat_due)
+                    && !(c.is_of_handshake() && self.is_protected()) =>
             {
                 Some((id, self.new_probe(now, id)))
             }
             _ => None,
         };
         let cum_tsn = self.rx.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
-        let mut packet = PacketBuilder::new(buf, header, max);
+        let is_sealed = self.seals() && !c.is_of_handshake();
+        let mut packet = Draft::new(buf, header, max, is_sealed);
         let fits = match &c {
             Control::Init { .. } => packet.push_init(&self.init_chunk()),
             Control::CookieEcho => match &self.state {
@@ -116,14 +126,15 @@ impl Association {
             self.push_first_data(now, id, &mut packet);
         }
         let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
-        let len = packet.finish(self.config.checksum);
+        let before = packet.len();
+        let len = self.finish(packet)?;
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
             p.counters.heartbeats_sent += u64::from(probed);
             p.counters.packets_sent += 1;
             p.counters.bytes_sent += len as u64;
         }
         let fits = path.and_then(|id| self.paths.get(id)).map_or(BASE_PACKET, |p| p.max_packet);
-        let may_fragment = len > fits;
+        let may_fragment = before > fits;
         Some(Transmit { may_fragment, ..Transmit::new(to.0, to.1, len) })
     }
 
@@ -132,7 +143,8 @@ impl Association {
         let State::CookieEchoed { cookie, .. } = &self.state else { return false };
         let reports = matches!(self.control.front(), Some(Control::Error(_)));
         let needs = COMMON_HEADER_LEN + 4 + sizes::padded(cookie.len());
-        self.config.data_with_cookie && !reports && needs <= p.max_packet
+        let has_data = self.config.data_with_cookie || self.is_protected();
+        has_data && !reports && needs <= p.max_packet
     }
 
     /// Adds the first data to COOKIE ECHO, as much as its packet has room for (RFC 9260 §5.1, C);
@@ -151,7 +163,10 @@ impl Association {
                 return;
             }
         }
-        while self.new_data_allowed() && self.push_new(now, path, packet) {}
+        while self.new_data_allowed()
+            && (!self.is_protected() || self.queue.is_next_in_plain())
+            && self.push_new(now, path, packet)
+        {}
     }
 
     /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use hmac::{Hmac, KeyInit, Mac};
-use manypath_wire::Tsn;
+use manypath_wire::{DtlsKeyManagement, Tsn};
 use sha2::Sha256;
 
 use super::agreed::Extensions;
@@ -46,6 +46,15 @@ pub(crate) struct Cookie {
     pub(crate) remote: SocketAddr,
     /// The addresses the peer listed.
     pub(crate) addresses: Vec<IpAddr>,
+    /// If the association is to be protected.
+    pub(crate) key_management: Option<Offers>,
+}
+
+/// The DTLS Key Management parameters of both ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offers {
+    pub(crate) own: DtlsKeyManagement,
+    pub(crate) peers: DtlsKeyManagement,
 }
 
 /// A cookie that was not made by this endpoint, or is damaged: dropped without an answer.
@@ -150,6 +159,11 @@ impl Cookie {
         for &address in &self.addresses[..count] {
             put_ip(out, address);
         }
+        for offer in self.key_management.iter().flat_map(|both| [&both.own, &both.peers]) {
+            // Of 264 bytes at most.
+            out.put_u16(offer.raw().len() as u16);
+            out.put_slice(offer.raw());
+        }
     }
 
     /// Reads what `encode` wrote; `None` if it is anything else.
@@ -182,6 +196,10 @@ impl Cookie {
                 let count = usize::from(b.try_get_u8().ok()?).min(MAX_ADDRESSES);
                 (0..count).map(|_| get_ip(&mut b)).collect::<Option<_>>()?
             },
+            key_management: match b.has_remaining() {
+                true => Some(Offers { own: get_offer(&mut b)?, peers: get_offer(&mut b)? }),
+                false => None,
+            },
         })
     }
 }
@@ -207,8 +225,15 @@ fn get_ip(b: &mut Bytes) -> Option<IpAddr> {
     }
 }
 
+fn get_offer(b: &mut Bytes) -> Option<DtlsKeyManagement> {
+    let len = usize::from(b.try_get_u16().ok()?);
+    DtlsKeyManagement::from_raw((b.len() >= len).then(|| b.split_to(len))?)
+}
+
 #[cfg(test)]
 mod tests {
+    use manypath_wire::DtlsKeyManagementFlags;
+
     use super::*;
 
     fn cookie() -> Cookie {
@@ -230,7 +255,13 @@ mod tests {
             local: "192.0.2.1:9899".parse().expect("an address"),
             remote: "[2001:db8::1]:40000".parse().expect("an address"),
             addresses: vec![[192, 0, 2, 7].into(), [198, 51, 100, 7].into()],
+            key_management: None,
         }
+    }
+
+    fn offer(tie_breaker: u32, methods: &[u8]) -> DtlsKeyManagement {
+        DtlsKeyManagement::new(tie_breaker, DtlsKeyManagementFlags::CLIENT, methods)
+            .expect("a method")
     }
 
     #[test]
@@ -238,6 +269,10 @@ mod tests {
         let mut keys = CookieKeys::new(Rng::from_number(1));
         let sealed = keys.seal(&cookie(), Instant::ZERO);
         assert_eq!(keys.open(sealed), Ok(cookie()));
+        let both = Offers { own: offer(7, &[0]), peers: offer(8, &(0..255).collect::<Vec<_>>()) };
+        let protected = Cookie { key_management: Some(both), ..cookie() };
+        let sealed = keys.seal(&protected, Instant::ZERO);
+        assert_eq!(keys.open(sealed), Ok(protected));
     }
 
     #[test]

@@ -25,8 +25,12 @@ impl Association {
         if length > self.peer_rwnd() {
             self.peer_window.probe();
         }
+        let in_plain = self.queue.is_next_in_plain();
         let Some(fragment) = self.queue.pop(limit) else { return false };
         let tsn = self.out.push(fragment, path, now);
+        if in_plain {
+            self.note_in_plain(tsn);
+        }
         if let Some(sent) = self.out.get(tsn) {
             push_data(packet, tsn, sent);
         }

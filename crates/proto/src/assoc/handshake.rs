@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{ErrorCause, Init, Params, parameter_type};
 
 use super::control::Control;
@@ -37,10 +38,14 @@ impl Association {
         id: Identity,
         paths: &[(SocketAddr, SocketAddr)],
         local_addresses: Vec<SocketAddr>,
+        keys: Option<Arc<dyn KeyManagement>>,
         rng: Rng,
         now: Instant,
     ) -> Association {
         let mut a = Association::new(config, id, local_addresses, rng);
+        if let Some(keys) = keys {
+            a.protect(keys, None);
+        }
         for &pair in paths {
             if let Some(p) = a.create_path(now, pair, false).and_then(|id| a.paths.get_mut(id)) {
                 p.given = true;
@@ -55,6 +60,7 @@ impl Association {
         config: Arc<Config>,
         cookie: &Cookie,
         local_addresses: Vec<SocketAddr>,
+        keys: Option<Arc<dyn KeyManagement>>,
         rng: Rng,
         now: Instant,
     ) -> Association {
@@ -66,6 +72,10 @@ impl Association {
             initial_tsn: cookie.local_tsn,
         };
         let mut a = Association::new(config, id, local_addresses, rng);
+        if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
+            a.protect(keys, Some(both.own.clone()));
+            a.begin_key_management(Some(&both.peers));
+        }
         a.peer_window.begin(cookie.peer_rwnd);
         a.agreed.streams_out = cookie.streams_out;
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
@@ -116,6 +126,7 @@ impl Association {
                 &self.config,
                 self.ends.local_addresses(),
                 None,
+                self.key_management().cloned(),
                 self.policies.wants.sack_path_chunks,
             )
             .into_iter()
@@ -149,6 +160,9 @@ impl Association {
             return;
         };
         self.ends.id.peer_tag = peer.tag;
+        if !self.begin_key_management(peer.key_management.as_ref()) {
+            return;
+        }
         self.set_initial_rwnd(peer.a_rwnd);
         self.agreed.streams_out = self.config.outbound_streams.min(peer.streams_in);
         if !self.queue.fits_streams(self.agreed.streams_out) {
@@ -173,6 +187,8 @@ impl Association {
         }
         let opening = Opening { attempts: 0, ..opening };
         self.state = State::CookieEchoed { cookie, opening };
+        // Its first message goes with COOKIE ECHO.
+        self.run_key_management(now);
         self.control.push_front(Control::CookieEcho);
         let rto = self.handshake_rto(0);
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
@@ -246,6 +262,24 @@ impl Association {
         self.timers.stop(Timer::Assoc(AssocTimer::T1));
         self.state = State::Established;
         self.error_count = 0;
+        match &mut self.protection {
+            None => self.open_for_data(now, incoming),
+            Some(protection) => {
+                protection.is_incoming = incoming;
+                let primary = self.primary;
+                self.confirm_path(now, primary);
+                self.start_key_timer(now);
+                self.run_key_management(now);
+            }
+        }
+        // From now on T3-rtx watches what left with COOKIE ECHO.
+        for id in self.paths.ids() {
+            self.renew_t3(now, id, false);
+        }
+    }
+
+    /// The application's data may flow.
+    pub(super) fn open_for_data(&mut self, now: Instant, incoming: bool) {
         self.events.push(Event::Connected { incoming });
         self.tell_sack_path_agreed();
         if !self.recovery.rules.verifies_first {
@@ -254,10 +288,6 @@ impl Association {
         }
         self.start_size_searches(now);
         self.verify_paths(now);
-        // From now on T3-rtx watches what left with COOKIE ECHO.
-        for id in self.paths.ids() {
-            self.renew_t3(now, id, false);
-        }
     }
 
     /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an
@@ -266,6 +296,7 @@ impl Association {
         let State::CookieEchoed { opening, .. } = self.state else { return };
         self.rx.receiver = None;
         self.ends.id.peer_tag = 0;
+        self.forget_key_management();
         self.control.clear();
         let stale_cookies = opening.stale_cookies + 1;
         self.state = State::CookieWait(Opening { attempts: 0, stale_cookies, ..opening });
@@ -281,7 +312,12 @@ impl Association {
     pub(crate) fn cookie_for_existing(&mut self, fresh: Cookie) -> Option<Cookie> {
         match self.state {
             State::CookieWait(_) | State::CookieEchoed { .. } => {
-                Some(self.ends.cookie_while_opening(fresh))
+                let own = self.key_management().cloned();
+                let mut cookie = self.ends.cookie_while_opening(fresh);
+                if let (Some(both), Some(own)) = (&mut cookie.key_management, own) {
+                    both.own = own;
+                }
+                Some(cookie)
             }
             State::ShutdownAckSent { .. } => {
                 // §9.2: INIT is discarded, and SHUTDOWN ACK sent again.
@@ -331,6 +367,10 @@ impl Association {
             CookieAction::Duplicate => {}
         }
         if !self.state.is_open() {
+            let offer = cookie.key_management.as_ref().map(|both| &both.peers);
+            if !self.has_begun_with(offer) && !self.begin_key_management(offer) {
+                return;
+            }
             self.agree(cookie.extensions);
             if self.rx.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
-use manypath_wire::PacketBuilder;
 
+use super::draft::Draft;
 use super::paths::is_to_be_known;
 use super::timeout::TimeoutCause;
 use super::{Association, PathTimer, Timer};
@@ -277,12 +277,11 @@ impl Association {
         self.heartbeats.may_be_due = due.is_some();
         let id = due?;
         let info = self.new_probe(now, id);
-        let header = self.ends.header();
-        let checksum = self.config.checksum;
-        let p = self.paths.get_mut(id)?;
-        let mut packet = PacketBuilder::new(buf, header, p.max_packet);
+        let max = self.paths.get(id)?.max_packet;
+        let mut packet = Draft::new(buf, self.ends.header(), max, self.seals());
         packet.push_heartbeat(&info);
-        let len = packet.finish(checksum);
+        let len = self.finish(packet)?;
+        let p = self.paths.get_mut(id)?;
         p.counters.packets_sent += 1;
         p.counters.heartbeats_sent += 1;
         p.counters.bytes_sent += len as u64;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use manypath_wire::{ErrorCause, Init, Parameter, Tsn, parameter_type};
+use manypath_wire::{DtlsKeyManagement, ErrorCause, Init, Parameter, Tsn, parameter_type};
 
 use super::agreed::Extensions;
 use super::cookie::{Cookie, MAX_ADDRESSES};
@@ -25,6 +25,8 @@ pub(crate) struct PeerInit {
     /// Those that it announced.
     pub(crate) extensions: Extensions,
     pub(crate) cookie: Option<Bytes>,
+    /// How it would agree on keys.
+    pub(crate) key_management: Option<DtlsKeyManagement>,
     /// Parameters to be reported, whole.
     pub(crate) unrecognized: Vec<Bytes>,
 }
@@ -48,6 +50,7 @@ impl PeerInit {
             addresses: Vec::new(),
             extensions: Extensions::default(),
             cookie: None,
+            key_management: None,
             unrecognized: Vec::new(),
         };
         for parameter in &init.params {
@@ -63,6 +66,7 @@ impl PeerInit {
                 Parameter::SupportedExtensions(types) => {
                     peer.extensions = Extensions::of_types(&types);
                 }
+                Parameter::DtlsKeyManagement(offer) => peer.key_management = Some(offer),
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
                     let mut raw = Vec::new();
@@ -119,11 +123,13 @@ pub(super) fn parameters(
     config: &Config,
     local: &[SocketAddr],
     cookie: Option<Bytes>,
+    key_management: Option<DtlsKeyManagement>,
     sack_path: bool,
 ) -> Vec<Parameter> {
     let mut params = Vec::new();
     let is_init = cookie.is_none();
     params.extend(cookie.map(Parameter::StateCookie));
+    params.extend(key_management.map(Parameter::DtlsKeyManagement));
     if config.advertise_addresses && local.len() > 1 {
         params.extend(local.iter().map(|a| Parameter::from(a.ip())));
     }
@@ -152,7 +158,9 @@ pub(crate) fn init_ack(
     (receive_buffer, budget): (usize, usize),
 ) -> Init {
     let sack_path = answers_sack_path(config, cookie.extensions.sack_path);
-    let mut params = parameters(config, local, Some(sealed), sack_path);
+    let offer = cookie.key_management.as_ref().map(|both| both.own.clone());
+    let kept = 1 + usize::from(offer.is_some());
+    let mut params = parameters(config, local, Some(sealed), offer, sack_path);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
         let init = Init {
@@ -163,8 +171,8 @@ pub(crate) fn init_ack(
             initial_tsn: cookie.local_tsn,
             params: params.iter().cloned().collect(),
         };
-        // The cookie comes first and stays.
-        if init.params.as_bytes().len() <= budget || params.len() == 1 {
+        // The cookie comes first and stays, and so does what protection needs.
+        if init.params.as_bytes().len() <= budget || params.len() == kept {
             return init;
         }
         params.pop();

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp, UnknownChunk};
 
 use super::control::{Control, MAX_CONTROL};
+use super::keys::refusal;
+use super::protection::Received;
 use super::state::State;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
@@ -42,10 +44,18 @@ impl Association {
         if matches!(self.state, State::Closed(_)) {
             return;
         }
-        let path = self.path_of(now, from);
+        let wire_len = packet.bytes().len() as u64;
+        let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
+        let Some(received) = self.receive(packet) else { return };
+        // What may be forged changes nothing about paths.
+        let is_open = self.state.is_open();
+        let path = match received.is_authentic || !is_open {
+            true => self.path_of(now, from),
+            false => self.paths.find(&from.0, &from.1),
+        };
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
             p.counters.packets_received += 1;
-            p.counters.bytes_received += packet.bytes().len() as u64;
+            p.counters.bytes_received += wire_len;
             p.last_heard = Some(now);
         }
         if let Some(id) = path {
@@ -55,9 +65,8 @@ impl Association {
         if !is_stranger {
             self.heard_while_shutting_down(now);
         }
-        let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
         let gap_before = self.rx.receiver.as_mut().is_some_and(|r| {
-            r.inbound.begin_packet(packet.bytes().len());
+            r.inbound.begin_packet(received.len);
             r.tracker.has_gaps()
         });
         let facts = PacketFacts { gap_before, ..PacketFacts::default() };
@@ -71,7 +80,7 @@ impl Association {
             answered_heartbeat: false,
             reported_unknown: false,
         };
-        for chunk in packet.into_chunks() {
+        for chunk in received.chunks {
             let Ok(chunk) = chunk else {
                 // The chunks before the damage count; what follows cannot be told apart.
                 self.stats.packets_dropped += 1;
@@ -80,6 +89,9 @@ impl Association {
             // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have
             // guessed the tag, nothing counts but the verification of its path.
             if !is_rightly_tagged(&chunk, has_own_tag) {
+                continue;
+            }
+            if !received.is_authentic && !self.counts_in_plain(&chunk) {
                 continue;
             }
             let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
@@ -101,7 +113,21 @@ impl Association {
         if progress.has_data {
             self.after_data_packet(&progress);
         }
+        self.run_key_management(now);
         self.tell_if_readable();
+    }
+
+    /// The chunks of a packet; `None` if it does not count.
+    #[inline]
+    fn receive(&mut self, packet: Packet) -> Option<Received> {
+        match self.protection {
+            None => Some(Received {
+                len: packet.bytes().len(),
+                chunks: packet.into_chunks(),
+                is_authentic: true,
+            }),
+            Some(_) => self.open_packet(packet),
+        }
     }
 
     /// Returns false if the rest of the packet is to be ignored.
@@ -150,6 +176,12 @@ impl Association {
             }
             Chunk::Abort(abort) => {
                 let cause = abort.causes.iter().find_map(Result::ok);
+                if let Some(reason) = cause.as_ref().and_then(refusal) {
+                    self.control.clear();
+                    let reason = reason.to_owned();
+                    self.close(AssocClosed::NotProtected { reason, by_peer: true });
+                    return false;
+                }
                 let reason = match &cause {
                     Some(ErrorCause::UserInitiatedAbort(r) | ErrorCause::ProtocolViolation(r)) => {
                         r[..r.len().min(MAX_REASON)].to_vec()
@@ -171,7 +203,7 @@ impl Association {
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
-            // Protection is not supported, so that the type is as one that is not known.
+            // In an association that is not protected the type is as one that is not known.
             Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
             Chunk::Unknown(unknown) => return self.on_unknown(&unknown, p),
         }

@@ -4,6 +4,7 @@
 use manypath_wire::{PacketBuilder, Tsn};
 
 use super::choice::Choice;
+use super::draft::Draft;
 use super::{AssocTimer, Association, Timer};
 use crate::datagram::Transmit;
 use crate::path::{PathId, PathState};
@@ -21,6 +22,7 @@ impl Association {
         max_segments: usize,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        self.rekey_if_due(now);
         while let Some(control) = self.control.pop_front() {
             if let Some(transmit) = self.control_packet(now, control, buf) {
                 return Some(transmit);
@@ -93,24 +95,25 @@ impl Association {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let p = self.paths.get(path)?;
-        let (local, remote) = (p.local, p.remote);
+        let (local, remote, overhead) = (p.local, p.remote, p.overhead);
         let max_packet = p.max_packet.max(first.map_or(0, |choice| self.needed(choice)));
         // A chunk that was cut for larger packets cannot be cut again: it goes alone, in fragments
         // (RFC 9260 §7.3).
         let may_fragment = max_packet > p.max_packet;
         // The system cuts a batch out of one datagram, which may not be longer than any.
-        let most = (BATCH_BYTES / max_packet).min(max_segments).max(1);
-        let max_segments = if may_fragment { 1 } else { most };
+        let most = (BATCH_BYTES / (max_packet + overhead)).min(max_segments).max(1);
+        let is_single = may_fragment || self.may_send_in_plain();
+        let max_segments = if is_single { 1 } else { most };
         let mut segment_size = 0;
         for n in 0..max_segments {
-            let limit = if n == 0 { max_packet } else { segment_size };
+            let limit = if n == 0 { max_packet } else { segment_size - overhead };
             let Some(len) = self.packet(now, path, with_sack, first, limit, buf) else { break };
             with_sack = false;
             if n == 0 {
                 segment_size = len;
             }
             // Only the last of a batch may be shorter; and a small first one would make all small.
-            if len < segment_size || len < max_packet / 4 * 3 {
+            if len < segment_size || len.saturating_sub(overhead) < max_packet / 4 * 3 {
                 break;
             }
             // A choice among lost chunks may draw a random number, also for a packet that does not
@@ -123,7 +126,8 @@ impl Association {
                 break;
             }
         }
-        let may_fragment = may_fragment && segment_size > self.paths.get(path)?.max_packet;
+        let most = self.paths.get(path)?.max_packet + overhead;
+        let may_fragment = may_fragment && segment_size > most;
         (segment_size > 0)
             .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })
     }
@@ -138,8 +142,9 @@ impl Association {
         limit: usize,
         buf: &mut Vec<u8>,
     ) -> Option<usize> {
-        let header = self.ends.header();
-        let mut packet = PacketBuilder::new(buf, header, limit);
+        let in_plain = first.is_some_and(|choice| self.goes_in_plain(choice));
+        let is_sealed = self.seals() && !in_plain;
+        let mut packet = Draft::new(buf, self.ends.header(), limit, is_sealed);
         if let Some(timestamps) =
             self.agreed.timestamps.as_mut().filter(|_| with_sack || first.is_some())
         {
@@ -156,6 +161,9 @@ impl Association {
         let mut sent: smallvec::SmallVec<[Tsn; 8]> = smallvec::SmallVec::new();
         let mut next = first;
         while let Some(choice) = next {
+            if self.goes_in_plain(choice) != in_plain {
+                break;
+            }
             if !self.push_chosen(now, choice, &mut packet) {
                 break;
             }
@@ -169,9 +177,10 @@ impl Association {
             packet.discard();
             return None;
         }
-        let len = packet.finish(self.config.checksum);
+        let before = packet.len();
+        let len = self.finish(packet)?;
         if !sent.is_empty() {
-            self.note_packet_size(path, &sent, len);
+            self.note_packet_size(path, &sent, before);
         }
         if chunks > 0 {
             self.recovery.past_cwnd.end();

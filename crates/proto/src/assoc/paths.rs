@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::{AssocTimer, Association, Timer};
 use crate::event::Event;
 use crate::path::{InUse, Path, PathId, PathState};
+use crate::sizes;
 use crate::time::Instant;
 
 impl Association {
@@ -81,7 +82,9 @@ impl Association {
         let id = self.paths.free_id();
         let peer_rwnd = self.peer_window.a_rwnd_u32();
         let link_mtu = self.size_search.link_mtu(local);
-        let mut path = Path::new(id, pair, &self.config, peer_rwnd, link_mtu, now);
+        let overhead = if self.is_protected() { sizes::PROTECTION } else { 0 };
+        let sizes = (link_mtu, overhead);
+        let mut path = Path::new(id, pair, &self.config, peer_rwnd, sizes, now);
         path.learnt = learnt;
         self.out.add_path(id);
         self.recovery.reset_path(id);

@@ -9,8 +9,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_wire::{PacketBuilder, Tsn};
+use manypath_wire::Tsn;
 
+use super::draft::Draft;
 use super::heartbeat::heartbeat_info;
 use super::{Association, LinkMtus, PathTimer, Timer};
 use crate::datagram::Transmit;
@@ -113,14 +114,13 @@ impl Association {
         self.size_search.may_owe_probe = due.is_some();
         let id = due?;
         let nonce = self.size_search.rng.next_u64();
-        let header = self.ends.header();
-        let checksum = self.config.checksum;
         let p = self.paths.get_mut(id)?;
         let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
-        let mut packet = PacketBuilder::new(buf, header, len);
+        let mut packet = Draft::new(buf, self.ends.header(), len, self.seals());
         packet.push_heartbeat(&heartbeat_info(nonce, id));
         packet.push_pad_to(len);
-        let len = packet.finish(checksum);
+        let len = self.finish(packet)?;
+        let p = self.paths.get_mut(id)?;
         p.counters.packets_sent += 1;
         p.counters.bytes_sent += len as u64;
         p.counters.size_probes_sent += 1;
@@ -207,7 +207,7 @@ impl Association {
         let config = self.config_rc();
         let Some(id) = self.paths.find(&local, &remote) else { return };
         let Some(p) = self.paths.get_mut(id) else { return };
-        p.pmtu.on_refused(len + p.headers(&config));
+        p.pmtu.on_refused(len + p.headers(&config) - p.overhead);
         self.follow_size(now, id, MtuReason::Interface);
     }
 

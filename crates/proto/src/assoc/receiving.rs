@@ -2,6 +2,7 @@
 
 use manypath_wire::{PacketBuilder, Tsn};
 
+use super::protection::KEY_MANAGEMENT_PPID;
 use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
 use crate::path::PathId;
@@ -148,6 +149,9 @@ impl Association {
         let limits = Limits::for_receive_buffer(self.rx.buffer);
         let mut inbound =
             Inbound::new(streams_in, limits).counting_headers(self.recovery.rules.room.of_headers);
+        if self.is_protected() {
+            inbound.set_aside(KEY_MANAGEMENT_PPID);
+        }
         inbound.copy_all(self.rx.buffer < self.config.receive_buffer);
         inbound
     }

@@ -86,7 +86,8 @@ impl Association {
                 window_open = false;
             }
         }
-        let blocked = wants && window_open && !self.queue.is_empty() && !self.new_data_allowed();
+        let has_next = self.queue.next_len(1).is_some();
+        let blocked = wants && window_open && has_next && !self.new_data_allowed();
         if let Some(waited) = self.peer_window.note_blocked(now, blocked) {
             self.stats.receive_buffer_blocked += waited;
         }

@@ -45,7 +45,7 @@ impl Association {
 
     /// Sends SHUTDOWN or SHUTDOWN ACK once nothing is outstanding.
     pub(super) fn continue_shutdown(&mut self, now: Instant) {
-        if !self.queue.is_empty() || !self.out.is_empty() {
+        if !self.queue.is_empty() || !self.out.is_empty() || !self.is_released() {
             return;
         }
         match self.state {

@@ -46,4 +46,9 @@ pub struct AssocStats {
     pub first_data_sent: Option<Instant>,
     /// Packets dropped as malformed, or as not belonging here.
     pub packets_dropped: u64,
+    /// Protected packets that could not be opened: forged, damaged, repeated, or of keys that are
+    /// not there.
+    pub records_refused: u64,
+    /// Packets that were not protected as they should have been.
+    pub unprotected_dropped: u64,
 }

@@ -19,15 +19,18 @@ pub(crate) enum AssocTimer {
     GiveUp,
     /// Which paths carry data is to be reviewed (`path_review_interval`).
     Review,
+    /// The peer must have shown its keys; or keys are to be replaced, or dropped.
+    Keys,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 6] = [
+const ASSOC_TIMERS: [AssocTimer; 7] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
     AssocTimer::Sack,
     AssocTimer::GiveUp,
     AssocTimer::Review,
+    AssocTimer::Keys,
 ];
 
 /// Timers of a path.

@@ -34,6 +34,8 @@ pub enum Group {
     Buffers,
     /// Sizes and form of packets.
     Packets,
+    /// Keys of protected associations.
+    Keys,
 }
 
 impl Group {
@@ -52,6 +54,7 @@ impl Group {
             Self::Redundancy => "Redundancy",
             Self::Buffers => "Buffers",
             Self::Packets => "Packets",
+            Self::Keys => "Keys",
         }
     }
 }

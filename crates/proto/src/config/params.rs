@@ -514,4 +514,18 @@ params! {
     /// damages a packet unseen; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
         default: true, rarely: "serves the simulator";
+
+    [Keys]
+    /// Ends an association whose peer has not shown within this time that it has the right keys.
+    key_timeout: Duration, "time", ms(100)..=secs(600), "implementation",
+        default: secs(15);
+    /// Packets that one key protects before it is replaced.
+    rekey_packets: u32, "packets", 10..=16_777_216, "RFC 9147 §4.5.3: 2^24.5 packets with AES-GCM",
+        default: 1 << 20;
+    /// Age at which a key is replaced.
+    rekey_interval: Option<Duration>, "time", OrOff(secs(1)..=secs(2_592_000)),
+        "draft-porfiri-tsvwg-sctp-dtls-handshake, Rekeying Policy: an hour", default: Some(HOUR);
+    /// Time for which replaced keys still open packets of slow paths.
+    old_keys_kept: Duration, "time", ms(100)..=secs(600),
+        "draft-porfiri-tsvwg-sctp-dtls-handshake, Drain Timer: 120 s", default: secs(120);
 }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use manypath_wire::{
-    COMMON_HEADER_LEN, Chunk, CommonHeader, ErrorCause, Init, Packet, PacketBuilder, Parameter, Tsn,
+    COMMON_HEADER_LEN, Chunk, CommonHeader, DtlsKeyManagement, ErrorCause, Init, Packet,
+    PacketBuilder, Parameter, Tsn,
 };
 
 use super::limits::Answer;
 use super::{Endpoint, Reply};
-use crate::assoc::cookie::Cookie;
-use crate::assoc::{Association, CookieAction, PeerInit, init_ack};
+use crate::assoc::cookie::{Cookie, Offers};
+use crate::assoc::{Association, CookieAction, PeerInit, agree, init_ack, own_parameter};
 use crate::sizes;
 use crate::time::Instant;
 
@@ -54,6 +55,10 @@ impl Endpoint {
         if existing.is_none() && self.assocs.registered() >= self.config.max_associations {
             return self.refuse(now, from, packet, &init, ErrorCause::OutOfResource);
         }
+        let key_management = match self.offers(existing, peer.key_management.as_ref()) {
+            Ok(offers) => offers,
+            Err(cause) => return self.refuse(now, from, packet, &init, cause),
+        };
         // Before anything is computed for the answer.
         if !self.may_answer(now, Answer::InitAck, from.1, init.initiate_tag) {
             return;
@@ -77,6 +82,7 @@ impl Endpoint {
             local: from.0,
             remote: from.1,
             addresses: peer.addresses.clone(),
+            key_management,
         };
         let mut receive_buffer = self.incoming_window();
         let cookie = match existing {
@@ -108,6 +114,26 @@ impl Endpoint {
         self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
     }
 
+    /// The parameters of both ends for an association that is to be protected.
+    fn offers(
+        &mut self,
+        existing: Option<u32>,
+        peers: Option<&DtlsKeyManagement>,
+    ) -> Result<Option<Offers>, ErrorCause> {
+        // An association that this end opens at the same time has a parameter already.
+        let known =
+            existing.and_then(|index| self.assocs.get(index)).filter(|a| !a.is_established());
+        let own = match (known, &self.key_management) {
+            (Some(assoc), _) => assoc.key_management().cloned(),
+            (None, Some(keys)) => own_parameter(&**keys, false, self.rng.next_u32()),
+            (None, None) => None,
+        };
+        let Some(own) = own else { return Ok(None) };
+        agree(&own, peers)?;
+        let peers = peers.cloned();
+        Ok(peers.map(|peers| Offers { own, peers }))
+    }
+
     /// Handles a packet that begins with COOKIE ECHO (RFC 9260 §5.1.5, §5.2.4).
     #[cold]
     pub(super) fn on_cookie_echo(
@@ -118,6 +144,9 @@ impl Endpoint {
         packet: Packet,
     ) {
         let Ok(cookie) = self.keys.open(cookie) else { return };
+        if cookie.key_management.is_some() && self.key_management.is_none() {
+            return; // The application has changed its mind since.
+        }
         let h = &packet.header;
         if h.verification_tag != cookie.local_tag
             || h.source_port != cookie.peer_port
@@ -196,7 +225,8 @@ impl Endpoint {
         let config = Arc::clone(&self.config.config);
         let local = self.config.local_addresses.clone();
         let rng = self.assoc_rng(cookie.local_tag);
-        let mut assoc = Association::from_cookie(config, cookie, local, rng, now);
+        let keys = self.key_management.clone();
+        let mut assoc = Association::from_cookie(config, cookie, local, keys, rng, now);
         if self.incoming_window() < assoc.receive_buffer() {
             assoc.set_receive_buffer(now, self.incoming_window());
         }
@@ -216,6 +246,11 @@ impl Endpoint {
     ) -> bool {
         let Some(assoc) = self.assocs.get_mut(index) else { return false };
         let action = assoc.classify_cookie(cookie);
+        // Restarts are not supported where packets are protected, and nothing in plain counts.
+        let is_restart = action == CookieAction::Restart && assoc.is_protected();
+        if is_restart || assoc.refuses_plain() {
+            return false;
+        }
         self.dirty.add(index);
         match action {
             CookieAction::Discard => return false,

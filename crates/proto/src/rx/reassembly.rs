@@ -68,6 +68,9 @@ pub(crate) struct Inbound {
     /// At most one: the message at the cumulative TSN, which nothing can overtake.
     partial: Option<Partial>,
     ready: VecDeque<Message>,
+    /// Messages on stream 0 with this payload protocol identifier are not the application's.
+    set_aside: Option<u32>,
+    aside: VecDeque<Message>,
     /// Chunks that were discarded to make room.
     reneged: u64,
 }
@@ -84,6 +87,8 @@ impl Inbound {
             deferred: BTreeSet::new(),
             partial: None,
             ready: VecDeque::new(),
+            set_aside: None,
+            aside: VecDeque::new(),
             reneged: 0,
         }
     }
@@ -164,13 +169,38 @@ impl Inbound {
         self.room.limits = limits;
     }
 
+    /// Messages on stream 0 with this payload protocol identifier are for
+    /// [`pop_aside`](Self::pop_aside) from now on.
+    pub(crate) fn set_aside(&mut self, ppid: u32) {
+        self.set_aside = Some(ppid);
+    }
+
+    /// The next message, or part of one, of those that are set aside. They take no room.
+    pub(crate) fn pop_aside(&mut self) -> Option<Message> {
+        self.aside.pop_front()
+    }
+
+    /// Nothing that has arrived waits for anything.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.ready.is_empty()
+            && self.aside.is_empty()
+            && self.held.is_empty()
+            && self.partial.is_none()
+    }
+
     /// The next message, or part of one, in the order of delivery.
     pub(crate) fn pop(&mut self) -> Option<Message> {
-        let payload = &self.ready.front()?.payload;
+        let message = self.ready.pop_front()?;
+        self.leave(&message.payload);
+        Some(message)
+    }
+
+    /// A payload that was ready takes no room any more.
+    #[inline]
+    fn leave(&mut self, payload: &Payload) {
         let amount = Amount { chunks: payload.chunks().len(), bytes: payload.len() };
         self.room.ready.subtract(amount);
         self.room.held.subtract(amount);
-        self.ready.pop_front()
     }
 
     /// True if [`pop`](Self::pop) has something to return.
@@ -471,7 +501,13 @@ impl Inbound {
 
     fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
         let Heading { stream, ssn, ppid, unordered } = heading;
-        self.ready.push_back(Message { stream, ssn, ppid, unordered, payload, end_of_message });
+        let message = Message { stream, ssn, ppid, unordered, payload, end_of_message };
+        if self.set_aside == Some(ppid) && stream.0 == 0 {
+            self.leave(&message.payload);
+            self.aside.push_back(message);
+        } else {
+            self.ready.push_back(message);
+        }
         if end_of_message && !unordered {
             self.streams[usize::from(stream.0)].next_ssn = ssn.next();
         }

@@ -65,14 +65,21 @@ pub(crate) struct Fragment {
 struct Queued {
     payload: Bytes,
     options: SendOptions,
-    ssn: Ssn,
-    begun: bool,
+    /// Once its first fragment was cut.
+    ssn: Option<Ssn>,
+    /// It leaves unprotected, as there are no keys yet.
+    in_plain: bool,
 }
 
-/// Messages in the order they were given, first come first served over all streams.
+/// Messages in the order they were given, first come first served over all streams; but urgent ones
+/// first.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     messages: VecDeque<Queued>,
+    /// Of the key management. They are not the user's data.
+    urgent: VecDeque<Queued>,
+    /// Only urgent messages may leave.
+    is_held: bool,
     bytes: usize,
     next_ssn: Vec<Ssn>,
 }
@@ -84,23 +91,42 @@ impl SendQueue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.messages.is_empty() && self.urgent.is_empty()
     }
 
     pub(crate) fn push(&mut self, options: SendOptions, payload: Bytes) {
-        let ssn = if options.unordered {
-            Ssn(0)
-        } else {
-            let stream = usize::from(options.stream.0);
-            if self.next_ssn.len() <= stream {
-                self.next_ssn.resize(stream + 1, Ssn(0));
-            }
-            let ssn = self.next_ssn[stream];
-            self.next_ssn[stream] = ssn.next();
-            ssn
-        };
         self.bytes += payload.len();
-        self.messages.push_back(Queued { payload, options, ssn, begun: false });
+        self.messages.push_back(Queued { payload, options, ssn: None, in_plain: false });
+    }
+
+    /// Queues a message that leaves before all others, but for one that has begun to leave.
+    pub(crate) fn push_urgent(&mut self, options: SendOptions, payload: Bytes, in_plain: bool) {
+        self.urgent.push_back(Queued { payload, options, ssn: None, in_plain });
+    }
+
+    /// The next fragment leaves unprotected.
+    pub(crate) fn is_next_in_plain(&self) -> bool {
+        self.front().is_some_and(|m| m.in_plain)
+    }
+
+    /// Lets only urgent messages leave, or all again.
+    pub(crate) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// The queue of the next fragment.
+    #[inline]
+    fn is_urgent_next(&self) -> bool {
+        let has_begun = self.messages.front().is_some_and(|m| m.ssn.is_some());
+        !self.urgent.is_empty() && !has_begun
+    }
+
+    #[inline]
+    fn front(&self) -> Option<&Queued> {
+        match self.is_urgent_next() {
+            true => self.urgent.front(),
+            false => self.messages.front().filter(|_| !self.is_held),
+        }
     }
 
     /// Every message given so far is on one of the first `streams` streams.
@@ -110,31 +136,53 @@ impl SendQueue {
 
     /// User bytes that the next fragment of at most `limit` bytes would have.
     pub(crate) fn next_len(&self, limit: usize) -> Option<usize> {
-        self.messages.front().map(|m| m.payload.len().min(limit))
+        self.front().map(|m| m.payload.len().min(limit))
     }
 
     /// Cuts the next fragment, of at most `limit` bytes (RFC 9260 §6.9).
     pub(crate) fn pop(&mut self, limit: usize) -> Option<Fragment> {
-        let message = self.messages.front_mut()?;
+        self.front()?;
+        let is_urgent = self.is_urgent_next();
+        let queue = if is_urgent { &mut self.urgent } else { &mut self.messages };
+        let message = queue.front_mut()?;
         let len = message.payload.len().min(limit);
         let mut flags = DataFlags::default();
-        if !message.begun {
-            flags = flags | DataFlags::BEGIN;
-        }
-        if message.options.unordered {
+        let options = message.options;
+        if options.unordered {
             flags = flags | DataFlags::UNORDERED;
         }
-        message.begun = true;
-        let (options, ssn) = (message.options, message.ssn);
+        let ssn = match message.ssn {
+            Some(ssn) => ssn,
+            None => {
+                flags = flags | DataFlags::BEGIN;
+                *message.ssn.insert(next_ssn(&mut self.next_ssn, options))
+            }
+        };
         let payload = if len == message.payload.len() {
             flags = flags | DataFlags::END;
-            self.messages.pop_front()?.payload
+            queue.pop_front()?.payload
         } else {
             message.payload.split_to(len)
         };
-        self.bytes -= len;
+        if !is_urgent {
+            self.bytes -= len;
+        }
         Some(Fragment { payload, ppid: options.ppid, stream: options.stream, ssn, flags })
     }
+}
+
+/// The SSN of the next message with these options.
+fn next_ssn(all: &mut Vec<Ssn>, options: SendOptions) -> Ssn {
+    if options.unordered {
+        return Ssn(0);
+    }
+    let stream = usize::from(options.stream.0);
+    if all.len() <= stream {
+        all.resize(stream + 1, Ssn(0));
+    }
+    let ssn = all[stream];
+    all[stream] = ssn.next();
+    ssn
 }
 
 #[cfg(test)]
@@ -168,5 +216,33 @@ mod tests {
             .map(|f| (f.stream.0, f.ssn.0, f.flags.unordered()))
             .collect();
         assert_eq!(sent, [(0, 0, false), (5, 0, false), (0, 0, true), (0, 1, false)]);
+    }
+
+    #[test]
+    fn urgent_messages_leave_first_but_cut_none_in_two() {
+        let mut q = SendQueue::default();
+        q.push(options(0, false), Bytes::from_static(b"abcdef"));
+        q.push(options(0, false), Bytes::from_static(b"ghi"));
+        let mut sent = vec![q.pop(3)];
+        q.push_urgent(options(0, false), Bytes::from_static(b"key"), false);
+        sent.extend((0..3).map(|_| q.pop(3)));
+        let sent: Vec<_> = sent.into_iter().flatten().map(|f| (f.payload, f.ssn.0)).collect();
+        let expected: [(&[u8], u16); 4] = [(b"abc", 0), (b"def", 0), (b"key", 1), (b"ghi", 2)];
+        assert_eq!(sent, expected.map(|(text, ssn)| (Bytes::from_static(text), ssn)));
+        assert!(q.is_empty());
+    }
+
+    #[test]
+    fn a_held_queue_lets_only_urgent_messages_leave() {
+        let mut q = SendQueue::default();
+        q.hold(true);
+        q.push(options(0, false), Bytes::from_static(b"data"));
+        assert_eq!((q.next_len(9), q.bytes(), q.is_empty()), (None, 4, false));
+        q.push_urgent(options(0, false), Bytes::from_static(b"key"), true);
+        assert!(q.is_next_in_plain());
+        assert_eq!(q.pop(9).map(|f| f.payload), Some(Bytes::from_static(b"key")));
+        assert!(q.pop(9).is_none());
+        q.hold(false);
+        assert_eq!(q.pop(9).map(|f| (f.payload, f.ssn.0)), Some((Bytes::from_static(b"data"), 1)));
     }
 }

@@ -13,6 +13,7 @@ mod ns2_one_path;
 mod outages;
 mod packet_sizes;
 mod pf_paper;
+mod protection;
 mod redundancy;
 mod repeatable;
 mod roaming;

@@ -58,6 +58,16 @@ impl DtlsKeyManagement {
         Some(Self { raw: raw.into() })
     }
 
+    /// The parameter with these [bytes](Self::raw); `None` if they are not exactly one.
+    #[must_use]
+    pub fn from_raw(raw: Bytes) -> Option<Self> {
+        let header = raw.first_chunk::<TLV_HEADER_LEN>()?;
+        let [t0, t1, l0, l1] = *header;
+        let is_whole = usize::from(u16::from_be_bytes([l0, l1])) == raw.len();
+        let is_one = u16::from_be_bytes([t0, t1]) == parameter_type::DTLS_KEY_MANAGEMENT;
+        (is_whole && is_one && raw.len() > METHODS).then_some(Self { raw })
+    }
+
     /// `None` without a method: such a parameter offers nothing, as if it were not known.
     pub(super) fn decode(tlv: &RawTlv) -> Option<Self> {
         (tlv.raw.len() > METHODS).then(|| Self { raw: tlv.raw.clone() })

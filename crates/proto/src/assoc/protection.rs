@@ -1,0 +1,262 @@
+//! Protection of an association's packets (draft-ietf-tsvwg-sctp-dtls-chunk): what the ends agreed
+//! on, the keys in use, and which packets count.
+//!
+//! | phase | our packets | the peer's packets |
+//! | --- | --- | --- |
+//! | handshake | unprotected | unprotected |
+//! | key management, without keys | unprotected | unprotected; of DATA its messages only |
+//! | with keys | protected, but for its messages that were sent before | protected; ABORT and COOKIE ACK also without |
+//! | the peer has shown its keys | protected | protected |
+//!
+//! [`keys`](super::keys) runs the key management, [`draft`](super::draft) seals packets.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use manypath_dtls::manage::{KeyManagement, KeySession, Peer, Role};
+use manypath_dtls::{Epochs, OpenError, SealingKeys};
+use manypath_wire::{
+    COMMON_HEADER_LEN, Chunk, DtlsKeyManagement, ErrorCause, IntoChunks, Packet, Tsn, chunk_type,
+    into_chunks_of,
+};
+
+use super::Association;
+use super::state::State;
+use crate::time::Instant;
+
+/// Payload protocol identifier of key management (draft, section "SCTP Payload Protocol
+/// Identifier"). Its messages are on stream 0.
+pub(super) const KEY_MANAGEMENT_PPID: u32 = 4242;
+
+/// The protection of one association.
+#[derive(Debug)]
+pub(super) struct Protection {
+    pub(super) management: Arc<dyn KeyManagement>,
+    /// Our parameter, as it is on the wire.
+    pub(super) own: DtlsKeyManagement,
+    /// The peer's, once it is known.
+    pub(super) peers: Option<DtlsKeyManagement>,
+    pub(super) session: Option<Box<dyn KeySession>>,
+    pub(super) sealing: Option<SealingKeys>,
+    opening: Epochs,
+    /// The newest epoch of which a record was opened.
+    pub(super) newest_opened: Option<u64>,
+    /// The peer, once it is authenticated.
+    pub(super) peer: Option<Peer>,
+    /// A protected packet was sent.
+    pub(super) has_shown_keys: bool,
+    /// The application's data may flow.
+    pub(super) is_released: bool,
+    /// The peer opened the association.
+    pub(super) is_incoming: bool,
+    /// Our last TSN that was sent unprotected.
+    pub(super) last_in_plain: Option<Tsn>,
+    pub(super) deadlines: Deadlines,
+    /// The beginning of a message of the peer's key management.
+    pub(super) message: Vec<u8>,
+}
+
+/// Time limits of keys.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Deadlines {
+    /// The peer must have shown its keys.
+    pub(super) confirm: Option<Instant>,
+    /// Keys of old epochs open nothing any more.
+    pub(super) drop_old: Option<Instant>,
+    /// Keys are to be replaced.
+    pub(super) renew: Option<Instant>,
+}
+
+impl Deadlines {
+    pub(super) fn next(&self) -> Option<Instant> {
+        [self.confirm, self.drop_old, self.renew].into_iter().flatten().min()
+    }
+}
+
+/// A packet of the peer, ready to be handled.
+pub(super) struct Received {
+    pub(super) chunks: IntoChunks,
+    /// Bytes that its chunks are kept in.
+    pub(super) len: usize,
+    /// It was protected, or the association is not.
+    pub(super) is_authentic: bool,
+}
+
+impl Protection {
+    /// For an association with this parameter of ours.
+    pub(super) fn new(management: Arc<dyn KeyManagement>, own: DtlsKeyManagement) -> Protection {
+        Protection {
+            management,
+            own,
+            peers: None,
+            session: None,
+            sealing: None,
+            opening: Epochs::default(),
+            newest_opened: None,
+            peer: None,
+            has_shown_keys: false,
+            is_released: false,
+            is_incoming: false,
+            last_in_plain: None,
+            deadlines: Deadlines::default(),
+            message: Vec::new(),
+        }
+    }
+
+    /// Keys for what the peer seals.
+    pub(super) fn opening(&mut self) -> &mut Epochs {
+        &mut self.opening
+    }
+
+    /// Drops the keys of epochs before those in use.
+    pub(super) fn drop_old_keys(&mut self) {
+        let sealing = self.sealing.as_ref().map(SealingKeys::epoch);
+        if let (Some(sealing), Some(opened)) = (sealing, self.newest_opened) {
+            self.opening.retire_before(sealing.min(opened));
+        }
+    }
+
+    /// The peer has sent a packet that was sealed with the right keys.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.newest_opened.is_some()
+    }
+
+    /// A chunk that came unprotected counts.
+    fn counts_in_plain(&self, chunk: &Chunk) -> bool {
+        let has_keys = self.sealing.is_some();
+        match chunk {
+            Chunk::InitAck(_) | Chunk::CookieEcho(_) | Chunk::CookieAck => true,
+            Chunk::Abort(_) | Chunk::Error(_) => true,
+            Chunk::Data(data) => {
+                !has_keys && data.stream.0 == 0 && data.ppid == KEY_MANAGEMENT_PPID
+            }
+            Chunk::Sack(sack) if has_keys => {
+                let limit = self.last_in_plain;
+                let is_within = limit.is_some_and(|last| sack.cum_tsn_ack.le(last));
+                is_within && sack.gap_ack_blocks().next().is_none()
+            }
+            Chunk::Sack(_) | Chunk::Heartbeat(_) => !has_keys,
+            _ => false,
+        }
+    }
+}
+
+impl Association {
+    /// The peer, once it is authenticated; `None` also if the association is not protected.
+    pub fn peer(&self) -> Option<&Peer> {
+        self.protection.as_ref()?.peer.as_ref()
+    }
+
+    /// Packets are protected, or will be.
+    pub fn is_protected(&self) -> bool {
+        self.protection.is_some()
+    }
+
+    /// The application is to know of the association: one that the peer opened must be
+    /// authenticated first.
+    #[inline]
+    pub(crate) fn is_announced(&self) -> bool {
+        self.protection.as_ref().is_none_or(|p| p.is_released || !p.is_incoming)
+    }
+
+    /// Nothing that comes unprotected counts any more.
+    pub(crate) fn refuses_plain(&self) -> bool {
+        self.protection.as_ref().is_some_and(|p| p.is_confirmed())
+    }
+
+    /// Checks and decrypts a packet of a protected association. `None`: it does not count.
+    #[inline(never)]
+    pub(super) fn open_packet(&mut self, packet: Packet) -> Option<Received> {
+        let p = self.protection.as_mut()?;
+        let len = packet.bytes().len();
+        if packet.bytes().get(COMMON_HEADER_LEN) != Some(&chunk_type::DTLS) {
+            if p.is_confirmed() {
+                self.stats.unprotected_dropped += 1;
+                return None;
+            }
+            return Some(Received { chunks: packet.into_chunks(), len, is_authentic: false });
+        }
+        // In the handshake it has overtaken an answer, or that was lost: it comes again.
+        if matches!(self.state, State::CookieWait(_) | State::CookieEchoed { .. }) {
+            return None;
+        }
+        let was_confirmed = p.is_confirmed();
+        let Ok(content) = open_alone(p, &packet) else {
+            self.stats.records_refused += 1;
+            return None;
+        };
+        if !was_confirmed {
+            self.confirm_keys();
+        }
+        let len = content.len();
+        Some(Received { chunks: into_chunks_of(content), len, is_authentic: true })
+    }
+
+    /// Some of our packets may have to leave unprotected although there are keys.
+    #[inline]
+    pub(super) fn may_send_in_plain(&self) -> bool {
+        self.protection.as_ref().is_some_and(|p| !p.is_confirmed())
+    }
+
+    /// This chunk of ours left unprotected.
+    pub(super) fn was_in_plain(&self, tsn: Tsn) -> bool {
+        let last = self.protection.as_ref().and_then(|p| p.last_in_plain);
+        last.is_some_and(|last| tsn.le(last))
+    }
+
+    /// A chunk that came unprotected is to be handled.
+    pub(super) fn counts_in_plain(&self, chunk: &Chunk) -> bool {
+        self.protection.as_ref().is_none_or(|p| p.counts_in_plain(chunk))
+    }
+}
+
+/// Opens the record of a packet, which must have one DTLS chunk and nothing else (draft, section
+/// "DTLS Chunk Handling").
+fn open_alone(p: &mut Protection, packet: &Packet) -> Result<Bytes, OpenError> {
+    let mut chunks = packet.chunks();
+    let (Some(Ok(Chunk::Dtls(chunk))), None) = (chunks.next(), chunks.next()) else {
+        return Err(OpenError::Malformed);
+    };
+    // Restarts are not supported.
+    if chunk.restart {
+        return Err(OpenError::NoKeys);
+    }
+    let mut content = Vec::with_capacity(chunk.record.len());
+    let opened = p.opening.open(&chunk.record, &mut content)?;
+    if p.newest_opened.is_none_or(|newest| opened.epoch > newest) {
+        p.newest_opened = Some(opened.epoch);
+        if let Some(session) = &mut p.session {
+            session.opened(opened.epoch);
+        }
+    }
+    Ok(content.into())
+}
+
+/// The role and the method that follow from both parameters (draft, section "Establishment of a
+/// Protected Association"). The error goes into an ABORT.
+pub(crate) fn agree(
+    own: &DtlsKeyManagement,
+    peers: Option<&DtlsKeyManagement>,
+) -> Result<(Role, u8), ErrorCause> {
+    let Some(peers) = peers else { return Err(ErrorCause::MissingDtlsChunkSupport) };
+    let roles = |p: &DtlsKeyManagement| (p.flags().client(), p.flags().server());
+    let role = match (roles(own), roles(peers)) {
+        ((true, true), (true, true)) => match own.tie_breaker().cmp(&peers.tie_breaker()) {
+            std::cmp::Ordering::Greater => Role::Server,
+            std::cmp::Ordering::Less => Role::Client,
+            std::cmp::Ordering::Equal => {
+                return Err(ErrorCause::DtlsKeyManagementTieBreakerCollision);
+            }
+        },
+        ((true, false), (_, true)) | ((true, true), (false, true)) => Role::Client,
+        ((false, true), (true, _)) | ((true, true), (true, false)) => Role::Server,
+        _ => return Err(ErrorCause::IncompatibleDtlsKeyManagementRoles),
+    };
+    let (of_server, of_client) = match role {
+        Role::Server => (own, peers),
+        Role::Client => (peers, own),
+    };
+    let common = of_server.methods().iter().find(|method| of_client.methods().contains(method));
+    let method = common.ok_or(ErrorCause::NoCommonDtlsKeyManagementMethod)?;
+    Ok((role, *method))
+}
