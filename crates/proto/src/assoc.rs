@@ -13,6 +13,7 @@ mod control;
 pub(crate) mod cookie;
 mod data;
 mod decide;
+mod doubt;
 mod draft;
 mod ends;
 mod events;

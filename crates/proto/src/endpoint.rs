@@ -292,6 +292,7 @@ impl Endpoint {
         }
         match self.assocs.find(from.1, &packet) {
             Owner::Association(index) => self.deliver(now, index, from, packet),
+            Owner::Nobody if self.repeat_last_words(now, from, &packet) => {}
             Owner::Nobody if self.is_late(&packet) => {}
             Owner::Nobody => self.out_of_the_blue(now, from, &packet),
             Owner::Other => {}
@@ -415,7 +416,11 @@ impl Endpoint {
     /// Brings deadline and tables up to date with an association.
     fn settle(&mut self, index: u32) {
         self.collect(index);
-        let Some(assoc) = self.assocs.get(index) else { return };
+        let Some(assoc) = self.assocs.get_mut(index) else { return };
+        if let Some(words) = assoc.take_last_words() {
+            let identity = assoc.identity();
+            self.past.note_last_words((identity.local_tag, identity.peer_port), words);
+        }
         if assoc.is_over() && !assoc.is_announced() {
             // The application does not know of it.
             self.assocs.remove(index);

@@ -47,15 +47,18 @@ pub enum Family {
     Redundant,
     /// All combinations of the policies for several paths, by the seed: 160 of them in a row.
     Combined,
+    /// With protected packets, and new keys every 10 to 1000 of them.
+    Protected,
 }
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 4] = [
+    pub const ALL: [(&'static str, Family); 5] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
         ("combined", Family::Combined),
+        ("protected", Family::Protected),
     ];
 }
 
@@ -74,6 +77,8 @@ pub struct Setting {
     pub has_one_far_address: bool,
     /// Most packets that the engine hands over at once.
     pub max_segments: usize,
+    /// Packets are protected, with a key that both ends share.
+    pub is_protected: bool,
 }
 
 /// One path of a plan.

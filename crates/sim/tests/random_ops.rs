@@ -51,6 +51,11 @@ fn random_operations_with_combined_policies_lose_nothing() {
 }
 
 #[test]
+fn random_operations_with_protected_packets_lose_nothing() {
+    run_all(Family::Protected);
+}
+
+#[test]
 fn the_combined_family_has_all_combinations_in_a_row() {
     let settings = (1000..1160).map(|seed| {
         let setting = Plan::of_family(Family::Combined, seed).setting;

@@ -128,6 +128,9 @@ impl Association {
         let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
         let before = packet.len();
         let len = self.finish(packet)?;
+        if is_sealed && matches!(c, Control::Abort { .. } | Control::ShutdownComplete { .. }) {
+            self.keep_last_words(&buf[buf.len() - len..]);
+        }
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
             p.counters.heartbeats_sent += u64::from(probed);
             p.counters.packets_sent += 1;

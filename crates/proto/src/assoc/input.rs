@@ -46,10 +46,10 @@ impl Association {
         }
         let wire_len = packet.bytes().len() as u64;
         let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
-        let Some(received) = self.receive(packet) else { return };
+        let Some(received) = self.receive(now, packet) else { return };
         // What may be forged changes nothing about paths.
         let is_open = self.state.is_open();
-        let path = match received.is_authentic || !is_open {
+        let path = match received.counts_fully || !is_open {
             true => self.path_of(now, from),
             false => self.paths.find(&from.0, &from.1),
         };
@@ -61,7 +61,7 @@ impl Association {
         if let Some(id) = path {
             self.probe_if_failed(now, id);
         }
-        let is_stranger = path.is_some_and(|id| self.is_stranger(id));
+        let is_stranger = !received.is_sealed && path.is_some_and(|id| self.is_stranger(id));
         if !is_stranger {
             self.heard_while_shutting_down(now);
         }
@@ -91,7 +91,7 @@ impl Association {
             if !is_rightly_tagged(&chunk, has_own_tag) {
                 continue;
             }
-            if !received.is_authentic && !self.counts_in_plain(&chunk) {
+            if !received.counts_fully && !self.counts_in_plain(&chunk) {
                 continue;
             }
             let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
@@ -100,7 +100,8 @@ impl Association {
             }
             // RFC 9260 §8.5.1, B lets whoever knows a tag end the association. Who comes from where
             // the peer was never seen has to show first that packets reach it there.
-            if matches!(chunk, Chunk::Abort(_)) && path.is_some_and(|id| self.is_to_verify(id)) {
+            let is_proven = received.is_sealed || !path.is_some_and(|id| self.is_to_verify(id));
+            if matches!(chunk, Chunk::Abort(_)) && !is_proven {
                 continue;
             }
             if !self.handle_chunk(chunk, &mut progress) || matches!(self.state, State::Closed(_)) {
@@ -119,14 +120,15 @@ impl Association {
 
     /// The chunks of a packet; `None` if it does not count.
     #[inline]
-    fn receive(&mut self, packet: Packet) -> Option<Received> {
+    fn receive(&mut self, now: Instant, packet: Packet) -> Option<Received> {
         match self.protection {
             None => Some(Received {
                 len: packet.bytes().len(),
                 chunks: packet.into_chunks(),
-                is_authentic: true,
+                counts_fully: true,
+                is_sealed: false,
             }),
-            Some(_) => self.open_packet(packet),
+            Some(_) => self.open_packet(now, packet),
         }
     }
 

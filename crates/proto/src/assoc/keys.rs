@@ -234,9 +234,9 @@ impl Association {
         self.set_key_timer();
     }
 
-    fn set_key_timer(&mut self) {
-        let Some(p) = &self.protection else { return };
+    pub(super) fn set_key_timer(&mut self) {
         let timer = Timer::Assoc(AssocTimer::Keys);
+        let Some(p) = self.protection.as_ref().filter(|_| self.closed().is_none()) else { return };
         match p.deadlines.next() {
             Some(at) => self.timers.set(timer, at),
             None => self.timers.stop(timer),
@@ -263,6 +263,9 @@ impl Association {
             if let Some(session) = &mut p.session {
                 session.rekey();
             }
+        }
+        if p.deadlines.ask.take_if(is_due).is_some() {
+            self.ask_peer(now);
         }
         self.run_key_actions(now);
         self.set_key_timer();

@@ -21,6 +21,7 @@ use manypath_wire::{
 };
 
 use super::Association;
+use super::doubt::Doubt;
 use super::state::State;
 use crate::time::Instant;
 
@@ -52,6 +53,9 @@ pub(super) struct Protection {
     /// Our last TSN that was sent unprotected.
     pub(super) last_in_plain: Option<Tsn>,
     pub(super) deadlines: Deadlines,
+    pub(super) doubt: Doubt,
+    /// The sealed packet that ended the association.
+    last_words: Option<Bytes>,
     /// The beginning of a message of the peer's key management.
     pub(super) message: Vec<u8>,
 }
@@ -65,11 +69,13 @@ pub(super) struct Deadlines {
     pub(super) drop_old: Option<Instant>,
     /// Keys are to be replaced.
     pub(super) renew: Option<Instant>,
+    /// The peer has not answered whether it is there.
+    pub(super) ask: Option<Instant>,
 }
 
 impl Deadlines {
     pub(super) fn next(&self) -> Option<Instant> {
-        [self.confirm, self.drop_old, self.renew].into_iter().flatten().min()
+        [self.confirm, self.drop_old, self.renew, self.ask].into_iter().flatten().min()
     }
 }
 
@@ -78,8 +84,10 @@ pub(super) struct Received {
     pub(super) chunks: IntoChunks,
     /// Bytes that its chunks are kept in.
     pub(super) len: usize,
-    /// It was protected, or the association is not.
-    pub(super) is_authentic: bool,
+    /// Not so if it came unprotected and the association is to be protected.
+    pub(super) counts_fully: bool,
+    /// It was protected: wherever it came from, it is the peer's.
+    pub(super) is_sealed: bool,
 }
 
 impl Protection {
@@ -99,6 +107,8 @@ impl Protection {
             is_incoming: false,
             last_in_plain: None,
             deadlines: Deadlines::default(),
+            doubt: Doubt::default(),
+            last_words: None,
             message: Vec::new(),
         }
     }
@@ -166,15 +176,19 @@ impl Association {
 
     /// Checks and decrypts a packet of a protected association. `None`: it does not count.
     #[inline(never)]
-    pub(super) fn open_packet(&mut self, packet: Packet) -> Option<Received> {
+    pub(super) fn open_packet(&mut self, now: Instant, packet: Packet) -> Option<Received> {
         let p = self.protection.as_mut()?;
         let len = packet.bytes().len();
         if packet.bytes().get(COMMON_HEADER_LEN) != Some(&chunk_type::DTLS) {
             if p.is_confirmed() {
                 self.stats.unprotected_dropped += 1;
+                if matches!(packet.chunks().next(), Some(Ok(Chunk::Abort(_)))) {
+                    self.doubt_peer(now);
+                }
                 return None;
             }
-            return Some(Received { chunks: packet.into_chunks(), len, is_authentic: false });
+            let chunks = packet.into_chunks();
+            return Some(Received { chunks, len, counts_fully: false, is_sealed: false });
         }
         // In the handshake it has overtaken an answer, or that was lost: it comes again.
         if matches!(self.state, State::CookieWait(_) | State::CookieEchoed { .. }) {
@@ -188,8 +202,10 @@ impl Association {
         if !was_confirmed {
             self.confirm_keys();
         }
+        self.peer_is_there(now);
         let len = content.len();
-        Some(Received { chunks: into_chunks_of(content), len, is_authentic: true })
+        let chunks = into_chunks_of(content);
+        Some(Received { chunks, len, counts_fully: true, is_sealed: true })
     }
 
     /// Some of our packets may have to leave unprotected although there are keys.
@@ -202,6 +218,18 @@ impl Association {
     pub(super) fn was_in_plain(&self, tsn: Tsn) -> bool {
         let last = self.protection.as_ref().and_then(|p| p.last_in_plain);
         last.is_some_and(|last| tsn.le(last))
+    }
+
+    /// Keeps the last packet that is sent: without the keys nobody can make it again, if it is lost.
+    pub(super) fn keep_last_words(&mut self, packet: &[u8]) {
+        if let Some(p) = &mut self.protection {
+            p.last_words = Some(Bytes::copy_from_slice(packet));
+        }
+    }
+
+    /// The last packet that was sent, the one that ended the association.
+    pub(crate) fn take_last_words(&mut self) -> Option<Bytes> {
+        self.protection.as_mut()?.last_words.take()
     }
 
     /// A chunk that came unprotected is to be handled.

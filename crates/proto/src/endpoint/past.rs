@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 /// Maximum number of associations remembered after their shutdown, for their late packets.
 const MAX_ENDED: usize = 64;
 
@@ -16,6 +18,8 @@ pub(super) struct Past {
     ended: VecDeque<(u32, u16)>,
     /// Our tag in each cookie.
     used_cookies: VecDeque<u32>,
+    /// Tag and peer's port of protected associations, and the packet that ended each.
+    last_words: VecDeque<((u32, u16), Bytes)>,
 }
 
 impl Past {
@@ -28,6 +32,19 @@ impl Past {
     /// True if an association with this tag and peer's port was shut down.
     pub(super) fn has_ended(&self, local_tag: u32, peer_port: u16) -> bool {
         self.ended.contains(&(local_tag, peer_port))
+    }
+
+    /// A protected association with this tag and peer's port was ended by this packet.
+    pub(super) fn note_last_words(&mut self, ends: (u32, u16), packet: Bytes) {
+        self.last_words.retain(|(known, _)| *known != ends);
+        self.last_words.truncate(MAX_ENDED - 1);
+        self.last_words.push_front((ends, packet));
+    }
+
+    /// The packet that ended an association.
+    pub(super) fn last_words(&self, ends: (u32, u16)) -> Option<Bytes> {
+        let found = self.last_words.iter().find(|(known, _)| *known == ends);
+        found.map(|(_, packet)| packet.clone())
     }
 
     /// A cookie with this tag made an association.

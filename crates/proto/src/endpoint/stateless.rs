@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use manypath_wire::{
     COMMON_HEADER_LEN, Chunk, CommonHeader, DtlsKeyManagement, ErrorCause, Init, Packet,
-    PacketBuilder, Parameter, Tsn,
+    PacketBuilder, Parameter, Tsn, chunk_type,
 };
 
 use super::limits::Answer;
@@ -249,6 +249,9 @@ impl Endpoint {
         // Restarts are not supported where packets are protected, and nothing in plain counts.
         let is_restart = action == CookieAction::Restart && assoc.is_protected();
         if is_restart || assoc.refuses_plain() {
+            if action == CookieAction::Restart {
+                assoc.doubt_peer(now);
+            }
             return false;
         }
         self.dirty.add(index);
@@ -342,6 +345,29 @@ impl Endpoint {
         let (tag, port) = (packet.header.verification_tag, packet.header.source_port);
         self.past.has_ended(tag, port)
             && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
+    }
+
+    /// True if a protected packet is of an association that is over: whatever it says, its sender
+    /// has missed the packet that ended it.
+    pub(super) fn repeat_last_words(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+        packet: &Packet,
+    ) -> bool {
+        if packet.bytes().get(COMMON_HEADER_LEN) != Some(&chunk_type::DTLS) {
+            return false;
+        }
+        let tag = packet.header.verification_tag;
+        let Some(words) = self.past.last_words((tag, packet.header.source_port)) else {
+            return false;
+        };
+        if self.replies.len() < MAX_REPLIES
+            && self.may_answer(now, Answer::ShutdownComplete, remote, tag)
+        {
+            self.replies.push_back(Reply { local, remote, packet: words.to_vec() });
+        }
+        true
     }
 
     /// True if a stranger is answered now.

@@ -84,6 +84,14 @@ impl Plan {
                 overrides.extend([("shared_zeta", "0.9"), ("shared_interval", "50 ms")]);
                 plan.under(preset, &overrides)
             }
+            Family::Protected => {
+                let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
+                let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);
+                let preset = plan.setting.preset;
+                let mut plan = plan.under(preset, &[rekey, kept]);
+                plan.setting.is_protected = true;
+                plan
+            }
         }
     }
 
@@ -142,6 +150,7 @@ fn setting(rng: &mut Rng) -> Setting {
         paths,
         has_one_far_address: rng.chance(0.25),
         max_segments: pick(rng, &[1, 1, 10]),
+        is_protected: false,
     }
 }
 

@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
+use manypath_keys::psk::SharedKey;
 use manypath_proto::{AssocClosed, PathId};
 
 use super::{Ending, Op, Plan, Side};
@@ -104,6 +106,10 @@ impl Plan {
             .check_invariants(true);
         if setting.has_one_far_address {
             builder = builder.one_far_address();
+        }
+        if setting.is_protected {
+            let key = SharedKey::new(b"of both ends, and of nobody else").expect("long enough");
+            builder = builder.keys(Arc::new(key));
         }
         for (name, value) in &setting.overrides {
             builder = builder.set(name, value);

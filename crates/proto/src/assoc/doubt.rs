@@ -1,0 +1,68 @@
+//! The peer of a protected association may have lost its state: something unprotected says so.
+//!
+//! Such a packet may be forged, and changes nothing. But it is a reason to ask: every path gets
+//! heartbeats, which only a peer with the keys can answer. Without an answer the association ends
+//! soon, and not after the minutes that an outage is given.
+
+use std::time::Duration;
+
+use super::Association;
+use super::state::State;
+use crate::event::AssocClosed;
+use crate::time::Instant;
+
+/// Times that the peer is asked, on every path.
+const QUESTIONS: u32 = 5;
+/// Between two of them; at least the RTO of the primary path.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// After an answer nothing unprotected is a reason to ask again for as long.
+const TRUST: Duration = Duration::from_secs(10);
+
+/// Questions to a peer that may have lost its state.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Doubt {
+    /// Questions that are not answered.
+    asked: u32,
+    /// Before that no new doubt arises.
+    trusted_until: Option<Instant>,
+}
+
+impl Association {
+    /// Something unprotected came that only a peer without its state would send.
+    pub(crate) fn doubt_peer(&mut self, now: Instant) {
+        let is_open = self.state.is_open();
+        let Some(p) = self.protection.as_mut().filter(|p| p.is_confirmed() && is_open) else {
+            return;
+        };
+        let is_trusted = p.doubt.trusted_until.is_some_and(|until| now < until);
+        if p.doubt.asked == 0 && !is_trusted {
+            self.ask_peer(now);
+        }
+    }
+
+    /// The peer has sent a protected packet.
+    pub(super) fn peer_is_there(&mut self, now: Instant) {
+        let Some(p) = self.protection.as_mut().filter(|p| p.doubt.asked > 0) else { return };
+        p.doubt = Doubt { asked: 0, trusted_until: Some(now + TRUST) };
+        p.deadlines.ask = None;
+    }
+
+    /// Asks again, or gives up.
+    pub(super) fn ask_peer(&mut self, now: Instant) {
+        let rto = self.paths.get(self.primary).map_or(ASK_EVERY, |p| p.rto.rto());
+        let Some(p) = self.protection.as_mut() else { return };
+        if p.doubt.asked >= QUESTIONS {
+            return match self.state {
+                // It has everything, and has closed already.
+                State::ShutdownAckSent { .. } => self.close(AssocClosed::Shutdown),
+                _ => self.close(AssocClosed::PathsFailed),
+            };
+        }
+        p.doubt.asked += 1;
+        p.deadlines.ask = Some(now + rto.max(ASK_EVERY));
+        for path in self.paths.ids() {
+            self.probe_now(now, path);
+        }
+        self.set_key_timer();
+    }
+}
