@@ -8,7 +8,7 @@ use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, Relay, SendError, SendOptions, StrangerLimits, sizes,
+    EndpointOptions, Relay, Security, SendError, SendOptions, StrangerLimits, sizes,
 };
 use tokio::time::Instant;
 
@@ -29,14 +29,14 @@ const CHUNKS_PER_MESSAGE: usize = 32;
 /// host's. Peers are strangers until they are admitted.
 pub(crate) fn open(config: Config, bind: &[String], port: u16) -> Result<Endpoint> {
     let strangers = Some(StrangerLimits::default());
-    let client = EndpointOptions::client();
+    let client = EndpointOptions::client(Security::Plain);
     let options = EndpointOptions { udp_port: port, accept: true, strangers, ..client };
     open_with(options, config, bind)
 }
 
 /// Opens an endpoint that connects, with paths through `relays` too.
 pub(crate) fn open_via(config: Config, bind: &[String], relays: Vec<Relay>) -> Result<Endpoint> {
-    open_with(EndpointOptions { relays, ..EndpointOptions::client() }, config, bind)
+    open_with(EndpointOptions { relays, ..EndpointOptions::client(Security::Plain) }, config, bind)
 }
 
 /// The values of `--bind`: an interface's name if not an address.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{MANYPATH, Receiver, code, manypath, send, stderr};
 use manypath::{
-    AssocClosed, Association, BindTo, Endpoint, EndpointOptions, SendOptions, StreamId,
+    AssocClosed, Association, BindTo, Endpoint, EndpointOptions, Security, SendOptions, StreamId,
 };
 use tempfile::tempdir;
 
@@ -36,7 +36,9 @@ fn request() -> Vec<u8> {
 /// An association with `server` from an endpoint of its own.
 async fn open(ip: &str, server: SocketAddr) -> Option<(Endpoint, Association)> {
     let bind = vec![BindTo::Address(ip.parse().unwrap())];
-    let endpoint = Endpoint::bind(EndpointOptions { bind, ..EndpointOptions::client() }).unwrap();
+    let endpoint =
+        Endpoint::bind(EndpointOptions { bind, ..EndpointOptions::client(Security::Plain) })
+            .unwrap();
     let association = endpoint.connect(server).await.ok()?;
     Some((endpoint, association))
 }

@@ -431,14 +431,19 @@ fn a_name_that_is_not_plain_text_is_not_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
-    use manypath::{Endpoint, EndpointOptions, SendOptions, StreamId};
+    use manypath::{Endpoint, EndpointOptions, Security, SendOptions, StreamId};
     use manypath_files::frame::{PPID_CONTROL, ServerFrame};
 
     let from = tempdir().unwrap();
     let file = large_file(from.path());
     // A receiver that says "send", and then takes nothing. Its engine goes on answering.
     let bind = vec!["127.0.0.1".parse().unwrap()];
-    let options = EndpointOptions { udp_port: 0, accept: true, bind, ..EndpointOptions::client() };
+    let options = EndpointOptions {
+        udp_port: 0,
+        accept: true,
+        bind,
+        ..EndpointOptions::client(Security::Plain)
+    };
     let endpoint = Endpoint::bind(options).unwrap();
     let dest = format!("127.0.0.1:{}", endpoint.udp_port());
     let sending =

@@ -14,7 +14,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath::{BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
+use manypath::{
+    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -25,9 +27,13 @@ async fn main() -> Result<()> {
     let config = Arc::new(Config::build("fast", "cmt-pf", &[])?);
     let bind = vec![BindTo::Address([127, 0, 0, 1].into())];
     match arguments[..] {
-        ["server"] => server(EndpointOptions { config, bind, ..EndpointOptions::server() }).await,
+        ["server"] => {
+            server(EndpointOptions { config, bind, ..EndpointOptions::server(Security::Plain) })
+                .await
+        }
         ["client", server, seconds, ref size @ ..] => {
-            let options = EndpointOptions { config, bind, ..EndpointOptions::client() };
+            let options =
+                EndpointOptions { config, bind, ..EndpointOptions::client(Security::Plain) };
             let size = size.first().map_or(Ok(65_536), |s| s.parse())?;
             client(options, server, Duration::from_secs(seconds.parse()?), size).await
         }

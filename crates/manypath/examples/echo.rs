@@ -16,13 +16,13 @@
 
 use std::error::Error;
 
-use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions, StreamId};
+use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions, StreamId};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Endpoint::bind(EndpointOptions {
         bind: addresses(["127.0.0.1", "127.0.0.2"])?,
-        ..EndpointOptions::server()
+        ..EndpointOptions::server(Security::Plain)
     })?;
     let listening: Vec<_> = server.local_addresses().iter().map(ToString::to_string).collect();
     println!("server: listening on {}", listening.join(" and "));
@@ -53,7 +53,7 @@ async fn echo(server: Endpoint) -> String {
 async fn client(target: ConnectTarget) -> Result<(), Box<dyn Error>> {
     let endpoint = Endpoint::bind(EndpointOptions {
         bind: addresses(["127.0.0.3", "127.0.0.4"])?,
-        ..EndpointOptions::client()
+        ..EndpointOptions::client(Security::Plain)
     })?;
     let server = endpoint.connect(target).await?;
     for path in server.paths() {

@@ -21,7 +21,7 @@
 
 use std::error::Error;
 
-use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, StreamId};
+use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, Security, StreamId};
 use tokio::fs::File;
 use tokio::io::{AsyncWriteExt, copy};
 
@@ -52,8 +52,10 @@ fn binds(argument: &[&str]) -> Result<Vec<BindTo>> {
 async fn send(file: &str, to: &str, bind: &[BindTo]) -> Result<()> {
     let mut file = File::open(file).await?;
     let remotes: Vec<_> = to.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
-    let endpoint =
-        Endpoint::bind(EndpointOptions { bind: bind.to_vec(), ..EndpointOptions::client() })?;
+    let endpoint = Endpoint::bind(EndpointOptions {
+        bind: bind.to_vec(),
+        ..EndpointOptions::client(Security::Plain)
+    })?;
     let association = endpoint.connect(ConnectTarget::new(remotes)).await?;
     let (mut out, _) = association.stream(StreamId(0))?;
     let bytes = copy(&mut file, &mut out).await?;
@@ -70,8 +72,10 @@ async fn send(file: &str, to: &str, bind: &[BindTo]) -> Result<()> {
 
 async fn receive(file: &str, bind: &[BindTo]) -> Result<()> {
     let mut file = File::create(file).await?;
-    let endpoint =
-        Endpoint::bind(EndpointOptions { bind: bind.to_vec(), ..EndpointOptions::server() })?;
+    let endpoint = Endpoint::bind(EndpointOptions {
+        bind: bind.to_vec(),
+        ..EndpointOptions::server(Security::Plain)
+    })?;
     let addresses: Vec<_> = endpoint.local_addresses().iter().map(ToString::to_string).collect();
     println!("listening on {}", addresses.join(","));
     let association = endpoint.accept().await.ok_or("closed")?;

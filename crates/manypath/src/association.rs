@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, SendOptions,
+    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, Peer, PeerIdentity,
+    SendOptions,
 };
 use tokio::task::coop;
 
@@ -192,6 +193,28 @@ impl Association {
             let primary = assoc.primary();
             assoc.paths().find(|p| p.id == primary).map(|p| p.remote)
         })
+    }
+
+    /// Packets are protected: encrypted and authenticated.
+    pub fn is_protected(&self) -> bool {
+        self.shared()
+            .with(|inner, _| inner.assocs.engine.assoc(self.id()).is_some_and(|a| a.is_protected()))
+    }
+
+    /// Who the peer of a protected association has proved to be; `None` if it is not protected, or
+    /// nothing is known of it any more.
+    pub fn identity(&self) -> Option<PeerIdentity> {
+        self.with_peer(|peer| peer.identity.clone())
+    }
+
+    /// A secret that only the two ends of a protected association know, for protocols that prove
+    /// more of the peer than its [identity](Self::identity) does; the same at both ends.
+    pub fn binding(&self) -> Option<[u8; 32]> {
+        self.with_peer(|peer| peer.binding)
+    }
+
+    fn with_peer<T>(&self, read: impl FnOnce(&Peer) -> T) -> Option<T> {
+        self.shared().with(|inner, _| inner.assocs.engine.assoc(self.id())?.peer().map(read))
     }
 
     /// Bytes that may be queued now without waiting.

@@ -15,7 +15,7 @@ use manypath_net::{
     Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
-use manypath_proto::{AssocId, Rng, SendOptions};
+use manypath_proto::{AssocId, ConnectTo, KeyManagement, Rng, SendOptions};
 use tokio::runtime;
 
 use crate::association::Association;
@@ -39,6 +39,7 @@ pub struct Endpoint {
 struct Handle {
     shared: Arc<Shared>,
     accept: bool,
+    keys: Option<Arc<dyn KeyManagement>>,
 }
 
 impl Drop for Handle {
@@ -88,6 +89,8 @@ impl Endpoint {
             },
             Rng::from_seed(seed),
         );
+        let keys = options.security.keys();
+        engine.set_key_management(keys.clone());
         if let Some(limits) = options.strangers {
             engine.set_incoming_window(limits.receive_buffer);
         }
@@ -106,7 +109,7 @@ impl Endpoint {
         let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
         let driver = Driver::new(Arc::clone(&shared), sockets, relays, roaming, &config);
         runtime.spawn(driver.run());
-        Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept }) })
+        Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept, keys }) })
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -141,7 +144,7 @@ impl Endpoint {
         target: ConnectTarget,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<Association, ConnectError> {
-        let ConnectTarget { remotes, sctp_port } = target;
+        let ConnectTarget { remotes, sctp_port, security } = target;
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
         }
@@ -150,9 +153,9 @@ impl Endpoint {
         if paths.is_empty() {
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let id = self
-            .shared()
-            .with(|inner, now| inner.connect(now, (paths, sctp_port), remotes, first))?;
+        let to = ConnectTo { paths, sctp_port };
+        let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
+        let id = self.shared().with(|inner, now| inner.connect(now, (to, keys), remotes, first))?;
         let association = self.handle_for(id);
         poll_fn(|cx| {
             association

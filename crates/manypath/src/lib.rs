@@ -12,13 +12,13 @@
 //! route, the only path renumbered.
 //!
 //! ```
-//! use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
+//! use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions, Security};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let loopback = || vec![BindTo::Address([127, 0, 0, 1].into())];
-//! let server = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::server() })?;
-//! let client = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::client() })?;
+//! let server = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::server(Security::Plain) })?;
+//! let client = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::client(Security::Plain) })?;
 //!
 //! let target = ConnectTarget::new(server.local_addresses());
 //! let (out, incoming) = tokio::join!(client.connect(target), server.accept());
@@ -53,6 +53,7 @@ mod reading;
 mod roaming;
 #[cfg(feature = "measure")]
 mod routes;
+mod security;
 mod shared;
 mod strangers;
 mod stream;
@@ -65,6 +66,7 @@ pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
 #[cfg(feature = "measure")]
 pub use routes::RouteWatch;
+pub use security::Security;
 pub use strangers::StrangerLimits;
 pub use stream::{RecvStream, SendStream};
 
@@ -128,6 +130,14 @@ pub mod policy {
     pub use manypath_proto::policy::{Factory, PolicyCx};
 }
 
+/// Key management: where the keys of protected associations come from.
+pub mod keys {
+    pub use manypath_keys::psk::{SecretTooShort, SharedKey};
+    pub use manypath_proto::{
+        Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, Role, Roles,
+    };
+}
+
 pub use bytes::Bytes;
 pub use manypath_net::{
     BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, SendFailures, interfaces,
@@ -137,6 +147,6 @@ pub use manypath_net::{
 pub use manypath_net::{Relay, RelayStatus};
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
-    PathId, PathState, PathStats, Payload, RestoreReason, Rng, SendOptions, SharedEvidence,
-    SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
+    PathId, PathState, PathStats, Payload, PeerIdentity, RestoreReason, Rng, SendOptions,
+    SharedEvidence, SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
 };

@@ -8,6 +8,7 @@ use manypath_net::BindTo;
 use manypath_net::Relay;
 use manypath_proto::Config;
 
+use crate::security::Security;
 use crate::strangers::StrangerLimits;
 
 /// The UDP port of SCTP encapsulation (RFC 6951 §5.1), and our SCTP port.
@@ -18,6 +19,9 @@ pub const DEFAULT_PORT: u16 = 9899;
 pub struct EndpointOptions {
     /// Transport parameters of all its associations.
     pub config: Arc<Config>,
+    /// How its associations are protected, but for those whose [target](ConnectTarget::security)
+    /// says otherwise.
+    pub security: Security,
     /// Addresses and interfaces to bind to, one UDP socket each; an empty list means
     /// [`BindTo::Any`]. A client has a path per entry, as far as the peer's addresses allow.
     pub bind: Vec<BindTo>,
@@ -53,14 +57,16 @@ pub struct EndpointOptions {
 
 impl EndpointOptions {
     /// Accepts associations on port 9899 of every address.
-    pub fn server() -> EndpointOptions {
-        EndpointOptions { udp_port: DEFAULT_PORT, accept: true, ..EndpointOptions::client() }
+    pub fn server(security: impl Into<Security>) -> EndpointOptions {
+        let client = EndpointOptions::client(security);
+        EndpointOptions { udp_port: DEFAULT_PORT, accept: true, ..client }
     }
 
     /// Opens associations only, from a free port of every address.
-    pub fn client() -> EndpointOptions {
+    pub fn client(security: impl Into<Security>) -> EndpointOptions {
         EndpointOptions {
             config: Arc::new(Config::default()),
+            security: security.into(),
             bind: Vec::new(),
             udp_port: 0,
             #[cfg(feature = "relay")]
@@ -75,27 +81,23 @@ impl EndpointOptions {
     }
 }
 
-impl Default for EndpointOptions {
-    /// The same as [`client`](EndpointOptions::client).
-    fn default() -> EndpointOptions {
-        EndpointOptions::client()
-    }
-}
-
 /// Whom to connect to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ConnectTarget {
     /// The peer's UDP addresses; the first is tried first. They are matched with the local ones as
     /// [`pair`](crate::pair) says.
     pub remotes: Vec<SocketAddr>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
+    /// How the association is protected; `None`: as the endpoint's are.
+    pub security: Option<Security>,
 }
 
 impl ConnectTarget {
     /// A peer with these UDP addresses and SCTP port 9899.
     pub fn new(remotes: impl IntoIterator<Item = SocketAddr>) -> ConnectTarget {
-        ConnectTarget { remotes: remotes.into_iter().collect(), sctp_port: DEFAULT_PORT }
+        let remotes = remotes.into_iter().collect();
+        ConnectTarget { remotes, sctp_port: DEFAULT_PORT, security: None }
     }
 }
 

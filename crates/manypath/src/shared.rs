@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use manypath_net::{BoundAddresses, Clock, RelayStatus, SendFailures};
 use manypath_proto as proto;
-use manypath_proto::{AssocId, ConnectTo, Event, Instant, SendOptions};
+use manypath_proto::{AssocId, ConnectTo, Event, Instant, KeyManagement, SendOptions};
 use tokio::sync::watch;
 
 use crate::error::ConnectError;
@@ -147,15 +147,14 @@ impl Inner {
     pub(crate) fn connect(
         &mut self,
         now: Instant,
-        (paths, sctp_port): (Vec<(SocketAddr, SocketAddr)>, u16),
+        (to, keys): (ConnectTo, Option<Arc<dyn KeyManagement>>),
         remotes: Vec<SocketAddr>,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {
         if !self.open {
             return Err(ConnectError::EndpointClosed);
         }
-        let to = ConnectTo { paths, sctp_port };
-        let id = self.assocs.connect(now, to, remotes.clone(), first)?;
+        let id = self.assocs.connect(now, (to, keys), remotes.clone(), first)?;
         self.relay_paths.add_user(now, &mut self.assocs.engine, id, remotes);
         self.assocs.kick();
         Ok(id)

@@ -78,6 +78,9 @@ pub use config::{Config, ConfigError};
 pub use datagram::{Datagram, Transmit};
 pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
 pub use event::{AssocClosed, Event};
+pub use manypath_dtls::manage::{
+    Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,
+};
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
     ElectReason, MtuReason, PathCounters, PathId, PathState, PathStats, PathView, RestoreReason,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use manypath::{
     Association, BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, Event, PathState,
-    PathStats, Rng, SendOptions, StreamId,
+    PathStats, Rng, Security, SendOptions, StreamId,
 };
 use manypath_proto::sizes;
 use manypath_sim::scenario::PlainTransfer;
@@ -140,7 +140,7 @@ fn endpoint(config: &Config, hosts: Range<usize>, accept: bool) -> Result<Endpoi
         config: Arc::new(config.for_emulation()),
         bind: addresses.into_iter().map(BindTo::Address).collect(),
         accept,
-        ..EndpointOptions::client()
+        ..EndpointOptions::client(Security::Plain)
     };
     Endpoint::bind(options).map_err(|e| format!("no sockets on loopback addresses: {e}"))
 }

@@ -13,8 +13,7 @@ use manypath::policy::{
     PolicyCx, Rules, Scheduler, Sfr, Window,
 };
 use manypath::{
-    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, PathId, SendOptions,
-};
+    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, PathId, SendOptions, Security};
 
 /// How often each policy was asked.
 #[derive(Debug, Default)]
@@ -124,7 +123,7 @@ fn endpoint(config: Config, accept: bool) -> Result<Endpoint, Box<dyn Error>> {
     let addresses: [IpAddr; 2] = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
     let bind = addresses.map(BindTo::Address).to_vec();
     let config = Arc::new(config);
-    Ok(Endpoint::bind(EndpointOptions { config, bind, accept, ..EndpointOptions::client() })?)
+    Ok(Endpoint::bind(EndpointOptions { config, bind, accept, ..EndpointOptions::client(Security::Plain) })?)
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use manypath_proto as proto;
-use manypath_proto::{AssocClosed, AssocId, ConnectTo, Event, Instant, SendOptions};
+use manypath_proto::{AssocClosed, AssocId, ConnectTo, Event, Instant, KeyManagement, SendOptions};
 
 use super::assoc_state::AssocState;
 use super::driver_link::DriverLink;
@@ -136,11 +137,11 @@ impl Associations {
     pub(super) fn connect(
         &mut self,
         now: Instant,
-        to: ConnectTo,
+        (to, keys): (ConnectTo, Option<Arc<dyn KeyManagement>>),
         remotes: Vec<SocketAddr>,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {
-        let id = self.engine.connect(now, to)?;
+        let id = self.engine.connect_with(now, to, keys)?;
         if let (Some((options, payload)), Some(assoc)) = (first, self.engine.assoc_mut(id))
             && let Err(e) = assoc.send(now, options, payload)
         {

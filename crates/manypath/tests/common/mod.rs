@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::{
-    Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, SendOptions, StreamId,
+    Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions,
+    StreamId,
 };
 
 /// Longer than anything here takes on a busy machine.
@@ -34,7 +35,12 @@ pub fn config(overrides: &[(&str, &str)]) -> Arc<Config> {
 /// Options for the loopback addresses `ips`, on a free port.
 pub fn options(ips: &[&str], accept: bool) -> EndpointOptions {
     let bind = ips.iter().map(|ip| BindTo::Address(ip.parse().unwrap())).collect();
-    EndpointOptions { bind, accept, config: config(&[]), ..EndpointOptions::client() }
+    EndpointOptions {
+        bind,
+        accept,
+        config: config(&[]),
+        ..EndpointOptions::client(Security::Plain)
+    }
 }
 
 pub fn server(ips: &[&str]) -> Endpoint {

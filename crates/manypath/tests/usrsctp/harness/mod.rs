@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath::{Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions};
+use manypath::{Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security};
 
 pub use namespace::{Link, in_namespace, in_two_namespaces};
 pub use pattern::{Pattern, Verifier};
@@ -160,7 +160,7 @@ impl Case {
             config: Arc::new(config),
             bind: self.ours.iter().map(|&ip| BindTo::Address(ip)).collect(),
             accept: self.opens == Opens::Usrsctp,
-            ..EndpointOptions::client()
+            ..EndpointOptions::client(Security::Plain)
         }
     }
 
