@@ -109,6 +109,8 @@ pub struct Endpoint {
     key_management: Option<Arc<dyn KeyManagement>>,
     assocs: AssocTable,
     past: Past,
+    /// Those of peers that are not authenticated yet, the oldest first; some may be by now.
+    unauthenticated: VecDeque<AssocId>,
     dirty: Dirty,
     deadlines: Deadlines,
     events: VecDeque<(AssocId, Event)>,
@@ -131,6 +133,7 @@ impl Endpoint {
             incoming_window: usize::MAX,
             assocs: AssocTable::default(),
             past: Past::default(),
+            unauthenticated: VecDeque::new(),
             dirty: Dirty::default(),
             deadlines: Deadlines::new(),
             events: VecDeque::new(),

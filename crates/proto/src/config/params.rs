@@ -518,7 +518,12 @@ params! {
     [Keys]
     /// Ends an association whose peer has not shown within this time that it has the right keys.
     key_timeout: Duration, "time", ms(100)..=secs(600), "implementation",
-        default: secs(15);
+        default: secs(15), rarely: "is best left alone";
+    /// Associations that peers have opened and whose key management is not complete, at most. A
+    /// newer one takes the place of the oldest, so that nobody is kept out by peers who never
+    /// complete it.
+    key_managements_max: u32, "associations", 1..=65_536, "implementation",
+        default: 256, rarely: "is best left alone";
     /// Packets that one key protects before it is replaced.
     rekey_packets: u32, "packets", 10..=16_777_216, "RFC 9147 §4.5.3: 2^24.5 packets with AES-GCM",
         default: 1 << 20;
@@ -527,5 +532,5 @@ params! {
         "draft-porfiri-tsvwg-sctp-dtls-handshake, Rekeying Policy: an hour", default: Some(HOUR);
     /// Time for which replaced keys still open packets of slow paths.
     old_keys_kept: Duration, "time", ms(100)..=secs(600),
-        "draft-porfiri-tsvwg-sctp-dtls-handshake, Drain Timer: 120 s", default: secs(120);
+        "draft-porfiri-tsvwg-sctp-dtls-handshake, Drain Timer: 120 s", default: secs(120), rarely: "is best left alone";
 }

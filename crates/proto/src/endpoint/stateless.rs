@@ -12,7 +12,7 @@ use manypath_wire::{
 };
 
 use super::limits::Answer;
-use super::{Endpoint, Reply};
+use super::{AssocId, Endpoint, Reply};
 use crate::assoc::cookie::{Cookie, Offers};
 use crate::assoc::{Association, CookieAction, PeerInit, agree, init_ack, own_parameter};
 use crate::sizes;
@@ -21,6 +21,8 @@ use crate::time::Instant;
 /// Answers that belong to no association and wait to be sent; more are dropped, as a flood of
 /// strangers' packets is no reason to hold memory.
 const MAX_REPLIES: usize = 256;
+/// Tells a peer that newer ones took its place while it agreed on keys. Programs look for "busy".
+const CROWDED_OUT: &[u8] = b"busy: others came before the keys were agreed on; try again later";
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
 
@@ -187,10 +189,35 @@ impl Endpoint {
                 }
                 let assoc = self.associate(now, &cookie, from);
                 self.past.note_cookie(cookie.local_tag);
-                self.insert(assoc)
+                let index = self.insert(assoc);
+                self.limit_key_managements(now, index);
+                index
             }
         };
         self.deliver(now, index, from, packet);
+    }
+
+    /// A peer opened an association that is to be protected: the oldest that waits for its keys makes
+    /// room for it, if there are too many.
+    fn limit_key_managements(&mut self, now: Instant, index: u32) {
+        if self.assocs.get(index).is_none_or(Association::is_announced) {
+            return;
+        }
+        let waits = |id: &AssocId| {
+            let assoc = self.assocs.index(*id).and_then(|index| self.assocs.get(index));
+            assoc.is_some_and(|assoc| !assoc.is_announced() && assoc.closed().is_none())
+        };
+        let limit = self.config.config.key_managements_max as usize;
+        if self.unauthenticated.len() >= limit {
+            self.unauthenticated.retain(waits);
+        }
+        if self.unauthenticated.len() >= limit
+            && let Some(oldest) = self.unauthenticated.pop_front()
+            && let Some(assoc) = self.assoc_mut(oldest)
+        {
+            assoc.abort(now, CROWDED_OUT);
+        }
+        self.unauthenticated.push_back(self.assocs.id(index));
     }
 
     /// A copy of a cookie came after the end of what it began: it begins nothing again, or what
