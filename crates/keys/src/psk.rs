@@ -66,6 +66,17 @@ impl SharedKey {
         Ok(SharedKey { secret, suite: CipherSuite::Aes128Gcm })
     }
 
+    /// From random numbers of the operating system: for two ends in one program, or to be given to
+    /// the other end by a safe way.
+    ///
+    /// # Errors
+    /// If the system gives no random numbers.
+    pub fn random() -> Result<SharedKey, getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        Ok(SharedKey::new(&secret).expect("long enough"))
+    }
+
     /// The same with another cipher suite, which must be that of the other end.
     #[must_use]
     pub fn with_suite(self, suite: CipherSuite) -> SharedKey {

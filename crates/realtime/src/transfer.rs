@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use manypath::keys::SharedKey;
 use manypath::{
     Association, BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, Event, PathState,
     PathStats, Rng, Security, SendOptions, StreamId,
@@ -89,7 +90,12 @@ pub async fn run(
     sampling: Option<Sampling>,
 ) -> Result<Record, String> {
     let count = transfer.paths.len();
-    let server = endpoint(&transfer.receiver, 21..21 + count, true)?;
+    let security = match transfer.is_protected {
+        // Both ends are in this program.
+        true => SharedKey::random().map_err(|e| e.to_string())?.into(),
+        false => Security::Plain,
+    };
+    let server = endpoint(&transfer.receiver, 21..21 + count, (true, security.clone()))?;
     let epoch = Epoch::default();
     let mut paths = Vec::new();
     for (number, spec) in transfer.paths.iter().enumerate() {
@@ -100,7 +106,7 @@ pub async fn run(
     }
     let shared = Shared { begin: Instant::now(), log: Mutex::default() };
     let deadline = shared.begin + limit;
-    let client = endpoint(&transfer.sender, 31..31 + count, false)?;
+    let client = endpoint(&transfer.sender, 31..31 + count, (false, security))?;
     let target = ConnectTarget::new(paths.iter().map(EmulatedPath::address));
     let both = async { tokio::join!(client.connect(target), server.accept()) };
     let both = timeout_at(deadline, both).await;
@@ -133,14 +139,18 @@ fn loopback(host: usize) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, last).into()
 }
 
-fn endpoint(config: &Config, hosts: Range<usize>, accept: bool) -> Result<Endpoint, String> {
+fn endpoint(
+    config: &Config,
+    hosts: Range<usize>,
+    (accept, security): (bool, Security),
+) -> Result<Endpoint, String> {
     let mut addresses: Vec<IpAddr> = hosts.map(loopback).collect();
     addresses.dedup();
     let options = EndpointOptions {
         config: Arc::new(config.for_emulation()),
         bind: addresses.into_iter().map(BindTo::Address).collect(),
         accept,
-        ..EndpointOptions::client(Security::Plain)
+        ..EndpointOptions::client(security)
     };
     Endpoint::bind(options).map_err(|e| format!("no sockets on loopback addresses: {e}"))
 }

@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_dtls::manage::KeyManagement;
 use manypath_proto::config::Config;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use manypath_proto::{Event, Instant, PathId, PathState, Rng};
@@ -12,13 +11,11 @@ use manypath_proto::{Event, Instant, PathId, PathState, Rng};
 use crate::host::{Host, HostConfig};
 use crate::network::Network;
 use crate::paths::PathEnds;
+use crate::protection::Keys;
 use crate::result::TransferResult;
 use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
 use crate::world::{advance, drive_waiting};
-
-/// Key management of a host.
-pub type Keys = Arc<dyn KeyManagement>;
 
 /// The instant `seconds` after the start of the run.
 pub const fn secs(seconds: u64) -> Instant {

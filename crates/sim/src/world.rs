@@ -12,6 +12,7 @@ use crate::ids::NodeId;
 use crate::latency::LatencyMeter;
 use crate::network::{Happening, Network};
 use crate::paths::{PathEnds, PathLinks};
+use crate::protection::Keys;
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
 
@@ -47,6 +48,8 @@ pub struct FlowSpec {
     pub paths: Vec<PathLinks>,
     /// When it associates.
     pub start: Instant,
+    /// Protects its packets, if there is one: the keys of both ends.
+    pub keys: Option<Keys>,
     /// Counts spurious retransmissions.
     pub has_ledger: bool,
 }
@@ -72,6 +75,7 @@ pub struct FlowSpec {
 ///         receiver: Arc::clone(&config),
 ///         paths: vec![PathLinks { forward: vec![there], reverse: vec![back] }],
 ///         start: secs(start),
+///         keys: None,
 ///         has_ledger: false,
 ///     })
 /// });
@@ -172,7 +176,7 @@ impl World {
             addresses,
             connect,
             max_segments: 1,
-            keys: None,
+            keys: spec.keys.clone(),
             has_ledger: spec.has_ledger,
             rng: self.rng(&format!("flow {} {role}", spec.name)),
         };

@@ -16,7 +16,15 @@ fn world() -> (World, Flow) {
     let (sender, receiver) = (Arc::clone(&config), config);
     let name = "watched".to_owned();
     let start = secs(1);
-    let flow = world.add_flow(FlowSpec { name, sender, receiver, paths, start, has_ledger: false });
+    let flow = world.add_flow(FlowSpec {
+        name,
+        sender,
+        receiver,
+        paths,
+        start,
+        keys: None,
+        has_ledger: false,
+    });
     world.host_mut(flow.from).send_file_at(secs(1), 4_000_000);
     (world, flow)
 }

@@ -30,6 +30,7 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         description: text("description")?.unwrap_or_default(),
         parameters: Vec::new(),
         time_limit: top.get("time_limit").map_or(Ok(TIME_LIMIT), |named| named.duration())?,
+        is_protected: top.get("protected").map_or(Ok(false), |named| named.boolean())?,
         nodes: Vec::new(),
         cables: Vec::new(),
         flows: Vec::new(),

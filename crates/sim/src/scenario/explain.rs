@@ -72,6 +72,9 @@ impl CompiledScenario {
             *text += "\n";
         }
         let _ = writeln!(text, "A run ends at {} at the latest.", print_duration(self.time_limit));
+        if self.is_protected {
+            *text += "Packets are protected, with a key that both ends share.\n";
+        }
         for (i, flow) in self.flows.iter().enumerate() {
             let same = |other: &Flow| {
                 *other.config_a == *flow.config_a && *other.config_z == *flow.config_z

@@ -48,9 +48,19 @@ impl CompiledScenario {
             losses.extend(taken);
         }
         let CompiledScenario {
-            name, time_limit, nodes, flows, changes, moves, cross, stripe, ..
+            name,
+            time_limit,
+            is_protected,
+            nodes,
+            flows,
+            changes,
+            moves,
+            cross,
+            stripe,
+            ..
         } = self;
-        let rest = (name, time_limit, nodes, &cables, flows, changes, moves, cross, stripe);
+        let world = (name, time_limit, is_protected, nodes, &cables);
+        let rest = (world, flows, changes, moves, cross, stripe);
         Identity { rest: xxh3_128(format!("{rest:?}").as_bytes()), losses }
     }
 }

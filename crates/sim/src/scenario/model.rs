@@ -19,6 +19,8 @@ pub struct CompiledScenario {
     /// The swept parameters and their values here.
     pub(super) parameters: Vec<(String, String)>,
     pub(super) time_limit: Duration,
+    /// Packets are protected, with a key that both ends share.
+    pub(super) is_protected: bool,
     pub(super) nodes: Vec<String>,
     pub(super) cables: Vec<Cable>,
     pub(super) flows: Vec<Flow>,

@@ -17,6 +17,8 @@ pub struct PlainTransfer {
     pub sender: Arc<Config>,
     /// The configuration of the host that waits and receives.
     pub receiver: Arc<Config>,
+    /// Packets are protected, with a key that both ends share.
+    pub is_protected: bool,
     /// Bytes to send.
     pub bytes: u64,
     /// The paths, forward from the sender, with what changes on them.
@@ -55,6 +57,7 @@ impl CompiledScenario {
             preset: flow.preset.clone(),
             sender: Arc::clone(&flow.config_a),
             receiver: Arc::clone(&flow.config_z),
+            is_protected: self.is_protected,
             bytes,
             paths,
         })

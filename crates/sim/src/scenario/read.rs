@@ -144,6 +144,14 @@ impl<'t> Named<'t> {
         self.unit(units::parse_size)
     }
 
+    /// As true or false.
+    pub(super) fn boolean(&self) -> Result<bool> {
+        match &self.item.value {
+            Value::Bool(flag) => Ok(*flag),
+            _ => Err(self.error(self.item.kind().to_owned(), "write true or false")),
+        }
+    }
+
     /// As a probability or share from 0 to 1.
     pub(super) fn ratio(&self) -> Result<f64> {
         self.unit(units::parse_ratio)

@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::ids::LinkId;
 use crate::link::loss_range::LossRange;
 use crate::paths::PathLinks;
+use crate::protection::shared_key;
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
 use crate::spec::QueueLimit;
@@ -214,6 +215,7 @@ impl<'s> Run<'s> {
             receiver: Arc::clone(&flow.config_z),
             paths: paths.collect(),
             start: Instant::ZERO + start,
+            keys: self.scenario.is_protected.then(shared_key),
             has_ledger: !options.is_lean,
         };
         let ends = self.world.add_flow(spec);

@@ -4,16 +4,15 @@ use std::cell::RefCell;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_keys::psk::SharedKey;
 use manypath_proto::{AssocClosed, PathId};
 
 use super::{Ending, Op, Plan, Side};
 use crate::host::Host;
 use crate::ids::End;
 use crate::pair::Pair;
+use crate::protection::shared_key;
 use crate::spec::{PathSpec, QueueLimit};
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
@@ -108,8 +107,7 @@ impl Plan {
             builder = builder.one_far_address();
         }
         if setting.is_protected {
-            let key = SharedKey::new(b"of both ends, and of nobody else").expect("long enough");
-            builder = builder.keys(Arc::new(key));
+            builder = builder.keys(shared_key());
         }
         for (name, value) in &setting.overrides {
             builder = builder.set(name, value);

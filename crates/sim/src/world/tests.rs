@@ -10,7 +10,7 @@ fn config(preset: &str) -> Arc<Config> {
 
 fn flow(name: &str, preset: &str, paths: Vec<PathLinks>, start: Instant) -> FlowSpec {
     let (sender, receiver) = (config(preset), config(preset));
-    FlowSpec { name: name.to_owned(), sender, receiver, paths, start, has_ledger: true }
+    FlowSpec { name: name.to_owned(), sender, receiver, paths, start, keys: None, has_ledger: true }
 }
 
 /// A world with one duplex link of 10 Mbit/s, 20 ms each way and 50 packets.
