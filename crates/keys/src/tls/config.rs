@@ -34,7 +34,7 @@ pub enum ConfigError {
     Pem {
         /// Which file it is.
         what: &'static str,
-        /// What is wrong.
+        /// The error in it.
         reason: String,
     },
     /// A file has no certificate.
@@ -78,7 +78,7 @@ pub struct Certificates<'a> {
     /// The host name or IP address that a server's certificate must have. An end without it cannot
     /// be the client of key management.
     pub server_name: Option<&'a str>,
-    /// What a server wants of its clients.
+    /// The client authentication that a server wants.
     pub client_auth: ClientAuth,
 }
 

@@ -79,10 +79,6 @@ impl Handshake {
             if state.plaintext_bytes_to_read() > 0 {
                 return Err(failure::ours("the peer sent application data in TLS"));
             }
-            if state.peer_has_closed() && !self.is_complete() {
-                let reason = "the peer closed the TLS connection".to_owned();
-                return Err(KeyFailure { reason, by_peer: true });
-            }
         }
         if was_complete {
             // rustls answers a KeyUpdate, which must not be used, with the next bytes that it

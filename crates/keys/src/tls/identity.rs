@@ -75,12 +75,12 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Makes a new key pair of the default kind, which is the faster one: P-256.
+    /// Makes a new key pair of the default kind, which is the faster one: Ed25519.
     ///
     /// # Errors
     /// If the system gives no random numbers.
     pub fn generate() -> Result<Identity, IdentityError> {
-        Identity::generate_kind(IdentityKind::P256)
+        Identity::generate_kind(IdentityKind::Ed25519)
     }
 
     /// Makes a new key pair.

@@ -14,7 +14,7 @@ use super::config::TlsRoles;
 use super::handshake::Handshake;
 use super::message::{self, Content, Message};
 use super::peer::KnownPeer;
-use super::{Settings, failure};
+use super::{PeerKeys, Settings, failure};
 use crate::key_log;
 
 #[derive(Debug)]
@@ -219,7 +219,7 @@ impl TlsSession {
         let identity = handshake.peer();
         let peer = KnownPeer::new(&identity);
         let authenticated = match &self.peer {
-            None => Some(self.authenticated(&handshake, identity, &peer)?),
+            None => Some(self.authenticated(&handshake, identity, &peer)),
             Some(known) if known.is_same(&peer) => None,
             Some(_) => {
                 return Err(failure::ours("the peer has another identity than in the beginning"));
@@ -230,26 +230,26 @@ impl TlsSession {
         self.actions.push_back(KeyAction::OpenWith(opening));
         match handshake.tls_role {
             Role::Client => {
-                self.actions.extend(output);
-                let sealing = match authenticated {
+                let sealing = match authenticated.transpose()? {
                     // A client of the draft would wait for "Protection Established". This one does
                     // not: the association sends the output unprotected, and protects the rest.
                     Some(authenticated) => {
+                        self.actions.extend(output);
                         self.actions.push_back(KeyAction::SealWith(sealing));
                         self.actions.push_back(authenticated);
                         None
                     }
-                    None => Some(sealing),
+                    None => {
+                        self.actions.extend(output);
+                        Some(sealing)
+                    }
                 };
                 self.state = State::Unconfirmed { handshake, sealing };
             }
             Role::Server => {
                 self.actions.push_back(KeyAction::SealWith(sealing));
-                match authenticated {
-                    // The keys protect the refusal.
-                    Some(KeyAction::Fail(refusal)) => return Err(refusal),
-                    authenticated => self.actions.extend(authenticated),
-                }
+                // The keys protect a refusal.
+                self.actions.extend(authenticated.transpose()?);
                 self.actions.extend(output);
                 self.actions
                     .push_back(KeyAction::Send(message::protection_established(handshake.epoch)));
@@ -267,11 +267,12 @@ impl TlsSession {
         identity: PeerIdentity,
         peer: &KnownPeer,
     ) -> Result<KeyAction, KeyFailure> {
-        if let KnownPeer::PublicKey(key) = peer
-            && let Err(refusal) = self.settings.peers.check(key)
-        {
-            return Ok(KeyAction::Fail(failure::ours(refusal.to_string())));
-        }
+        let accepted = match (&self.settings.peers, peer) {
+            (PeerKeys::Any, _) => Ok(()),
+            (peers, KnownPeer::PublicKey(key)) => peers.check(key).map_err(|no| no.to_string()),
+            (PeerKeys::Pinned(_), _) => Err("the peer has no raw public key".to_owned()),
+        };
+        accepted.map_err(failure::ours)?;
         let binding = handshake.binding(&self.agreement)?;
         Ok(KeyAction::Authenticated(Peer::new(identity, binding)))
     }
