@@ -16,6 +16,9 @@ pub(super) fn of_tls(error: &Error) -> KeyFailure {
             KeyFailure { reason, by_peer: true }
         }
         Error::InvalidCertificate(CertificateError::Other(other)) => ours(other.0.to_string()),
+        Error::InvalidCertificate(CertificateError::BadSignature) => {
+            ours("the peer did not prove that it has the private key of its identity")
+        }
         Error::InvalidCertificate(error) => {
             ours(format!("the peer's certificate is not accepted: {error}"))
         }
@@ -36,7 +39,7 @@ fn of_alert(alert: AlertDescription) -> String {
         AlertDescription::HandshakeFailure => "there are no settings that both ends accept",
         AlertDescription::ProtocolVersion => "it does not use TLS 1.3",
         AlertDescription::DecryptError | AlertDescription::BadRecordMac => {
-            "a message was changed on its way"
+            "a message was changed on its way, or a signature is wrong"
         }
         other => return format!("alert {other:?}"),
     };

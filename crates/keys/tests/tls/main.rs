@@ -4,6 +4,7 @@ mod certificates;
 mod first;
 mod harness;
 mod hostile;
+mod impostor;
 mod key_log;
 mod pki;
 mod rekey;

@@ -57,6 +57,24 @@ fn both_begin_at_once() {
     }
 }
 
+/// A handshake gives way to the client's only as long as nothing came of it.
+#[test]
+fn a_handshake_that_was_answered_does_not_give_way() {
+    let (client, server) = (anybody(), anybody());
+    let mut pair = Pair::established(&client, &server);
+    let mut other = Pair::established(&client, &server);
+    other.client.rekey();
+    let hello = other.client.outbox.pop_front().unwrap();
+
+    pair.server.rekey();
+    pair.client.handle(pair.server.outbox.pop_front().unwrap());
+    let flight = pair.client.outbox.pop_front().unwrap();
+    pair.server.handle(flight.slice(..flight.len() / 2));
+    assert_eq!(pair.server.failure, None);
+    pair.server.handle(hello);
+    assert!(pair.server.failure.is_some(), "{:?}", pair.server.log);
+}
+
 /// The end that begins keeps its old keys until the other has confirmed the new ones.
 #[test]
 fn keys_change_when_the_other_end_is_ready() {
