@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hkdf::Hkdf;
@@ -23,6 +24,8 @@ use manypath_dtls::{
     SealingKeys, aws_lc, exporter_context,
 };
 use sha2::Sha256;
+
+use crate::key_log::{KeyLog, chunk_keys};
 
 /// The least length of a secret, in bytes.
 pub const MIN_SECRET_LEN: usize = 16;
@@ -44,6 +47,7 @@ impl std::error::Error for SecretTooShort {}
 pub struct SharedKey {
     secret: Hkdf<Sha256>,
     suite: CipherSuite,
+    key_log: Option<Arc<dyn KeyLog>>,
 }
 
 /// The secret is not printed.
@@ -63,7 +67,7 @@ impl SharedKey {
             return Err(SecretTooShort);
         }
         let secret = Hkdf::new(Some(b"manypath shared key"), secret);
-        Ok(SharedKey { secret, suite: CipherSuite::Aes128Gcm })
+        Ok(SharedKey { secret, suite: CipherSuite::Aes128Gcm, key_log: None })
     }
 
     /// From random numbers of the operating system: for two ends in one program, or to be given to
@@ -81,6 +85,12 @@ impl SharedKey {
     #[must_use]
     pub fn with_suite(self, suite: CipherSuite) -> SharedKey {
         SharedKey { suite, ..self }
+    }
+
+    /// Has the keys of associations written to a log, for tools that decrypt captures.
+    #[must_use]
+    pub fn log_keys(self, log: Arc<dyn KeyLog>) -> SharedKey {
+        SharedKey { key_log: Some(log), ..self }
     }
 }
 
@@ -149,6 +159,9 @@ impl Session {
             sequence_number_key: export(KeyKind::SequenceNumberKey, suite.key_len()),
             iv: export(KeyKind::Iv, 12).try_into().expect("of that length"),
         };
+        if let Some(log) = &self.key.key_log {
+            log.line(&chunk_keys(&self.agreement, sealer, epoch, suite, &material));
+        }
         let cipher = aws_lc::cipher(suite, &material).expect("keys of the right length");
         (cipher, material.iv)
     }

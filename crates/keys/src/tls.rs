@@ -7,7 +7,8 @@
 //! - Both ends prove an identity: a raw public key (RFC 7250) or a certificate.
 //! - The two DTLS Key Management parameters go into the keys. If one was changed on its way, the
 //!   keys differ and nothing opens.
-//! - Key exchange is hybrid, with ML-KEM-768, unless the peer lacks it.
+//! - Key exchange is X25519; configurations of a program's own may prefer the hybrid with
+//!   ML-KEM-768, which costs a round trip.
 //! - A session takes at most 64 KiB of TLS records a handshake, and has one handshake at a time. It
 //!   has no clock: the association ends a handshake that takes too long.
 //!

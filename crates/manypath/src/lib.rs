@@ -132,7 +132,12 @@ pub mod policy {
 
 /// Key management: where the keys of protected associations come from.
 pub mod keys {
+    pub use manypath_keys::key_log::{KeyLog, KeyLogFile};
     pub use manypath_keys::psk::{SecretTooShort, SharedKey};
+    pub use manypath_keys::tls::{
+        Certificates, ClientAuth, ConfigError, Fingerprint, Identity, IdentityError, IdentityKind,
+        InvalidFingerprint, PeerKeys, TlsKeys, rustls,
+    };
     pub use manypath_proto::{
         Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, Role, Roles,
     };

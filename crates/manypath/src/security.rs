@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use manypath_keys::psk::SharedKey;
+use manypath_keys::tls::TlsKeys;
 use manypath_proto::KeyManagement;
 
 /// The protection of associations: encryption and authentication of every packet, on every path, by
@@ -13,6 +14,8 @@ use manypath_proto::KeyManagement;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Security {
+    /// With keys from TLS 1.3, and peers known by their public keys or certificates.
+    Tls(TlsKeys),
     /// With a key that both ends have.
     Psk(SharedKey),
     /// With a key management of the program's own.
@@ -26,10 +29,17 @@ impl Security {
     /// The key management; `None` if nothing is protected.
     pub(crate) fn keys(&self) -> Option<Arc<dyn KeyManagement>> {
         match self {
+            Security::Tls(keys) => Some(Arc::new(keys.clone())),
             Security::Psk(key) => Some(Arc::new(key.clone())),
             Security::Custom(keys) => Some(Arc::clone(keys)),
             Security::Plain => None,
         }
+    }
+}
+
+impl From<TlsKeys> for Security {
+    fn from(keys: TlsKeys) -> Security {
+        Security::Tls(keys)
     }
 }
 

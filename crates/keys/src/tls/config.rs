@@ -213,8 +213,10 @@ impl Roles {
     }
 }
 
-/// AWS-LC with the suites of the DTLS chunk, the one that every endpoint has first. Key exchange is
-/// hybrid (X25519 and ML-KEM-768) where the peer has it, lest recordings be decrypted one day.
+/// AWS-LC with the suites of the DTLS chunk, the one that every endpoint has first.
+///
+/// Key exchange is X25519, whose ClientHello fits into a packet beside COOKIE ECHO. The hybrid with
+/// ML-KEM-768 does not, and would take one more round trip; peers that want it get it so.
 fn provider() -> rustls::crypto::CryptoProvider {
     rustls::crypto::CryptoProvider {
         cipher_suites: vec![
@@ -223,8 +225,8 @@ fn provider() -> rustls::crypto::CryptoProvider {
             cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
         ],
         kx_groups: vec![
-            kx_group::X25519MLKEM768,
             kx_group::X25519,
+            kx_group::X25519MLKEM768,
             kx_group::SECP256R1,
             kx_group::SECP384R1,
         ],

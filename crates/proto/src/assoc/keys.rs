@@ -116,6 +116,7 @@ impl Association {
                 KeyAction::SealWith(keys) => {
                     let is_first = p.sealing.is_none();
                     p.sealing = Some(keys);
+                    self.stats.keys_replaced += u64::from(!is_first);
                     if is_first && self.is_disturbed() {
                         let reason = "unprotected data came that is none of the key management";
                         return self.fail_key_management(KeyFailure::new(reason));

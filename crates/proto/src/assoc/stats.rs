@@ -49,6 +49,8 @@ pub struct AssocStats {
     /// Protected packets that could not be opened: forged, damaged, repeated, or of keys that are
     /// not there.
     pub records_refused: u64,
+    /// Times that the keys which protect our packets were replaced.
+    pub keys_replaced: u64,
     /// Packets that were not protected as they should have been.
     pub unprotected_dropped: u64,
 }
