@@ -176,7 +176,7 @@ def port_in_use(case, lab):
     host = lab.host("b")
     words = [case.options.binary, "recv", "--port", "9899", "--dir", str(lab.dir)]
     first = lab.spawn(host, words)
-    first.wait_line("manypath1:", 10)
+    first.wait_line("manypath2:", 10)
     second = lab.spawn(host, words)
     second.wait(10)
     expect(case, "the second receiver", second, FAILED, "9899 is in use")

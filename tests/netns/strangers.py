@@ -30,7 +30,7 @@ def receiver(case, lab, host):
     (lab.dir / "received").mkdir(exist_ok=True)
     command = [case.options.binary, "recv", "--overwrite", "--token", TOKEN, "--dir", str(lab.dir / "received")]
     process = lab.spawn(host, [*command, *settings(case.options)])
-    process.wait_line("manypath1:", 20)
+    process.wait_line("manypath2:", 20)
     return process
 
 

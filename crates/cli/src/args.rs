@@ -60,10 +60,10 @@ pub(crate) enum Command {
     /// before it gets its name. Symbolic links inside directories are omitted. Transfers are NOT
     /// encrypted yet.
     #[command(after_help = "Examples:
-  manypath send holiday.mp4 manypath1:ae...       (the ticket that recv printed)
-  manypath send photos/ notes.txt manypath1:ae...
-  manypath send --bind eth0,wlan0 big.iso manypath1:ae...
-  manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath1:ae...
+  manypath send holiday.mp4 manypath2:ae...       (the ticket that recv printed)
+  manypath send photos/ notes.txt manypath2:ae...
+  manypath send --bind eth0,wlan0 big.iso manypath2:ae...
+  manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
   manypath send --token 'a long secret' big.iso server.example:9899")]
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Routers are traced on Linux only, and those between a relay and DEST are not visible.
     #[command(after_help = "Examples:
   manypath paths server.example
-  manypath paths --via @relays --svg paths.svg manypath1:ae...
+  manypath paths --via @relays --svg paths.svg manypath2:ae...
   manypath paths --via turn:ann:PASSWORD@relay.example server.example --json")]
     Paths(PathsArgs),
     /// Relays for authorised users, as a TURN server (RFC 8656): one more path for them
@@ -102,7 +102,7 @@ pub(crate) enum Command {
   manypath relay --users relay-users --rate-per-user 20Mbit/s
   manypath relay --allow-peer 10.0.0.0/8 --listen 10.0.0.7
 Then, elsewhere:
-  manypath send --via turn:manypath:PASSWORD@relay.example big.iso manypath1:ae...")]
+  manypath send --via turn:manypath:PASSWORD@relay.example big.iso manypath2:ae...")]
     Relay(RelayArgs),
     /// Runs scenario files in the simulator
     #[command(subcommand)]

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::args::DEFAULT_PORT;
 use crate::failure::{Failure, Result};
-use manypath_files::ticket::Ticket;
+use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
+use manypath_trust::Fingerprint;
 
 /// As many transport addresses of the peer as are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -23,13 +24,18 @@ impl Destination {
     pub(crate) fn parse(text: &str) -> Result<Destination> {
         let text = text.trim();
         if Ticket::looks_like(text) {
-            return Ticket::parse(text).map(Destination::Ticket).map_err(|e| {
-                Failure::usage(e.to_string()).hint(
-                    "copy the whole word that `manypath recv` printed, from manypath1: to its end",
-                )
-            });
+            return Ticket::parse(text).map(Destination::Ticket).map_err(unreadable);
         }
         text.split(',').map(host_port).collect::<Result<_>>().map(Destination::Hosts)
+    }
+
+    /// The key that the receiver must prove to have, if DEST names one. An error if only one of
+    /// the ticket and this end is `insecure`.
+    pub(crate) fn key(&self, insecure: bool) -> Result<Option<Fingerprint>> {
+        match self {
+            Destination::Ticket(ticket) => ticket.key(insecure).map_err(mismatch),
+            Destination::Hosts(_) => Ok(None),
+        }
     }
 
     /// The transport addresses, names looked up, each once.
@@ -52,6 +58,35 @@ impl Destination {
         }
         Ok(addresses)
     }
+}
+
+fn unreadable(error: TicketError) -> Failure {
+    let whole =
+        format!("copy the whole word that `manypath recv` printed, from {PREFIX} to its end");
+    let hint = match error {
+        TicketError::OlderVersion => {
+            "both ends need this version: install it on the receiver's machine, and make a new \
+             ticket there with `manypath recv`"
+        }
+        TicketError::NewerVersion => {
+            "both ends need the same version: update manypath on this machine, or make a new ticket \
+             with this version of `manypath recv`"
+        }
+        TicketError::BadCharacter | TicketError::Damaged => &whole,
+    };
+    Failure::usage(error.to_string()).hint(hint)
+}
+
+fn mismatch(mismatch: TrustMismatch) -> Failure {
+    let hint = match mismatch {
+        TrustMismatch::InsecureTicket => {
+            "start `manypath recv` without --insecure and use the ticket that it prints"
+        }
+        TrustMismatch::StrictTicket => {
+            "use a version of manypath that encrypts transfers, on both machines"
+        }
+    };
+    Failure::usage(mismatch.to_string()).hint(hint)
 }
 
 fn host_port(text: &str) -> Result<(String, u16)> {
@@ -91,6 +126,7 @@ fn host_port(text: &str) -> Result<(String, u16)> {
 mod tests {
     use super::*;
     use crate::failure::Exit;
+    use manypath_files::ticket::Trust;
 
     #[test]
     fn hosts_and_ports_are_told_apart() {
@@ -116,8 +152,43 @@ mod tests {
 
     #[test]
     fn a_damaged_ticket_is_not_taken_for_a_host() {
-        let failure = Destination::parse("manypath1:abcdefgh").unwrap_err();
+        let failure = Destination::parse("manypath2:abcdefgh").unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         assert!(failure.message.contains("incomplete"));
+        assert!(failure.hint.unwrap().contains("manypath2:"));
+    }
+
+    #[test]
+    fn tickets_of_other_versions_say_what_to_do() {
+        for (ticket, message, hint) in [
+            ("manypath1:aeancnq", "older version", "new ticket there with `manypath recv`"),
+            ("manypath3:aeancnq", "newer version", "update manypath on this machine"),
+        ] {
+            let failure = Destination::parse(ticket).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(message), "{failure}");
+            assert!(failure.hint.unwrap().contains(hint));
+        }
+    }
+
+    #[test]
+    fn a_ticket_and_a_sender_must_agree_on_encryption() {
+        let fingerprint = Fingerprint::of(b"a key");
+        let dest = |trust| {
+            let addresses = vec!["192.0.2.7".parse().unwrap()];
+            let ticket = Ticket { addresses, port: 9899, token: vec![1; 16], trust };
+            Destination::parse(&ticket.to_string()).unwrap()
+        };
+        let (strict, insecure) = (dest(Trust::Key(fingerprint)), dest(Trust::Insecure));
+        assert_eq!(strict.key(false), Ok(Some(fingerprint)));
+        assert_eq!(insecure.key(true), Ok(None));
+        for (dest, flag, message) in
+            [(strict, true, "demands an encrypted"), (insecure, false, "neither encrypted")]
+        {
+            let failure = dest.key(flag).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(message) && failure.hint.is_some(), "{failure}");
+        }
+        assert_eq!(Destination::parse("host").unwrap().key(true), Ok(None));
     }
 }

@@ -22,7 +22,7 @@ use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::Store;
 use crate::transfer::stall;
 use crate::{settings, show, transport};
-use manypath_files::ticket::Ticket;
+use manypath_files::ticket::{Ticket, Trust};
 
 /// Length of a random token in bytes.
 const TOKEN_LEN: usize = 16;
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         report: args.report,
         progress_records: args.progress,
     };
-    let ticket = Ticket { addresses, port, token, fingerprint: None };
+    let ticket = Ticket { addresses, port, token, trust: Trust::Insecure };
     announce(&args, &screen, &ticket)?;
     let end = serve(&endpoint, Arc::new(receiver), args.once).await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;

@@ -10,6 +10,10 @@ pub(crate) mod stall;
 
 pub(crate) use manypath_files::{frame, relative, sink};
 
+/// True if transfers are neither encrypted nor authenticated. All are, until transfers are
+/// encrypted.
+pub(crate) const INSECURE: bool = true;
+
 /// The warning of `send` and `recv` until transfers are encrypted.
 pub(crate) const NOT_ENCRYPTED: &str =
     "Note: this transfer is NOT encrypted; anyone who can capture the traffic can read it.";

@@ -5,6 +5,10 @@ mod common;
 use common::{code, manypath, stderr, stdout};
 use serde_json::Value;
 
+/// A ticket with the key of a receiver at 127.0.0.1.
+const STRICT_TICKET: &str =
+    "manypath2:aetkwaih4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkqcbd7aaaacqjurjia";
+
 #[test]
 fn help_shows_examples_and_exit_codes() {
     let help = manypath(&["--help"]);
@@ -149,8 +153,11 @@ fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
         (&["frobnicate"][..], "frobnicate"),
         (&["send", "file"], "DEST"),
         (&["send", "Cargo.toml", "host:port"], "HOST:PORT"),
-        (&["send", "Cargo.toml", "manypath1:abcd"], "incomplete"),
-        (&["send", "Cargo.toml", "manypath9:abcd"], "another version"),
+        (&["send", "Cargo.toml", "manypath2:abcd"], "incomplete"),
+        (&["send", "Cargo.toml", "manypath1:abcd"], "older version"),
+        (&["send", "Cargo.toml", "manypath9:abcd"], "newer version"),
+        // A strict ticket, whose key is the SHA-256 of nothing.
+        (&["send", "Cargo.toml", STRICT_TICKET], "demands an encrypted transfer"),
         (&["send", "Cargo.toml", "127.0.0.1", "--preset", "no-such"], "cmt-pf"),
         (&["recv", "--port", "65536"], "65536"),
         (&["recv", "--token", "short"], "8 characters"),

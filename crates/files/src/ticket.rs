@@ -1,69 +1,95 @@
 //! The ticket: one word that tells a sender where the receiver is and proves it may send.
 //!
-//! `manypath1:` followed by lower-case base32 (RFC 4648, no padding) of
+//! `manypath2:` followed by lower-case base32 (RFC 4648, no padding) of
 //!
 //! ```text
-//! byte 0      layout version, 1
-//! byte 1      flags: bit 0 = a key fingerprint follows the token; others 0
-//! bytes 2-3   UDP port, big-endian
-//! byte 4      token length T, 1..=255
+//! byte 0      trust: 1 = strict, 2 = insecure
+//! bytes 1-2   UDP port, big-endian, not 0
+//! byte 3      token length T, 1..=255
 //! T bytes     token
-//! 32 bytes    SHA-256 fingerprint of the receiver's key, only with flag bit 0
+//! 32 bytes    SHA-256 fingerprint of the receiver's public key, only if strict
 //! 1 byte      number of addresses N, 1..=32
 //! N times     4 and four bytes, or 6 and sixteen bytes: an IP address, network order
-//! 4 bytes     checksum: the first four bytes of the SHA-256 of all the above
+//! 4 bytes     checksum: the first four bytes of the SHA-256 of "manypath2:" and all the above
 //! ```
 //!
 //! Base32, because a double click selects all of it and its letters can be read aloud. The checksum
-//! distinguishes a truncated ticket from a wrong receiver.
+//! distinguishes a truncated ticket from a wrong receiver. It is no protection from forgery: a
+//! ticket is as trustworthy as the way it came.
+//!
+//! Tickets of version 1 had no trust. Their transfers were not encrypted, so they are refused.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use data_encoding::BASE32_NOPAD;
+use manypath_trust::Fingerprint;
 use sha2::{Digest, Sha256};
 
 /// The prefix of every ticket of this version.
-pub const PREFIX: &str = "manypath1:";
+pub const PREFIX: &str = "manypath2:";
 
-const LAYOUT: u8 = 1;
-const FLAG_FINGERPRINT: u8 = 1;
+/// The version in [`PREFIX`].
+const VERSION: u64 = 2;
+/// The part of the prefix that all versions have.
+const SCHEME: &str = "manypath";
+const TRUST_STRICT: u8 = 1;
+const TRUST_INSECURE: u8 = 2;
 const CHECKSUM_LEN: usize = 4;
 /// As many addresses as an association can have paths.
 const ADDRESSES_MAX: usize = 32;
 
 /// Where a receiver listens and what it wants to hear.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// The receiver's addresses, most preferred first.
+    /// The receiver's addresses, most preferred first; 1..=32.
     pub addresses: Vec<IpAddr>,
-    /// UDP port, the same on all of them.
+    /// UDP port, the same on all of them; not 0.
     pub port: u16,
     /// The secret that authorises a transfer, 1..=255 bytes.
     pub token: Vec<u8>,
-    /// SHA-256 of the receiver's public key; none while transfers are not encrypted.
-    pub fingerprint: Option<[u8; 32]>,
+    /// How the sender knows the receiver.
+    pub trust: Trust,
+}
+
+/// How the sender knows that it talks to the receiver, and to nobody else.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Strict: the transfer is encrypted, and the receiver proves that it has this key.
+    Key(Fingerprint),
+    /// Not at all: the transfer is neither encrypted nor authenticated (`recv --insecure`).
+    Insecure,
 }
 
 /// The reason why a word is not a ticket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TicketError {
-    /// It does not begin with [`PREFIX`], but with another version's.
-    OtherVersion,
+    /// It is of an older version.
+    #[error("the ticket is of an older version of manypath, whose transfers are not encrypted")]
+    OlderVersion,
+    /// It is of a newer version.
+    #[error("the ticket is of a newer version of manypath than this one")]
+    NewerVersion,
     /// A character base32 does not have.
+    #[error("the ticket contains a character no ticket has")]
     BadCharacter,
     /// Too short, or the checksum does not match.
+    #[error("the ticket is incomplete or was changed on the way")]
     Damaged,
 }
 
-impl fmt::Display for TicketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TicketError::OtherVersion => "the ticket is of another version of manypath",
-            TicketError::BadCharacter => "the ticket contains a character no ticket has",
-            TicketError::Damaged => "the ticket is incomplete or was changed on the way",
-        })
-    }
+/// A ticket and a sender that do not agree on encryption.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrustMismatch {
+    /// The receiver was started with `--insecure`, the sender was not.
+    #[error(
+        "the ticket is of a receiver with --insecure: the transfer would be neither encrypted nor \
+         authenticated"
+    )]
+    InsecureTicket,
+    /// The sender was started with `--insecure`, the receiver was not.
+    #[error("the ticket demands an encrypted transfer, and this one would not be encrypted")]
+    StrictTicket,
 }
 
 impl Ticket {
@@ -71,7 +97,7 @@ impl Ticket {
     pub fn looks_like(word: &str) -> bool {
         let Some((scheme, _)) = word.split_once(':') else { return false };
         scheme
-            .strip_prefix("manypath")
+            .strip_prefix(SCHEME)
             .is_some_and(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit()))
     }
 
@@ -80,33 +106,60 @@ impl Ticket {
         self.addresses.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect()
     }
 
+    /// The key that the receiver must prove to have; none for a sender that is `insecure`.
+    ///
+    /// # Errors
+    /// If only one of the ticket and the sender is insecure. Nothing may be sent then.
+    pub fn key(&self, insecure: bool) -> Result<Option<Fingerprint>, TrustMismatch> {
+        match (self.trust, insecure) {
+            (Trust::Key(fingerprint), false) => Ok(Some(fingerprint)),
+            (Trust::Insecure, true) => Ok(None),
+            (Trust::Insecure, false) => Err(TrustMismatch::InsecureTicket),
+            (Trust::Key(_), true) => Err(TrustMismatch::StrictTicket),
+        }
+    }
+
     /// Reads a ticket as a person pasted it.
     pub fn parse(word: &str) -> Result<Ticket, TicketError> {
-        let text = word.trim().strip_prefix(PREFIX).ok_or(TicketError::OtherVersion)?;
+        let word = word.trim();
+        let text = word.strip_prefix(PREFIX).ok_or_else(|| other_version(word))?;
         let upper = text.to_ascii_uppercase();
         if !upper.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b)) {
             return Err(TicketError::BadCharacter);
         }
         // A length or trailing bits that no encoder writes: characters were lost.
         let bytes = BASE32_NOPAD.decode(upper.as_bytes()).map_err(|_| TicketError::Damaged)?;
-        Ticket::decode(&bytes).ok_or(TicketError::Damaged)
+        let body_len = bytes.len().checked_sub(CHECKSUM_LEN).ok_or(TicketError::Damaged)?;
+        let (body, sum) = bytes.split_at(body_len);
+        if checksum(body) != *sum {
+            return Err(TicketError::Damaged);
+        }
+        match body.first() {
+            Some(&(TRUST_STRICT | TRUST_INSECURE)) => {
+                Ticket::decode(body).ok_or(TicketError::Damaged)
+            }
+            // The checksum is right: somebody means something by it.
+            Some(_) => Err(TicketError::NewerVersion),
+            None => Err(TicketError::Damaged),
+        }
     }
 
-    fn decode(bytes: &[u8]) -> Option<Ticket> {
-        let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_LEN)?)?;
-        if Sha256::digest(body)[..CHECKSUM_LEN] != *checksum {
-            return None;
-        }
-        let (&[layout, flags, port_high, port_low, token_len], rest) = body.split_first_chunk()?;
-        if layout != LAYOUT || flags & !FLAG_FINGERPRINT != 0 || token_len == 0 {
+    fn decode(body: &[u8]) -> Option<Ticket> {
+        let (&[trust, port_high, port_low, token_len], rest) = body.split_first_chunk()?;
+        let port = u16::from_be_bytes([port_high, port_low]);
+        if port == 0 || token_len == 0 {
             return None;
         }
         let (token, mut rest) = rest.split_at_checked(usize::from(token_len))?;
-        let mut fingerprint = None;
-        if flags & FLAG_FINGERPRINT != 0 {
-            let (key, after) = rest.split_first_chunk::<32>()?;
-            (fingerprint, rest) = (Some(*key), after);
-        }
+        let trust = match trust {
+            TRUST_STRICT => {
+                let (key, after) = rest.split_first_chunk::<{ Fingerprint::LEN }>()?;
+                rest = after;
+                Trust::Key(Fingerprint::new(*key))
+            }
+            TRUST_INSECURE => Trust::Insecure,
+            _ => return None,
+        };
         let (&count, mut rest) = rest.split_first()?;
         if count == 0 || usize::from(count) > ADDRESSES_MAX {
             return None;
@@ -126,19 +179,33 @@ impl Ticket {
             addresses.push(ip);
             rest = after;
         }
-        let port = u16::from_be_bytes([port_high, port_low]);
-        rest.is_empty().then(|| Ticket { addresses, port, token: token.to_vec(), fingerprint })
+        rest.is_empty().then(|| Ticket { addresses, port, token: token.to_vec(), trust })
+    }
+}
+
+/// Why a word without [`PREFIX`] is not a ticket.
+fn other_version(word: &str) -> TicketError {
+    let Some((scheme, _)) = word.split_once(':') else { return TicketError::Damaged };
+    match scheme.strip_prefix(SCHEME).map(str::parse::<u64>) {
+        Some(Ok(version)) if version < VERSION => TicketError::OlderVersion,
+        Some(Ok(version)) if version > VERSION => TicketError::NewerVersion,
+        _ => TicketError::Damaged,
     }
 }
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = vec![LAYOUT, u8::from(self.fingerprint.is_some()) * FLAG_FINGERPRINT];
+        let mut bytes = vec![match self.trust {
+            Trust::Key(_) => TRUST_STRICT,
+            Trust::Insecure => TRUST_INSECURE,
+        }];
         bytes.extend(self.port.to_be_bytes());
         let token = &self.token[..self.token.len().min(255)];
         bytes.push(token.len() as u8);
         bytes.extend(token);
-        bytes.extend(self.fingerprint.iter().flatten());
+        if let Trust::Key(fingerprint) = &self.trust {
+            bytes.extend(fingerprint.as_bytes());
+        }
         let addresses = &self.addresses[..self.addresses.len().min(ADDRESSES_MAX)];
         bytes.push(addresses.len() as u8);
         for ip in addresses {
@@ -157,10 +224,25 @@ impl fmt::Display for Ticket {
     }
 }
 
+/// Without the token, which is a secret.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("addresses", &self.addresses)
+            .field("port", &self.port)
+            .field("trust", &self.trust)
+            .finish_non_exhaustive()
+    }
+}
+
+fn checksum(body: &[u8]) -> [u8; CHECKSUM_LEN] {
+    let digest = Sha256::new().chain_update(PREFIX).chain_update(body).finalize();
+    std::array::from_fn(|i| digest[i])
+}
+
 /// The word that carries these bytes, with their checksum.
 pub(crate) fn word_of(body: &[u8]) -> String {
-    let checksum = Sha256::digest(body);
-    let bytes = [body, &checksum[..CHECKSUM_LEN]].concat();
+    let bytes = [body, &checksum(body)].concat();
     format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 

@@ -11,13 +11,13 @@ use manypath_files::SystemDisk;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::NOT_ENCRYPTED;
 use super::frame::{ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
 use super::messages::{Incoming, Messages, first_frame, send_content, send_frame};
 use super::relative::printable;
 use super::report::{FileLog, TransferResult};
 use super::source::{Entry, Piece, Plan, Unwanted, read_all};
 use super::stall;
+use super::{INSECURE, NOT_ENCRYPTED};
 use crate::args::SendArgs;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
@@ -36,6 +36,8 @@ const WELCOME_TIME_MAX: Duration = Duration::from_secs(30);
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
+    // No key is asked for while no transfer is encrypted.
+    dest.key(INSECURE)?;
     let token = token(&args, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;

@@ -55,6 +55,8 @@ pub fn fuzz_ticket(bytes: &[u8]) {
     // A fuzzer does not guess checksums.
     if let Ok(ticket) = Ticket::parse(&crate::ticket::word_of(bytes)) {
         same(&ticket);
-        assert!(!ticket.token.is_empty() && !ticket.addresses.is_empty());
+        assert!(!ticket.token.is_empty() && !ticket.addresses.is_empty() && ticket.port != 0);
+        // Exactly one of both kinds of sender may use it.
+        assert_ne!(ticket.key(false).is_ok(), ticket.key(true).is_ok());
     }
 }

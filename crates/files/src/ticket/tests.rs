@@ -1,27 +1,80 @@
+use proptest::prelude::*;
+
 use super::*;
+
+const STRICT: Trust = Trust::Key(key_of(7));
+
+const fn key_of(byte: u8) -> Fingerprint {
+    Fingerprint::new([byte; 32])
+}
 
 fn ticket() -> Ticket {
     Ticket {
         addresses: vec!["192.0.2.7".parse().unwrap(), "2001:db8::9".parse().unwrap()],
         port: 9899,
         token: (0..16).collect(),
-        fingerprint: None,
+        trust: STRICT,
     }
 }
 
 #[test]
 fn a_ticket_is_one_word_and_reads_back() {
-    for fingerprint in [None, Some([7; 32])] {
-        let ticket = Ticket { fingerprint, ..ticket() };
+    for trust in [STRICT, Trust::Insecure] {
+        let ticket = Ticket { trust, ..ticket() };
         let word = ticket.to_string();
         assert!(!word.contains(char::is_whitespace));
         assert_eq!(Ticket::parse(&word), Ok(ticket.clone()));
         assert_eq!(Ticket::parse(&format!(" {word}\n")), Ok(ticket.clone()));
-        assert_eq!(Ticket::parse(&word.replace(PREFIX, "")), Err(TicketError::OtherVersion));
+        assert_eq!(Ticket::parse(&word.replace(PREFIX, "")), Err(TicketError::Damaged));
     }
     let word = ticket().to_string();
     let shouted = format!("{PREFIX}{}", word[PREFIX.len()..].to_ascii_uppercase());
     assert_eq!(Ticket::parse(&shouted), Ok(ticket()), "case does not matter");
+}
+
+#[test]
+fn the_layout_is_the_documented_one() {
+    let ticket = Ticket { addresses: vec!["192.0.2.7".parse().unwrap()], ..ticket() };
+    let mut body = vec![1, 0x26, 0xab, 16];
+    body.extend(0..16);
+    body.extend([7; 32]);
+    body.extend([1, 4, 192, 0, 2, 7]);
+    assert_eq!(ticket.to_string(), word_of(&body));
+    let insecure = Ticket { trust: Trust::Insecure, ..ticket };
+    body[0] = 2;
+    body.drain(20..52);
+    assert_eq!(insecure.to_string(), word_of(&body));
+    // Made by Python's hashlib and base64.
+    assert_eq!(insecure.to_string(), "manypath2:aitkweaaaebagbafaydqqcikbmga2dqpaecmaaaca5qla3rj");
+}
+
+#[test]
+fn both_ends_must_mean_the_same_by_a_ticket() {
+    let insecure = Ticket { trust: Trust::Insecure, ..ticket() };
+    assert_eq!(ticket().key(false), Ok(Some(key_of(7))));
+    assert_eq!(insecure.key(true), Ok(None));
+    assert_eq!(insecure.key(false), Err(TrustMismatch::InsecureTicket));
+    assert_eq!(ticket().key(true), Err(TrustMismatch::StrictTicket));
+}
+
+#[test]
+fn tickets_of_other_versions_are_told_apart() {
+    // As version 1 made it.
+    let old = "manypath1:aeancnqqd2gmcqof3i2v25bwjmq2drtt54aqi7yaaaa2puqcgq";
+    assert_eq!(Ticket::parse(old), Err(TicketError::OlderVersion));
+    assert_eq!(Ticket::parse("manypath0:"), Err(TicketError::OlderVersion));
+    for newer in ["manypath3:aaaa", "manypath3:%", "manypath10:"] {
+        assert_eq!(Ticket::parse(newer), Err(TicketError::NewerVersion), "{newer}");
+    }
+    // A trust that this version does not know.
+    assert_eq!(Ticket::parse(&word_of(&[3, 0, 1])), Err(TicketError::NewerVersion));
+    for none in ["manypath02:aa", "manypath99999999999999999999999:", "manypath:", "", "manypath2"]
+    {
+        assert_eq!(Ticket::parse(none), Err(TicketError::Damaged), "{none}");
+    }
+    // The same body under another version's name.
+    let renamed = old.replace("manypath1:", PREFIX);
+    assert_eq!(Ticket::parse(&renamed), Err(TicketError::Damaged));
 }
 
 #[test]
@@ -31,31 +84,39 @@ fn every_truncation_and_every_changed_letter_is_noticed() {
         assert_eq!(Ticket::parse(&word[..end]), Err(TicketError::Damaged), "cut at {end}");
     }
     for at in PREFIX.len()..word.len() {
-        let mut other = word.clone().into_bytes();
-        other[at] = if other[at] == b'a' { b'b' } else { b'a' };
-        let other = String::from_utf8(other).unwrap();
-        assert_eq!(Ticket::parse(&other), Err(TicketError::Damaged), "changed at {at}");
+        for letter in b"abcdefghijklmnopqrstuvwxyz234567" {
+            let mut other = word.clone().into_bytes();
+            if other[at] == *letter {
+                continue;
+            }
+            other[at] = *letter;
+            let other = String::from_utf8(other).unwrap();
+            assert_eq!(Ticket::parse(&other), Err(TicketError::Damaged), "changed at {at}");
+        }
     }
-    assert_eq!(Ticket::parse("manypath1:a1b"), Err(TicketError::BadCharacter));
-    assert_eq!(Ticket::parse("manypath2:aaaa"), Err(TicketError::OtherVersion));
+    assert_eq!(Ticket::parse("manypath2:a1b"), Err(TicketError::BadCharacter));
 }
 
 #[test]
 fn a_forged_layout_with_a_right_checksum_is_refused() {
     for body in [
         vec![],
-        vec![1, 0, 0, 1, 0, 1, 4, 1, 2, 3, 4], // empty token
-        vec![1, 0, 0, 1, 200, 1],              // token longer than the ticket
-        vec![1, 0, 0, 1, 1, 9, 0],             // no address
-        vec![1, 0, 0, 1, 1, 9, 255, 4, 1, 2, 3, 4], // more addresses than there are
-        vec![1, 0, 0, 1, 1, 9, 1, 5, 1, 2, 3, 4], // unknown family
-        vec![1, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4, 0], // something behind
-        vec![1, 1, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4], // fingerprint missing
-        vec![2, 0, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4], // layout 2
+        vec![2],
+        vec![2, 0, 1, 0, 1, 4, 1, 2, 3, 4],       // empty token
+        vec![2, 0, 1, 200, 1],                    // token longer than the ticket
+        vec![2, 0, 1, 1, 9],                      // cut before the addresses
+        vec![2, 0, 1, 1, 9, 0],                   // no address
+        vec![2, 0, 1, 1, 9, 2, 4, 1, 2, 3, 4],    // more addresses than there are
+        vec![2, 0, 1, 1, 9, 33],                  // more addresses than paths
+        vec![2, 0, 1, 1, 9, 1, 5, 1, 2, 3, 4],    // unknown family
+        vec![2, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4, 0], // something behind
+        vec![2, 0, 0, 1, 9, 1, 4, 1, 2, 3, 4],    // port 0
+        vec![1, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4],    // fingerprint missing
     ] {
         let word = word_of(&body);
         assert_eq!(Ticket::parse(&word), Err(TicketError::Damaged), "{body:?}");
     }
+    assert!(Ticket::parse(&word_of(&[2, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4])).is_ok());
 }
 
 #[test]
@@ -64,5 +125,75 @@ fn tickets_are_told_from_host_names() {
     assert!(Ticket::looks_like("manypath12:"));
     for host in ["manypath:9899", "manypath.example:9899", "manypath1", "example.org", "[::1]:5"] {
         assert!(!Ticket::looks_like(host), "{host}");
+    }
+}
+
+#[test]
+fn a_ticket_shows_no_token_to_who_debugs() {
+    let ticket = Ticket { token: b"hunter2!".to_vec(), ..ticket() };
+    let shown = format!("{ticket:?}");
+    assert!(shown.contains("9899") && !shown.contains("104") && !shown.contains("hunter"));
+}
+
+fn tickets() -> impl Strategy<Value = Ticket> {
+    let trust = prop_oneof![
+        any::<[u8; 32]>().prop_map(|key| Trust::Key(Fingerprint::new(key))),
+        Just(Trust::Insecure)
+    ];
+    let token = prop::collection::vec(any::<u8>(), 1..=255);
+    let addresses = prop::collection::vec(any::<IpAddr>(), 1..=ADDRESSES_MAX);
+    (addresses, 1u16.., token, trust).prop_map(|(addresses, port, token, trust)| Ticket {
+        addresses,
+        port,
+        token,
+        trust,
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_ticket_reads_back(ticket in tickets()) {
+        prop_assert_eq!(Ticket::parse(&ticket.to_string()), Ok(ticket));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in ".*", digits in "[a-z2-7]{0,80}") {
+        let _ = (Ticket::parse(&text), Ticket::looks_like(&text));
+        // A checksum is right by chance once in 4 billion times.
+        let word = format!("{PREFIX}{digits}");
+        prop_assert!(Ticket::parse(&word).is_err());
+    }
+
+    #[test]
+    fn any_body_is_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..120)) {
+        crate::testing::fuzz_ticket(&body);
+    }
+
+    /// Lest a slip of the pen send a file to the same place with another key.
+    #[test]
+    fn a_changed_character_gives_no_other_ticket(
+        ticket in tickets(),
+        at in any::<prop::sample::Index>(),
+        character in "[a-zA-Z0-9:]",
+    ) {
+        let mut word = ticket.to_string();
+        let at = at.index(word.len());
+        word.replace_range(at..=at, &character);
+        if let Ok(read) = Ticket::parse(&word) {
+            prop_assert_eq!(read, ticket, "only its case was changed");
+        }
+    }
+
+    #[test]
+    fn two_characters_that_changed_places_give_no_other_ticket(
+        ticket in tickets(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let word = ticket.to_string();
+        let at = at.index(word.len() - 1);
+        let mut swapped = word.clone().into_bytes();
+        swapped.swap(at, at + 1);
+        let swapped = String::from_utf8(swapped).unwrap();
+        prop_assert_eq!(Ticket::parse(&swapped).is_ok(), swapped == word);
     }
 }
