@@ -1,0 +1,3 @@
+//! The function that fuzzers run.
+
+pub use crate::password::testing::fuzz_password;
