@@ -159,7 +159,7 @@ def wrong_token(case, lab):
     digest = make_file(source, 1_000_000)
     a, b = two_hosts(lab)
     transfer = Transfer(lab, case.options.binary, source, b, ["--token", "the right one"])
-    for token in ("the wrong one", ""):
+    for token in ("the wrong one", "x"):
         words = [case.options.binary, "send", "--token", token, str(source), "10.81.1.2,10.81.2.2"]
         process = lab.spawn(a, words)
         process.wait(10)

@@ -64,7 +64,8 @@ pub(crate) enum Command {
   manypath send photos/ notes.txt manypath2:ae...
   manypath send --bind eth0,wlan0 big.iso manypath2:ae...
   manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
-  manypath send --token 'a long secret' big.iso server.example:9899")]
+  manypath send --token-file secret big.iso server.example:9899
+  manypath send big.iso server.example:9899       (asks for the token)")]
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
     ///
@@ -75,7 +76,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   manypath recv --once
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
-  manypath recv --token 'a long secret' --json")]
+  manypath recv --token-file secret --json")]
     Recv(RecvArgs),
     /// Measures the throughput between two hosts
     #[command(subcommand)]
@@ -199,9 +200,15 @@ pub(crate) struct SendArgs {
     /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
     #[arg(value_name = "DEST")]
     pub dest: String,
-    /// The receiver's token, if DEST is not a ticket
+    /// The receiver's token, if DEST is not a ticket. Other users of this host can see it here
+    ///
+    /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
+    /// or asked for at the terminal.
     #[arg(long)]
     pub token: Option<String>,
+    /// File with the receiver's token on its only line; -: asks for it at the terminal
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
     /// Gives up if the receiver does not answer within this time
     #[arg(long, value_name = "TIME", default_value = "15 s")]
     pub connect_timeout: String,
@@ -249,9 +256,16 @@ pub(crate) struct RecvArgs {
     /// Aborts a transfer that makes no progress for this time; off: never
     #[arg(long, value_name = "TIME", default_value = "10 min")]
     pub stall_timeout: String,
-    /// Uses this token of at least 8 characters instead of a random one
+    /// Uses this token of at least 8 characters instead of a random one. Other users of this host
+    /// can see it here
+    ///
+    /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
+    /// if that is set.
     #[arg(long)]
     pub token: Option<String>,
+    /// File with the token on its only line; -: asks for it at the terminal
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
     /// Gives unfinished files names, as on file systems where they must have one
     #[arg(long, hide = true)]
     pub named_parts: bool,

@@ -20,6 +20,7 @@ mod settings;
 mod show;
 mod sim;
 mod strangers;
+mod token;
 mod transfer;
 mod transport;
 mod via;

@@ -16,8 +16,9 @@ use crate::args::RecvArgs;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::strangers::{Guesses, StrangerLines, TICK};
+use crate::token::Source;
 use crate::transfer::NOT_ENCRYPTED;
-use crate::transfer::frame::{TOKEN_MAX, reason};
+use crate::transfer::frame::reason;
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::Store;
 use crate::transfer::stall;
@@ -39,7 +40,7 @@ const CLOSE_TIME: Duration = Duration::from_millis(100);
 pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
-    let token = token(args.token.as_deref())?;
+    let token = token(&args, &screen)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let store = store(&args, &screen)?;
     let preset = config.preset;
@@ -65,22 +66,23 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     end
 }
 
-fn token(chosen: Option<&str>) -> Result<Vec<u8>> {
-    match chosen {
-        Some(token) if token.len() < TOKEN_MIN => {
-            Err(Failure::usage("--token: shorter than 8 characters; strangers could guess it"))
-        }
-        Some(token) if token.len() > TOKEN_MAX => {
-            Err(Failure::usage("--token: longer than 255 bytes"))
-        }
-        Some(token) => Ok(token.as_bytes().to_vec()),
-        None => {
-            let mut token = vec![0; TOKEN_LEN];
-            getrandom::fill(&mut token)
-                .map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
-            Ok(token)
-        }
+fn token(args: &RecvArgs, screen: &Screen) -> Result<Vec<u8>> {
+    let Some(source) = Source::new(args.token.as_deref(), args.token_file.as_deref()) else {
+        let mut token = vec![0; TOKEN_LEN];
+        getrandom::fill(&mut token)
+            .map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
+        return Ok(token);
+    };
+    if let Some(warning) = source.warning() {
+        screen.line(&warning);
     }
+    let name = source.name();
+    let token = source.read(true)?;
+    if token.len() < TOKEN_MIN {
+        let what = format!("{name}: shorter than {TOKEN_MIN} characters; strangers could guess it");
+        return Err(Failure::usage(what));
+    }
+    Ok(token)
 }
 
 /// The store for the files. Finds out now, not after a long transfer, if the directory takes

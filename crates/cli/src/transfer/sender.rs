@@ -25,6 +25,7 @@ use crate::latency::AckLatency;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
+use crate::token::Source;
 use crate::transport::{self, Answer, closed_failure, send_failure};
 use crate::{settings, show, via};
 
@@ -38,7 +39,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     // No key is asked for while no transfer is encrypted.
     dest.key(INSECURE)?;
-    let token = token(&args, &dest)?;
+    let token_source = token_source(&args, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
@@ -49,6 +50,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
     }
     let remotes = dest.resolve().await?;
+    let token = token(&dest, token_source, &screen)?;
     let relays = via::relays(&args.via).await?;
     let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
@@ -124,16 +126,32 @@ struct Measured {
     latency_p99_s: Option<f64>,
 }
 
-fn token(args: &SendArgs, dest: &Destination) -> Result<Vec<u8>> {
-    match (dest, &args.token) {
-        (Destination::Ticket(_), Some(_)) => {
-            Err(Failure::usage("--token is for a HOST; a ticket contains its token"))
+/// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants one.
+fn token_source<'a>(args: &'a SendArgs, dest: &Destination) -> Result<Option<Source<'a>>> {
+    match dest {
+        Destination::Ticket(_) if args.token.is_some() || args.token_file.is_some() => {
+            let option = if args.token.is_some() { "--token" } else { "--token-file" };
+            Err(Failure::usage(format!("{option} is for a HOST; a ticket contains its token")))
         }
-        (Destination::Ticket(ticket), None) => Ok(ticket.token.clone()),
-        (Destination::Hosts(_), Some(token)) if token.len() > super::frame::TOKEN_MAX => {
-            Err(Failure::usage("--token: longer than 255 bytes"))
+        Destination::Ticket(_) => Ok(None),
+        Destination::Hosts(_) => {
+            let source = Source::new(args.token.as_deref(), args.token_file.as_deref());
+            Ok(source.or_else(Source::terminal))
         }
-        (Destination::Hosts(_), token) => Ok(token.clone().unwrap_or_default().into_bytes()),
+    }
+}
+
+/// The token. May ask the user.
+fn token(dest: &Destination, source: Option<Source<'_>>, screen: &Screen) -> Result<Vec<u8>> {
+    match (dest, source) {
+        (Destination::Ticket(ticket), _) => Ok(ticket.token.clone()),
+        (Destination::Hosts(_), None) => Ok(Vec::new()),
+        (Destination::Hosts(_), Some(source)) => {
+            if let Some(warning) = source.warning() {
+                screen.line(&warning);
+            }
+            source.read(false)
+        }
     }
 }
 

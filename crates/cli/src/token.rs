@@ -1,0 +1,230 @@
+//! Where `send` and `recv` get a token from that the user chose.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use crate::failure::{Failure, Result};
+use crate::transfer::frame::TOKEN_MAX;
+
+/// The environment variable with a token.
+const VARIABLE: &str = "MANYPATH_TOKEN";
+/// The name of a file that stands for a question at the terminal.
+const ASK: &str = "-";
+
+/// A place where a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source<'a> {
+    /// `--token`.
+    CommandLine(&'a str),
+    /// `--token-file`.
+    File(&'a Path),
+    /// The environment variable.
+    Variable(OsString),
+    /// The user, who is asked at the terminal.
+    Prompt,
+}
+
+impl<'a> Source<'a> {
+    /// The source that these options name, or else the environment variable if it is not empty.
+    pub(crate) fn new(token: Option<&'a str>, file: Option<&'a Path>) -> Option<Source<'a>> {
+        Source::choose(token, file, std::env::var_os(VARIABLE))
+    }
+
+    fn choose(
+        token: Option<&'a str>,
+        file: Option<&'a Path>,
+        variable: Option<OsString>,
+    ) -> Option<Source<'a>> {
+        match (token, file, variable) {
+            (Some(token), ..) => Some(Source::CommandLine(token)),
+            (None, Some(file), _) if file == Path::new(ASK) => Some(Source::Prompt),
+            (None, Some(file), _) => Some(Source::File(file)),
+            (None, None, Some(value)) if !value.is_empty() => Some(Source::Variable(value)),
+            (None, None, _) => None,
+        }
+    }
+
+    /// The user, if there is one to ask.
+    pub(crate) fn terminal() -> Option<Source<'a>> {
+        io::stdin().is_terminal().then_some(Source::Prompt)
+    }
+
+    /// Its name in messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Source::CommandLine(_) => "--token".to_owned(),
+            Source::File(file) => format!("--token-file {}", file.display()),
+            Source::Variable(_) => VARIABLE.to_owned(),
+            Source::Prompt => "the token".to_owned(),
+        }
+    }
+
+    /// A warning for the user if others can see the token.
+    pub(crate) fn warning(&self) -> Option<String> {
+        match self {
+            Source::CommandLine(_) => Some(format!(
+                "Note: other users of this host can see the token in --token; \
+                 --token-file and {VARIABLE} hide it."
+            )),
+            Source::File(file) if others_can_read(file) => Some(format!(
+                "Note: other users of this host can read the token in {0}; chmod 600 {0} hides it.",
+                file.display()
+            )),
+            Source::File(_) | Source::Variable(_) | Source::Prompt => None,
+        }
+    }
+
+    /// The token, 1..=255 bytes. A `new` one is asked for twice, lest a slip of the finger be in it.
+    pub(crate) fn read(self, new: bool) -> Result<Vec<u8>> {
+        let name = self.name();
+        let token = match self {
+            Source::CommandLine(token) => token.as_bytes().to_vec(),
+            Source::File(file) => line(file).map_err(|why| {
+                Failure::usage(format!("{name}: {why}"))
+                    .hint("the file has the token on its only line")
+            })?,
+            Source::Variable(value) => value.into_encoded_bytes(),
+            Source::Prompt => ask(new)?,
+        };
+        match token.len() {
+            0 => Err(Failure::usage(format!("{name}: empty"))),
+            1..=TOKEN_MAX => Ok(token),
+            _ => Err(Failure::usage(format!("{name}: longer than {TOKEN_MAX} bytes"))),
+        }
+    }
+}
+
+/// The only line of a file, without its end.
+fn line(file: &Path) -> std::result::Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    // With the end of the line, and one byte to see that it is too long.
+    let most = TOKEN_MAX as u64 + 3;
+    File::open(file)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(|e| format!("cannot read it: {e}"))?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        bytes.pop_if(|byte| *byte == b'\r');
+    }
+    match bytes.contains(&b'\n') {
+        true => Err("more than one line".to_owned()),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(unix)]
+fn others_can_read(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    // Pipes, such as those of a shell's <(command), are nobody else's.
+    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o044 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
+}
+
+/// Asks at the terminal, without echo.
+fn ask(new: bool) -> Result<Vec<u8>> {
+    // From now on an interruption ends the question, so that the terminal gets its echo back,
+    // instead of the process. Without such a handler it ends both.
+    #[cfg(unix)]
+    let _interrupts = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    let prompt = |text: &str| {
+        rpassword::prompt_password(text).map_err(|e| match e.kind() {
+            io::ErrorKind::Interrupted => Failure::failed("interrupted"),
+            _ => Failure::usage(format!("cannot ask for the token: {e}"))
+                .hint(format!("name a file with --token-file, or set {VARIABLE}")),
+        })
+    };
+    let token = prompt("Token: ")?;
+    if new && prompt("The same again: ")? != token {
+        return Err(Failure::usage("the two tokens differ"));
+    }
+    Ok(token.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::tempdir;
+
+    use super::*;
+    use crate::failure::Exit;
+
+    #[test]
+    fn what_is_nearest_to_the_user_wins() {
+        let (file, variable) = (Path::new("secret"), || Some(OsString::from("of the variable")));
+        let choose = Source::choose;
+        assert_eq!(choose(Some("a"), None, variable()), Some(Source::CommandLine("a")));
+        assert_eq!(choose(None, Some(file), variable()), Some(Source::File(file)));
+        assert_eq!(choose(None, Some(Path::new("-")), variable()), Some(Source::Prompt));
+        assert_eq!(choose(None, None, variable()), variable().map(Source::Variable));
+        assert_eq!(choose(None, None, Some(OsString::new())), None);
+        assert_eq!(choose(None, None, None), None);
+    }
+
+    #[test]
+    fn a_file_has_the_token_on_its_only_line() {
+        let dir = tempdir().unwrap();
+        let file = dir.path().join("token");
+        let read = |content: &[u8]| {
+            fs::write(&file, content).unwrap();
+            Source::File(&file).read(false)
+        };
+        for content in [&b"correct horse"[..], b"correct horse\n", b"correct horse\r\n"] {
+            assert_eq!(read(content).unwrap(), b"correct horse");
+        }
+        // Spaces and bytes that are no text belong to it.
+        assert_eq!(read(b" \xff\r \n").unwrap(), b" \xff\r ");
+        assert_eq!(read(&[b'a'; 255]).unwrap().len(), 255);
+        for (content, why) in [
+            (&b""[..], "empty"),
+            (b"\n", "empty"),
+            (b"a\nb\n", "more than one line"),
+            (b"a\n\n", "more than one line"),
+            (&[b'a'; 256], "longer than 255"),
+            (&[b'a'; 10_000], "longer than 255"),
+        ] {
+            let failure = read(content).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(why), "{failure}");
+        }
+        let missing = Source::File(&dir.path().join("none")).read(false).unwrap_err();
+        assert!(missing.message.contains("cannot read it"), "{missing}");
+    }
+
+    #[test]
+    fn other_sources_have_the_same_limits() {
+        assert_eq!(Source::CommandLine("x").read(true).unwrap(), b"x");
+        assert_eq!(Source::Variable("x".into()).read(true).unwrap(), b"x");
+        for (source, why) in [
+            (Source::CommandLine(""), "--token: empty"),
+            (Source::Variable("a".repeat(256).into()), "MANYPATH_TOKEN: longer than 255"),
+        ] {
+            let failure = source.read(false).unwrap_err();
+            assert!(failure.message.contains(why), "{failure}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_user_is_told_who_else_can_see_the_token() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempdir().unwrap();
+        let file = dir.path().join("token");
+        fs::write(&file, "correct horse").unwrap();
+        let warns = |mode| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            Source::File(&file).warning().is_some()
+        };
+        assert!(warns(0o644) && warns(0o640) && warns(0o604));
+        assert!(!warns(0o600) && !warns(0o400));
+        let warning = Source::CommandLine("correct horse").warning().unwrap();
+        assert!(warning.contains("other users") && !warning.contains("horse"));
+        assert_eq!(Source::Variable("correct horse".into()).warning(), None);
+    }
+}
