@@ -76,7 +76,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The token, 1..=255 bytes. A `new` one is asked for twice, lest a slip of the finger be in it.
+    /// The token, 1..=255 bytes. A `new` one is asked for twice, lest a slip of the finger be in
+    /// it.
     pub(crate) fn read(self, new: bool) -> Result<Vec<u8>> {
         let name = self.name();
         let token = match self {

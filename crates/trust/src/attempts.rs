@@ -21,8 +21,8 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 /// Networks whose attempts are counted.
 const NETWORKS_MAX: usize = 4096;
 
-/// Counts wrong attempts at a password for each network (/24, or /64 of IPv6) and in all, and delays
-/// the answers when there are many.
+/// Counts wrong attempts at a password for each network (/24, or /64 of IPv6) and in all, and
+/// delays the answers when there are many.
 ///
 /// From one network five attempts are answered at once. The answer to the sixth is delayed by 1 s,
 /// to each that follows by twice as long, up to a minute, and they wait for one another. In all,

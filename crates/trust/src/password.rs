@@ -22,7 +22,8 @@
 //!   client's proof tells a server that guesses no more either.
 //! - Who tries all passwords, one in each exchange, is stopped by [`Attempts`](crate::Attempts).
 //!
-//! An object takes each message once and is gone afterwards, so a second guess needs a new exchange.
+//! An object takes each message once and is gone afterwards, so a second guess needs a new
+//! exchange.
 
 mod client;
 mod keys;

@@ -126,7 +126,8 @@ struct Measured {
     latency_p99_s: Option<f64>,
 }
 
-/// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants one.
+/// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
+/// one.
 fn token_source<'a>(args: &'a SendArgs, dest: &Destination) -> Result<Option<Source<'a>>> {
     match dest {
         Destination::Ticket(_) if args.token.is_some() || args.token_file.is_some() => {

@@ -188,8 +188,8 @@ fn a_recording_of_a_wrong_guess_tells_no_password_from_another() {
     assert_eq!(rogue.search(words.iter()), [""; 0]);
 }
 
-/// The search of the test above does find a password that a recording gives away: the one guess that
-/// a man in the middle has.
+/// The search of the test above does find a password that a recording gives away: the one guess
+/// that a man in the middle has.
 #[test]
 fn a_recording_of_the_right_guess_confirms_it_and_nothing_else() {
     let words = six_digits();
