@@ -5,6 +5,7 @@
 
 mod common;
 pub(crate) mod lab;
+mod security;
 pub(crate) mod sim;
 
 use std::net::IpAddr;
@@ -17,6 +18,7 @@ pub(crate) use common::{
     BindArgs, DEFAULT_PORT, ListenArgs, ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
 };
 use lab::LabCommand;
+pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
 
 const EXIT_CODES: &str = "\
@@ -224,6 +226,9 @@ pub(crate) struct SendArgs {
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
+    /// Encryption and keys.
+    #[command(flatten)]
+    pub security: ClientSecurityArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -272,6 +277,9 @@ pub(crate) struct RecvArgs {
     /// With --json, prints a progress record every 50 ms
     #[arg(long, requires = "json", hide = true)]
     pub progress: bool,
+    /// Encryption and keys.
+    #[command(flatten)]
+    pub security: ServerSecurityArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -289,6 +297,9 @@ pub(crate) struct PerfServerArgs {
     /// Exits after one measurement
     #[arg(long)]
     pub once: bool,
+    /// Encryption and keys.
+    #[command(flatten)]
+    pub security: ServerSecurityArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -330,6 +341,9 @@ pub(crate) struct PerfClientArgs {
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
+    /// Encryption and keys.
+    #[command(flatten)]
+    pub security: ClientSecurityArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let plan = plan(&args)?;
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
-    let chunk = (transport::bulk_message_size(&config, &[], false) / 32) as u64;
+    let chunk = (transport::bulk_message_size(&config, &[], false, true) / 32) as u64;
     let dir = tempfile::tempdir()
         .map_err(|e| Failure::failed(format!("cannot make a temporary directory: {e}")))?;
     let digest = make_file(&dir.path().join(FILE), plan.bytes)?;

@@ -38,6 +38,14 @@ impl Destination {
         }
     }
 
+    /// The first host, if DEST names hosts.
+    pub(crate) fn host(&self) -> Option<&str> {
+        match self {
+            Destination::Ticket(_) => None,
+            Destination::Hosts(hosts) => hosts.first().map(|(host, _)| host.as_str()),
+        }
+    }
+
     /// The transport addresses, names looked up, each once.
     pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let hosts = match self {
@@ -83,7 +91,7 @@ fn mismatch(mismatch: TrustMismatch) -> Failure {
             "start `manypath recv` without --insecure and use the ticket that it prints"
         }
         TrustMismatch::StrictTicket => {
-            "use a version of manypath that encrypts transfers, on both machines"
+            "leave out --insecure, or start `manypath recv --insecure` and use its ticket"
         }
     };
     Failure::usage(mismatch.to_string()).hint(hint)

@@ -16,6 +16,7 @@ mod recv;
 mod relay;
 mod runs;
 mod screen;
+mod security;
 mod settings;
 mod show;
 mod sim;

@@ -1,13 +1,12 @@
 //! `manypath recv`: listens, prints a ticket, and receives from whoever shows its token.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::{Association, Endpoint};
 use manypath_files::SystemDisk;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -15,20 +14,24 @@ use tokio::time::Instant;
 use crate::args::RecvArgs;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
+use crate::security::{NOT_ENCRYPTED, Serving};
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
-use crate::transfer::NOT_ENCRYPTED;
 use crate::transfer::frame::reason;
+use crate::transfer::password::Secret;
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::Store;
 use crate::transfer::stall;
 use crate::{settings, show, transport};
-use manypath_files::ticket::{Ticket, Trust};
+use manypath_files::ticket::Ticket;
+use manypath_trust::password::Password;
 
 /// Length of a random token in bytes.
 const TOKEN_LEN: usize = 16;
-/// Shortest token that a user may choose.
-const TOKEN_MIN: usize = 8;
+/// Shortest token that a user may choose, where it is proved without being shown.
+const TOKEN_MIN: usize = 6;
+/// Shortest token that a user may choose for transfers in plain.
+const TOKEN_MIN_IN_PLAIN: usize = 8;
 /// The message for an address that showed too many wrong tokens, whatever it shows now.
 const TOO_MANY_GUESSES: &str = "busy: too many wrong tokens from your address; wait some seconds";
 /// Transfers at a time.
@@ -40,18 +43,21 @@ const CLOSE_TIME: Duration = Duration::from_millis(100);
 pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
-    let token = token(&args, &screen)?;
+    let serving = Serving::new(&args.security, &screen)?;
+    let (token, chosen) = token(&args, serving.is_protected(), &screen)?;
+    let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let store = store(&args, &screen)?;
     let preset = config.preset;
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port)?;
+    let security = serving.security.clone();
+    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
     for note in endpoint.notes() {
         screen.line(note);
     }
     let receiver = Receiver {
-        token_digest: Sha256::digest(&token).into(),
+        secret: Secret::new(password, chosen),
         store,
         stall_limit,
         preset,
@@ -59,30 +65,31 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         report: args.report,
         progress_records: args.progress,
     };
-    let ticket = Ticket { addresses, port, token, trust: Trust::Insecure };
-    announce(&args, &screen, &ticket)?;
+    announce(&args, &screen, &serving, (addresses, port, token))?;
     let end = serve(&endpoint, Arc::new(receiver), args.once).await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     end
 }
 
-fn token(args: &RecvArgs, screen: &Screen) -> Result<Vec<u8>> {
+/// The token, and whether a person chose it.
+fn token(args: &RecvArgs, is_protected: bool, screen: &Screen) -> Result<(Vec<u8>, bool)> {
     let Some(source) = Source::new(args.token.as_deref(), args.token_file.as_deref()) else {
         let mut token = vec![0; TOKEN_LEN];
         getrandom::fill(&mut token)
             .map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
-        return Ok(token);
+        return Ok((token, false));
     };
     if let Some(warning) = source.warning() {
         screen.line(&warning);
     }
     let name = source.name();
     let token = source.read(true)?;
-    if token.len() < TOKEN_MIN {
-        let what = format!("{name}: shorter than {TOKEN_MIN} characters; strangers could guess it");
+    let least = if is_protected { TOKEN_MIN } else { TOKEN_MIN_IN_PLAIN };
+    if token.len() < least {
+        let what = format!("{name}: shorter than {least} characters; strangers could guess it");
         return Err(Failure::usage(what));
     }
-    Ok(token)
+    Ok((token, true))
 }
 
 /// The store for the files. Finds out now, not after a long transfer, if the directory takes
@@ -111,27 +118,42 @@ fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
     Ok(store)
 }
 
-fn announce(args: &RecvArgs, screen: &Screen, ticket: &Ticket) -> Result<()> {
-    screen.line(NOT_ENCRYPTED);
+fn announce(
+    args: &RecvArgs,
+    screen: &Screen,
+    serving: &Serving,
+    (addresses, port, token): (Vec<IpAddr>, u16, Vec<u8>),
+) -> Result<()> {
+    if !serving.is_protected() {
+        screen.line(NOT_ENCRYPTED);
+    }
+    let ends: Vec<String> =
+        addresses.iter().map(|&ip| SocketAddr::new(ip, port).to_string()).collect();
+    let shown: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let ticket = serving.trust.map(|trust| Ticket { addresses, port, token, trust });
+    let key = serving.key().map(|key| key.to_string());
     if args.report.json {
-        let addresses: Vec<String> = ticket.addresses.iter().map(IpAddr::to_string).collect();
         return show::print(&format!(
             "{}\n",
             json!({
                 "event": "listening",
-                "ticket": ticket.to_string(),
-                "addresses": addresses,
-                "port": ticket.port,
-                "encrypted": false,
+                "ticket": ticket.map(|ticket| ticket.to_string()),
+                "addresses": shown,
+                "port": port,
+                "encrypted": serving.is_protected(),
+                "key": key,
             })
         ));
     }
-    let ends: Vec<String> = ticket.socket_addresses().iter().map(ToString::to_string).collect();
-    screen.line(&format!(
-        "Listening on {}, storing files in {}",
-        ends.join(", "),
-        args.dir.display()
-    ));
+    let dir = args.dir.display();
+    screen.line(&format!("Listening on {}, storing files in {dir}", ends.join(", ")));
+    let Some(ticket) = ticket else {
+        screen.line("On the other machine, run: manypath send --cert FILE --key FILE --ca FILE FILE... HOST");
+        return Ok(());
+    };
+    if let Some(key) = key.filter(|_| args.security.identity.is_some()) {
+        screen.line(&format!("Key of this receiver: {key}"));
+    }
     screen.line("On the other machine, run: manypath send FILE... followed by this ticket:");
     show::print(&format!("{ticket}\n"))
 }

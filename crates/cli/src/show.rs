@@ -142,7 +142,7 @@ fn render_commands(parent: &Command, page: &mut Vec<u8>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use manypath::ConnectTarget;
+    use manypath::{ConnectTarget, Security};
 
     use super::*;
     use crate::args::TransportArgs;
@@ -160,8 +160,8 @@ mod tests {
         let shown = config_json(&settings::config(&args).unwrap());
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".to_owned()]);
         let endpoint = match accept {
-            true => transport::open(config, &loopback, 0),
-            false => transport::open_via(config, &loopback, vec![]),
+            true => transport::open(config, &loopback, 0, Security::Plain),
+            false => transport::open_via(config, &loopback, vec![], Security::Plain),
         };
         (shown, endpoint.unwrap())
     }

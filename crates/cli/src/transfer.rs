@@ -2,6 +2,7 @@
 //! `docs/protocol-transfer.md` describes the protocol.
 
 pub(crate) mod messages;
+pub(crate) mod password;
 pub(crate) mod receiver;
 pub(crate) mod report;
 pub(crate) mod sender;
@@ -9,11 +10,3 @@ pub(crate) mod source;
 pub(crate) mod stall;
 
 pub(crate) use manypath_files::{frame, relative, sink};
-
-/// True if transfers are neither encrypted nor authenticated. All are, until transfers are
-/// encrypted.
-pub(crate) const INSECURE: bool = true;
-
-/// The warning of `send` and `recv` until transfers are encrypted.
-pub(crate) const NOT_ENCRYPTED: &str =
-    "Note: this transfer is NOT encrypted; anyone who can capture the traffic can read it.";

@@ -27,16 +27,26 @@ const CHUNKS_PER_MESSAGE: usize = 32;
 
 /// Opens an endpoint that accepts, on `bind`, addresses or interface names; none is all of the
 /// host's. Peers are strangers until they are admitted.
-pub(crate) fn open(config: Config, bind: &[String], port: u16) -> Result<Endpoint> {
+pub(crate) fn open(
+    config: Config,
+    bind: &[String],
+    port: u16,
+    security: Security,
+) -> Result<Endpoint> {
     let strangers = Some(StrangerLimits::default());
-    let client = EndpointOptions::client(Security::Plain);
+    let client = EndpointOptions::client(security);
     let options = EndpointOptions { udp_port: port, accept: true, strangers, ..client };
     open_with(options, config, bind)
 }
 
 /// Opens an endpoint that connects, with paths through `relays` too.
-pub(crate) fn open_via(config: Config, bind: &[String], relays: Vec<Relay>) -> Result<Endpoint> {
-    open_with(EndpointOptions { relays, ..EndpointOptions::client(Security::Plain) }, config, bind)
+pub(crate) fn open_via(
+    config: Config,
+    bind: &[String],
+    relays: Vec<Relay>,
+    security: Security,
+) -> Result<Endpoint> {
+    open_with(EndpointOptions { relays, ..EndpointOptions::client(security) }, config, bind)
 }
 
 /// The values of `--bind`: an interface's name if not an address.
@@ -69,6 +79,10 @@ const BUSY_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::
 /// The cause of the engine's ABORT when it has as many associations as it may (RFC 9260 §3.3.10.4).
 const OUT_OF_RESOURCE: u16 = 4;
 
+/// What to try when an association cannot be protected.
+const NOT_PROTECTED: &str = "use the newest ticket, and the same version of manypath on both sides; \
+                             with --insecure on one side, use it on the other, too";
+
 /// The peer's answer to a first message.
 pub(crate) enum Answer {
     /// Go on.
@@ -85,13 +99,14 @@ fn is_busy(closed: &AssocClosed) -> bool {
     *cause == OUT_OF_RESOURCE || reason.starts_with(b"busy")
 }
 
-/// Opens an association with any of `remotes` and hears what the peer says to `hello`. A peer that
-/// is busy is asked again until `limit` is over.
+/// Opens an association with any of `remotes`, and hears what the peer says to `hello`, a first
+/// message that need not wait for the association, or to what `answer` tells it. A peer that is busy
+/// is asked again until `limit` is over.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
     remotes: Vec<SocketAddr>,
     limit: Duration,
-    (options, hello): (SendOptions, Bytes),
+    hello: Option<(SendOptions, Bytes)>,
     mut answer: impl AsyncFnMut(&Association) -> Answer,
 ) -> Result<Association> {
     let shown = addresses(&remotes);
@@ -105,7 +120,14 @@ pub(crate) async fn connect(
     let (mut pause, pause_max) = BUSY_PAUSE;
     loop {
         let target = ConnectTarget::new(remotes.clone());
-        let connecting = endpoint.connect_with(target, options, hello.clone());
+        let connecting = async {
+            match &hello {
+                Some((options, hello)) => {
+                    endpoint.connect_with(target, *options, hello.clone()).await
+                }
+                None => endpoint.connect(target).await,
+            }
+        };
         let Ok(connected) = tokio::time::timeout_at(until, connecting).await else {
             return Err(no_answer());
         };
@@ -149,6 +171,13 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
         AssocClosed::Shutdown => Failure::failed(format!("{peer} ended the association early"))
             .hint("see the messages of the other side"),
         AssocClosed::Aborted => Failure::failed("interrupted"),
+        AssocClosed::NotProtected { .. } => {
+            Failure::not_authorised(format!("{peer}: {closed}")).hint(NOT_PROTECTED)
+        }
+        AssocClosed::PeerAborted { reason, .. } if reason.starts_with(b"not protected") => {
+            let reason = crate::transfer::relative::printable(&String::from_utf8_lossy(reason));
+            Failure::not_authorised(format!("{peer} refused: {reason}")).hint(NOT_PROTECTED)
+        }
         AssocClosed::PeerAborted { reason, .. } if !reason.is_empty() => {
             let reason = crate::transfer::relative::printable(&String::from_utf8_lossy(reason));
             Failure::failed(format!("{peer} aborted: {reason}"))
@@ -170,9 +199,14 @@ pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
 
 /// Bytes of a message of bulk content that fills its packets, over any of `remotes`, through relays
 /// or not.
-pub(crate) fn bulk_message_size(config: &Config, remotes: &[SocketAddr], relays: bool) -> usize {
+pub(crate) fn bulk_message_size(
+    config: &Config,
+    remotes: &[SocketAddr],
+    relays: bool,
+    is_protected: bool,
+) -> usize {
     let is_ipv6 = remotes.iter().any(SocketAddr::is_ipv6);
-    sizes::bulk_chunk(config, is_ipv6, relays) * CHUNKS_PER_MESSAGE
+    sizes::bulk_chunk(config, is_ipv6, relays, is_protected) * CHUNKS_PER_MESSAGE
 }
 
 /// The IP addresses that a server can be reached at, most useful first: those it is bound to

@@ -9,6 +9,7 @@ mod outcome;
 mod reader;
 
 use manypath_proto::StreamId;
+use manypath_trust::password::Message;
 
 use crate::relative::RelativePath;
 pub use outcome::Outcome;
@@ -54,6 +55,8 @@ pub mod reason {
 pub enum ClientFrame {
     /// The first frame.
     Hello(Hello),
+    /// Before the first: a message of the proof that this end knows the token.
+    Password(Message),
     /// A file or directory follows.
     File(FileHeader),
     /// The content of the file is over.
@@ -112,6 +115,8 @@ pub enum Kind {
 /// A frame from the receiver of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame {
+    /// A message of the proof that this end knows the token.
+    Password(Message),
     /// The token is right; send.
     Welcome,
     /// The outcome of one file. Sent once per file, at its end or as soon as it failed.
@@ -152,9 +157,11 @@ const HELLO: u8 = 1;
 const FILE: u8 = 2;
 const END: u8 = 3;
 const FINISH: u8 = 4;
+const CLIENT_PASSWORD: u8 = 5;
 const WELCOME: u8 = 16;
 const STATUS: u8 = 17;
 const SUMMARY: u8 = 18;
+const SERVER_PASSWORD: u8 = 19;
 
 impl ClientFrame {
     /// The frame's bytes.
@@ -169,6 +176,10 @@ impl ClientFrame {
                 out.extend(&hello.token);
                 out.extend(hello.entries.to_be_bytes());
                 out.extend(hello.bytes.to_be_bytes());
+            }
+            ClientFrame::Password(message) => {
+                out.push(CLIENT_PASSWORD);
+                out.extend(message);
             }
             ClientFrame::File(header) => encode_header(header, &mut out),
             ClientFrame::End { index, sha256 } => {
@@ -203,6 +214,7 @@ impl ClientFrame {
                 }
                 ClientFrame::Hello(Hello { version, token, entries: r.u32()?, bytes: r.u64()? })
             }
+            CLIENT_PASSWORD => ClientFrame::Password(r.array()?),
             FILE => ClientFrame::File(decode_header(&mut r)?),
             END => {
                 let index = r.u32()?;
@@ -264,6 +276,10 @@ impl ServerFrame {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
+            ServerFrame::Password(message) => {
+                out.push(SERVER_PASSWORD);
+                out.extend(message);
+            }
             ServerFrame::Welcome => out.extend([WELCOME, VERSION]),
             ServerFrame::Status(status) => {
                 let text = cut(&status.text, TEXT_MAX);
@@ -289,6 +305,7 @@ impl ServerFrame {
     pub fn decode(bytes: &[u8]) -> Result<ServerFrame, FrameError> {
         let mut r = Reader(bytes);
         let frame = match r.u8()? {
+            SERVER_PASSWORD => ServerFrame::Password(r.array()?),
             WELCOME if r.u8()? == VERSION => ServerFrame::Welcome,
             WELCOME => return Err(FrameError::Value("version")),
             STATUS => {

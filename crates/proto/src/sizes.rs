@@ -96,10 +96,11 @@ pub const fn user_data_within(mtu: usize, outer: usize) -> usize {
 }
 
 /// The user data of a DATA chunk that fills a packet of the configured size over UDP; at least 4.
-pub fn bulk_chunk(config: &Config, is_ipv6: bool, is_relayed: bool) -> usize {
+pub fn bulk_chunk(config: &Config, is_ipv6: bool, is_relayed: bool, is_protected: bool) -> usize {
     let ip = if is_ipv6 { IPV6_HEADER } else { IPV4_HEADER };
     let relay = if is_relayed { CHANNEL_DATA_HEADER } else { 0 };
-    let fits = user_data_within(config.mtu, ip + UDP_HEADER + relay);
+    let protection = if is_protected { PROTECTION } else { 0 };
+    let fits = user_data_within(config.mtu, ip + UDP_HEADER + relay + protection);
     config.pmdcs_limit.map_or(fits, |limit| fits.min(limit)).max(4)
 }
 
@@ -119,9 +120,10 @@ mod tests {
     #[test]
     fn bulk_chunks_leave_room_for_ipv6_and_relays() {
         let config = Config::default();
-        let of = |is_ipv6, is_relayed| bulk_chunk(&config, is_ipv6, is_relayed);
+        let of = |is_ipv6, is_relayed| bulk_chunk(&config, is_ipv6, is_relayed, false);
+        assert_eq!(bulk_chunk(&config, false, false, true), 1444 - PROTECTION);
         assert_eq!([of(false, false), of(true, false)], [1444, 1424]);
         assert_eq!([of(false, true), of(true, true)], [1440, 1420]);
-        assert_eq!(bulk_chunk(&Config { pmdcs_limit: Some(500), ..config }, true, true), 500);
+        assert_eq!(bulk_chunk(&Config { pmdcs_limit: Some(500), ..config }, true, true, true), 500);
     }
 }

@@ -159,7 +159,7 @@ fn endpoint(
 /// acknowledged. Each has its number with it.
 async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Result<(), Stop> {
     let config = &transfer.sender;
-    let most = sizes::bulk_chunk(config, false, false);
+    let most = sizes::bulk_chunk(config, false, false, transfer.is_protected);
     let content = Bytes::from(vec![0; most]);
     verified(to, transfer.paths.len()).await;
     shared.edit(|log| log.first_sent = Some(shared.begin.elapsed()));

@@ -72,6 +72,11 @@ impl AllowList {
         self.0.contains(key)
     }
 
+    /// The keys, each once.
+    pub fn keys(&self) -> impl Iterator<Item = &Fingerprint> {
+        self.0.iter()
+    }
+
     /// Number of different keys.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -15,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, PathWatch};
 use crate::screen::Screen;
+use crate::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
 use crate::transport::Answer;
 use crate::{settings, show, transport, via};
 
@@ -47,18 +48,26 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let remotes = dest.resolve().await?;
     let relays = via::relays(&args.via).await?;
-    let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
+    let screen = Screen::new(&args.report);
+    let calling = Calling::new(&args.security, dest.host(), None, &screen)?;
+    let is_protected = calling.is_protected();
+    let message_size =
+        transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let request = request(&args, message_size)?;
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?
         .filter(|_| request.direction != Direction::Down);
-    let screen = Screen::new(&args.report);
     let peer = transport::addresses(&remotes);
-    let endpoint = transport::open_via(config, &args.bind.bind, relays)?;
+    match (is_protected, calling.knows_peer) {
+        (false, _) => screen.line(NOT_ENCRYPTED),
+        (true, false) => screen.line(UNKNOWN_PEER),
+        (true, true) => {}
+    }
+    let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
     for note in endpoint.notes() {
         screen.line(note);
     }
-    let hello = first(Frame::Request(request));
+    let hello = Some(first(Frame::Request(request)));
     let heard = async |association: &Association| hear_accept(association, &peer).await;
     let association = transport::connect(&endpoint, remotes, limit, hello, heard).await?;
     let watch = PathWatch::start(&association, screen.clone());
@@ -88,6 +97,8 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let result = json!({
         "role": "client",
         "preset": preset,
+        "encrypted": association.is_protected(),
+        "peer_key": peer_key(&association),
         "completed": true,
         "peer": peer,
         "bytes": up.bytes + down.bytes,

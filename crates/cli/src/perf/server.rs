@@ -15,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
 use crate::paths::PathWatch;
 use crate::screen::Screen;
+use crate::security::{NOT_ENCRYPTED, Serving};
 use crate::strangers::{StrangerLines, TICK};
 use crate::transport;
 use crate::{settings, show};
@@ -31,15 +32,29 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let preset = config.preset;
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port)?;
+    let serving = Serving::new(&args.security, &screen)?;
+    let security = serving.security.clone();
+    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();
     if args.report.json {
-        let event = json!({ "event": "listening", "addresses": addresses, "port": port });
+        let event = json!({
+            "event": "listening",
+            "addresses": addresses,
+            "port": port,
+            "encrypted": serving.is_protected(),
+            "key": serving.key().map(|key| key.to_string()),
+        });
         show::print(&format!("{event}\n"))?;
     } else {
+        if !serving.is_protected() {
+            screen.line(NOT_ENCRYPTED);
+        }
         screen.line(&format!("Listening on {}, port {port}", addresses.join(", ")));
+        if let Some(key) = serving.key().filter(|_| args.security.identity.is_some()) {
+            screen.line(&format!("Key of this server: {key}"));
+        }
     }
     let end = serve(&endpoint, &args, &screen, preset).await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;

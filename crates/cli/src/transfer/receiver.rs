@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::frame::{ClientFrame, FrameError, Kind, ServerFrame, VERSION, reason};
+use super::frame::{ClientFrame, FrameError, Hello, Kind, ServerFrame, VERSION, reason};
 use super::messages::{Incoming, Messages, send_frame};
+use super::password::Secret;
 use super::report::{DeliveryMeter, FileLog, TransferResult};
 use super::sink::{Done, Store, Work};
 use super::stall;
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
+use crate::security;
 use crate::transport::{self, closed_failure};
 
 /// How long a peer may take to show its token.
@@ -37,8 +39,8 @@ const STATUSES_WAITING: usize = 64;
 /// The state shared by all transfers of a receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
-    /// SHA-256 of the token that senders must show.
-    pub token_digest: [u8; 32],
+    /// The token that senders must have.
+    pub secret: Secret,
     /// Where files go.
     pub store: Store<SystemDisk>,
     /// How long a transfer may make no progress.
@@ -78,29 +80,61 @@ impl Receiver {
         peer: SocketAddr,
     ) -> std::result::Result<Admitted, String> {
         let mut messages = Messages::default();
-        let hello = tokio::time::timeout(HELLO_TIME_MAX, next_frame(&association, &mut messages));
-        let refused = match hello.await {
-            Err(_) => format!("{}: no hello in time", reason::PROTOCOL),
-            Ok(Err(Broken::Closed(closed))) => return Err(closed.to_string()),
-            Ok(Err(broken)) => broken.reason(),
-            Ok(Ok(ClientFrame::Hello(hello))) => {
-                // Digests compare in a time that says nothing about the token, nor about its
-                // length.
-                let shown: [u8; 32] = Sha256::digest(&hello.token).into();
-                if !bool::from(shown.ct_eq(&self.token_digest)) {
-                    format!("{}: wrong token", reason::NOT_AUTHORISED)
-                } else if hello.version != VERSION {
-                    format!("{}: this side uses version {VERSION}", reason::PROTOCOL)
-                } else if let Some((outcome, why)) = self.store.refuses(hello.bytes) {
-                    format!("{}: {}: {why}", reason::REFUSED, outcome.name())
-                } else {
-                    return Ok(Admitted { association, peer, messages, total: hello.bytes });
-                }
+        let refused = match self.hear_hello(&association, &mut messages).await {
+            Ok(hello) if hello.version != VERSION => {
+                format!("{}: this side uses version {VERSION}", reason::PROTOCOL)
             }
-            Ok(Ok(_)) => format!("{}: no hello", reason::PROTOCOL),
+            Ok(hello) => match self.store.refuses(hello.bytes) {
+                Some((outcome, why)) => format!("{}: {}: {why}", reason::REFUSED, outcome.name()),
+                None => return Ok(Admitted { association, peer, messages, total: hello.bytes }),
+            },
+            Err(Broken::Closed(closed)) => return Err(closed.to_string()),
+            Err(Broken::Refused(why)) => why,
+            Err(broken) => broken.reason(),
         };
         transport::abort(&association, &refused).await;
         Err(refused)
+    }
+
+    /// The hello of a sender that has the right token: it shows it there, or has proved it before.
+    async fn hear_hello(
+        &self,
+        association: &Association,
+        messages: &mut Messages,
+    ) -> std::result::Result<Hello, Broken> {
+        let no_hello = || Broken::Refused(format!("{}: no hello", reason::PROTOCOL));
+        match next_in_time(association, messages).await? {
+            ClientFrame::Password(share) => {
+                let check = self.secret.begin(association, &share).await;
+                let check = check.map_err(Broken::Refused)?;
+                let ClientFrame::Password(proof) = next_in_time(association, messages).await?
+                else {
+                    return Err(no_hello());
+                };
+                check.end(association, &proof).await.map_err(Broken::Refused)?;
+                match next_in_time(association, messages).await? {
+                    ClientFrame::Hello(hello) => Ok(hello),
+                    _ => Err(no_hello()),
+                }
+            }
+            ClientFrame::Hello(hello) if security::has_certificate(association) => Ok(hello),
+            ClientFrame::Hello(hello) => {
+                let attempt = self.secret.attempt(association).map_err(Broken::Refused)?;
+                // Digests compare in a time that says nothing about the token, nor about its
+                // length.
+                let digest = |token: &[u8]| -> [u8; 32] { Sha256::digest(token).into() };
+                let is_right = digest(&hello.token).ct_eq(&digest(self.secret.token()));
+                let is_right = bool::from(is_right);
+                attempt.answer(is_right).await;
+                match is_right {
+                    true => Ok(hello),
+                    false => {
+                        Err(Broken::Refused(format!("{}: wrong token", reason::NOT_AUTHORISED)))
+                    }
+                }
+            }
+            _ => Err(no_hello()),
+        }
     }
 
     /// Receives everything from an admitted sender. Returns the result and why it failed, if it
@@ -167,6 +201,7 @@ impl Receiver {
         let error = failure.as_ref().map(|f| f.message.clone());
         let summary = meter.summary(Instant::now(), &files);
         let mut result = TransferResult::new(self.preset, files, error);
+        result.secured(&association);
         result.measured(&summary, meter.transfer_time());
         (result.paths, result.notices) = (watch.report(&association), watch.notices());
         (result, failure)
@@ -207,6 +242,8 @@ enum Broken {
     Order(&'static str),
     /// Our user stopped us.
     Interrupted,
+    /// It is sent away for this reason.
+    Refused(String),
     /// Nothing went on for this time.
     Stalled(Option<Duration>),
     /// The writing thread is gone.
@@ -221,6 +258,7 @@ impl Broken {
             Broken::Stalled(_) => reason::STALLED.to_owned(),
             Broken::Frame(e) => format!("{}: {e}", reason::PROTOCOL),
             Broken::Order(what) => format!("{}: {what}", reason::PROTOCOL),
+            Broken::Refused(why) => why.clone(),
             Broken::Closed(_) | Broken::Writer => "the receiver failed".to_owned(),
         }
     }
@@ -252,6 +290,16 @@ impl Broken {
             other => Failure::failed(format!("the sender at {peer}: {}", other.reason())),
         }
     }
+}
+
+/// The next frame of a peer that has not shown its token, if it comes soon.
+async fn next_in_time(
+    association: &Association,
+    messages: &mut Messages,
+) -> std::result::Result<ClientFrame, Broken> {
+    let frame = tokio::time::timeout(HELLO_TIME_MAX, next_frame(association, messages));
+    let late = |_| Broken::Refused(format!("{}: no hello in time", reason::PROTOCOL));
+    frame.await.map_err(late)?
 }
 
 /// The next frame, where no content may come.
@@ -350,7 +398,9 @@ impl Order {
                 Ok(None)
             }
             ClientFrame::Finish { .. } => Err(Broken::Order("an end before all files")),
-            ClientFrame::Hello(_) => Err(Broken::Order("a second hello")),
+            ClientFrame::Hello(_) | ClientFrame::Password(_) => {
+                Err(Broken::Order("a second hello"))
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The result of a transfer, as JSON and as text.
 
+use manypath::Association;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use super::frame::{FileHeader, Outcome, Summary};
 use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, TimedNotice};
 use crate::screen::Screen;
+use crate::security::peer_key;
 
 /// As many files as are listed; of more, only the first are, and all are counted.
 const FILES_LISTED: usize = 10_000;
@@ -22,6 +24,10 @@ pub(crate) struct TransferResult {
     pub preset: &'static str,
     /// Only simulations have one.
     pub seed: Option<u64>,
+    /// Packets were encrypted and authenticated.
+    pub encrypted: bool,
+    /// The key that the other end proved to have; null if it was not encrypted, or not connected.
+    pub peer_key: Option<String>,
     /// Everything arrived and was stored.
     pub completed: bool,
     /// The error, if there was one.
@@ -58,6 +64,14 @@ pub(crate) struct TransferResult {
     pub files_failed: u32,
     /// The digest, if one file was transferred.
     pub sha256: Option<String>,
+}
+
+impl TransferResult {
+    /// Notes how the association was protected.
+    pub(crate) fn secured(&mut self, association: &Association) {
+        self.encrypted = association.is_protected();
+        self.peer_key = peer_key(association);
+    }
 }
 
 /// The outcome of one file.
@@ -123,6 +137,8 @@ impl TransferResult {
             scenario: None,
             preset,
             seed: None,
+            encrypted: false,
+            peer_key: None,
             completed: error.is_none(),
             error,
             bytes: 0,

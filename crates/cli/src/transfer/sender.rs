@@ -8,16 +8,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
 use manypath_files::SystemDisk;
+use manypath_trust::password::Password;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::frame::{ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
 use super::messages::{Incoming, Messages, first_frame, send_content, send_frame};
+use super::password::{NotProved, prove};
 use super::relative::printable;
 use super::report::{FileLog, TransferResult};
 use super::source::{Entry, Piece, Plan, Unwanted, read_all};
 use super::stall;
-use super::{INSECURE, NOT_ENCRYPTED};
 use crate::args::SendArgs;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
@@ -25,6 +26,7 @@ use crate::latency::AckLatency;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
+use crate::security::{Calling, NOT_ENCRYPTED};
 use crate::token::Source;
 use crate::transport::{self, Answer, closed_failure, send_failure};
 use crate::{settings, show, via};
@@ -37,8 +39,7 @@ const WELCOME_TIME_MAX: Duration = Duration::from_secs(30);
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
-    // No key is asked for while no transfer is encrypted.
-    dest.key(INSECURE)?;
+    let key = dest.key(args.security.insecure)?;
     let token_source = token_source(&args, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
@@ -50,14 +51,19 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
     }
     let remotes = dest.resolve().await?;
+    let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let token = token(&dest, token_source, &screen)?;
     let relays = via::relays(&args.via).await?;
-    let message_size = transport::bulk_message_size(&config, &remotes, !relays.is_empty());
+    let is_protected = calling.is_protected();
+    let message_size =
+        transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
     let peer = transport::addresses(&remotes);
-    screen.line(NOT_ENCRYPTED);
+    if !is_protected {
+        screen.line(NOT_ENCRYPTED);
+    }
 
-    let endpoint = transport::open_via(config, &args.bind.bind, relays)?;
+    let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
     for note in endpoint.notes() {
         screen.line(note);
@@ -67,8 +73,16 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let files = FileLog::default();
     let measures_latency = args.report.json;
     let mut transfer = Transfer { peer, entries, bytes, message_size, files, measures_latency };
-    let hello = first_frame(transfer.hello(token));
-    let heard = async |association: &Association| transfer.hear_welcome(association).await;
+    // Only a receiver that has shown who it is sees the token; others prove that they have it, as
+    // this end does.
+    let proves = is_protected && !calling.knows_peer;
+    let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()));
+    let password = if proves { Some(password?) } else { None };
+    let hello = (!proves).then(|| first_frame(transfer.hello(token)));
+    let heard = async |association: &Association| match &password {
+        None => transfer.hear_welcome(association).await,
+        Some(password) => transfer.prove_token(association, password).await,
+    };
     let connected = tokio::select! {
         connected = transport::connect(&endpoint, remotes, limit, hello, heard) => connected,
         () = transport::interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
@@ -95,15 +109,16 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
             };
             progress.end().await;
             let blocked = association.stats().receive_buffer_blocked;
-            (done, Some((watch.report(&association), watch.notices(), blocked)))
+            (done, Some((association, watch, blocked)))
         }
     };
 
     let failure = transfer.failure(&done);
     let error = failure.as_ref().map(|f| f.message.clone());
     let mut result = TransferResult::new(preset, transfer.files, error);
-    if let Some((paths, notices, blocked)) = ended {
-        (result.paths, result.notices) = (paths, notices);
+    if let Some((association, watch, blocked)) = ended {
+        result.secured(&association);
+        (result.paths, result.notices) = (watch.report(&association), watch.notices());
         result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
     }
     if let Ok(measured) = done {
@@ -180,6 +195,38 @@ impl Transfer {
     fn hello(&self, token: Vec<u8>) -> Vec<u8> {
         let (entries, bytes) = (self.entries.len() as u32, self.bytes);
         ClientFrame::Hello(Hello { version: VERSION, token, entries, bytes }).encode()
+    }
+
+    /// Proves the token to a receiver that must prove it, too; then says hello.
+    async fn prove_token(&self, association: &Association, token: &Password) -> Answer {
+        let mut messages = Messages::default();
+        let proving = prove(association, &mut messages, token);
+        let Ok(proved) = tokio::time::timeout(WELCOME_TIME_MAX, proving).await else {
+            transport::abort(association, reason::PROTOCOL).await;
+            return Answer::Failed(protocol_error(&self.peer));
+        };
+        let failure = match proved {
+            Ok(()) => {
+                return match send_frame(association, self.hello(Vec::new())).await {
+                    Ok(()) => self.hear_welcome(association).await,
+                    Err(error) => Answer::Failed(send_failure(&error, &self.peer)),
+                };
+            }
+            Err(NotProved::Closed(closed)) => {
+                let failure = refusal(&closed, &self.peer);
+                return Answer::Ended(closed, failure);
+            }
+            Err(NotProved::Wrong) => {
+                let what =
+                    format!("{} does not know this token, or somebody is in between", self.peer);
+                Failure::not_authorised(what)
+                    .hint("check the token; nothing was sent, and nobody has learnt it")
+            }
+            Err(NotProved::Protocol) => protocol_error(&self.peer),
+            Err(NotProved::NoRandomness) => Failure::failed("the system gives no random numbers"),
+        };
+        transport::abort(association, reason::NOT_AUTHORISED).await;
+        Answer::Failed(failure)
     }
 
     /// Hears what the receiver says to our hello.
@@ -371,7 +418,9 @@ impl Answers<'_> {
                     files.add(&entry.header, status.outcome, &text, sha256);
                 }
                 ServerFrame::Summary(summary) => return Ok(summary),
-                ServerFrame::Welcome => return Err(protocol_error(self.peer)),
+                ServerFrame::Welcome | ServerFrame::Password(_) => {
+                    return Err(protocol_error(self.peer));
+                }
             }
         }
     }

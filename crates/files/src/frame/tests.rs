@@ -24,6 +24,7 @@ fn client_frames() -> Vec<ClientFrame> {
         ClientFrame::End { index: 3, sha256: Some([8; 32]) },
         ClientFrame::End { index: 3, sha256: None },
         ClientFrame::Finish { entries: 5 },
+        ClientFrame::Password([7; 33]),
     ]
 }
 
@@ -35,6 +36,7 @@ fn server_frames() -> Vec<ServerFrame> {
         })
         .collect();
     frames.push(ServerFrame::Welcome);
+    frames.push(ServerFrame::Password([9; 33]));
     frames.push(ServerFrame::Summary(Summary {
         stored: 1,
         failed: 2,

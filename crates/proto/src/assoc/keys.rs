@@ -274,7 +274,9 @@ impl Association {
 
     fn fail_key_management(&mut self, failure: KeyFailure) {
         let KeyFailure { reason, by_peer } = failure;
-        let text = Bytes::copy_from_slice(&reason.as_bytes()[..reason.len().min(256)]);
+        // The peer's user reads it.
+        let text = format!("not protected: {reason}");
+        let text = Bytes::copy_from_slice(&text.as_bytes()[..text.len().min(256)]);
         self.push_abort(Some(ErrorCause::UserInitiatedAbort(text)));
         self.close(AssocClosed::NotProtected { reason, by_peer });
     }

@@ -1,0 +1,179 @@
+//! Both ends prove that they know the token, without showing it: for a receiver whose key the
+//! sender does not know. SPAKE2, bound to the association's keys (`manypath_trust::password`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use manypath::Association;
+use manypath_trust::password::{Client, Password, PasswordError, Server};
+use manypath_trust::{Attempt, Attempts};
+
+use super::frame::{ClientFrame, ServerFrame, reason};
+use super::messages::{Incoming, Messages, send_frame};
+
+/// An answer that must wait longer for earlier wrong attempts is not given at all.
+const WAIT_MAX: Duration = Duration::from_secs(8);
+
+/// Why the proof of a receiver failed.
+#[derive(Debug)]
+pub(crate) enum NotProved {
+    /// It has another token, or somebody is in between.
+    Wrong,
+    /// The association ended.
+    Closed(manypath::AssocClosed),
+    /// It does not speak this protocol.
+    Protocol,
+    /// The system gives no random numbers.
+    NoRandomness,
+}
+
+impl From<PasswordError> for NotProved {
+    fn from(error: PasswordError) -> NotProved {
+        match error {
+            PasswordError::Wrong => NotProved::Wrong,
+            PasswordError::NoRandomness => NotProved::NoRandomness,
+            PasswordError::Malformed => NotProved::Protocol,
+        }
+    }
+}
+
+/// The sender's part: proves its token, and sees that the receiver has it, too.
+pub(crate) async fn prove(
+    association: &Association,
+    messages: &mut Messages,
+    token: &Password,
+) -> Result<(), NotProved> {
+    let binding = association.binding().ok_or(NotProved::Protocol)?;
+    let (client, share) = Client::start(token, &binding)?;
+    send(association, ClientFrame::Password(share)).await?;
+    let (proof, message) = client.answer(&next(association, messages).await?)?;
+    send(association, ClientFrame::Password(message)).await?;
+    proof.finish(&next(association, messages).await?)?;
+    Ok(())
+}
+
+async fn send(association: &Association, frame: ClientFrame) -> Result<(), NotProved> {
+    send_frame(association, frame.encode()).await.map_err(|e| match e {
+        manypath::SendError::Closed(closed) => NotProved::Closed(closed),
+        _ => NotProved::Protocol,
+    })
+}
+
+async fn next(association: &Association, messages: &mut Messages) -> Result<[u8; 33], NotProved> {
+    loop {
+        let message = association.recv().await.map_err(NotProved::Closed)?;
+        let message = message.ok_or(NotProved::Closed(manypath::AssocClosed::Shutdown))?;
+        return match messages.take(message) {
+            Ok(None) => continue,
+            Ok(Some(Incoming::Frame(bytes))) => match ServerFrame::decode(&bytes) {
+                Ok(ServerFrame::Password(message)) => Ok(message),
+                _ => Err(NotProved::Protocol),
+            },
+            _ => Err(NotProved::Protocol),
+        };
+    }
+}
+
+/// A receiver's token, and the limit on guesses at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Secret {
+    token: Password,
+    /// Of a token that a person chose, which could be guessed.
+    attempts: Option<Arc<Mutex<Attempts>>>,
+}
+
+impl Secret {
+    /// The token, `chosen` by a person or random.
+    pub(crate) fn new(token: Password, chosen: bool) -> Secret {
+        Secret { token, attempts: chosen.then(Arc::default) }
+    }
+
+    /// The bytes of the token.
+    pub(crate) fn token(&self) -> &[u8] {
+        self.token.as_bytes()
+    }
+
+    /// Admits an attempt from this peer. The error is the reason for which it is sent away.
+    pub(crate) fn attempt(&self, association: &Association) -> Result<Try, String> {
+        let (Some(attempts), Some(peer)) = (&self.attempts, association.peer()) else {
+            return Ok(Try { attempts: None });
+        };
+        let now = Instant::now();
+        let busy = || format!("{}: too many wrong tokens; wait a while", reason::BUSY);
+        let mut locked = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempt = locked.begin(peer.ip(), now).map_err(|_| busy())?;
+        if attempt.answer_at.saturating_duration_since(now) > WAIT_MAX {
+            // Nothing was learnt from it.
+            locked.right(attempt);
+            return Err(busy());
+        }
+        drop(locked);
+        Ok(Try { attempts: Some((attempts.clone(), attempt)) })
+    }
+
+    /// The receiver's part: answers the sender's first message. The error is the reason for which
+    /// the sender is sent away.
+    pub(crate) async fn begin(
+        &self,
+        association: &Association,
+        share: &[u8; 33],
+    ) -> Result<Check, String> {
+        let binding = association
+            .binding()
+            .ok_or_else(|| format!("{}: passwords need encryption", reason::PROTOCOL))?;
+        let attempt = self.attempt(association)?;
+        let (server, answer) = Server::answer(&self.token, &binding, share).map_err(refusal)?;
+        say(association, answer).await?;
+        Ok(Check { server, attempt })
+    }
+}
+
+/// A receiver's part that waits for the sender's proof.
+#[derive(Debug)]
+pub(crate) struct Check {
+    server: Server,
+    attempt: Try,
+}
+
+impl Check {
+    /// Checks the sender's proof, and proves that this end has the token, too. The error is the
+    /// reason for which the sender is sent away.
+    pub(crate) async fn end(
+        self,
+        association: &Association,
+        proof: &[u8; 33],
+    ) -> Result<(), String> {
+        let proved = self.server.finish(proof).map_err(refusal);
+        self.attempt.answer(proved.is_ok()).await;
+        say(association, proved?).await
+    }
+}
+
+async fn say(association: &Association, message: [u8; 33]) -> Result<(), String> {
+    let frame = ServerFrame::Password(message).encode();
+    send_frame(association, frame).await.map_err(|_| "the sender is gone".to_owned())
+}
+
+fn refusal(error: PasswordError) -> String {
+    match error {
+        PasswordError::Wrong => format!("{}: wrong token", reason::NOT_AUTHORISED),
+        other => format!("{}: {other}", reason::PROTOCOL),
+    }
+}
+
+/// An attempt to show the token. It counts as wrong unless it is answered as right.
+#[derive(Debug)]
+pub(crate) struct Try {
+    attempts: Option<(Arc<Mutex<Attempts>>, Attempt)>,
+}
+
+impl Try {
+    /// Waits until the answer may be given, right or wrong.
+    pub(crate) async fn answer(self, is_right: bool) {
+        let Some((attempts, attempt)) = self.attempts else { return };
+        tokio::time::sleep_until(attempt.answer_at.into()).await;
+        if is_right {
+            attempts.lock().unwrap_or_else(PoisonError::into_inner).right(attempt);
+        }
+    }
+}
