@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manypath_proto::config::Config;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
-use manypath_proto::{Event, Instant, PathId, PathState, Rng};
+use manypath_proto::{Datagram, Event, Instant, PathId, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
 use crate::network::Network;
@@ -15,7 +15,9 @@ use crate::protection::Keys;
 use crate::result::TransferResult;
 use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
-use crate::world::{advance, drive_waiting};
+use crate::testing::Side;
+use crate::testing::tamper::{Middle, Next, Passing};
+use crate::world::{advance, drive_waiting, handle, note_received};
 
 /// The instant `seconds` after the start of the run.
 pub const fn secs(seconds: u64) -> Instant {
@@ -56,6 +58,7 @@ pub struct Pair {
     pub z: Host,
     /// Everything between them.
     pub net: Network,
+    middle: Option<Box<Middle>>,
     seed: u64,
     checks_invariants: bool,
 }
@@ -90,6 +93,7 @@ impl Pair {
             has_ledger: true,
             has_one_far_address: false,
             has_fixed_links: false,
+            has_middle: false,
             checks_invariants: cfg!(debug_assertions),
         }
     }
@@ -185,9 +189,56 @@ impl Pair {
     /// Does what happens next, if that is not beyond `limit`. False if nothing is left to do until
     /// then.
     pub fn step(&mut self, limit: Instant) -> bool {
+        if self.middle.is_some() {
+            return self.step_with_middle(limit);
+        }
         let mut hosts = [&mut self.a, &mut self.z];
         drive_waiting(&mut hosts, &mut self.net);
         advance(&mut hosts, &mut self.net, limit, self.checks_invariants)
+    }
+
+    /// The man in the middle, to give him orders.
+    ///
+    /// # Panics
+    ///
+    /// If there is none: see [`PairBuilder::with_middle`].
+    pub fn middle(&mut self) -> &mut Middle {
+        self.middle.as_mut().expect("a pair made `with_middle`")
+    }
+
+    /// Both ends know who the other is, and not both are through: from then on the man in the middle
+    /// must not be able to do any harm.
+    fn is_authenticated(&self) -> bool {
+        let knows = |host: &Host| host.assoc().is_some_and(|assoc| assoc.peer().is_some());
+        let is_over = self.a.closed().is_some() && self.z.closed().is_some();
+        knows(&self.a) && knows(&self.z) && !is_over
+    }
+
+    fn step_with_middle(&mut self, limit: Instant) -> bool {
+        let is_active = self.is_authenticated();
+        let Pair { a, z, net, middle: Some(middle), .. } = self else { return false };
+        let mut hosts = [a, z];
+        drive_waiting(&mut hosts, net);
+        let next = middle.next(net, limit, is_active);
+        note_received(&mut hosts, net);
+        let Some(next) = next else { return false };
+        match next {
+            Next::Nothing => {}
+            Next::Other(happening) => handle(&mut hosts, net, happening),
+            Next::Arrives(Passing { to, local, remote, payload, .. }) => {
+                let host = match to {
+                    Side::A => &mut hosts[0],
+                    Side::Z => &mut hosts[1],
+                };
+                host.handle_datagram(Datagram::new(local, remote, payload), net);
+            }
+        }
+        note_received(&mut hosts, net);
+        if self.checks_invariants {
+            self.a.check_invariants();
+            self.z.check_invariants();
+        }
+        true
     }
 }
 
@@ -210,6 +261,7 @@ pub struct PairBuilder {
     has_ledger: bool,
     has_one_far_address: bool,
     has_fixed_links: bool,
+    has_middle: bool,
     checks_invariants: bool,
 }
 
@@ -316,6 +368,14 @@ impl PairBuilder {
         self
     }
 
+    /// Puts a man in the middle on all paths; give him orders with [`Pair::middle`]. Spurious
+    /// retransmissions are not counted then.
+    pub fn with_middle(mut self) -> Self {
+        self.has_middle = true;
+        self.has_ledger = false;
+        self
+    }
+
     /// Keeps no packets, counts no spurious retransmissions and checks no invariants: for long
     /// runs.
     pub fn lean(mut self) -> Self {
@@ -402,13 +462,11 @@ impl PairBuilder {
             };
             Host::new(node, setup)
         };
-        Pair {
-            a: host(node_a, (config_a, self.keys_a.clone()), near, pairs, "host a"),
-            z: host(node_z, (config_z, self.keys_z.clone()), far, Vec::new(), "host z"),
-            net,
-            seed: self.seed,
-            checks_invariants: self.checks_invariants,
-        }
+        let a = host(node_a, (config_a, self.keys_a.clone()), near, pairs, "host a");
+        let z = host(node_z, (config_z, self.keys_z.clone()), far, Vec::new(), "host z");
+        let middle =
+            self.has_middle.then(|| Box::new(Middle::new(&mut net, &a, &z, rng.fork("middle"))));
+        Pair { a, z, net, middle, seed: self.seed, checks_invariants: self.checks_invariants }
     }
 
     fn config(&self, more: &[(String, String)]) -> Config {

@@ -17,6 +17,7 @@
 mod generate;
 pub mod hostile;
 mod run;
+pub mod tamper;
 
 use std::time::Duration;
 

@@ -323,6 +323,17 @@ pub(crate) fn advance<H: BorrowMut<Host>>(
     // Nothing was received since the moments up to now, which may be earlier.
     note_received(hosts, net);
     let Some(happening) = happening else { return false };
+    handle(hosts, net, happening);
+    note_received(hosts, net);
+    if checks_invariants {
+        hosts.iter().for_each(|host| host.borrow().check_invariants());
+    }
+    true
+}
+
+/// Tells the hosts what happened.
+#[inline]
+pub(crate) fn handle<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network, happening: Happening) {
     match happening {
         Happening::Packet(packet) => {
             if let Some(from) = host_at(hosts, net.route_source(packet.route))
@@ -350,16 +361,11 @@ pub(crate) fn advance<H: BorrowMut<Host>>(
             }
         }
     }
-    note_received(hosts, net);
-    if checks_invariants {
-        hosts.iter().for_each(|host| host.borrow().check_invariants());
-    }
-    true
 }
 
 /// Notes what every host has received by the network's new moments.
 #[inline]
-fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
+pub(crate) fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
     if let Some(moments) = net.new_moments() {
         hosts.iter_mut().for_each(|host| host.borrow_mut().note_received(moments));
     }

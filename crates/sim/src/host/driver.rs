@@ -36,7 +36,12 @@ impl Host {
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
         let Delivery { route, payload, .. } = delivery;
         let (local, remote) = net.seen_ends(route);
-        self.endpoint.handle_datagram(net.now(), Datagram::new(local, remote, payload));
+        self.handle_datagram(Datagram::new(local, remote, payload), net);
+    }
+
+    /// Hands a packet to the engine that came no ordinary way.
+    pub(crate) fn handle_datagram(&mut self, datagram: Datagram, net: &mut Network) {
+        self.endpoint.handle_datagram(net.now(), datagram);
         self.drive(net);
     }
 
