@@ -11,6 +11,7 @@ use manypath_wire::{ErrorCause, Init, Params, parameter_type};
 use super::control::Control;
 use super::cookie::Cookie;
 use super::init::{PeerInit, a_rwnd, parameters};
+use super::keys::config_with;
 use super::state::{Opening, State};
 use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
@@ -42,6 +43,7 @@ impl Association {
         rng: Rng,
         now: Instant,
     ) -> Association {
+        let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
         if let Some(keys) = keys {
             a.protect(keys, None);
@@ -71,6 +73,7 @@ impl Association {
             peer_port: cookie.peer_port,
             initial_tsn: cookie.local_tsn,
         };
+        let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
         if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
             a.protect(keys, Some(both.own.clone()));

@@ -10,6 +10,7 @@ use manypath_wire::{DtlsKeyManagement, DtlsKeyManagementFlags, ErrorCause, Strea
 
 use super::protection::{KEY_MANAGEMENT_PPID, Protection, agree};
 use super::{AssocTimer, Association, Timer};
+use crate::config::Config;
 use crate::event::AssocClosed;
 use crate::time::Instant;
 use crate::tx::SendOptions;
@@ -32,6 +33,16 @@ pub(crate) fn own_parameter(
         flags = flags | DtlsKeyManagementFlags::SERVER;
     }
     DtlsKeyManagement::new(tie_breaker, flags, management.methods())
+}
+
+/// The configuration of an association that is protected, or not. The addresses of a handshake, and
+/// those that packets come from, may be an attacker's: a protected one sends them no data before
+/// they are verified.
+pub(super) fn config_with(mut config: Arc<Config>, is_protected: bool) -> Arc<Config> {
+    if is_protected && config.data_before_verification {
+        Arc::make_mut(&mut config).data_before_verification = false;
+    }
+    config
 }
 
 impl Association {
