@@ -1,8 +1,8 @@
 //! The peer of a protected association may have lost its state: something unprotected says so.
 //!
 //! Such a packet may be forged, and changes nothing. But it is a reason to ask: every path gets
-//! heartbeats, which only a peer with the keys can answer. Without an answer the association ends
-//! soon, and not after the minutes that an outage is given.
+//! heartbeats, which only a peer with the keys can answer. If none does, but something unprotected
+//! comes again, the association ends soon, and not after the minutes that an outage is given.
 
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ const TRUST: Duration = Duration::from_secs(10);
 pub(super) struct Doubt {
     /// Questions that are not answered.
     asked: u32,
+    /// Something unprotected came again after the first question. Without that it may be an outage,
+    /// and what began the doubt a single forged packet.
+    is_repeated: bool,
     /// Before that no new doubt arises.
     trusted_until: Option<Instant>,
 }
@@ -34,6 +37,7 @@ impl Association {
         let Some(p) = self.protection.as_mut().filter(|p| p.is_confirmed() && is_open) else {
             return;
         };
+        p.doubt.is_repeated |= p.doubt.asked > 1;
         let is_trusted = p.doubt.trusted_until.is_some_and(|until| now < until);
         if p.doubt.asked == 0 && !is_trusted {
             self.ask_peer(now);
@@ -43,7 +47,7 @@ impl Association {
     /// The peer has sent a protected packet.
     pub(super) fn peer_is_there(&mut self, now: Instant) {
         let Some(p) = self.protection.as_mut().filter(|p| p.doubt.asked > 0) else { return };
-        p.doubt = Doubt { asked: 0, trusted_until: Some(now + TRUST) };
+        p.doubt = Doubt { trusted_until: Some(now + TRUST), ..Doubt::default() };
         p.deadlines.ask = None;
     }
 
@@ -51,6 +55,10 @@ impl Association {
     pub(super) fn ask_peer(&mut self, now: Instant) {
         let rto = self.paths.get(self.primary).map_or(ASK_EVERY, |p| p.rto.rto());
         let Some(p) = self.protection.as_mut() else { return };
+        if p.doubt.asked >= QUESTIONS && !p.doubt.is_repeated {
+            p.doubt = Doubt::default();
+            return;
+        }
         if p.doubt.asked >= QUESTIONS {
             return match self.state {
                 // It has everything, and has closed already.
@@ -60,8 +68,13 @@ impl Association {
         }
         p.doubt.asked += 1;
         p.deadlines.ask = Some(now + rto.max(ASK_EVERY));
+        let is_first = p.doubt.asked == 1;
         for path in self.paths.ids() {
-            self.probe_now(now, path);
+            // Data asks too, and a heartbeat that is lost in a full queue would count against a path
+            // that works: whoever can forge an ABORT could suspend it.
+            if !is_first || self.out.chunks_in_flight(path) == 0 {
+                self.probe_now(now, path);
+            }
         }
         self.set_key_timer();
     }
