@@ -1,6 +1,8 @@
 //! Scenarios: two engines on a simulated network, one behaviour each. The names say what must hold,
 //! the messages which clause demands it.
 
+mod attacks;
+mod attacks_on_handshake;
 mod cmt_paper;
 mod failure;
 mod handshake;
