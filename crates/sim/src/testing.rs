@@ -48,7 +48,9 @@ pub enum Family {
     Redundant,
     /// All combinations of the policies for several paths, by the seed: 160 of them in a row.
     Combined,
-    /// With protected packets, and new keys every 10 to 1000 of them.
+    /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
+    /// disturbs some paths. Of each four plans one has no operation that can end the association:
+    /// he must not either.
     Protected,
 }
 
@@ -154,6 +156,9 @@ pub enum Op {
     /// Gives `a` another address on a path after some milliseconds without one. Not `z`: a new
     /// association would not find it.
     Renumber(usize, u32),
+    /// Lets a man in the middle disturb so many in 100 packets of a path, from when both ends are
+    /// authenticated: see [`tamper`]. Not at all with 0.
+    Tamper(usize, u32),
     /// Makes a path the primary of a side.
     SetPrimary(Side, usize),
     /// `a` takes the path at that place of its table out of the association, unless it is the

@@ -90,9 +90,28 @@ impl Plan {
                 let preset = plan.setting.preset;
                 let mut plan = plan.under(preset, &[rekey, kept]);
                 plan.setting.is_protected = true;
-                plan
+                plan.with_middle(next(4) == 0)
             }
         }
+    }
+
+    /// The same operations under the eyes of a man in the middle. If `stays`, without those that can
+    /// end the association.
+    fn with_middle(mut self, stays: bool) -> Plan {
+        let mut rng = Rng::from_number(self.seed).fork("tampering");
+        if stays {
+            self.steps.retain(|(op, _)| !op.may_end_association());
+            self.setting.overrides.retain(|(name, _)| *name != "path_max_retrans");
+            self.setting.paths.iter_mut().for_each(|path| path.loss_percent = 0);
+        }
+        let most = if stays { 20 } else { 50 };
+        let count = rng.below(5);
+        for path in 0..count {
+            let at = rng.below(1 + self.steps.len() as u64 / 2) as usize;
+            let op = Op::Tamper(path as usize, spread(&mut rng, most) as u32);
+            self.steps.insert(at, (op, pause(&mut rng)));
+        }
+        self
     }
 
     /// The same operations with another preset and with these overrides; of the plan's own those

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use manypath_proto::{AssocClosed, PathId};
 
+use super::tamper::Disturbance;
 use super::{Ending, Op, Plan, Side};
 use crate::host::Host;
 use crate::ids::End;
@@ -107,7 +108,7 @@ impl Plan {
             builder = builder.one_far_address();
         }
         if setting.is_protected {
-            builder = builder.keys(shared_key());
+            builder = builder.keys(shared_key()).with_middle();
         }
         for (name, value) in &setting.overrides {
             builder = builder.set(name, value);
@@ -115,6 +116,14 @@ impl Plan {
         let mut pair = builder.start();
         pair.a.reconnect_when_lost(true);
         pair
+    }
+
+    /// Neither an operation nor the network can end the association.
+    fn keeps_association(&self) -> bool {
+        let retrans = |(name, _): &(&str, &str)| *name == "path_max_retrans";
+        !self.setting.overrides.iter().any(retrans)
+            && self.setting.paths.iter().all(|path| path.loss_percent == 0)
+            && !self.steps.iter().any(|(op, _)| op.may_end_association())
     }
 
     /// Leaves out what the failure does not need. Returns the plan unchanged if it does not fail.
@@ -153,17 +162,38 @@ impl Plan {
     }
 }
 
+impl Op {
+    /// The association may end by it, at least if it lasts, or the peer may.
+    pub(super) fn may_end_association(self) -> bool {
+        match self {
+            Op::Cut(_) | Op::CutForward(_) | Op::CutReverse(_) | Op::CutAll => true,
+            Op::Loss(_, percent) => percent > 5,
+            Op::Rebind(..) | Op::Renumber(..) | Op::RemovePath(_) => true,
+            Op::Rate(_, kbps) => kbps < 500,
+            Op::Abort(_) | Op::Restart(_) | Op::Shutdown(_) => true,
+            _ => false,
+        }
+    }
+}
+
 struct Run {
     pair: Pair,
     steps: u64,
     ending: Ending,
+    is_disturbed: bool,
     /// Of both sides together, when the shutdown was last asked for.
     epoch: u32,
 }
 
 impl Run {
     fn of(plan: &Plan) -> Run {
-        Run { pair: plan.pair(), steps: 0, ending: plan.ending, epoch: 0 }
+        Run {
+            pair: plan.pair(),
+            steps: 0,
+            ending: plan.ending,
+            is_disturbed: plan.setting.is_protected,
+            epoch: 0,
+        }
     }
 
     fn run(mut self, plan: &Plan, steps_done: &mut usize) -> Result<Outcome, String> {
@@ -179,11 +209,15 @@ impl Run {
         self.deliver_all()?;
         self.end_association()?;
         let (a, z) = (&self.pair.a, &self.pair.z);
+        let losses = a.epoch() + z.epoch();
+        if plan.setting.is_protected && plan.keeps_association() && losses > 0 {
+            return Err(format!("nothing ends the association, yet it ended; {}", self.report()));
+        }
         Ok(Outcome {
             steps: self.steps,
             trace_hash: self.pair.net.trace_hash(),
             bytes: a.received_bytes() + z.received_bytes(),
-            losses: a.epoch() + z.epoch(),
+            losses,
         })
     }
 
@@ -241,6 +275,9 @@ impl Run {
             Op::Renumber(path, away) => {
                 net.path(path % count).renumber(End::Near, ms(away), None);
             }
+            Op::Tamper(path, percent) => {
+                self.pair.middle().disturb(path % count, Disturbance::of(percent));
+            }
             Op::SetPrimary(side, path) => {
                 let now = net.now();
                 let host = self.host(side);
@@ -282,6 +319,9 @@ impl Run {
         }
         a.resume_reading();
         z.resume_reading();
+        if self.is_disturbed {
+            self.pair.middle().stop_dropping();
+        }
     }
 
     /// Everything arrives, or the association was shut down, which says that everything had.
