@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::time::Instant;
+
 /// Maximum number of associations remembered after their shutdown, for their late packets.
 const MAX_ENDED: usize = 64;
 
@@ -16,8 +18,10 @@ const MAX_USED_COOKIES: usize = 1024;
 pub(super) struct Past {
     /// Tag and peer's port of each association.
     ended: VecDeque<(u32, u16)>,
-    /// Our tag in each cookie.
-    used_cookies: VecDeque<u32>,
+    /// Our tag in each cookie, and when that was made.
+    used_cookies: VecDeque<(u32, Instant)>,
+    /// When the newest of the used cookies was made that are not remembered any more.
+    forgotten: Option<Instant>,
     /// Tag and peer's port of protected associations, and the packet that ended each.
     last_words: VecDeque<((u32, u16), Bytes)>,
 }
@@ -47,14 +51,22 @@ impl Past {
         found.map(|(_, packet)| packet.clone())
     }
 
-    /// A cookie with this tag made an association.
-    pub(super) fn note_cookie(&mut self, local_tag: u32) {
-        self.used_cookies.truncate(MAX_USED_COOKIES - 1);
-        self.used_cookies.push_front(local_tag);
+    /// A cookie with this tag, made at that time, has made an association.
+    pub(super) fn note_cookie(&mut self, local_tag: u32, created: Instant) {
+        while self.used_cookies.len() >= MAX_USED_COOKIES {
+            let oldest = self.used_cookies.pop_back();
+            self.forgotten = self.forgotten.max(oldest.map(|(_, created)| created));
+        }
+        self.used_cookies.push_front((local_tag, created));
     }
 
     /// True if a cookie with this tag made an association.
     pub(super) fn is_cookie_used(&self, local_tag: u32) -> bool {
-        self.used_cookies.contains(&local_tag)
+        self.used_cookies.iter().any(|(known, _)| *known == local_tag)
+    }
+
+    /// True if a cookie of that time may have made an association that is not remembered.
+    pub(super) fn is_cookie_forgotten(&self, created: Instant) -> bool {
+        self.forgotten.is_some_and(|newest| created <= newest)
     }
 }

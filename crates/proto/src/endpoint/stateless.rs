@@ -181,6 +181,14 @@ impl Endpoint {
             None if self.past.is_cookie_used(cookie.local_tag) => {
                 return self.refuse_used_cookie(now, from, &cookie, &packet);
             }
+            // Who floods with associations must not make this end forget which cookies are used: a
+            // second association from one would have the tags, and thus the keys, of the first. An
+            // honest peer begins again.
+            None if self.past.is_cookie_forgotten(cookie.created) => {
+                let cause = [ErrorCause::StaleCookie(0)];
+                let to = (now, Answer::StaleCookie);
+                return self.reply(to, from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
+            }
             None => {
                 if !self.config.accept || self.assocs.registered() >= self.config.max_associations {
                     let cause = [ErrorCause::OutOfResource];
@@ -188,7 +196,6 @@ impl Endpoint {
                     return self.reply(to, from, &packet, tag, |p| p.push_abort(false, &cause));
                 }
                 let assoc = self.associate(now, &cookie, from);
-                self.past.note_cookie(cookie.local_tag);
                 let index = self.insert(assoc);
                 self.limit_key_managements(now, index);
                 index
@@ -249,6 +256,7 @@ impl Endpoint {
         cookie: &Cookie,
         from: (SocketAddr, SocketAddr),
     ) -> Association {
+        self.past.note_cookie(cookie.local_tag, cookie.created);
         let config = Arc::clone(&self.config.config);
         let local = self.config.local_addresses.clone();
         let rng = self.assoc_rng(cookie.local_tag);
