@@ -233,8 +233,10 @@ fn get_offer(b: &mut Bytes) -> Option<DtlsKeyManagement> {
 #[cfg(test)]
 mod tests {
     use manypath_wire::DtlsKeyManagementFlags;
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::rng::Rng;
 
     fn cookie() -> Cookie {
         Cookie {
@@ -273,6 +275,41 @@ mod tests {
         let protected = Cookie { key_management: Some(both), ..cookie() };
         let sealed = keys.seal(&protected, Instant::ZERO);
         assert_eq!(keys.open(sealed), Ok(protected));
+    }
+
+    fn any_offer() -> impl Strategy<Value = DtlsKeyManagement> {
+        let methods = prop::collection::vec(any::<u8>(), 1..=DtlsKeyManagement::MAX_METHODS);
+        (any::<u32>(), any::<u8>(), methods).prop_map(|(tie_breaker, flags, methods)| {
+            DtlsKeyManagement::new(tie_breaker, DtlsKeyManagementFlags(flags), &methods)
+                .expect("a method")
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_cookie_comes_back_with_both_parameters(
+            both in prop::option::of((any_offer(), any_offer())),
+            addresses in prop::collection::vec(any::<IpAddr>(), 0..=MAX_ADDRESSES),
+            tags in any::<[u32; 4]>(),
+        ) {
+            let [local_tag, peer_tag, tie_local, tie_peer] = tags;
+            let key_management = both.map(|(own, peers)| Offers { own, peers });
+            let cookie = Cookie {
+                local_tag, peer_tag, tie_local, tie_peer, addresses, key_management, ..cookie()
+            };
+            let mut keys = CookieKeys::new(Rng::from_number(1));
+            let sealed = keys.seal(&cookie, Instant::ZERO);
+            prop_assert_eq!(keys.open(sealed), Ok(cookie));
+        }
+
+        #[test]
+        fn bytes_that_are_no_cookie_decode_to_none_or_to_one_that_encodes(
+            bytes in prop::collection::vec(any::<u8>(), 0..700),
+        ) {
+            if let Some(cookie) = Cookie::decode(bytes.into()) {
+                cookie.encode(&mut Vec::new());
+            }
+        }
     }
 
     #[test]

@@ -288,3 +288,6 @@ pub(crate) fn agree(
     let method = common.ok_or(ErrorCause::NoCommonDtlsKeyManagementMethod)?;
     Ok((role, *method))
 }
+
+#[cfg(test)]
+mod tests;
