@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    DataFlags, ErrorCause, PacketBuilder, SackPath, Ssn, StreamId, Tsn, chunk_type,
+    DataFlags, ErrorCause, Init, PacketBuilder, SackPath, Ssn, StreamId, Tsn, chunk_type,
 };
 
 use super::{Middle, Side, built, header, index, other};
@@ -173,7 +173,10 @@ impl Middle {
             Forgery::Init | Forgery::Restart => {
                 let tag = self.rng.next_u32() | 1;
                 self.seen[here].restart = (forgery == Forgery::Restart).then_some(tag);
-                vec![built(header(0), |p| p.push_init(&init(tag, &[])))]
+                // As a peer that protects the new association as well.
+                let params = self.seen[here].offer.clone().into_iter().collect();
+                let init = Init { params, ..init(tag, &[]) };
+                vec![built(header(0), |p| p.push_init(&init))]
             }
             Forgery::OldCookies => {
                 self.seen[here].cookies.iter().map(|cookie| cookie.payload.clone()).collect()

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use manypath_proto::Instant;
-use manypath_wire::{Checksum, Chunk, Packet, Tsn};
+use manypath_wire::{Checksum, Chunk, Packet, Parameter, Tsn};
 
 use super::forge::Forgery;
 use super::{Middle, Passing, Side, built, header, index, other};
@@ -21,6 +21,8 @@ pub(super) struct Seen {
     pub(super) next_tsn: Tsn,
     /// Protected packets to the host.
     pub(super) sealed: u64,
+    /// The DTLS Key Management parameter that the host got.
+    pub(super) offer: Option<Parameter>,
     /// The information of the last heartbeat to the host that was readable.
     pub(super) heartbeat: Option<Bytes>,
     /// COOKIE ECHOs to the host, as they were.
@@ -63,7 +65,7 @@ impl Middle {
         {
             self.seen[index(other(to))].restart = None;
             let cookie = answer.params.iter().find_map(|p| match p {
-                Ok(manypath_wire::Parameter::StateCookie(cookie)) => Some(cookie),
+                Ok(Parameter::StateCookie(cookie)) => Some(cookie),
                 _ => None,
             });
             let cookie = cookie.unwrap_or_default();
@@ -81,7 +83,11 @@ impl Middle {
             (seen.tag, seen.sealed) = (tag, 0);
         }
         match &first {
-            Some(Chunk::Init(init) | Chunk::InitAck(init)) => seen.next_tsn = init.initial_tsn,
+            Some(Chunk::Init(init) | Chunk::InitAck(init)) => {
+                seen.next_tsn = init.initial_tsn;
+                let is_offer = |p: &Parameter| matches!(p, Parameter::DtlsKeyManagement(_));
+                seen.offer = init.params.iter().filter_map(Result::ok).find(is_offer);
+            }
             Some(Chunk::CookieEcho(_)) => seen.cookies.push(passing.clone()),
             Some(Chunk::Dtls(_)) => seen.sealed += 1,
             _ => {}
