@@ -1,7 +1,7 @@
 //! Random operations on two engines: `MANYPATH_RANDOM_RUNS` runs from `MANYPATH_SEED` on (200 from
 //! 1 unless said). The example `random_ops` runs many more, on several cores.
 
-use manypath_sim::testing::{Family, Plan, catch_panics};
+use manypath_sim::testing::{Family, Op, Plan, catch_panics};
 
 fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -83,5 +83,28 @@ fn a_plan_repeats_exactly() {
         let plan = Plan::from_seed(seed);
         assert_eq!(plan, Plan::from_seed(seed));
         assert_eq!(plan.run(), plan.run(), "seed {seed}");
+    }
+}
+
+/// So does the man in the middle.
+#[test]
+fn a_plan_with_protected_packets_repeats_exactly() {
+    for seed in 1..20 {
+        let plan = Plan::of_family(Family::Protected, seed);
+        assert_eq!(plan, Plan::of_family(Family::Protected, seed));
+        assert_eq!(plan.run(), plan.run(), "seed {seed}");
+    }
+}
+
+/// Who is in the middle may do anything but take part in the operations of the other families.
+#[test]
+fn only_the_protected_family_is_tampered_with() {
+    let tampers = |family, seed| {
+        let plan = Plan::of_family(family, seed);
+        plan.steps.iter().any(|(op, _)| matches!(op, Op::Tamper(..)))
+    };
+    for (name, family) in Family::ALL {
+        let count = (1..200).filter(|&seed| tampers(family, seed)).count();
+        assert_eq!(count > 100, family == Family::Protected, "{name}: {count} of 199 plans");
     }
 }
