@@ -206,8 +206,8 @@ impl Pair {
         self.middle.as_mut().expect("a pair made `with_middle`")
     }
 
-    /// Both ends know who the other is, and not both are through: from then on the man in the middle
-    /// must not be able to do any harm.
+    /// Both ends know who the other is, and not both are through: from then on the man in the
+    /// middle must not be able to do any harm.
     fn is_authenticated(&self) -> bool {
         let knows = |host: &Host| host.assoc().is_some_and(|assoc| assoc.peer().is_some());
         let is_over = self.a.closed().is_some() && self.z.closed().is_some();

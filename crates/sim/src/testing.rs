@@ -156,8 +156,8 @@ pub enum Op {
     /// Gives `a` another address on a path after some milliseconds without one. Not `z`: a new
     /// association would not find it.
     Renumber(usize, u32),
-    /// Lets a man in the middle disturb so many in 100 packets of a path, from when both ends are
-    /// authenticated: see [`tamper`]. Not at all with 0.
+    /// Lets a man in the middle disturb that percentage of a path's packets while both ends are
+    /// authenticated: see [`tamper`].
     Tamper(usize, u32),
     /// Makes a path the primary of a side.
     SetPrimary(Side, usize),

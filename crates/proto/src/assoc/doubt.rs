@@ -70,8 +70,8 @@ impl Association {
         p.deadlines.ask = Some(now + rto.max(ASK_EVERY));
         let is_first = p.doubt.asked == 1;
         for path in self.paths.ids() {
-            // Data asks too, and a heartbeat that is lost in a full queue would count against a path
-            // that works: whoever can forge an ABORT could suspend it.
+            // Data asks too, and a heartbeat that is lost in a full queue would count against a
+            // path that works: whoever can forge an ABORT could suspend it.
             if !is_first || self.out.chunks_in_flight(path) == 0 {
                 self.probe_now(now, path);
             }

@@ -95,8 +95,8 @@ impl Plan {
         }
     }
 
-    /// The same operations under the eyes of a man in the middle. If `stays`, without those that can
-    /// end the association.
+    /// The same operations under the eyes of a man in the middle. If `stays`, without those that
+    /// can end the association.
     fn with_middle(mut self, stays: bool) -> Plan {
         let mut rng = Rng::from_number(self.seed).fork("tampering");
         if stays {

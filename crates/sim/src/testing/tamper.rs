@@ -1,8 +1,8 @@
 //! A man in the middle: he sees every packet of a [`Pair`] and may change, drop, delay, repeat and
 //! forge what he likes.
 //!
-//! [`PairBuilder::with_middle`](crate::PairBuilder::with_middle) puts a [`Middle`] between the hosts
-//! of a pair, and [`Pair::middle`](crate::Pair::middle) gives orders to him:
+//! [`PairBuilder::with_middle`](crate::PairBuilder::with_middle) puts a [`Middle`] between the
+//! hosts of a pair, and [`Pair::middle`](crate::Pair::middle) gives orders to him:
 //!
 //! - [`rewrite`](Middle::rewrite): a rule for every packet on its way;
 //! - [`forge`](Middle::forge): a packet of his own, with the right ports and verification tag;
@@ -89,7 +89,7 @@ impl Passing {
     }
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It arrives, with the changes that were made to it.
@@ -108,7 +108,7 @@ pub struct Middle {
     hosts: [NodeId; 2],
     rng: Rng,
     rule: Option<Rule>,
-    /// What he has seen go to `a` and to `z`.
+    /// The packets to `a` and to `z`, as far as he remembers them.
     seen: [Seen; 2],
     /// Packets that arrive later, in order. Those that he made or repeated are marked.
     late: BTreeMap<(Instant, u64), (Passing, bool)>,
@@ -327,7 +327,7 @@ impl Middle {
     }
 }
 
-/// What happens next.
+/// The next thing that happens.
 pub(crate) enum Next {
     /// A packet arrives at a host.
     Arrives(Passing),

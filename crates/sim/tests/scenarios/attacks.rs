@@ -129,7 +129,7 @@ fn forged_data_is_delivered_only_where_nothing_is_protected() {
     }
 }
 
-/// What the attacker drops and acknowledges himself is lost for good.
+/// The attacker drops data and acknowledges it himself: it would be lost for good.
 #[test]
 fn forged_sack_hides_no_loss_from_a_protected_sender() {
     for (is_protected, forgery) in

@@ -1,4 +1,4 @@
-//! What the man in the middle remembers of the packets to one host.
+//! The memory of the man in the middle: the packets to one host.
 
 use bytes::Bytes;
 use manypath_proto::Instant;
