@@ -147,6 +147,9 @@ fn completions_and_the_manual_page_cover_the_commands() {
     assert!(page.contains("not authorised"), "the exit codes");
 }
 
+/// The key in [`STRICT_TICKET`].
+const KEY: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 #[test]
 fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
     for (args, word) in [
@@ -157,10 +160,17 @@ fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
         (&["send", "Cargo.toml", "manypath1:abcd"], "older version"),
         (&["send", "Cargo.toml", "manypath9:abcd"], "newer version"),
         // A strict ticket, whose key is the SHA-256 of nothing.
-        (&["send", "Cargo.toml", STRICT_TICKET], "demands an encrypted transfer"),
+        (&["send", "--insecure", "Cargo.toml", STRICT_TICKET], "demands an encrypted transfer"),
+        (&["send", "Cargo.toml", "host", "--peer", "sha256:12"], "64 hexadecimal digits"),
+        (&["send", "Cargo.toml", STRICT_TICKET, "--peer", KEY], "--peer is for a HOST"),
+        (&["send", "--insecure", "--identity", "x", "Cargo.toml", "host"], "cannot be used with"),
+        (&["recv", "--allow", "sha256:12"], "64 hexadecimal digits"),
+        (&["recv", "--cert", "x"], "--key"),
+        (&["recv", "--cert", "no/such", "--key", "x", "--ca", "x"], "cannot read"),
         (&["send", "Cargo.toml", "127.0.0.1", "--preset", "no-such"], "cmt-pf"),
         (&["recv", "--port", "65536"], "65536"),
-        (&["recv", "--token", "short"], "8 characters"),
+        (&["recv", "--token", "short"], "6 characters"),
+        (&["recv", "--insecure", "--token", "shorter"], "8 characters"),
         (&["recv", "--token", ""], "empty"),
         (&["recv", "--token-file", "no/such"], "cannot read it"),
         (&["recv", "--token", "long enough", "--token-file", "x"], "cannot be used with"),

@@ -158,7 +158,7 @@ fn a_new_token_is_asked_for_twice() {
     let words = "recv --once --listen 127.0.0.1 --port 0 --token-file -";
     for (answers, code, message) in [
         ([TOKEN, "correct house"], 2, "the two tokens differ"),
-        (["short", "short"], 2, "shorter than 8 characters"),
+        (["short", "short"], 2, "shorter than 6 characters"),
     ] {
         let mut receiver = AtTerminal::start(words);
         for (question, answer) in ["Token: ", "The same again: "].iter().zip(answers) {

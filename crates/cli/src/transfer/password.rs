@@ -2,7 +2,7 @@
 //! sender does not know. SPAKE2, bound to the association's keys (`manypath_trust::password`).
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use manypath::Association;
 use manypath_trust::password::{Client, Password, PasswordError, Server};
@@ -10,9 +10,6 @@ use manypath_trust::{Attempt, Attempts};
 
 use super::frame::{ClientFrame, ServerFrame, reason};
 use super::messages::{Incoming, Messages, send_frame};
-
-/// An answer that must wait longer for earlier wrong attempts is not given at all.
-const WAIT_MAX: Duration = Duration::from_secs(8);
 
 /// Why the proof of a receiver failed.
 #[derive(Debug)]
@@ -100,14 +97,8 @@ impl Secret {
         };
         let now = Instant::now();
         let busy = || format!("{}: too many wrong tokens; wait a while", reason::BUSY);
-        let mut locked = attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        let attempt = locked.begin(peer.ip(), now).map_err(|_| busy())?;
-        if attempt.answer_at.saturating_duration_since(now) > WAIT_MAX {
-            // Nothing was learnt from it.
-            locked.right(attempt);
-            return Err(busy());
-        }
-        drop(locked);
+        let attempt = attempts.lock().unwrap_or_else(PoisonError::into_inner).begin(peer.ip(), now);
+        let attempt = attempt.map_err(|_| busy())?;
         Ok(Try { attempts: Some((attempts.clone(), attempt)) })
     }
 

@@ -33,8 +33,9 @@ use crate::{settings, show, via};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;
-/// How long the receiver may take to answer the hello.
-const WELCOME_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long the receiver may take to answer the hello. After many wrong tokens, of anybody in our
+/// network, it takes up to two minutes.
+const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
