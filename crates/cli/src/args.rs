@@ -58,9 +58,10 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Sends files and directories to a receiver
     ///
-    /// If one file cannot be read, nothing is sent. The receiver verifies the SHA-256 of every file
-    /// before it gets its name. Symbolic links inside directories are omitted. Transfers are NOT
-    /// encrypted yet.
+    /// Every packet is encrypted and authenticated. A ticket names the receiver's key, and no other
+    /// receiver is accepted; to a HOST both ends prove the token without showing it. If one file
+    /// cannot be read, nothing is sent. The receiver verifies the SHA-256 of every file before it
+    /// gets its name. Symbolic links inside directories are omitted.
     #[command(after_help = "Examples:
   manypath send holiday.mp4 manypath2:ae...       (the ticket that recv printed)
   manypath send photos/ notes.txt manypath2:ae...
@@ -73,11 +74,13 @@ pub(crate) enum Command {
     ///
     /// Existing files are replaced only with --overwrite, and hidden files (names that begin with a
     /// dot) accepted only with --hidden. A file gets its name only when it is complete and
-    /// verified. Unfinished files of a killed receiver are removed at the next start. Transfers are
-    /// NOT encrypted yet; the ticket's token keeps strangers out.
+    /// verified. Unfinished files of a killed receiver are removed at the next start. Every packet
+    /// is encrypted and authenticated; the ticket names this receiver's key, and its token keeps
+    /// strangers out.
     #[command(after_help = "Examples:
   manypath recv --once
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
+  manypath recv --identity recv.key --allow senders
   manypath recv --token-file secret --json")]
     Recv(RecvArgs),
     /// Measures the throughput between two hosts

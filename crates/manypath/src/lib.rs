@@ -11,18 +11,31 @@
 //! ([`EndpointOptions::follow_network`]): an address or an interface that goes and comes, another
 //! route, the only path renumbered.
 //!
+//! Packets are encrypted and authenticated with keys from TLS 1.3, or from a secret that both ends
+//! have ([`Security`]). Here the client knows the fingerprint of the server's public key, and the
+//! server takes every client:
+//!
 //! ```
-//! use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions, Security};
+//! use manypath::keys::{Identity, PeerKeys, TlsKeys};
+//! use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let loopback = || vec![BindTo::Address([127, 0, 0, 1].into())];
-//! let server = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::server(Security::Plain) })?;
-//! let client = Endpoint::bind(EndpointOptions { bind: loopback(), ..EndpointOptions::client(Security::Plain) })?;
+//! let identity = Identity::generate()?; // or `from_pem`, to be the same after a restart
+//! let known = PeerKeys::Pinned(vec![identity.fingerprint()]);
+//! let of_server = TlsKeys::raw_public_keys(&identity, PeerKeys::Any);
+//! let of_client = TlsKeys::raw_public_keys(&Identity::generate()?, known);
+//!
+//! let bind = || vec![BindTo::Address([127, 0, 0, 1].into())];
+//! let options = EndpointOptions::server(of_server);
+//! let server = Endpoint::bind(EndpointOptions { bind: bind(), ..options })?;
+//! let options = EndpointOptions::client(of_client);
+//! let client = Endpoint::bind(EndpointOptions { bind: bind(), ..options })?;
 //!
 //! let target = ConnectTarget::new(server.local_addresses());
 //! let (out, incoming) = tokio::join!(client.connect(target), server.accept());
 //! let (out, incoming) = (out?, incoming.expect("the server accepts"));
+//! assert!(out.is_protected());
 //!
 //! out.send(SendOptions::default(), "hello".into()).await?;
 //! let message = incoming.recv().await?.expect("the stream goes on");
