@@ -264,8 +264,8 @@ pub(crate) struct RecvArgs {
     /// Aborts a transfer that makes no progress for this time; off: never
     #[arg(long, value_name = "TIME", default_value = "10 min")]
     pub stall_timeout: String,
-    /// Uses this token of at least 8 characters instead of a random one. Other users of this host
-    /// can see it here
+    /// Uses this token of at least 6 characters (8 with --insecure) instead of a random one. Other
+    /// users of this host can see it here
     ///
     /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
     /// if that is set.
