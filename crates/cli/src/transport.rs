@@ -79,7 +79,7 @@ const BUSY_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::
 /// The cause of the engine's ABORT when it has as many associations as it may (RFC 9260 §3.3.10.4).
 const OUT_OF_RESOURCE: u16 = 4;
 
-/// What to try when an association cannot be protected.
+/// The hint when an association cannot be protected.
 const NOT_PROTECTED: &str = "use the newest ticket, and the same version of manypath on both sides; \
                              with --insecure on one side, use it on the other, too";
 
@@ -100,8 +100,8 @@ fn is_busy(closed: &AssocClosed) -> bool {
 }
 
 /// Opens an association with any of `remotes`, and hears what the peer says to `hello`, a first
-/// message that need not wait for the association, or to what `answer` tells it. A peer that is busy
-/// is asked again until `limit` is over.
+/// message that need not wait for the association, or to what `answer` tells it. A peer that is
+/// busy is asked again until `limit` is over.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
     remotes: Vec<SocketAddr>,

@@ -44,7 +44,7 @@ impl Roles {
     pub const BOTH: Roles = Roles { client: true, server: true };
 }
 
-/// What the two ends agreed on in the handshake of their association.
+/// The agreement of both ends in the handshake of their association.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Agreement {
@@ -56,7 +56,7 @@ pub struct Agreement {
     /// without padding. Keys must depend on it and on the server's, lest somebody weaken them on
     /// their way.
     pub client_parameter: Bytes,
-    /// The parameter of the server, likewise.
+    /// The parameter of the server, in the same form.
     pub server_parameter: Bytes,
     /// The verification tags that the client and the server expect.
     pub tags: (u32, u32),
@@ -105,7 +105,7 @@ pub trait KeySession: fmt::Debug + Send {
     fn poll(&mut self) -> Option<KeyAction>;
 }
 
-/// What key management has an association do.
+/// An order of key management to its association.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyAction {
@@ -124,7 +124,7 @@ pub enum KeyAction {
     Fail(KeyFailure),
 }
 
-/// What key management knows of the peer.
+/// The peer, as far as key management knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {

@@ -123,7 +123,7 @@ impl KeyManagement for SharedKey {
 struct Session {
     key: SharedKey,
     agreement: Agreement,
-    /// What is sealed is of this epoch.
+    /// The epoch of the keys that seal.
     epoch: u64,
     /// The peer's newest epoch, once one of its records was opened.
     opened: Option<u64>,

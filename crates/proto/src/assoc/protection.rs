@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | handshake | unprotected | unprotected |
 //! | key management, without keys | unprotected | unprotected; of DATA its messages only |
-//! | with keys | protected, but for its messages that were sent before | protected; ABORT and COOKIE ACK also without |
+//! | with keys | protected; earlier messages again in plain | protected; some control in plain |
 //! | the peer has shown its keys | protected | protected |
 //!
 //! [`keys`](super::keys) runs the key management, [`draft`](super::draft) seals packets.
@@ -220,7 +220,8 @@ impl Association {
         last.is_some_and(|last| tsn.le(last))
     }
 
-    /// Keeps the last packet that is sent: without the keys nobody can make it again, if it is lost.
+    /// Keeps the last packet that is sent: without the keys nobody can make it again, if it is
+    /// lost.
     pub(super) fn keep_last_words(&mut self, packet: &[u8]) {
         if let Some(p) = &mut self.protection {
             p.last_words = Some(Bytes::copy_from_slice(packet));

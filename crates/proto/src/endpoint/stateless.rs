@@ -204,8 +204,8 @@ impl Endpoint {
         self.deliver(now, index, from, packet);
     }
 
-    /// A peer opened an association that is to be protected: the oldest that waits for its keys makes
-    /// room for it, if there are too many.
+    /// A peer opened an association that is to be protected: the oldest that waits for its keys
+    /// makes room for it, if there are too many.
     fn limit_key_managements(&mut self, now: Instant, index: u32) {
         if self.assocs.get(index).is_none_or(Association::is_announced) {
             return;
