@@ -56,9 +56,29 @@ impl Epochs {
     /// # Errors
     /// Those of [`OpeningKeys::open`], and [`OpenError::NoKeys`].
     pub fn open(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Opened, OpenError> {
+        self.keys_of(record)?.open(record, out)
+    }
+
+    /// Checks a record with the keys of its epoch, and decrypts it to `text`, as
+    /// [`OpeningKeys::open_to`] does.
+    ///
+    /// # Errors
+    /// Those of [`OpeningKeys::open_to`], and [`OpenError::NoKeys`].
+    ///
+    /// # Panics
+    /// If `text` is shorter than [`text_len`](crate::text_len) says.
+    pub fn open_to(
+        &mut self,
+        record: &[u8],
+        text: &mut [u8],
+    ) -> Result<(Opened, usize), OpenError> {
+        self.keys_of(record)?.open_to(record, text)
+    }
+
+    fn keys_of(&mut self, record: &[u8]) -> Result<&mut OpeningKeys, OpenError> {
         let header = record.first_chunk::<HEADER_LEN>().ok_or(OpenError::Malformed)?;
         let bits = epoch_bits(*header).ok_or(OpenError::Malformed)?;
         let has_bits = |keys: &&mut OpeningKeys| keys.epoch() & 3 == u64::from(bits);
-        self.keys.iter_mut().find(has_bits).ok_or(OpenError::NoKeys)?.open(record, out)
+        self.keys.iter_mut().find(has_bits).ok_or(OpenError::NoKeys)
     }
 }

@@ -84,6 +84,26 @@ impl OpeningKeys {
     /// # Errors
     /// See [`OpenError`]; `out` is then as it was.
     pub fn open(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Opened, OpenError> {
+        let start = out.len();
+        out.resize(start + text_len(record), 0);
+        let opened = self.open_to(record, &mut out[start..]);
+        out.truncate(start + opened.as_ref().map_or(0, |(_, len)| *len));
+        opened.map(|(opened, _)| opened)
+    }
+
+    /// Checks a record and decrypts it to `text`. Returns the length of its chunks in bytes, which
+    /// are at the beginning of `text`; the rest of `text` is of no use.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; `text` is then of no use.
+    ///
+    /// # Panics
+    /// If `text` is shorter than [`text_len`] says.
+    pub fn open_to(
+        &mut self,
+        record: &[u8],
+        text: &mut [u8],
+    ) -> Result<(Opened, usize), OpenError> {
         let Some((masked, sealed)) = record.split_first_chunk::<HEADER_LEN>() else {
             return Err(OpenError::Malformed);
         };
@@ -99,37 +119,39 @@ impl OpeningKeys {
             Some(bits) if u64::from(bits) != self.epoch & 3 => return Err(OpenError::NoKeys),
             Some(_) => {}
         }
+        let text = &mut text[..ciphertext.len()];
         let bits = sequence_number(mask(*masked, self.cipher.mask(*sample)));
         let (near, far) = candidates(self.expected, bits);
-        let mut new = [Some(near), far].into_iter().flatten().filter(|&n| self.window.is_new(n));
+        let near_is_new = self.window.is_new(near);
+        let far = far.filter(|&far| self.window.is_new(far));
         let aad = header(self.epoch, bits);
-        let start = out.len();
-        out.resize(start + ciphertext.len(), 0);
         let mut opens = |number: &u64| {
             let nonce = nonce(self.iv, *number);
-            self.cipher.open(nonce, &aad, (ciphertext, tag), &mut out[start..])
+            self.cipher.open(nonce, &aad, (ciphertext, tag), text)
         };
-        let (near_is_new, any_new) = (self.window.is_new(near), new.clone().next().is_some());
-        let Some(number) = new.find(|number| opens(number)) else {
-            out.truncate(start);
-            self.forged += u64::from(any_new);
+        let near = Some(near).filter(|_| near_is_new);
+        let Some(number) = near.filter(&mut opens).or_else(|| far.filter(&mut opens)) else {
+            self.forged += u64::from(near_is_new || far.is_some());
             return Err(if near_is_new { OpenError::Forged } else { OpenError::Replayed });
         };
         self.window.insert(number);
         self.expected = self.expected.max(number + 1);
         self.opened += 1;
         // The content type is the last byte that is not padding (RFC 8446 §5.4).
-        let end = out[start..].iter().rposition(|&byte| byte != 0);
-        let content_type = end.map_or(0, |end| out[start + end]);
-        out.truncate(start + end.unwrap_or(0));
-        match content_type {
-            APPLICATION_DATA => Ok(Opened { epoch: self.epoch, sequence_number: number }),
-            other => {
-                out.truncate(start);
-                Err(OpenError::ContentType(other))
+        let end = text.iter().rposition(|&byte| byte != 0);
+        match end.map_or((0, 0), |end| (text[end], end)) {
+            (APPLICATION_DATA, len) => {
+                Ok((Opened { epoch: self.epoch, sequence_number: number }, len))
             }
+            (other, _) => Err(OpenError::ContentType(other)),
         }
     }
+}
+
+/// Length in bytes of what a record is decrypted to: its content, content type and padding.
+#[must_use]
+pub fn text_len(record: &[u8]) -> usize {
+    record.len().saturating_sub(HEADER_LEN + TAG_LEN)
 }
 
 /// The sequence numbers that 16 bits may stand for: the one closest to the expected, and where that
