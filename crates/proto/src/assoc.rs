@@ -28,6 +28,7 @@ mod output;
 mod path_set;
 mod paths;
 mod peer_window;
+mod plaintext;
 mod pmtu;
 mod protection;
 mod receiving;
