@@ -3,7 +3,8 @@
 
 Each pair is one usrsctp transfer, then one manypath transfer, each of two processes on 127.0.0.1 over UDP encapsulation. The
 CPU time of every process, user and system, whole life, comes from the kernel (wait4), the same for both stacks.
-Needs Python 3.11, a C compiler, make and libusrsctp-dev. README.md says how to read the result.
+Needs Python 3.11, a C compiler, make and libusrsctp-dev. With --encrypted, rounds of quinn, manypath and manypath in plain;
+needs cargo instead. README.md says how to read the result.
 """
 import argparse
 import json
@@ -17,6 +18,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+import encrypted
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -211,7 +214,13 @@ def print_summary(summary):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--encrypted", action="store_true", help="compare with quinn, all encrypted, and with manypath in plain")
+    parser.add_argument("--same-size", action="store_true", help="with --encrypted: IP packets of 1500 bytes for all")
+    parser.add_argument("--quinn-binary", type=pathlib.Path, help="with --encrypted: the program of bench/quinn [default: builds it]")
+    parser.add_argument("--require-encrypted", nargs=3, type=float, metavar=("THROUGHPUT", "CPU", "PLAIN"),
+                        help="with --encrypted: fail unless the throughput is at least, and the CPU per byte below, these times "
+                             "quinn's, and the throughput at least PLAIN times that in plain")
+    parser.add_argument("--pairs", "--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="length of each transfer")
     parser.add_argument("--manypath", type=pathlib.Path, default=ROOT / "target/dist/manypath", help="the program to measure")
     parser.add_argument("--only", choices=STACKS, help="measure one stack alone")
@@ -220,19 +229,43 @@ def parse():
     parser.add_argument("--require", nargs=2, type=float, metavar=("THROUGHPUT", "CPU"),
                         help="fail unless the throughput ratio is at least, and the CPU ratio below, these")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "target/bench", help="where to build the usrsctp program")
-    parser.add_argument("--manypath-server", default="perf server --listen 127.0.0.1 --port {port} --once --json --set pmtu_max=1500", help=argparse.SUPPRESS)
-    parser.add_argument("--manypath-client", default="perf client 127.0.0.1:{port} -t {seconds} --json --set pmtu_max=1500", help=argparse.SUPPRESS)
+    parser.add_argument("--manypath-server", default="perf server --listen 127.0.0.1 --port {port} --once --json --insecure --set pmtu_max=1500", help=argparse.SUPPRESS)
+    parser.add_argument("--manypath-client", default="perf client 127.0.0.1:{port} -t {seconds} --json --insecure --set pmtu_max=1500", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     args = parser.parse_args()
     if args.pairs < 1 or not 0 < args.seconds <= 600:
         parser.error("--pairs is at least 1, --seconds at most 600")
     if args.only is not None and args.require is not None:
         parser.error("--require compares two stacks, --only measures one")
+    if args.encrypted and (args.only is not None or args.require is not None):
+        parser.error("--only and --require are for the comparison with usrsctp")
+    if not args.encrypted and (args.same_size or args.quinn_binary or args.require_encrypted):
+        parser.error("--same-size, --quinn-binary and --require-encrypted need --encrypted")
     return args
+
+
+def main_encrypted(args):
+    try:
+        args.manypath = find_manypath(args.manypath)
+        args.quinn_binary = args.quinn_binary or encrypted.build_quinn(BenchError)
+        summary = encrypted.run(sys.modules[__name__], args)
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps(summary, indent=1))
+    else:
+        encrypted.print_summary(summary)
+    unmet = encrypted.unmet(summary, args.require_encrypted) if args.require_encrypted else []
+    for requirement in unmet:
+        print(f"bench: the requirement is not met: {requirement}", file=sys.stderr)
+    return 1 if unmet else 0
 
 
 def main():
     args = parse()
+    if args.encrypted:
+        return main_encrypted(args)
     stacks = [args.only] if args.only else list(STACKS)
     runs = []
     try:
