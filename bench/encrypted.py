@@ -7,7 +7,7 @@ import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The length of IP packets at which the best of quinn was seen; above 6578 bytes its batches of ten packets are
-# longer than the kernel takes.
+# longer than the kernel takes, probably.
 QUINN_LARGE = ["--mtu", "6500", "--window", "1250000"]
 SAME_SIZE = 1500
 COLUMNS = [("mbit_per_s", "Mbit/s", "{:8.0f}"), ("sender_cpu_s_per_gb", "sender CPU s/GB", "{:8.2f}"),

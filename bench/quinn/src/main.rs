@@ -31,7 +31,7 @@ const USAGE: &str = "usage: quinn-bulk server [--listen ADDRESS:PORT] | client A
 /// Bytes of one write, as quinn-perf writes.
 static DATA: [u8; 1024 * 1024] = [42; 1024 * 1024];
 
-/// What the program is to do.
+/// The end of the transfer that the program plays.
 enum Role {
     Server { listen: SocketAddr },
     Client { server: SocketAddr, time: Duration },
