@@ -8,6 +8,9 @@ pub const TAG_LEN: usize = 16;
 /// Length of a nonce and of an initialization vector, in bytes; the same in all suites.
 pub const NONCE_LEN: usize = 12;
 
+/// Forged records after which a key must no longer open any, in all suites (RFC 9147 §4.5.3).
+pub(crate) const FORGERY_LIMIT: u64 = 1 << 36;
+
 /// The cipher suites of the DTLS chunk (draft, section "Mandatory-to-Implement Cipher Suites").
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -58,12 +61,6 @@ impl CipherSuite {
             CipherSuite::Aes128Gcm | CipherSuite::Aes256Gcm => 23_726_566,
             CipherSuite::ChaCha20Poly1305 => 1 << 48,
         }
-    }
-
-    /// Forged records after which a key must no longer open any (RFC 9147 §4.5.3): 2^36.
-    #[must_use]
-    pub fn forgery_limit(self) -> u64 {
-        1 << 36
     }
 }
 

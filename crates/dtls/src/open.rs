@@ -1,6 +1,6 @@
 //! Checking and decrypting what is received.
 
-use crate::cipher::{NONCE_LEN, RecordCipher, TAG_LEN};
+use crate::cipher::{FORGERY_LIMIT, NONCE_LEN, RecordCipher, TAG_LEN};
 use crate::header::{
     APPLICATION_DATA, HEADER_LEN, epoch_bits, header, mask, nonce, sequence_number,
 };
@@ -31,6 +31,9 @@ pub enum OpenError {
     /// It has come before, or is too old to know.
     #[error("the record has come before, or is too old")]
     Replayed,
+    /// As many forged records came as these keys may be tried with.
+    #[error("too many forged records were tried with these keys")]
+    Exhausted,
     /// The tag is wrong: forged, damaged, or sealed with other keys.
     #[error("the record is not authentic")]
     Forged,
@@ -72,8 +75,8 @@ impl OpeningKeys {
         self.opened
     }
 
-    /// Attempts to open a record that was not authentic so far. The keys must not be used beyond
-    /// [`CipherSuite::forgery_limit`](crate::CipherSuite::forgery_limit).
+    /// Attempts to open a record that was not authentic so far. After 2^36 the keys open nothing
+    /// (RFC 9147 §4.5.3).
     #[must_use]
     pub fn forged(&self) -> u64 {
         self.forged
@@ -118,6 +121,9 @@ impl OpeningKeys {
             None => return Err(OpenError::Malformed),
             Some(bits) if u64::from(bits) != self.epoch & 3 => return Err(OpenError::NoKeys),
             Some(_) => {}
+        }
+        if self.forged >= FORGERY_LIMIT {
+            return Err(OpenError::Exhausted);
         }
         let text = &mut text[..ciphertext.len()];
         let bits = sequence_number(mask(*masked, self.cipher.mask(*sample)));

@@ -29,6 +29,14 @@ pub const CHANNEL_DATA_HEADER: usize = 4;
 /// Bytes that a DTLS chunk adds to the chunks in it.
 pub const PROTECTION: usize = manypath_wire::DTLS_PADDED_OVERHEAD;
 
+/// The most that a protected packet has in its record: bytes of chunks (RFC 9147 §4).
+const RECORD_MAX: usize = 1 << 14;
+
+/// The longest IP packet with this many bytes of IP and UDP headers whose chunks a record takes.
+pub const fn longest_protected(outer: usize) -> usize {
+    outer + COMMON_HEADER_LEN + PROTECTION + RECORD_MAX
+}
+
 /// The IP packet that an Ethernet interface takes.
 pub const ETHERNET_MTU: usize = 1500;
 /// The IP packet that every IPv6 link carries (RFC 8200 §5), and nearly every IPv4 path.

@@ -46,10 +46,10 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
-    let remotes = dest.resolve().await?;
-    let relays = via::relays(&args.via).await?;
     let screen = Screen::new(&args.report);
     let calling = Calling::new(&args.security, dest.host(), None, &screen)?;
+    let remotes = dest.resolve().await?;
+    let relays = via::relays(&args.via).await?;
     let is_protected = calling.is_protected();
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);

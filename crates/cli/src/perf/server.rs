@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
 use crate::paths::PathWatch;
 use crate::screen::Screen;
-use crate::security::{NOT_ENCRYPTED, Serving};
+use crate::security::{NOT_ENCRYPTED, Serving, peer_key};
 use crate::strangers::{StrangerLines, TICK};
 use crate::transport;
 use crate::{settings, show};
@@ -196,6 +196,8 @@ async fn measure(
         let result = json!({
             "role": "server",
             "preset": preset,
+            "encrypted": association.is_protected(),
+            "peer_key": peer_key(association),
             "completed": true,
             "peer": peer,
             "bytes": bytes,

@@ -51,8 +51,8 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     for path in &plan.skipped {
         screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
     }
-    let remotes = dest.resolve().await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
+    let remotes = dest.resolve().await?;
     let token = token(&dest, token_source, &screen)?;
     let relays = via::relays(&args.via).await?;
     let is_protected = calling.is_protected();
@@ -151,6 +151,8 @@ fn token_source<'a>(args: &'a SendArgs, dest: &Destination) -> Result<Option<Sou
             Err(Failure::usage(format!("{option} is for a HOST; a ticket contains its token")))
         }
         Destination::Ticket(_) => Ok(None),
+        // The receiver knows the sender by its certificate.
+        Destination::Hosts(_) if args.security.certificates.cert.is_some() => Ok(None),
         Destination::Hosts(_) => {
             let source = Source::new(args.token.as_deref(), args.token_file.as_deref());
             Ok(source.or_else(Source::terminal))

@@ -33,12 +33,16 @@ impl Association {
         }
         // Before heartbeats: their answers bring data back to the path, which should have the right
         // size.
-        if self.size_search.may_owe_probe
+        // What the peer needs to have keys leaves first: it can open nothing before.
+        let probes = !self.queue.is_next_in_plain();
+        if probes
+            && self.size_search.may_owe_probe
             && let Some(transmit) = self.size_probe_packet(now, buf)
         {
             return Some(transmit);
         }
-        if self.heartbeats.may_be_due
+        if probes
+            && self.heartbeats.may_be_due
             && let Some(transmit) = self.heartbeat_packet(now, buf)
         {
             return Some(transmit);

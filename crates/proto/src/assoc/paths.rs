@@ -81,7 +81,7 @@ impl Association {
         }
         let id = self.paths.free_id();
         let peer_rwnd = self.peer_window.a_rwnd_u32();
-        let link_mtu = self.size_search.link_mtu(local);
+        let link_mtu = self.link_mtu(pair);
         let overhead = if self.is_protected() { sizes::PROTECTION } else { 0 };
         let sizes = (link_mtu, overhead);
         let mut path = Path::new(id, pair, &self.config, peer_rwnd, sizes, now);

@@ -18,6 +18,7 @@ use crate::datagram::Transmit;
 use crate::event::Event;
 use crate::path::{MIN_MTU, MtuReason, PathId, PathState, RAISE_AFTER_S, Wait};
 use crate::rng::Rng;
+use crate::sizes;
 use crate::time::Instant;
 
 /// Times between which messages of routers may make a path's packets smaller: who sees our packets
@@ -39,14 +40,18 @@ impl SizeSearch {
     pub(super) fn new(rng: Rng) -> SizeSearch {
         SizeSearch { may_owe_probe: false, rng, link_mtus: Arc::default() }
     }
-
-    /// The longest IP packet, in bytes, that the interface of a local address takes.
-    pub(super) fn link_mtu(&self, local: SocketAddr) -> Option<usize> {
-        self.link_mtus.get(&local).copied()
-    }
 }
 
 impl Association {
+    /// The longest IP packet, in bytes, that a path can have: what the interface of our address
+    /// takes, and of a protected path what a record does.
+    pub(super) fn link_mtu(&self, (local, remote): (SocketAddr, SocketAddr)) -> Option<usize> {
+        let link = self.size_search.link_mtus.get(&local).copied();
+        let outer = sizes::outer_headers(remote, self.config.udp_encapsulation);
+        let record = if self.is_protected() { sizes::longest_protected(outer) } else { usize::MAX };
+        link.map(|link| link.min(record))
+    }
+
     /// The search for a path's size begins: the path is verified, or the application named it, so
     /// that large packets to it are no way to make us flood a stranger (RFC 9260 §5.4).
     pub(super) fn start_size_search(&mut self, now: Instant, id: PathId) {
@@ -190,8 +195,9 @@ impl Association {
         self.size_search.link_mtus = link_mtus;
         let config = self.config_rc();
         for id in self.paths.ids() {
+            let Some(ends) = self.paths.get(id).map(|p| (p.local, p.remote)) else { continue };
+            let Some(mtu) = self.link_mtu(ends) else { continue };
             let Some(p) = self.paths.get_mut(id) else { continue };
-            let Some(mtu) = self.size_search.link_mtu(p.local) else { continue };
             p.pmtu.set_link(&config, mtu);
             self.follow_size(now, id, MtuReason::Interface);
         }

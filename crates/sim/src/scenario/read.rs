@@ -146,8 +146,11 @@ impl<'t> Named<'t> {
 
     /// As true or false.
     pub(super) fn boolean(&self) -> Result<bool> {
-        match &self.item.value {
-            Value::Bool(flag) => Ok(*flag),
+        match (&self.item.value, self.item.scalar().as_deref()) {
+            (Value::Bool(flag), _) => Ok(*flag),
+            // As `--set` gives it.
+            (_, Some("true")) => Ok(true),
+            (_, Some("false")) => Ok(false),
             _ => Err(self.error(self.item.kind().to_owned(), "write true or false")),
         }
     }
