@@ -28,7 +28,6 @@ mod output;
 mod path_set;
 mod paths;
 mod peer_window;
-mod plaintext;
 mod pmtu;
 mod protection;
 mod receiving;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use manypath_dtls::manage::{KeyManagement, KeySession, Peer, Role};
-use manypath_dtls::{Epochs, OpenError, SealingKeys, text_len};
+use manypath_dtls::{Epochs, OpenError, SealingKeys};
 use manypath_wire::{
     COMMON_HEADER_LEN, Chunk, DtlsKeyManagement, ErrorCause, IntoChunks, Packet, Tsn, chunk_type,
     into_chunks_of,
@@ -22,7 +22,6 @@ use manypath_wire::{
 
 use super::Association;
 use super::doubt::Doubt;
-use super::plaintext::PlaintextBuffers;
 use super::state::State;
 use crate::time::Instant;
 
@@ -41,7 +40,6 @@ pub(super) struct Protection {
     pub(super) session: Option<Box<dyn KeySession>>,
     pub(super) sealing: Option<SealingKeys>,
     opening: Epochs,
-    plaintext: PlaintextBuffers,
     /// The newest epoch of which a record was opened.
     pub(super) newest_opened: Option<u64>,
     /// The peer, once it is authenticated.
@@ -102,7 +100,6 @@ impl Protection {
             session: None,
             sealing: None,
             opening: Epochs::default(),
-            plaintext: PlaintextBuffers::default(),
             newest_opened: None,
             peer: None,
             has_shown_keys: false,
@@ -253,15 +250,15 @@ fn open_alone(p: &mut Protection, packet: &Packet) -> Result<Bytes, OpenError> {
     if chunk.restart {
         return Err(OpenError::NoKeys);
     }
-    let (opening, len) = (&mut p.opening, text_len(&chunk.record));
-    let (opened, content) = p.plaintext.fill(len, |text| opening.open_to(&chunk.record, text))?;
+    let mut content = Vec::with_capacity(chunk.record.len());
+    let opened = p.opening.open(&chunk.record, &mut content)?;
     if p.newest_opened.is_none_or(|newest| opened.epoch > newest) {
         p.newest_opened = Some(opened.epoch);
         if let Some(session) = &mut p.session {
             session.opened(opened.epoch);
         }
     }
-    Ok(content)
+    Ok(content.into())
 }
 
 /// The role and the method that follow from both parameters (draft, section "Establishment of a
