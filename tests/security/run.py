@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Tests of encrypted associations from outside: an independent decoder, and someone who tampers on
+all paths. See README.md beside this file."""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+try:
+    import cryptography  # noqa: F401 (records.py needs it)
+except ImportError:
+    cryptography = None
+else:
+    import attacks
+    import decoding
+from transfer import Failed
+
+
+class Case:
+    """One case as it runs: what was checked, what was measured."""
+
+    def __init__(self, name, options):
+        self.name, self.options = name, options
+        self.checks, self.notes, self.seconds = [], {}, 0
+
+    def check(self, what, value, ok, detail=None):
+        """Records that `what` was found to be `value`, and whether that is right."""
+        self.checks.append({"what": what, "value": value, "ok": bool(ok)})
+        if not ok and detail:
+            self.checks[-1]["detail"] = detail
+
+    def note(self, what, value):
+        """Records a measurement that has no limit."""
+        self.notes[what] = value
+
+    def ok(self):
+        """Whether everything checked was right, and something was checked."""
+        return bool(self.checks) and all(check["ok"] for check in self.checks)
+
+    def run(self, body):
+        """Runs the case in a directory of its own."""
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="manypath-test-", dir=self.options.work_dir) as directory:
+            try:
+                body(self, Path(directory))
+            except Failed as why:
+                self.check("the case went on", False, False, str(why))
+        self.seconds = round(time.monotonic() - begin, 1)
+        return self
+
+    def tell(self):
+        """Prints the outcome."""
+        if self.options.json:
+            print(json.dumps({"case": self.name, "ok": self.ok(), "seconds": self.seconds, "checks": self.checks,
+                              "measured": self.notes}), flush=True)
+            return
+        print(f"{'ok    ' if self.ok() else 'FAILED'} {self.name} ({self.seconds} s)", flush=True)
+        for check in self.checks:
+            if not check["ok"] or self.options.verbose:
+                print(f"    {'  ' if check['ok'] else '! '}{check['what']}: {check['value']}")
+            for line in check.get("detail", "").splitlines():
+                print(f"          {line}")
+        for what, value in self.notes.items():
+            print(f"      {what}: {value}")
+        sys.stdout.flush()
+
+
+def parse(known):
+    parser = argparse.ArgumentParser(description=__doc__, epilog="cases: " + ", ".join(known))
+    parser.add_argument("--binary", help="the program [default: target/release/manypath]",
+                        default=str(REPOSITORY / "target/release/manypath"))
+    parser.add_argument("--only", action="append", metavar="NAME", help="runs this case; repeatable")
+    parser.add_argument("--seconds", type=float, default=10, metavar="S", help="how long is tampered with a transfer")
+    parser.add_argument("--seed", type=int, default=1, help="of what is tampered with")
+    parser.add_argument("--work-dir", help="where files go meanwhile [default: the system's]")
+    parser.add_argument("--json", action="store_true", help="prints one JSON object a case")
+    parser.add_argument("--verbose", "-v", action="store_true", help="prints the checks that passed, too")
+    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    options = parser.parse_args()
+    if unknown := set(options.only or ()) - set(known):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+    options.binary = str(Path(options.binary).resolve())
+    return options
+
+
+def main():
+    known = {**decoding.CASES, **attacks.CASES} if cryptography else {}
+    options = parse(known)
+    if not cryptography:
+        print(f"{'FAILED' if options.require else 'SKIPPED'}: the tests of encrypted associations: {sys.executable} has no"
+              " package cryptography (Debian: python3-cryptography)", file=sys.stderr)
+        return 1 if options.require else 0
+    if not Path(options.binary).exists():
+        print(f"FAILED: no program {options.binary}; build it with: cargo build --release -p manypath-cli", file=sys.stderr)
+        return 1
+    begin, failed = time.monotonic(), []
+    chosen = options.only or list(known)
+    for name in chosen:
+        case = Case(name, options).run(known[name])
+        case.tell()
+        if not case.ok():
+            failed.append(name)
+    if not options.json:
+        print(f"{len(chosen) - len(failed)} of {len(chosen)} cases passed in {time.monotonic() - begin:.0f} s"
+              + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
