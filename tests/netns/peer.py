@@ -18,6 +18,10 @@ FIRST_TSN = 1000
 UDP_SEGMENT = 103
 # The transfer protocol's frames, and a hello's first bytes; docs/protocol-transfer.md.
 PPID_FRAME = 0x6D70_0001
+# The parameter of an INIT that offers to protect the association (draft-ietf-tsvwg-sctp-dtls-chunk): a tie breaker,
+# the role of the client, and one method, TLS. Its messages have a PPID of their own.
+KEY_MANAGEMENT = struct.pack("!HHIBB", 0x8006, 10, 1, 1, 192)
+PPID_KEYS = 4242
 
 
 def crc32c_table():
@@ -71,7 +75,8 @@ def cookie_of(value):
 
 
 class Peer:
-    def __init__(self, server, local=None):
+    def __init__(self, server, local=None, protected=False):
+        self.offer = KEY_MANAGEMENT if protected else b""
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         if local:
             self.socket.bind((local, 0))
@@ -93,7 +98,7 @@ class Peer:
 
     def open(self, port):
         """Opens an association from an SCTP port; the server's tag, or None if it refuses."""
-        init = struct.pack("!IIHHI", port + 1, 65536, 4, 4, FIRST_TSN)
+        init = struct.pack("!IIHHI", port + 1, 65536, 4, 4, FIRST_TSN) + self.offer
         for _ in range(20):
             self.socket.send(packet(port, 0, (INIT, 0, init)))
             kind, value = self.next(port, (INIT_ACK, ABORT))
@@ -118,7 +123,8 @@ class Peer:
 
 def idle(server, options):
     """Opens associations and says nothing on them."""
-    peers = [Peer(server, local) for local in options.local.split(",")] if options.local else [Peer(server)]
+    addresses = options.local.split(",") if options.local else [None]
+    peers = [Peer(server, local, options.protected) for local in addresses]
     refused = 0
     for i in range(options.count):
         refused += peers[i % len(peers)].open(1 + i) is None
@@ -129,7 +135,8 @@ def idle(server, options):
 def hoard(server, options):
     """Opens associations, with a hello if there is a token, and sends trains of datagrams of which one counts: its
     payload is out of order, so that the server must hold it."""
-    peer = Peer(server)
+    peer = Peer(server, protected=options.protected)
+    ppid = PPID_KEYS if options.protected else 0
     segments = min(64, 64000 // options.segment)
     for i in range(options.count):
         port = 1 + i
@@ -148,7 +155,7 @@ def hoard(server, options):
         peer.socket.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, options.segment)
         for train in range(options.trains):
             # The last of a train may be shorter. What is all zeros is no packet of anybody.
-            last = peer.data(port, tag, first + 1 + train, bytes(options.payload))
+            last = peer.data(port, tag, first + 1 + train, bytes(options.payload), ppid)
             peer.socket.send(bytes(options.segment * (segments - 1)) + last)
             # The server reads as fast; what its socket has no room for would be lost.
             if train % 8 == 7:
@@ -160,7 +167,7 @@ def hoard(server, options):
 
 def abort(server, options):
     """Opens associations and aborts them, for a time, with a reason that clears a terminal."""
-    peer, count, until = Peer(server), 0, time.monotonic() + options.stay
+    peer, count, until = Peer(server, protected=options.protected), 0, time.monotonic() + options.stay
     reason = b"\x1b[2J"
     cause = struct.pack("!HH", 12, 4 + len(reason)) + reason
     while time.monotonic() < until:
@@ -218,6 +225,8 @@ def main():
     parser.add_argument("--local", help="addresses to come from, one after the other")
     parser.add_argument("--stay", type=float, default=60, help="seconds to stay afterwards, or to go on")
     parser.add_argument("--token", help="shown in a hello")
+    parser.add_argument("--protected", action="store_true",
+                        help="offers to protect associations, and never begins to; what it hoards is for key management")
     parser.add_argument("--segment", type=int, default=1472, help="bytes of each datagram of a train")
     parser.add_argument("--payload", type=int, default=512, help="bytes of each train that the server must hold")
     parser.add_argument("--trains", type=int, default=16000)

@@ -25,11 +25,11 @@ def three_hosts(lab):
     return server, honest, stranger
 
 
-def receiver(case, lab, host):
+def receiver(case, lab, host, *words):
     """A `recv` of the token."""
     (lab.dir / "received").mkdir(exist_ok=True)
     command = [case.options.binary, "recv", "--overwrite", "--token", TOKEN, "--dir", str(lab.dir / "received")]
-    process = lab.spawn(host, [*command, *settings(case.options)])
+    process = lab.spawn(host, [*command, *words, *settings(case.options)])
     process.wait_line("manypath2:", 20)
     return process
 
@@ -60,7 +60,7 @@ def check_served(case, lab, who, host, words):
 
 
 def idle(case, lab):
-    """33 and 3300 strangers shake hands with `recv` and `perf server` and say no more."""
+    """33 and 3300 strangers shake hands with `recv` and `perf server`, offer to protect, and say no more."""
     server, honest, stranger = three_hosts(lab)
     source = lab.dir / "source.bin"
     make_file(source, 1_000_000)
@@ -69,7 +69,8 @@ def idle(case, lab):
     perf.wait_for(lambda: next((line for _, line in perf.stderr if "Listening" in line), None), 20, "is not ready")
     addresses = ",".join(f"10.81.9.{last}" for last in range(3, 33))
     for count in (33, 3300):
-        peers = [stranger_does(lab, stranger, "idle", "--count", count, "--local", addresses, server=f"10.81.9.2:{port}")
+        peers = [stranger_does(lab, stranger, "idle", "--protected", "--count", count, "--local", addresses,
+                               server=f"10.81.9.2:{port}")
                  for port in (9899, 9898)]
         for port, peer in zip((9899, 9898), peers):
             said = peer.wait_line("opened", 60)
@@ -89,15 +90,17 @@ def idle(case, lab):
 
 
 def hoard(case, lab):
-    """Trains of datagrams pin large buffers, of strangers and of one with the token."""
+    """Trains of datagrams pin large buffers, of strangers and of one with the token. That one speaks no TLS, so its
+    receiver has `--insecure`."""
     server, _, stranger = three_hosts(lab)
     for what, held, words in (
+        ("40 strangers that offer to protect", 0, ["--count", 40, "--trains", 300, "--protected"]),
         ("40 strangers", 0, ["--count", 40, "--trains", 300]),
         ("512 bytes of each train", 8, ["--count", 1, "--token", TOKEN]),
         ("1400 bytes of each train", 8, ["--count", 1, "--token", TOKEN, "--payload", 1400, "--trains", 7000]),
         ("4 at once", 24, ["--count", 4, "--token", TOKEN, "--payload", 1000, "--trains", 8000]),
     ):
-        recv = receiver(case, lab, server)
+        recv = receiver(case, lab, server, *([] if "--protected" in words else ["--insecure"]))
         peer = stranger_does(lab, stranger, "hoard", *words)
         peer.wait_line("hoarded", 120)
         check_memory(case, what, recv)
@@ -107,20 +110,27 @@ def hoard(case, lab):
 
 
 def aborts(case, lab):
-    """A stranger opens associations and aborts them for four seconds."""
+    """A stranger opens associations and aborts them for four seconds: one with `--insecure` gets as far as being
+    named, one that offers to protect and never does gets no line at all."""
     server, honest, stranger = three_hosts(lab)
     source = lab.dir / "source.bin"
     make_file(source, 1_000_000)
-    recv = receiver(case, lab, server)
-    peer = stranger_does(lab, stranger, "abort", "--stay", 4)
-    check_served(case, lab, "a sender meanwhile", honest, ["send", "--token", TOKEN, str(source), "10.81.1.2"])
-    said = peer.wait_line("aborted", 30)
-    case.note("the stranger", said)
-    recv.wait_for(lambda: "were omitted" in recv.said() or None, 20, "does not say how much it omitted")
-    lines = recv.said().splitlines()
-    case.check("lines that the receiver said", len(lines), len(lines) <= 60)
-    case.check("control characters", "\x1b" in recv.said(), "\x1b" not in recv.said())
-    check_memory(case, "recv", recv)
+    for what, words, stranger_words in (("protected", [], ["--protected"]), ("plain", ["--insecure"], [])):
+        recv = receiver(case, lab, server, *words)
+        before = len(recv.said().splitlines())
+        peer = stranger_does(lab, stranger, "abort", "--stay", 4, *stranger_words)
+        honest_words = ["send", "--token", TOKEN, *words, str(source), "10.81.1.2"]
+        check_served(case, lab, f"{what}: a sender meanwhile", honest, honest_words)
+        said = peer.wait_line("aborted", 30)
+        case.note(f"{what}: the stranger", said)
+        case.check(f"{what}: associations", said, int(said.split()[1]) >= 100)
+        if what == "plain":
+            recv.wait_for(lambda: "were omitted" in recv.said() or None, 20, "does not say how much it omitted")
+        lines = len(recv.said().splitlines()) - before
+        case.check(f"{what}: lines that the receiver said", lines, lines <= (60 if what == "plain" else 3), recv.said)
+        case.check(f"{what}: control characters", "\x1b" in recv.said(), "\x1b" not in recv.said())
+        check_memory(case, f"{what}: recv", recv)
+        recv.kill()
 
 
 def floods(case, lab):
