@@ -15,13 +15,14 @@ import failures
 import overlay_paths
 import relays
 import roaming
+import secrecy
 import sizes
 import strangers
 from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Their senders are slow, or wait for what happens next.
-WAITING = {**roaming.CASES, **sizes.CASES, **failures.CASES}
+WAITING = {**roaming.CASES, **sizes.CASES, **failures.CASES, **secrecy.CASES}
 TOGETHER = 5  # of these at a time
 LATE_MAX = 2  # times that a case is run again because the machine was late
 
@@ -119,7 +120,7 @@ def parse(cases_known):
 def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     known = {**cases.CASES, **relays.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **named}
-    known |= failures.CASES
+    known |= failures.CASES | secrecy.CASES
     options = parse(known)
     try:
         check_machine()
