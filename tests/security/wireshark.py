@@ -45,7 +45,8 @@ def show(path):
                           timeout=60)
     said = [line for line in done.stderr.splitlines() if "Running as user" not in line]
     if done.returncode or said or "Lua Error" in done.stdout:
-        raise SystemExit(f"FAILED: tshark: {said or done.stdout}")
+        errors = said or [line for line in done.stdout.splitlines() if "Lua Error" in line]
+        raise SystemExit(f"FAILED: tshark: {errors[:3]}")
     return [[value.split(",") if value else [] for value in line.split("|")] for line in done.stdout.splitlines()]
 
 
