@@ -63,9 +63,11 @@ def run(name, point, seed, binary, size_file):
     """One transfer; the receiver's result."""
     transport = dict(point["transport"])
     options = ["--profile", transport.pop("profile"), "--preset", transport.pop("preset")]
+    # As in the simulator and over emulated links.
+    options += [] if point.get("protected") else ["--insecure"]
     transport.pop("udp_encapsulation", None)  # always so on sockets
     for key, value in transport.items():
-        options += ["--set", f"{key}={value}"]
+        options += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
     limit = number(point["time_limit"])
     with Lab(name) as lab:
         a, b = lab.host("a"), lab.host("b")

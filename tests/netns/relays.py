@@ -13,6 +13,7 @@ SUM_MIN = 0.85  # of the paths' rates together
 LOSE_MAX = 1.0  # seconds to take a path away, which waits for locks of the kernel
 PAUSE_MAX = 3.0  # seconds without a delivery when a relay dies
 FOUND_MAX = 15.0  # seconds until a shared bottleneck is found
+TCP_SHARE = 1448 / 1514  # content of a full packet of the kernel's TCP, which has timestamps
 TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
 SETTLES = 2.0  # seconds that the flows have to share the link anew
 FAR_MS, FAR_LOSS = 100, 0.01  # of a direct link that is a bad way, each way
@@ -147,11 +148,11 @@ def shared_bottleneck(case, lab):
     counts = [(count["at"], count["bytes"]) for count in counts]
     # The clock of a result starts when the association is established, a few RTTs after the process.
     begin, end = transfer.send.begin + found + SETTLES, transfer.send.ended - 1
-    share = (delivered_at(counts, end) - delivered_at(counts, begin)) * 8 / (end - begin) / (RATE * CONTENT_SHARE)
+    share = (delivered_at(counts, end) - delivered_at(counts, begin)) * 8 / (end - begin) / (RATE * TCP_SHARE)
     case.measure("the TCP flow's part from then on", share * 100, "%")
     case.check("the TCP flow's part of the link from then on", f"{share:.1%} in {end - begin:.0f} s", share >= TCP_MIN)
     first = transfer.send.begin
-    before = (delivered_at(counts, first + found) - delivered_at(counts, first)) * 8 / found / (RATE * CONTENT_SHARE)
+    before = (delivered_at(counts, first + found) - delivered_at(counts, first)) * 8 / found / (RATE * TCP_SHARE)
     case.measure("its part before", before * 100, "%")
 
 
