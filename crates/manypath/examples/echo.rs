@@ -1,4 +1,5 @@
-//! A server that sends every message back, and a client with two paths to it.
+//! A server that sends every message back, and a client with two paths to it, which knows the
+//! server's public key.
 //!
 //! ```text
 //! $ cargo run -q -p manypath --example echo
@@ -16,20 +17,23 @@
 
 use std::error::Error;
 
-use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions, StreamId};
+use manypath::keys::{Identity, PeerKeys, TlsKeys};
+use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, SendOptions, StreamId};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
+    let key = Identity::generate()?;
     let server = Endpoint::bind(EndpointOptions {
         bind: addresses(["127.0.0.1", "127.0.0.2"])?,
-        ..EndpointOptions::server(Security::Plain)
+        ..EndpointOptions::server(TlsKeys::raw_public_keys(&key, PeerKeys::Any))
     })?;
     let listening: Vec<_> = server.local_addresses().iter().map(ToString::to_string).collect();
     println!("server: listening on {}", listening.join(" and "));
 
     let target = ConnectTarget::new(server.local_addresses());
     let echo = tokio::spawn(echo(server));
-    client(target).await?;
+    // Between two machines the fingerprint is what a user copies from one to the other.
+    client(target, PeerKeys::Pinned(vec![key.fingerprint()])).await?;
     println!("server: {}", echo.await?);
     Ok(())
 }
@@ -50,10 +54,11 @@ async fn echo(server: Endpoint) -> String {
     client.closed().await.to_string()
 }
 
-async fn client(target: ConnectTarget) -> Result<(), Box<dyn Error>> {
+async fn client(target: ConnectTarget, server: PeerKeys) -> Result<(), Box<dyn Error>> {
+    let own = Identity::generate()?;
     let endpoint = Endpoint::bind(EndpointOptions {
         bind: addresses(["127.0.0.3", "127.0.0.4"])?,
-        ..EndpointOptions::client(Security::Plain)
+        ..EndpointOptions::client(TlsKeys::raw_public_keys(&own, server))
     })?;
     let server = endpoint.connect(target).await?;
     for path in server.paths() {

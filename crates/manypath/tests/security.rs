@@ -154,3 +154,29 @@ async fn keys_are_replaced_under_way() {
     assert!(replaced.iter().all(|times| *times >= 3), "{replaced:?}");
     exchange(&ours, &theirs).await;
 }
+
+/// Peers with valid cookies that never say a word of the key management are many, and hold their
+/// places; an honest one is let in all the same, within 2 s.
+#[tokio::test]
+async fn peers_that_never_agree_on_keys_keep_nobody_out() {
+    let (server_key, limit) = (identity(), 32);
+    let options = options(&LOOPBACK[..1], true);
+    let config = config(&[("key_managements_max", &limit.to_string())]);
+    let keys = TlsKeys::raw_public_keys(&server_key, PeerKeys::Any);
+    let server = Endpoint::bind(EndpointOptions { security: keys.into(), config, ..options })
+        .expect("bound");
+    let address = server.local_addresses()[0];
+    let mut silent = common::stranger::Stranger::new("127.0.0.7", address);
+    let mut holds = Vec::new();
+    for port in 1..=3 * limit as u16 {
+        holds.push(silent.open_offering_tls(port).await.expect("a cookie is taken"));
+    }
+    let client = endpoint(TlsKeys::raw_public_keys(&identity(), pinned(&server_key)), false);
+    let begin = std::time::Instant::now();
+    let (ours, theirs) = connected_to(&client, ConnectTarget::new([address]), &server).await;
+    assert!(begin.elapsed().as_secs_f64() < 2.0, "{:?}", begin.elapsed());
+    exchange(&ours, &theirs).await;
+    // The application has never heard of the others.
+    let more = tokio::time::timeout(std::time::Duration::from_millis(100), server.accept()).await;
+    assert!(more.is_err(), "nobody else is authenticated");
+}

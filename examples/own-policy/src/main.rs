@@ -13,7 +13,8 @@ use manypath::policy::{
     PolicyCx, Rules, Scheduler, Sfr, Window,
 };
 use manypath::{
-    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, PathId, SendOptions, Security};
+    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, PathId, Security, SendOptions,
+};
 
 /// How often each policy was asked.
 #[derive(Debug, Default)]
@@ -123,7 +124,9 @@ fn endpoint(config: Config, accept: bool) -> Result<Endpoint, Box<dyn Error>> {
     let addresses: [IpAddr; 2] = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
     let bind = addresses.map(BindTo::Address).to_vec();
     let config = Arc::new(config);
-    Ok(Endpoint::bind(EndpointOptions { config, bind, accept, ..EndpointOptions::client(Security::Plain) })?)
+    // Both ends are in this program.
+    let client = EndpointOptions::client(Security::Plain);
+    Ok(Endpoint::bind(EndpointOptions { config, bind, accept, ..client })?)
 }
 
 #[tokio::main(flavor = "current_thread")]

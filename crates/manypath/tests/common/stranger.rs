@@ -8,7 +8,8 @@ use manypath::{BindTo, StreamId};
 use manypath_net::{Outgoing, Sent, UdpReceiver, UdpSockets};
 use manypath_proto::{Datagram, Transmit};
 use manypath_wire::{
-    Checksum, Chunk, CommonHeader, DataFlags, Init, Packet, PacketBuilder, Params, Ssn, Tsn,
+    Checksum, Chunk, CommonHeader, DataFlags, DtlsKeyManagement, DtlsKeyManagementFlags, Init,
+    Packet, PacketBuilder, Parameter, Params, Ssn, Tsn,
 };
 
 /// Any number of associations from one socket: each has an SCTP port of its own.
@@ -92,20 +93,31 @@ impl Stranger {
 
     /// Opens an association from this SCTP port; `None` if the server refuses it.
     pub async fn open(&mut self, port: u16) -> Option<Hold> {
+        self.open_with(port, Params::default()).await
+    }
+
+    /// The same, with the promise to agree on keys by TLS.
+    pub async fn open_offering_tls(&mut self, port: u16) -> Option<Hold> {
+        let offer = DtlsKeyManagement::new(7, DtlsKeyManagementFlags::CLIENT, &[192]);
+        let offer = Parameter::DtlsKeyManagement(offer.expect("a method"));
+        self.open_with(port, [offer].into_iter().collect()).await
+    }
+
+    async fn open_with(&mut self, port: u16, params: Params) -> Option<Hold> {
         let init = Init {
             initiate_tag: u32::from(port) + 1,
             a_rwnd: 65_536,
             outbound_streams: 4,
             inbound_streams: 4,
             initial_tsn: Tsn(TSN),
-            params: Params::default(),
+            params,
         };
         for _ in 0..20 {
             self.send_packet(self.packet(Hold { port, tag: 0 }, |p| p.push_init(&init))).await;
             let answer = self.next(port, |packet| match packet.chunks().next()?.ok()? {
                 Chunk::InitAck(ack) => {
                     let cookie = ack.params.iter().find_map(|p| match p {
-                        Ok(manypath_wire::Parameter::StateCookie(cookie)) => Some(cookie),
+                        Ok(Parameter::StateCookie(cookie)) => Some(cookie),
                         _ => None,
                     });
                     Some(Ok((ack.initiate_tag, cookie.expect("a cookie"))))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_keys::psk::SharedKey;
+use manypath_keys::tls::{Identity, PeerKeys, TlsKeys};
 use manypath_proto::{AssocClosed, PathId};
 use manypath_sim::{Keys, Pair, chunk_type, secs};
 
@@ -79,4 +80,33 @@ fn keys_are_replaced_again_and_again_while_paths_differ() {
         t.run_for(Duration::from_secs(5));
         assert!(t.a.is_established(), "{packets}");
     }
+}
+
+/// One round trip more than plain: ClientHello travels with COOKIE ECHO, and the first data in the
+/// same flight as the client's last message of TLS.
+#[test]
+fn the_handshake_by_tls_takes_one_round_trip_more() {
+    let key = || Identity::generate().expect("a key");
+    let keys = |identity: &Identity| -> Keys {
+        Arc::new(TlsKeys::raw_public_keys(identity, PeerKeys::Any))
+    };
+    let first_byte = |keys: Option<Keys>| {
+        let one_way = 50;
+        let mut t = Pair::one_path("sctp")
+            .profile("fast")
+            .rate_mbps(100.0)
+            .delay_ms(f64::from(one_way))
+            .keys_a(keys.clone())
+            .keys_z(keys)
+            .start();
+        t.a.send_file(1000);
+        t.run_until_true(secs(5), |t| t.z.received_bytes() == 1000);
+        assert_eq!(t.z.received_bytes(), 1000);
+        let trips = t.net.now().as_nanos() as f64 / 1e6 / f64::from(one_way);
+        trips.floor() as u32
+    };
+    // INIT, INIT ACK, COOKIE ECHO with DATA.
+    assert_eq!(first_byte(None), 3, "in one-way delays");
+    // COOKIE ECHO with ClientHello, COOKIE ACK with ServerHello to Finished, Finished with DATA.
+    assert_eq!(first_byte(Some(keys(&key()))), 5, "in one-way delays");
 }
