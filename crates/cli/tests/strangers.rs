@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{MANYPATH, Receiver, code, manypath, send, stderr};
 use manypath::keys::{Identity, PeerKeys, TlsKeys};
@@ -14,6 +14,7 @@ use manypath::{
     AssocClosed, Association, BindTo, Endpoint, EndpointOptions, SendOptions, StreamId,
 };
 use tempfile::tempdir;
+use tokio::time::Instant;
 
 /// The stream of both protocols is 0.
 fn frame(ppid: u32) -> SendOptions {

@@ -19,7 +19,8 @@
 //! path 2: 127.0.0.4:50917 to 127.0.0.2:9899, active
 //! ```
 //!
-//! The sender sends to the owner of that key only. The last argument of both, the addresses or interfaces to bind to, may be left out.
+//! The sender sends to the owner of that key only. The last argument of both, the addresses or
+//! interfaces to bind to, may be left out.
 
 use std::error::Error;
 

@@ -2,11 +2,11 @@
 //! sender does not know. SPAKE2, bound to the association's keys (`manypath_trust::password`).
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use manypath::Association;
 use manypath_trust::password::{Client, Password, PasswordError, Server};
 use manypath_trust::{Attempt, Attempts};
+use tokio::time::Instant;
 
 use super::frame::{ClientFrame, ServerFrame, reason};
 use super::messages::{Incoming, Messages, send_frame};
@@ -95,7 +95,7 @@ impl Secret {
         let (Some(attempts), Some(peer)) = (&self.attempts, association.peer()) else {
             return Ok(Try { attempts: None });
         };
-        let now = Instant::now();
+        let now = Instant::now().into_std();
         let busy = || format!("{}: too many wrong tokens; wait a while", reason::BUSY);
         let attempt = attempts.lock().unwrap_or_else(PoisonError::into_inner).begin(peer.ip(), now);
         let attempt = attempt.map_err(|_| busy())?;
