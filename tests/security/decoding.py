@@ -80,7 +80,7 @@ class Reading:
         self.log, self.opener = log, r.Opener(log)
         self.sealed = self.plain = self.too_early = 0
         self.content, self.hellos, self.parameters = {}, {}, {}
-        self.wrong, self.sealed_on, self.kinds = [], set(), {}
+        self.wrong, self.sealed_by, self.kinds, self.handed = [], {}, {}, set()
         for direction, path, data in captured:
             self._packet(direction, path, data)
 
@@ -92,12 +92,12 @@ class Reading:
             return
         if keys_used:
             self.sealed += 1
-            self.sealed_on.add((direction, path))
+            self.sealed_by[direction, path] = self.sealed_by.get((direction, path), 0) + 1
         else:
             self.plain += 1
-            if direction == TO_RECEIVER and any(kind == r.DATA for kind, *_ in chunks):
-                self.too_early = self.sealed
-            if (direction, path) in self.sealed_on and not is_of_handshake(chunks):
+            if any(kind == r.DATA and value[:4] not in self.handed for kind, _, value in chunks):
+                self.too_early += self.sealed_by.get((direction, path), 0)
+            if (direction, path) in self.sealed_by and not is_of_handshake(chunks):
                 self.wrong.append(f"direction {direction}, path {path}: a plain packet after a sealed one")
         for kind, _, value in chunks:
             name = kind if keys_used else f"plain {kind}"
@@ -110,6 +110,7 @@ class Reading:
 
     def _data(self, direction, value, keys_used):
         tsn, _, _, ppid = struct.unpack_from("!IHHI", value)
+        self.handed.add(value[:4])
         if ppid == r.PPID_KEYS:
             hello = r.client_hello(value[12:])
             if hello:
@@ -152,8 +153,8 @@ def read_transfer(case, directory, size, send=(), receive=()):
     case.check("packets", f"{reading.sealed} sealed, {reading.plain} plain", reading.sealed > 20 * reading.plain)
     case.check("what was wrong", len(reading.wrong), not reading.wrong, "\n".join(reading.wrong[:10]))
     case.check("the sealed content is the file", reading.digest()[:16], reading.digest() == transfer.digest)
-    # The receiver cannot open them yet.
-    case.note("packets that were sealed before the sender's last TLS message", reading.too_early)
+    # The other end could not open them: it has no keys before that message.
+    case.check("packets sealed before the last TLS message in plain, on its path", reading.too_early, not reading.too_early)
     case.note("chunks", ", ".join(f"{kind}: {n}" for kind, n in sorted(reading.kinds.items(), key=str)))
     return reading
 
