@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use manypath::keys::{
-    Certificates, ClientAuth, Fingerprint as Key, Identity, KeyLogFile, PeerKeys, TlsKeys,
-};
+use manypath::keys::{Certificates, ClientAuth, Identity, KeyLogFile, PeerKeys, TlsKeys};
 use manypath::{Association, PeerIdentity, Security};
 use manypath_files::ticket::Trust;
 use manypath_trust::{AllowList, Fingerprint, IdentityError, IdentityKey};
@@ -48,7 +46,7 @@ impl Serving {
         };
         let keys = TlsKeys::raw_public_keys(&identity, peers);
         let security = logged(keys, screen)?.into();
-        Ok(Serving { security, trust: Some(Trust::Key(shown(&identity.fingerprint()))) })
+        Ok(Serving { security, trust: Some(Trust::Key(identity.fingerprint())) })
     }
 }
 
@@ -106,7 +104,7 @@ impl Calling {
             None => key,
         };
         let peers = match pinned {
-            Some(key) => PeerKeys::Pinned(vec![Key(*key.as_bytes())]),
+            Some(key) => PeerKeys::Pinned(vec![key]),
             None => PeerKeys::Any,
         };
         let identity = identity(args.identity.as_deref(), screen)?;
@@ -131,10 +129,6 @@ pub(crate) fn has_certificate(association: &Association) -> bool {
     matches!(association.identity(), Some(PeerIdentity::Certificate(_)))
 }
 
-fn shown(key: &Key) -> Fingerprint {
-    Fingerprint::new(key.0)
-}
-
 fn parse(text: &str) -> Result<Fingerprint> {
     text.parse().map_err(|e: manypath_trust::FingerprintError| {
         Failure::usage(format!("--peer: {e}"))
@@ -142,9 +136,9 @@ fn parse(text: &str) -> Result<Fingerprint> {
     })
 }
 
-fn allowed(words: &[String]) -> Result<Vec<Key>> {
+fn allowed(words: &[String]) -> Result<Vec<Fingerprint>> {
     let list = AllowList::read(words).map_err(|e| Failure::usage(format!("--allow: {e}")))?;
-    Ok(list.keys().map(|key| Key(*key.as_bytes())).collect())
+    Ok(list.keys().copied().collect())
 }
 
 /// The key in a file, or a new one.
@@ -162,7 +156,7 @@ fn identity(file: Option<&Path>, screen: &Screen) -> Result<Identity> {
         }
     })?;
     if found.created {
-        let key = shown(&found.key.0.fingerprint());
+        let key = found.key.0.fingerprint();
         screen.line(&format!("made a key in {}: {key}", file.display()));
     }
     Ok(found.key.0)

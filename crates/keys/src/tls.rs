@@ -46,7 +46,8 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
 pub use config::{Certificates, ClientAuth, ConfigError};
-pub use identity::{Fingerprint, Identity, IdentityError, IdentityKind, InvalidFingerprint};
+pub use identity::{Identity, IdentityError, IdentityKind};
+pub use manypath_trust::{Fingerprint, FingerprintError};
 /// The library of TLS, for configurations of it.
 pub use rustls;
 pub use verify::PeerKeys;

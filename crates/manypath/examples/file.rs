@@ -3,7 +3,7 @@
 //! ```text
 //! $ cargo run -q -p manypath --example file -- recv copy.bin 127.0.0.1,127.0.0.2
 //! listening on 127.0.0.1:9899,127.0.0.2:9899
-//! key e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+//! key sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 //! received 10485760 bytes
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! ```text
 //! $ head -c 10485760 /dev/urandom > file.bin
 //! $ cargo run -q -p manypath --example file -- send file.bin \
-//!       e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 \
+//!       sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 \
 //!       127.0.0.1:9899,127.0.0.2:9899 127.0.0.3,127.0.0.4
 //! sent 10485760 bytes
 //! path 1: 127.0.0.3:50917 to 127.0.0.1:9899, active

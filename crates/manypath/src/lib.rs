@@ -148,8 +148,8 @@ pub mod keys {
     pub use manypath_keys::key_log::{KeyLog, KeyLogFile};
     pub use manypath_keys::psk::{SecretTooShort, SharedKey};
     pub use manypath_keys::tls::{
-        Certificates, ClientAuth, ConfigError, Fingerprint, Identity, IdentityError, IdentityKind,
-        InvalidFingerprint, PeerKeys, TlsKeys, rustls,
+        Certificates, ClientAuth, ConfigError, Fingerprint, FingerprintError, Identity,
+        IdentityError, IdentityKind, PeerKeys, TlsKeys, rustls,
     };
     pub use manypath_proto::{
         Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, Role, Roles,

@@ -4,15 +4,22 @@
 //! - [`Identity`] is the private key in a file.
 //! - [`password`] proves a short password to the other end, and [`Attempts`] limits guesses.
 
+#[cfg(feature = "transfers")]
 mod allow;
+#[cfg(feature = "transfers")]
 mod attempts;
 mod fingerprint;
+#[cfg(feature = "transfers")]
 mod identity;
+#[cfg(feature = "transfers")]
 pub mod password;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+#[cfg(feature = "transfers")]
 pub use allow::{AllowError, AllowList};
+#[cfg(feature = "transfers")]
 pub use attempts::{Attempt, Attempts};
 pub use fingerprint::{Fingerprint, FingerprintError};
+#[cfg(feature = "transfers")]
 pub use identity::{Identity, IdentityError, IdentityKey};

@@ -1,21 +1,18 @@
-//! Key pairs that identify an end, and fingerprints of public keys.
+//! Key pairs that identify an end.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use aws_lc_rs::digest;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
 use bytes::Bytes;
+use manypath_trust::Fingerprint;
 use rustls::SignatureScheme;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::SigningKey;
 use zeroize::Zeroizing;
-
-use crate::key_log::hex;
 
 /// The signature schemes of identities.
 pub(crate) const SCHEMES: [SignatureScheme; 2] =
@@ -160,54 +157,5 @@ impl Identity {
 
     pub(crate) fn signing_key(&self) -> Arc<dyn SigningKey> {
         self.signing_key.clone()
-    }
-}
-
-/// The SHA-256 of a public key, a SubjectPublicKeyInfo in DER.
-///
-/// As text it has 64 hexadecimal digits.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fingerprint(pub [u8; 32]);
-
-impl Fingerprint {
-    /// The fingerprint of a SubjectPublicKeyInfo in DER.
-    #[must_use]
-    pub fn of(public_key: &[u8]) -> Fingerprint {
-        let hash = digest::digest(&digest::SHA256, public_key);
-        Fingerprint(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
-    }
-}
-
-/// A text that is no fingerprint.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a fingerprint has 64 hexadecimal digits")]
-pub struct InvalidFingerprint;
-
-impl FromStr for Fingerprint {
-    type Err = InvalidFingerprint;
-
-    fn from_str(text: &str) -> Result<Fingerprint, InvalidFingerprint> {
-        let digits = text.as_bytes();
-        let mut bytes = [0; 32];
-        if digits.len() != 2 * bytes.len() {
-            return Err(InvalidFingerprint);
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or(InvalidFingerprint);
-            *byte = u8::try_from(digit(0)? << 4 | digit(1)?).map_err(|_| InvalidFingerprint)?;
-        }
-        Ok(Fingerprint(bytes))
     }
 }

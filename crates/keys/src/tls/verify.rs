@@ -12,7 +12,8 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::identity::{Fingerprint, SCHEMES};
+use super::Fingerprint;
+use super::identity::SCHEMES;
 
 /// The public keys that a peer may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl PeerKeys {
 
 /// A peer with another key than expected.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the peer has another key than expected: its fingerprint is {key}")]
+#[error("the key {key} is not one that is expected")]
 pub(super) struct NotPinned {
     pub(super) key: Fingerprint,
 }
