@@ -32,11 +32,12 @@ fn files_directories_and_empty_files_arrive_as_they_were() {
     let mut receiver = Receiver::start(to.path(), &["--once"]);
     let (code, sent, err) = send(&[&big, &empty, &tree], &receiver.ticket, &[]);
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("NOT encrypted"), "{err}");
+    assert!(!err.contains("NOT encrypted"), "{err}");
+    assert_eq!(sent["encrypted"], true);
     let received = receiver.result();
     let (code, err) = receiver.end();
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("NOT encrypted"), "{err}");
+    assert!(!err.contains("NOT encrypted"), "{err}");
 
     assert!(fs::read(to.path().join("big")).unwrap() == content);
     assert_eq!(fs::read(to.path().join("empty")).unwrap(), b"");
@@ -446,8 +447,9 @@ async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
     };
     let endpoint = Endpoint::bind(options).unwrap();
     let dest = format!("127.0.0.1:{}", endpoint.udp_port());
-    let sending =
-        tokio::task::spawn_blocking(move || send(&[&file], &dest, &["--stall-timeout", "2s"]));
+    let sending = tokio::task::spawn_blocking(move || {
+        send(&[&file], &dest, &["--insecure", "--stall-timeout", "2s"])
+    });
     let association = endpoint.accept().await.unwrap();
     let hello = association.recv().await.unwrap();
     assert!(hello.is_some());

@@ -75,10 +75,10 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let measures_latency = args.report.json;
     let mut transfer = Transfer { peer, entries, bytes, message_size, files, measures_latency };
     // Only a receiver that has shown who it is sees the token; others prove that they have it, as
-    // this end does.
-    let proves = is_protected && !calling.knows_peer;
-    let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()));
-    let password = if proves { Some(password?) } else { None };
+    // this end does. Without a token the receiver says that it wants one.
+    let proves = is_protected && !calling.knows_peer && !token.is_empty();
+    let password = proves.then(|| Password::new(token.clone())).transpose();
+    let password = password.map_err(|e| Failure::usage(e.to_string()))?;
     let hello = (!proves).then(|| first_frame(transfer.hello(token)));
     let heard = async |association: &Association| match &password {
         None => transfer.hear_welcome(association).await,

@@ -37,8 +37,10 @@ pub(crate) fn stderr(output: &Output) -> String {
 pub(crate) struct Receiver {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// The ticket it printed.
+    /// The ticket it printed; empty if it has none.
     pub(crate) ticket: String,
+    /// All that it said when it began to listen.
+    pub(crate) listening: Value,
     /// Its port.
     pub(crate) port: u64,
 }
@@ -68,9 +70,9 @@ impl Receiver {
             panic!("the receiver did not start: {why}")
         });
         assert_eq!(listening["event"], "listening");
-        let ticket = listening["ticket"].as_str().expect("a ticket").to_owned();
+        let ticket = listening["ticket"].as_str().unwrap_or_default().to_owned();
         let port = listening["port"].as_u64().expect("a port");
-        Receiver { child, out, ticket, port }
+        Receiver { child, out, ticket, port, listening }
     }
 
     /// The result of the next transfer.
