@@ -69,6 +69,13 @@ fn routers() {
 }
 
 #[test]
+fn protected() {
+    let point = &points("protected.toml")[0];
+    let transfer = run(point).transfer;
+    assert!(transfer.paths.iter().all(|path| path.stats.counters.data_chunks_sent > 500));
+}
+
+#[test]
 fn no_example_is_left_out() {
     let folder = std::fs::read_dir(file("")).unwrap();
     let mut names: Vec<String> =
@@ -76,7 +83,14 @@ fn no_example_is_left_out() {
     names.sort();
     assert_eq!(
         names,
-        ["dumbbell.toml", "failure.toml", "roaming.toml", "routers.toml", "two-paths.toml"]
+        [
+            "dumbbell.toml",
+            "failure.toml",
+            "protected.toml",
+            "roaming.toml",
+            "routers.toml",
+            "two-paths.toml"
+        ]
     );
 }
 
