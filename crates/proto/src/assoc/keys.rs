@@ -83,11 +83,11 @@ impl Association {
         let own = p.own.raw().clone();
         // What was received is a slice of its datagram.
         let theirs = Bytes::copy_from_slice(peers.raw());
+        p.peers = DtlsKeyManagement::from_raw(theirs.clone());
         let (parameters, tags) = match role {
             Role::Client => ((own, theirs), tags),
             Role::Server => ((theirs, own), (tags.1, tags.0)),
         };
-        p.peers = DtlsKeyManagement::from_raw(Bytes::copy_from_slice(peers.raw()));
         p.session = Some(p.management.begin(Agreement::new(role, method, parameters, tags)));
         true
     }
@@ -246,6 +246,7 @@ impl Association {
         self.set_key_timer();
     }
 
+    /// Lets the timer expire with the next of the time limits.
     pub(super) fn set_key_timer(&mut self) {
         let timer = Timer::Assoc(AssocTimer::Keys);
         let Some(p) = self.protection.as_ref().filter(|_| self.closed().is_none()) else { return };
@@ -292,7 +293,8 @@ impl Association {
         self.close(AssocClosed::NotProtected { reason, by_peer });
     }
 
-    /// The TSNs of the messages that were sent before there were keys.
+    /// A message of the key management was sent before there were keys; this is its last TSN so
+    /// far.
     pub(super) fn note_in_plain(&mut self, tsn: Tsn) {
         if let Some(p) = &mut self.protection {
             p.last_in_plain = Some(tsn);
