@@ -159,7 +159,7 @@ params! {
         default: secs(60);
     /// Limit on answers per second to packets that belong to no association: INIT ACK, ABORT,
     /// SHUTDOWN COMPLETE and stale cookies together. During a flood, repeated INITs are answered
-    /// first. Off: no limit.
+    /// first. An INIT ACK whose cookie came back does not count. Off: no limit.
     stateless_answers: Option<u32>, "answers", OrOff(100..=1_000_000), "implementation",
         default: None, fast: Some(1000);
     /// Lists all local addresses in INIT and INIT ACK. Without the list, the peer uses only

@@ -59,6 +59,11 @@ impl Bucket {
         self.full_at = full_at + self.interval;
         true
     }
+
+    /// Puts a token back.
+    fn give_back(&mut self) {
+        self.full_at = self.full_at.saturating_sub(self.interval);
+    }
 }
 
 /// Bits of one generation of the memory of INITs, a power of two: half a megabyte.
@@ -113,6 +118,9 @@ impl Seen {
 /// first bucket has no token for is answered when it comes a second time, from the same address
 /// with the same tag, as an honest client's does and a forged one's does not; with a limit for each
 /// network.
+///
+/// An INIT ACK that was answered went to no forged address, and does not count: honest clients may
+/// come at any rate.
 #[derive(Debug)]
 pub(super) struct AnswerLimits {
     first_init: Bucket,
@@ -160,6 +168,11 @@ impl AnswerLimits {
             Answer::StaleCookie => self.stale_cookie.take(now),
             Answer::InitAck => self.first_init.take(now) || self.allows_repeated(now, from, tag),
         }
+    }
+
+    /// A valid cookie came back for the first time: who asked has the address that was answered.
+    pub(super) fn cookie_returned(&mut self) {
+        self.first_init.give_back();
     }
 
     #[cold]
@@ -238,6 +251,19 @@ mod tests {
         let most = (0..times.len()).map(in_a_second).max().unwrap();
         assert!(most <= LIMIT as usize, "{most} in a second");
         assert!(times.len() > 2000, "{} in three seconds: the limit is used", times.len());
+    }
+
+    #[test]
+    fn clients_that_return_their_cookies_are_not_limited() {
+        let mut limits = limits();
+        for n in 0..50_000 {
+            assert!(limits.allows(at(n), Answer::InitAck, somebody(1), n as u32), "client {n}");
+            limits.cookie_returned();
+        }
+        // Nothing was saved up for a flood.
+        let answered = |n: &u32| limits.allows(at(50_000), Answer::InitAck, somebody(*n), 1);
+        let answered = (0..1000).filter(answered).count();
+        assert_eq!(answered as u64, u64::from(LIMIT) * FIRST_INIT.1 / 100);
     }
 
     #[test]

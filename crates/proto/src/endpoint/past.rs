@@ -1,6 +1,6 @@
 //! Associations that are over, as far as their late packets make it necessary to remember them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
@@ -10,8 +10,9 @@ use crate::time::Instant;
 const MAX_ENDED: usize = 64;
 
 /// Maximum number of remembered cookies that made an association, so that their copies make no
-/// other.
-const MAX_USED_COOKIES: usize = 1024;
+/// other. One that comes back after that many more is refused: with thousands of associations
+/// a second, they must last longer than a round trip.
+const MAX_USED_COOKIES: usize = 1 << 14;
 
 /// The associations that were shut down, and the cookies that made an association, last.
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub(super) struct Past {
     ended: VecDeque<(u32, u16)>,
     /// Our tag in each cookie, and when that was made.
     used_cookies: VecDeque<(u32, Instant)>,
+    /// The tags in them.
+    used_tags: BTreeSet<u32>,
     /// When the newest of the used cookies was made that are not remembered any more.
     forgotten: Option<Instant>,
     /// Tag and peer's port of protected associations, and the packet that ended each.
@@ -54,15 +57,17 @@ impl Past {
     /// A cookie with this tag, made at that time, has made an association.
     pub(super) fn note_cookie(&mut self, local_tag: u32, created: Instant) {
         while self.used_cookies.len() >= MAX_USED_COOKIES {
-            let oldest = self.used_cookies.pop_back();
-            self.forgotten = self.forgotten.max(oldest.map(|(_, created)| created));
+            let Some((oldest, created)) = self.used_cookies.pop_back() else { break };
+            self.used_tags.remove(&oldest);
+            self.forgotten = self.forgotten.max(Some(created));
         }
         self.used_cookies.push_front((local_tag, created));
+        self.used_tags.insert(local_tag);
     }
 
     /// True if a cookie with this tag made an association.
     pub(super) fn is_cookie_used(&self, local_tag: u32) -> bool {
-        self.used_cookies.iter().any(|(known, _)| *known == local_tag)
+        self.used_tags.contains(&local_tag)
     }
 
     /// True if a cookie of that time may have made an association that is not remembered.

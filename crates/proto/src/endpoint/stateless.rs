@@ -195,13 +195,16 @@ impl Endpoint {
                     let (to, tag) = ((now, Answer::Abort), cookie.peer_tag);
                     return self.reply(to, from, &packet, tag, |p| p.push_abort(false, &cause));
                 }
+                if let Some(limits) = &mut self.limits {
+                    limits.cookie_returned();
+                }
                 let assoc = self.associate(now, &cookie, from);
                 let index = self.insert(assoc);
                 self.limit_key_managements(now, index);
                 index
             }
         };
-        self.deliver(now, index, from, packet);
+        self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
     }
 
     /// A peer opened an association that is to be protected: the oldest that waits for its keys
