@@ -56,15 +56,9 @@ impl RecordCipher for Cipher {
         tag.as_ref().try_into().expect("the tags of all suites are as long")
     }
 
-    fn open(
-        &self,
-        nonce: [u8; NONCE_LEN],
-        aad: &[u8],
-        (sealed, tag): (&[u8], &[u8; TAG_LEN]),
-        text: &mut [u8],
-    ) -> bool {
+    fn open(&self, nonce: [u8; NONCE_LEN], aad: &[u8], sealed: &mut [u8]) -> bool {
         let nonce = Nonce::assume_unique_for_key(nonce);
-        self.payload.open_separate_gather(nonce, Aad::from(aad), sealed, tag, text).is_ok()
+        self.payload.open_in_place(nonce, Aad::from(aad), sealed).is_ok()
     }
 
     fn mask(&self, sample: [u8; TAG_LEN]) -> [u8; 2] {

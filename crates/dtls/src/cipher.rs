@@ -89,16 +89,10 @@ pub trait RecordCipher: fmt::Debug + Send + Sync {
     /// Encrypts `text` in place and returns its authentication tag, which covers `aad`, too.
     fn seal(&self, nonce: [u8; NONCE_LEN], aad: &[u8], text: &mut [u8]) -> [u8; TAG_LEN];
 
-    /// Decrypts a ciphertext to `text`, which is as long. Returns false if the tag is wrong; `text`
-    /// is then of no use.
+    /// Decrypts a ciphertext, which its tag follows, in place. Returns false if the tag is wrong;
+    /// `sealed` is then of no use.
     #[must_use]
-    fn open(
-        &self,
-        nonce: [u8; NONCE_LEN],
-        aad: &[u8],
-        sealed: (&[u8], &[u8; TAG_LEN]),
-        text: &mut [u8],
-    ) -> bool;
+    fn open(&self, nonce: [u8; NONCE_LEN], aad: &[u8], sealed: &mut [u8]) -> bool;
 
     /// The mask of a sequence number, from the first bytes of the encrypted record (RFC 9147
     /// §4.2.3).

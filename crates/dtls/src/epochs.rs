@@ -1,5 +1,7 @@
 //! The keys of several epochs.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::header::{HEADER_LEN, epoch_bits};
@@ -51,28 +53,13 @@ impl Epochs {
         self.keys.retain(|keys| keys.epoch() >= epoch);
     }
 
-    /// Checks a record with the keys of its epoch, and decrypts it to the end of `out`.
+    /// Checks a record with the keys of its epoch and decrypts it in place. Returns where its
+    /// chunks are.
     ///
     /// # Errors
     /// Those of [`OpeningKeys::open`], and [`OpenError::NoKeys`].
-    pub fn open(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Opened, OpenError> {
-        self.keys_of(record)?.open(record, out)
-    }
-
-    /// Checks a record with the keys of its epoch, and decrypts it to `text`, as
-    /// [`OpeningKeys::open_to`] does.
-    ///
-    /// # Errors
-    /// Those of [`OpeningKeys::open_to`], and [`OpenError::NoKeys`].
-    ///
-    /// # Panics
-    /// If `text` is shorter than [`text_len`](crate::text_len) says.
-    pub fn open_to(
-        &mut self,
-        record: &[u8],
-        text: &mut [u8],
-    ) -> Result<(Opened, usize), OpenError> {
-        self.keys_of(record)?.open_to(record, text)
+    pub fn open(&mut self, record: &mut [u8]) -> Result<(Opened, Range<usize>), OpenError> {
+        self.keys_of(record)?.open(record)
     }
 
     fn keys_of(&mut self, record: &[u8]) -> Result<&mut OpeningKeys, OpenError> {

@@ -38,7 +38,7 @@ pub use cipher::{CipherSuite, KeyMaterial, NONCE_LEN, RecordCipher, TAG_LEN};
 pub use epochs::{Epochs, FIRST_EPOCH};
 pub use exporter::{Direction, EXPORTER_LABEL, KeyKind, KeyRole, exporter_context};
 pub use header::HEADER_LEN;
-pub use open::{OpenError, Opened, OpeningKeys, text_len};
+pub use open::{OpenError, Opened, OpeningKeys};
 pub use seal::{SealError, SealingKeys};
 
 /// Bytes that a record adds to the chunks in it: header, content type and tag.

@@ -1,5 +1,7 @@
 //! Checking and decrypting what is received.
 
+use std::ops::Range;
+
 use crate::cipher::{FORGERY_LIMIT, NONCE_LEN, RecordCipher, TAG_LEN};
 use crate::header::{
     APPLICATION_DATA, HEADER_LEN, epoch_bits, header, mask, nonce, sequence_number,
@@ -82,38 +84,16 @@ impl OpeningKeys {
         self.forged
     }
 
-    /// Checks a record and decrypts it to the end of `out`, which then holds its chunks.
+    /// Checks a record and decrypts it in place. Returns where its chunks are.
     ///
     /// # Errors
-    /// See [`OpenError`]; `out` is then as it was.
-    pub fn open(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Opened, OpenError> {
-        let start = out.len();
-        out.resize(start + text_len(record), 0);
-        let opened = self.open_to(record, &mut out[start..]);
-        out.truncate(start + opened.as_ref().map_or(0, |(_, len)| *len));
-        opened.map(|(opened, _)| opened)
-    }
-
-    /// Checks a record and decrypts it to `text`. Returns the length of its chunks in bytes, which
-    /// are at the beginning of `text`; the rest of `text` is of no use.
-    ///
-    /// # Errors
-    /// See [`OpenError`]; `text` is then of no use.
-    ///
-    /// # Panics
-    /// If `text` is shorter than [`text_len`] says.
-    pub fn open_to(
-        &mut self,
-        record: &[u8],
-        text: &mut [u8],
-    ) -> Result<(Opened, usize), OpenError> {
-        let Some((masked, sealed)) = record.split_first_chunk::<HEADER_LEN>() else {
+    /// See [`OpenError`]; what is encrypted of `record` is then of no use.
+    pub fn open(&mut self, record: &mut [u8]) -> Result<(Opened, Range<usize>), OpenError> {
+        let Some((masked, sealed)) = record.split_first_chunk_mut::<HEADER_LEN>() else {
             return Err(OpenError::Malformed);
         };
-        let Some((ciphertext, tag)) = sealed.split_last_chunk::<TAG_LEN>() else {
-            return Err(OpenError::Malformed);
-        };
-        let Some(sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| !ciphertext.is_empty())
+        // A ciphertext has a byte at least, the content type.
+        let Some(sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| sealed.len() > TAG_LEN)
         else {
             return Err(OpenError::Malformed);
         };
@@ -125,18 +105,24 @@ impl OpeningKeys {
         if self.forged >= FORGERY_LIMIT {
             return Err(OpenError::Exhausted);
         }
-        let text = &mut text[..ciphertext.len()];
         let bits = sequence_number(mask(*masked, self.cipher.mask(*sample)));
         let (near, far) = candidates(self.expected, bits);
         let near_is_new = self.window.is_new(near);
         let far = far.filter(|&far| self.window.is_new(far));
+        // The first attempt destroys what it cannot open.
+        let copy = far.filter(|_| near_is_new).map(|_| sealed.to_vec());
         let aad = header(self.epoch, bits);
-        let mut opens = |number: &u64| {
-            let nonce = nonce(self.iv, *number);
-            self.cipher.open(nonce, &aad, (ciphertext, tag), text)
+        let opens = |number: &u64, sealed: &mut [u8]| {
+            self.cipher.open(nonce(self.iv, *number), &aad, sealed)
         };
-        let near = Some(near).filter(|_| near_is_new);
-        let Some(number) = near.filter(&mut opens).or_else(|| far.filter(&mut opens)) else {
+        let near = Some(near).filter(|_| near_is_new).filter(|number| opens(number, sealed));
+        let number = near.or_else(|| {
+            if let Some(copy) = copy {
+                sealed.copy_from_slice(&copy);
+            }
+            far.filter(|number| opens(number, sealed))
+        });
+        let Some(number) = number else {
             self.forged += u64::from(near_is_new || far.is_some());
             return Err(if near_is_new { OpenError::Forged } else { OpenError::Replayed });
         };
@@ -144,20 +130,16 @@ impl OpeningKeys {
         self.expected = self.expected.max(number + 1);
         self.opened += 1;
         // The content type is the last byte that is not padding (RFC 8446 §5.4).
+        let text = &sealed[..sealed.len() - TAG_LEN];
         let end = text.iter().rposition(|&byte| byte != 0);
         match end.map_or((0, 0), |end| (text[end], end)) {
             (APPLICATION_DATA, len) => {
-                Ok((Opened { epoch: self.epoch, sequence_number: number }, len))
+                let opened = Opened { epoch: self.epoch, sequence_number: number };
+                Ok((opened, HEADER_LEN..HEADER_LEN + len))
             }
             (other, _) => Err(OpenError::ContentType(other)),
         }
     }
-}
-
-/// Length in bytes of what a record is decrypted to: its content, content type and padding.
-#[must_use]
-pub fn text_len(record: &[u8]) -> usize {
-    record.len().saturating_sub(HEADER_LEN + TAG_LEN)
 }
 
 /// The sequence numbers that 16 bits may stand for: the one closest to the expected, and where that

@@ -11,10 +11,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use manypath_proto::overlay::Probes;
 use manypath_proto::{Datagram, Instant, Transmit};
-use manypath_wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketBuilder, Params, Tsn};
+use manypath_wire::{
+    COMMON_HEADER_LEN, Checksum, CommonHeader, Init, Packet, PacketBuilder, Params, Tsn, chunk_type,
+};
 use tokio::time::Sleep;
 
 use crate::bind::{BindError, BindTo};
@@ -265,9 +266,9 @@ fn init(tag: u32, port: u16) -> Vec<u8> {
 
 /// The tag of the probe that this answers.
 fn answered(datagram: &Datagram) -> Option<u32> {
-    let packet = Packet::parse(Bytes::clone(&datagram.payload), Checksum::Verify).ok()?;
-    match packet.chunks().next()? {
-        Ok(Chunk::InitAck(_) | Chunk::Abort(_)) => Some(packet.header.verification_tag),
+    let header = Packet::check(&datagram.payload, Checksum::Verify).ok()?;
+    match *datagram.payload.get(COMMON_HEADER_LEN)? {
+        chunk_type::INIT_ACK | chunk_type::ABORT => Some(header.verification_tag),
         _ => None,
     }
 }

@@ -1,12 +1,11 @@
 //! Receiving batches, mostly without copying.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use manypath_proto::Datagram;
 use quinn_udp::{RecvMeta, UdpSockRef};
 use tokio::io::Interest;
@@ -30,21 +29,24 @@ const SPARE: usize = 32;
 /// profiles: a transfer that fills its buffers with its own data does not get there.
 const LENT_MAX: usize = 8 << 20;
 
+/// Buffers looked at, before another one is made, whether they are back.
+const TRIES: usize = 4;
+
 /// Tries at a socket that reports errors (of earlier sends, by ICMP) instead of datagrams.
 const ERROR_TRIES: usize = 8;
 
 /// Reads datagrams from the sockets of an endpoint.
 ///
-/// Datagrams are slices of the buffer that the system filled. A buffer that came back less than
-/// half full is copied to an allocation of its size first. Buffers return for reuse when the last
-/// slice of them is dropped. All that are lent for several datagrams together have at most 8 MiB
-/// (and a batch more): from there on each datagram is an allocation of its own, so that what is
-/// kept pins no other.
+/// Datagrams are parts of the buffer that the system filled, which their reader may change. A
+/// buffer that came back less than half full is copied to an allocation of its size first. Buffers
+/// return for reuse when the last part of them is dropped. All that are lent for several datagrams
+/// together have at most 8 MiB (and a batch more): from there on each datagram is an allocation of
+/// its own, so that what is kept pins no other.
 #[derive(Debug)]
 pub struct UdpReceiver {
-    buffers: Vec<Box<[u8]>>,
+    buffers: Vec<BytesMut>,
     metas: Vec<RecvMeta>,
-    spare: Arc<SpareBuffers>,
+    lent: LentBuffers,
 }
 
 impl Default for UdpReceiver {
@@ -56,11 +58,11 @@ impl Default for UdpReceiver {
 impl UdpReceiver {
     /// A receiver with its buffers, one MiB on systems that receive in batches.
     pub fn new() -> UdpReceiver {
-        let spare = Arc::new(SpareBuffers::default());
+        let mut lent = LentBuffers::default();
         UdpReceiver {
-            buffers: (0..SLOTS).map(|_| spare.take()).collect(),
+            buffers: (0..SLOTS).map(|_| lent.take()).collect(),
             metas: vec![RecvMeta::default(); SLOTS],
-            spare,
+            lent,
         }
     }
 
@@ -77,7 +79,11 @@ impl UdpReceiver {
         for socket in &sockets.sockets {
             any |= self.poll_socket(cx, socket, out);
         }
-        if any { Poll::Ready(()) } else { Poll::Pending }
+        if any {
+            return Poll::Ready(());
+        }
+        self.lent.look_at_all();
+        Poll::Pending
     }
 
     /// Reads at most one batch from `socket`, and says whether there was one.
@@ -126,74 +132,107 @@ impl UdpReceiver {
         }
         let local = SocketAddr::new(meta.dst_ip.unwrap_or(bound.ip()), bound.port());
         let stride = if meta.stride == 0 { length } else { meta.stride };
-        let datagram = |payload| Datagram::new(local, meta.addr, payload);
-        if stride >= length || self.spare.lent() >= LENT_MAX {
+        let datagram = |payload: BytesMut| Datagram::new(local, meta.addr, payload);
+        if stride >= length || !self.lent.may_lend() {
             let filled = &self.buffers[slot][..length];
-            out.extend(filled.chunks(stride).map(Bytes::copy_from_slice).map(datagram));
+            out.extend(filled.chunks(stride).map(BytesMut::from).map(datagram));
             return;
         }
-        let bytes = if length < BUFFER / 2 {
-            Box::from(&self.buffers[slot][..length])
+        let mut rest = if length < BUFFER / 2 {
+            BytesMut::from(&self.buffers[slot][..length])
         } else {
-            std::mem::replace(&mut self.buffers[slot], self.spare.take())
+            std::mem::replace(&mut self.buffers[slot], self.lent.take())
         };
-        let mut bytes = Bytes::from_owner(self.spare.lend(bytes, length));
-        while !bytes.is_empty() {
-            out.push(datagram(bytes.split_to(stride.min(bytes.len()))));
+        let mut filled = rest.split_to(length);
+        self.lent.note(rest, length);
+        while filled.len() > stride {
+            out.push(datagram(filled.split_to(stride)));
         }
+        out.push(datagram(filled));
     }
 }
 
-/// A buffer of several datagrams while slices of it are read.
-struct Filled {
-    bytes: Box<[u8]>,
-    length: usize,
-    home: Arc<SpareBuffers>,
-}
-
-impl AsRef<[u8]> for Filled {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-impl Drop for Filled {
-    fn drop(&mut self) {
-        self.home.take_back(std::mem::take(&mut self.bytes));
-    }
-}
-
-/// Buffers between two uses, already mapped and set to zero once, and how much is lent.
+/// Buffers of several datagrams, while those are read and afterwards.
 #[derive(Debug, Default)]
-struct SpareBuffers {
-    spare: Mutex<Vec<Box<[u8]>>>,
-    lent: AtomicUsize,
+struct LentBuffers {
+    /// The rest of each behind its datagrams, the first lent first. It becomes the whole buffer
+    /// again once nothing else of that is read.
+    lent: VecDeque<Lent>,
+    /// Bytes of the buffers in `lent`.
+    bytes: usize,
+    spare: Vec<BytesMut>,
 }
 
-impl SpareBuffers {
-    fn take(&self) -> Box<[u8]> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.unwrap_or_else(|| vec![0; BUFFER].into_boxed_slice())
+#[derive(Debug)]
+struct Lent {
+    rest: BytesMut,
+    size: usize,
+}
+
+impl Lent {
+    /// True if nothing of it is read any more.
+    fn is_back(&mut self) -> bool {
+        self.rest.try_reclaim(self.size)
+    }
+}
+
+impl LentBuffers {
+    /// A whole buffer.
+    fn take(&mut self) -> BytesMut {
+        for _ in 0..TRIES.min(self.lent.len()) {
+            if self.spare.is_empty() {
+                self.look_at_first();
+            }
+        }
+        self.spare.pop().unwrap_or_else(|| BytesMut::zeroed(BUFFER))
     }
 
-    /// Bytes of the buffers that are lent.
-    fn lent(&self) -> usize {
-        self.lent.load(Ordering::Relaxed)
-    }
-
-    /// Lends a buffer of which `length` bytes are filled, until the last slice of it is dropped.
-    fn lend(self: &Arc<Self>, bytes: Box<[u8]>, length: usize) -> Filled {
-        self.lent.fetch_add(bytes.len(), Ordering::Relaxed);
-        Filled { bytes, length, home: Arc::clone(self) }
-    }
-
-    fn take_back(&self, bytes: Box<[u8]>) {
-        self.lent.fetch_sub(bytes.len(), Ordering::Relaxed);
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes.len() == BUFFER && spare.len() < SPARE {
-            spare.push(bytes);
+    /// Looks whether the buffer that was lent first is back; if not, it is looked at last again.
+    fn look_at_first(&mut self) {
+        let Some(mut first) = self.lent.pop_front() else { return };
+        if !first.is_back() {
+            return self.lent.push_back(first);
+        }
+        self.bytes -= first.size;
+        if first.size == BUFFER && self.spare.len() < SPARE {
+            self.spare.push(whole(first.rest));
         }
     }
+
+    /// False if as much is lent as may be.
+    fn may_lend(&mut self) -> bool {
+        if self.bytes >= LENT_MAX {
+            self.look_at_all();
+        }
+        self.bytes < LENT_MAX
+    }
+
+    fn look_at_all(&mut self) {
+        for _ in 0..self.lent.len() {
+            self.look_at_first();
+        }
+    }
+
+    /// A buffer is lent, of which `length` bytes are datagrams and `rest` is what is left.
+    fn note(&mut self, mut rest: BytesMut, length: usize) {
+        let size = if length < BUFFER / 2 { length } else { BUFFER };
+        rest.clear();
+        self.lent.push_back(Lent { rest, size });
+        self.bytes += size;
+    }
+}
+
+/// A reclaimed buffer with all its bytes. To set them to zero for each use took a tenth of all that
+/// a receiver does.
+#[allow(unsafe_code, reason = "the bytes are initialised, which the type does not know")]
+fn whole(mut reclaimed: BytesMut) -> BytesMut {
+    assert!(reclaimed.is_empty() && reclaimed.capacity() >= BUFFER, "reclaimed, and of full size");
+    // SAFETY: the capacity was just checked. The allocation is one of `BytesMut::zeroed(BUFFER)`: a
+    // reclaimed `BytesMut` is at the beginning of its allocation, and never in another one. All its
+    // bytes were initialised then, and what was written since is initialised, too: the system's
+    // datagrams, and what readers made of them, who nowhere write uninitialised memory.
+    unsafe { reclaimed.set_len(BUFFER) };
+    reclaimed
 }
 
 #[cfg(test)]

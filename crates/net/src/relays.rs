@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use bytes::Buf;
 use manypath_proto::sizes::ip_header;
 use manypath_proto::{Datagram, Instant, Transmit};
 
@@ -174,7 +175,8 @@ impl Relays {
             let (Some((peer, payload)), Some(relayed)) = (received, link.relayed) else {
                 return false;
             };
-            datagram.payload = datagram.payload.slice(payload);
+            datagram.payload.truncate(payload.end);
+            datagram.payload.advance(payload.start);
             (datagram.local, datagram.remote) = (relayed, peer);
             true
         });

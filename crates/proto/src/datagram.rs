@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 
 /// A received datagram: one SCTP packet.
 #[derive(Clone, Debug)]
@@ -12,14 +12,16 @@ pub struct Datagram {
     pub local: SocketAddr,
     /// The address it came from.
     pub remote: SocketAddr,
-    /// The SCTP packet.
-    pub payload: Bytes,
+    /// The SCTP packet. A protected one is decrypted in place.
+    pub payload: BytesMut,
 }
 
 impl Datagram {
     /// An SCTP packet that came from `remote` to `local`.
-    pub fn new(local: SocketAddr, remote: SocketAddr, payload: Bytes) -> Datagram {
-        Datagram { local, remote, payload }
+    ///
+    /// The bytes are copied only if they are shared.
+    pub fn new(local: SocketAddr, remote: SocketAddr, payload: impl Into<BytesMut>) -> Datagram {
+        Datagram { local, remote, payload: payload.into() }
     }
 }
 

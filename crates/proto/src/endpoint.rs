@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use manypath_dtls::manage::KeyManagement;
-use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Packet, Tsn, chunk_type};
+use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{Association, Identity, LinkMtus};
@@ -275,13 +275,24 @@ impl Endpoint {
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         let verifies = self.config.config.checksum;
         let check = if verifies { Checksum::Verify } else { Checksum::Ignore };
-        let Ok(packet) = Packet::parse(datagram.payload, check) else { return };
-        if packet.header.destination_port != self.config.sctp_port {
-            return self.out_of_the_blue(now, (datagram.local, datagram.remote), &packet);
-        }
+        let Ok(header) = Packet::check(&datagram.payload, check) else { return };
         let from = (datagram.local, datagram.remote);
-        if !is_unicast(from.1.ip()) {
+        let is_for_us = header.destination_port == self.config.sctp_port;
+        if is_for_us && !is_unicast(from.1.ip()) {
             return; // RFC 9260 §8.4, rule 1
+        }
+        if is_for_us
+            && let Some(record) = Dtls::alone_in(&datagram.payload)
+            && let Some(index) = self.assocs.of_sealed(&header)
+        {
+            let handle = |assoc: &mut Association| {
+                assoc.handle_sealed(now, from, datagram.payload, record);
+            };
+            return self.deliver(index, handle);
+        }
+        let packet = Packet::checked(header, datagram.payload.freeze());
+        if !is_for_us {
+            return self.out_of_the_blue(now, from, &packet);
         }
         if packet.header.verification_tag == 0 {
             return self.on_init(now, from, &packet);
@@ -294,7 +305,9 @@ impl Endpoint {
             return self.on_cookie_echo(now, from, cookie, packet);
         }
         match self.assocs.find(from.1, &packet) {
-            Owner::Association(index) => self.deliver(now, index, from, packet),
+            Owner::Association(index) => {
+                self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
+            }
             Owner::Nobody if self.repeat_last_words(now, from, &packet) => {}
             Owner::Nobody if self.is_late(&packet) => {}
             Owner::Nobody => self.out_of_the_blue(now, from, &packet),
@@ -445,15 +458,11 @@ impl Endpoint {
         }
     }
 
-    fn deliver(
-        &mut self,
-        now: Instant,
-        index: u32,
-        from: (SocketAddr, SocketAddr),
-        packet: Packet,
-    ) {
+    /// Has an association handle a packet.
+    #[inline]
+    fn deliver(&mut self, index: u32, handle: impl FnOnce(&mut Association)) {
         if let Some(assoc) = self.assocs.get_mut(index) {
-            assoc.handle_packet(now, from, packet);
+            handle(assoc);
             self.dirty.add(index);
             self.collect(index);
         }

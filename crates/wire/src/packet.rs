@@ -32,6 +32,16 @@ impl Packet {
     /// Returns what is wrong with the common header. Chunks are not looked at yet.
     #[inline]
     pub fn parse(bytes: Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
+        let header = Packet::check(&bytes, checksum)?;
+        Ok(Packet { header, bytes })
+    }
+
+    /// Makes the same checks, and leaves the bytes where they are.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    #[inline]
+    pub fn check(bytes: &[u8], checksum: Checksum) -> Result<CommonHeader, DecodeError> {
         let Some((fixed, rest)) = bytes.split_first_chunk::<COMMON_HEADER_LEN>() else {
             return Err(DecodeErrorKind::PacketTooShort { length: bytes.len() }.at(0));
         };
@@ -45,7 +55,14 @@ impl Packet {
         if header.source_port == 0 || header.destination_port == 0 {
             return Err(DecodeErrorKind::ZeroPort.at(0));
         }
-        Ok(Packet { header, bytes })
+        Ok(header)
+    }
+
+    /// A packet of bytes that were [checked](Self::check), and have that header.
+    #[must_use]
+    #[inline]
+    pub fn checked(header: CommonHeader, bytes: Bytes) -> Packet {
+        Packet { header, bytes }
     }
 
     /// The chunks in order. After an error the iterator ends: nothing behind a malformed chunk can

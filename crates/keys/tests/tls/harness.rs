@@ -117,9 +117,9 @@ impl End {
 
     /// The epoch and content of a record, if it opens.
     pub(crate) fn open(&mut self, record: &[u8]) -> Option<(u64, Vec<u8>)> {
-        let mut chunks = Vec::new();
-        let opened = self.opening.open(record, &mut chunks).ok()?;
-        Some((opened.epoch, chunks))
+        let mut record = record.to_vec();
+        let (opened, chunks) = self.opening.open(&mut record).ok()?;
+        Some((opened.epoch, record[chunks].to_vec()))
     }
 
     pub(crate) fn reason(&self) -> &str {

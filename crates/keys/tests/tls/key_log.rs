@@ -44,9 +44,9 @@ fn open(lines: &[String], direction: &str, epoch: u64, record: &[u8]) -> Option<
         iv: bytes_of(iv).try_into().unwrap(),
     };
     let cipher = aws_lc::cipher(suite, &material).unwrap();
-    let mut chunks = Vec::new();
-    OpeningKeys::new(cipher, material.iv, epoch).open(record, &mut chunks).ok()?;
-    Some(chunks)
+    let mut record = record.to_vec();
+    let (_, chunks) = OpeningKeys::new(cipher, material.iv, epoch).open(&mut record).ok()?;
+    Some(record[chunks].to_vec())
 }
 
 /// The directions are those of key management, whoever begins a rekeying.

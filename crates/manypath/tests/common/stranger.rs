@@ -79,7 +79,7 @@ impl Stranger {
             let receiving = poll_fn(|cx| self.receiver.poll_recv(cx, &self.sockets, &mut out));
             tokio::time::timeout_at(deadline, receiving).await.ok()?;
             for datagram in out {
-                let Ok(packet) = Packet::parse(datagram.payload, Checksum::Verify) else {
+                let Ok(packet) = Packet::parse(datagram.payload.freeze(), Checksum::Verify) else {
                     continue;
                 };
                 if packet.header.destination_port == port

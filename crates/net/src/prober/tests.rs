@@ -29,7 +29,7 @@ async fn responder(ip: &str, deaf: u32) -> SocketAddr {
             if deaf > 0 && heard % deaf == 0 {
                 continue;
             }
-            let payload = Bytes::copy_from_slice(&buffer[..len]);
+            let payload = &buffer[..len];
             let now = clock.now();
             engine.handle_datagram(now, Datagram::new(local, remote, payload));
             assert_eq!(engine.associations().count(), 0, "nothing is kept for a probe");

@@ -12,8 +12,10 @@ fn receiver_with(length: usize, stride: usize) -> UdpReceiver {
     receiver
 }
 
-fn spare(receiver: &UdpReceiver) -> usize {
-    receiver.spare.spare.lock().unwrap().len()
+/// How many whole buffers are spare, and how many bytes are lent, if one looks now.
+fn held(receiver: &mut UdpReceiver) -> (usize, usize) {
+    receiver.lent.look_at_all();
+    (receiver.lent.spare.len(), receiver.lent.bytes)
 }
 
 #[test]
@@ -27,9 +29,10 @@ fn a_full_buffer_is_lent_and_comes_back() {
     assert_ne!(receiver.buffers[0].as_ptr(), lent, "the slot has another buffer meanwhile");
     let last = out.pop();
     drop(out);
-    assert_eq!(spare(&receiver), 0, "one slice is still read");
+    assert_eq!(held(&mut receiver), (0, BUFFER), "one part is still read");
     drop(last);
-    assert_eq!(spare(&receiver), 1);
+    assert_eq!(held(&mut receiver), (1, 0));
+    assert_eq!(receiver.lent.take().as_ptr(), lent, "the same one");
 }
 
 #[test]
@@ -42,19 +45,9 @@ fn a_short_datagram_does_not_pin_its_buffer() {
     assert_ne!(out[0].payload.as_ptr(), slot);
 }
 
-#[test]
-fn spare_buffers_are_bounded_and_of_one_size() {
-    let pool = Arc::new(SpareBuffers::default());
-    let lent: Vec<_> = (0..2 * SPARE).map(|_| pool.lend(pool.take(), 1)).collect();
-    drop(pool.lend(Box::from([0; 100]), 100));
-    assert_eq!((pool.lent(), pool.spare.lock().unwrap().len()), (2 * SPARE * BUFFER, 0));
-    drop(lent);
-    assert_eq!((pool.lent(), pool.spare.lock().unwrap().len()), (0, SPARE));
-}
-
 /// Receives one train and keeps one datagram of it: datagrams of `stride` bytes, `length` in all,
 /// of which one is kept.
-fn keep_one(receiver: &mut UdpReceiver, length: usize, stride: usize, which: usize) -> Bytes {
+fn keep_one(receiver: &mut UdpReceiver, length: usize, stride: usize, which: usize) -> BytesMut {
     (receiver.metas[0].len, receiver.metas[0].stride) = (length, stride);
     let mut out = Vec::new();
     receiver.split(0, "127.0.0.2:6".parse().unwrap(), &mut out);
@@ -72,13 +65,12 @@ fn one_datagram_of_each_train_keeps_a_bounded_sum_of_buffers() {
         kept.push(keep_one(&mut receiver, BUFFER, 1472, i));
     }
     // 22 MiB are kept, and were part of 1000 MiB.
-    assert!(kept.iter().map(Bytes::len).sum::<usize>() > 20 << 20);
-    assert_eq!(receiver.spare.lent(), LENT_MAX);
+    assert!(kept.iter().map(BytesMut::len).sum::<usize>() > 20 << 20);
+    assert_eq!(held(&mut receiver), (0, LENT_MAX));
     drop(kept);
-    assert_eq!(receiver.spare.lent(), 0);
-    assert_eq!(spare(&receiver), SPARE, "the rest is given back");
+    assert_eq!(held(&mut receiver), (SPARE, 0), "the rest is given back");
     let again = keep_one(&mut receiver, BUFFER, 1472, 0);
-    assert_eq!((again.len(), receiver.spare.lent()), (1472, BUFFER), "lent again");
+    assert_eq!((again.len(), held(&mut receiver).1), (1472, BUFFER), "lent again");
 }
 
 proptest! {
@@ -94,14 +86,14 @@ proptest! {
             // Trains have 64 datagrams at most.
             let stride = stride.min(length).max(length.div_ceil(64));
             kept.push(keep_one(&mut receiver, length, stride, which));
-            prop_assert!(receiver.spare.lent() < LENT_MAX + BUFFER);
+            prop_assert!(receiver.lent.bytes < LENT_MAX + BUFFER);
         }
-        let lent = receiver.spare.lent();
+        let lent = held(&mut receiver).1;
         let several = trains.iter().filter(|&&(length, stride, _)| stride < length);
         let all: usize = several.map(|&(length, ..)| length).sum();
         prop_assert!(lent >= all.min(LENT_MAX), "counted: {} of {}", lent, all);
         drop(kept);
-        prop_assert_eq!(receiver.spare.lent(), 0);
+        prop_assert_eq!(held(&mut receiver).1, 0);
     }
 }
 

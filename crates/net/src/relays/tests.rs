@@ -104,7 +104,7 @@ async fn a_batch_is_wrapped_as_a_batch_and_comes_back_unpacked() {
     let back = server.handle_peer(at(1), id, peer, b"answer").unwrap();
     let Prefix::Channel(header) = back.prefix else { panic!("no channel") };
     let payload = Bytes::from([&header[..], b"answer"].concat());
-    let direct = Datagram::new(home, peer, "direct".into());
+    let direct = Datagram::new(home, peer, "direct");
     let mut datagrams = vec![direct, Datagram::new(home, relay.address, payload)];
     relays.unwrap(at(1), &mut datagrams);
     assert_eq!((datagrams[1].local, datagrams[1].remote), (relayed, peer));

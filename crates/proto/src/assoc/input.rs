@@ -1,8 +1,9 @@
 //! A packet for this association, chunk by chunk.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp, UnknownChunk};
 
 use super::control::{Control, MAX_CONTROL};
@@ -44,9 +45,38 @@ impl Association {
         if matches!(self.state, State::Closed(_)) {
             return;
         }
-        let wire_len = packet.bytes().len() as u64;
+        let wire_len = packet.bytes().len();
         let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
-        let Some(received) = self.receive(now, packet) else { return };
+        if let Some(received) = self.receive(now, packet) {
+            self.handle_received(now, from, received, (wire_len, has_own_tag));
+        }
+    }
+
+    /// The same for a packet that is sealed, with the place of its record. It has our tag.
+    pub(crate) fn handle_sealed(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        packet: BytesMut,
+        record: Range<usize>,
+    ) {
+        if matches!(self.state, State::Closed(_)) {
+            return;
+        }
+        let wire_len = packet.len();
+        if let Some(received) = self.open_packet(now, packet, record) {
+            self.handle_received(now, from, received, (wire_len, true));
+        }
+    }
+
+    #[inline(never)]
+    fn handle_received(
+        &mut self,
+        now: Instant,
+        from: (SocketAddr, SocketAddr),
+        received: Received,
+        (wire_len, has_own_tag): (usize, bool),
+    ) {
         // What may be forged changes nothing about paths.
         let is_open = self.state.is_open();
         let path = match received.counts_fully || !is_open {
@@ -55,7 +85,7 @@ impl Association {
         };
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
             p.counters.packets_received += 1;
-            p.counters.bytes_received += wire_len;
+            p.counters.bytes_received += wire_len as u64;
             p.last_heard = Some(now);
         }
         if let Some(id) = path {
@@ -128,7 +158,7 @@ impl Association {
                 counts_fully: true,
                 is_sealed: false,
             }),
-            Some(_) => self.open_packet(now, packet),
+            Some(_) => self.receive_in_plain(now, packet),
         }
     }
 

@@ -10,9 +10,10 @@
 //!
 //! [`keys`](super::keys) runs the key management, [`draft`](super::draft) seals packets.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use manypath_dtls::manage::{KeyManagement, KeySession, Peer, Role};
 use manypath_dtls::{Epochs, OpenError, SealingKeys};
 use manypath_wire::{
@@ -131,6 +132,18 @@ impl Protection {
         self.newest_opened.is_some()
     }
 
+    /// Checks a record and decrypts it in place. Returns where its chunks are.
+    fn open(&mut self, record: &mut [u8]) -> Result<Range<usize>, OpenError> {
+        let (opened, chunks) = self.opening.open(record)?;
+        if self.newest_opened.is_none_or(|newest| opened.epoch > newest) {
+            self.newest_opened = Some(opened.epoch);
+            if let Some(session) = &mut self.session {
+                session.opened(opened.epoch);
+            }
+        }
+        Ok(chunks)
+    }
+
     /// A chunk that came unprotected counts.
     fn counts_in_plain(&self, chunk: &Chunk) -> bool {
         let has_keys = self.sealing.is_some();
@@ -174,28 +187,43 @@ impl Association {
         self.protection.as_ref().is_some_and(|p| p.is_confirmed())
     }
 
-    /// Checks and decrypts a packet of a protected association. `None`: it does not count.
+    /// A packet of a protected association that is not sealed, or not as it should be. `None`: it
+    /// does not count.
     #[inline(never)]
-    pub(super) fn open_packet(&mut self, now: Instant, packet: Packet) -> Option<Received> {
-        let p = self.protection.as_mut()?;
-        let len = packet.bytes().len();
-        if packet.bytes().get(COMMON_HEADER_LEN) != Some(&chunk_type::DTLS) {
-            if p.is_confirmed() {
-                self.stats.unprotected_dropped += 1;
-                if matches!(packet.chunks().next(), Some(Ok(Chunk::Abort(_)))) {
-                    self.doubt_peer(now);
-                }
-                return None;
-            }
-            let chunks = packet.into_chunks();
-            return Some(Received { chunks, len, counts_fully: false, is_sealed: false });
+    pub(super) fn receive_in_plain(&mut self, now: Instant, packet: Packet) -> Option<Received> {
+        let p = self.protection.as_ref()?;
+        if packet.bytes().get(COMMON_HEADER_LEN) == Some(&chunk_type::DTLS) {
+            // With other chunks, or for a restart, which is not supported.
+            self.stats.records_refused += 1;
+            return None;
         }
+        if p.is_confirmed() {
+            self.stats.unprotected_dropped += 1;
+            if matches!(packet.chunks().next(), Some(Ok(Chunk::Abort(_)))) {
+                self.doubt_peer(now);
+            }
+            return None;
+        }
+        let len = packet.bytes().len();
+        let chunks = packet.into_chunks();
+        Some(Received { chunks, len, counts_fully: false, is_sealed: false })
+    }
+
+    /// Checks a sealed packet and decrypts it in place: it has one DTLS chunk and nothing else
+    /// (draft, section "DTLS Chunk Handling"), whose record is there. `None`: it does not count.
+    pub(super) fn open_packet(
+        &mut self,
+        now: Instant,
+        mut packet: BytesMut,
+        record: Range<usize>,
+    ) -> Option<Received> {
+        let p = self.protection.as_mut()?;
         // In the handshake it has overtaken an answer, or that was lost: it comes again.
         if matches!(self.state, State::CookieWait(_) | State::CookieEchoed { .. }) {
             return None;
         }
         let was_confirmed = p.is_confirmed();
-        let Ok(content) = open_alone(p, &packet) else {
+        let Ok(chunks) = p.open(&mut packet[record.clone()]) else {
             self.stats.records_refused += 1;
             return None;
         };
@@ -203,7 +231,10 @@ impl Association {
             self.confirm_keys();
         }
         self.peer_is_there(now);
-        let len = content.len();
+        let (start, len) = (record.start + chunks.start, chunks.len());
+        let mut content = packet.freeze();
+        content.advance(start);
+        content.truncate(len);
         let chunks = into_chunks_of(content);
         Some(Received { chunks, len, counts_fully: true, is_sealed: true })
     }
@@ -237,28 +268,6 @@ impl Association {
     pub(super) fn counts_in_plain(&self, chunk: &Chunk) -> bool {
         self.protection.as_ref().is_none_or(|p| p.counts_in_plain(chunk))
     }
-}
-
-/// Opens the record of a packet, which must have one DTLS chunk and nothing else (draft, section
-/// "DTLS Chunk Handling").
-fn open_alone(p: &mut Protection, packet: &Packet) -> Result<Bytes, OpenError> {
-    let mut chunks = packet.chunks();
-    let (Some(Ok(Chunk::Dtls(chunk))), None) = (chunks.next(), chunks.next()) else {
-        return Err(OpenError::Malformed);
-    };
-    // Restarts are not supported.
-    if chunk.restart {
-        return Err(OpenError::NoKeys);
-    }
-    let mut content = Vec::with_capacity(chunk.record.len());
-    let opened = p.opening.open(&chunk.record, &mut content)?;
-    if p.newest_opened.is_none_or(|newest| opened.epoch > newest) {
-        p.newest_opened = Some(opened.epoch);
-        if let Some(session) = &mut p.session {
-            session.opened(opened.epoch);
-        }
-    }
-    Ok(content.into())
 }
 
 /// The role and the method that follow from both parameters (draft, section "Establishment of a

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use manypath_wire::{Chunk, Packet};
+use manypath_wire::{Chunk, CommonHeader, Packet};
 
 use crate::assoc::Association;
 
@@ -168,6 +168,15 @@ impl AssocTable {
                 slot.peers.push(key);
             }
         }
+    }
+
+    /// The protected association that a packet with this header belongs to, if it is sealed.
+    #[inline]
+    pub(super) fn of_sealed(&self, header: &CommonHeader) -> Option<u32> {
+        let index = self.by_tag(header.verification_tag)?;
+        let assoc = self.get(index)?;
+        let is_its = assoc.identity().peer_port == header.source_port && assoc.is_protected();
+        is_its.then_some(index)
     }
 
     /// Whom a packet belongs to (RFC 9260 §8.5).

@@ -1,10 +1,13 @@
 //! DTLS: the protected chunks of a packet (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.2, §5.2).
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::{CHUNK_HEADER_LEN, RawChunk, UnknownChunk, chunk_type};
 use crate::builder::PacketBuilder;
 use crate::error::DecodeError;
+use crate::header::COMMON_HEADER_LEN;
 use crate::tlv::padded;
 
 /// The R bit: the record is protected with a restart key context.
@@ -81,6 +84,23 @@ impl Dtls {
         raw.fixed::<{ PRE_PADDING_LEN + DTLS_RECORD_MIN_LEN }>()?;
         let restart = raw.flags & FLAG_RESTART != 0;
         Ok(Self { restart, record: raw.value_from(PRE_PADDING_LEN) })
+    }
+
+    /// Where the record is in a packet that has one DTLS chunk and nothing else (§5.2), without the
+    /// R bit. `None` for every other packet.
+    #[must_use]
+    #[inline]
+    pub fn alone_in(packet: &[u8]) -> Option<Range<usize>> {
+        let (_, chunks) = packet.split_first_chunk::<COMMON_HEADER_LEN>()?;
+        let &[chunk_type::DTLS, flags, l0, l1] = chunks.first_chunk::<CHUNK_HEADER_LEN>()? else {
+            return None;
+        };
+        let length = usize::from(u16::from_be_bytes([l0, l1]));
+        let is_alone = length <= chunks.len() && padded(length) >= chunks.len();
+        let has_record = length >= DTLS_RECORD_OFFSET + DTLS_RECORD_MIN_LEN;
+        let start = COMMON_HEADER_LEN + DTLS_RECORD_OFFSET;
+        (flags & FLAG_RESTART == 0 && is_alone && has_record)
+            .then_some(start..COMMON_HEADER_LEN + length)
     }
 
     /// The bytes of a DTLS chunk before a record of this length: the chunk header and the

@@ -2,7 +2,9 @@
 
 use manypath_dtls::manage::{Agreement, KeyAction};
 use manypath_keys::psk::SharedKey;
-use manypath_wire::{Checksum, CommonHeader, DtlsKeyManagementFlags, PacketBuilder, SackPath};
+use manypath_wire::{
+    Checksum, CommonHeader, Dtls, DtlsKeyManagementFlags, PacketBuilder, SackPath,
+};
 use manypath_wire::{DataFlags, Ssn, StreamId};
 use proptest::prelude::*;
 
@@ -102,7 +104,10 @@ fn both(from: &mut Protection, before: &[u8], chunks: &[(u8, usize)]) -> (Bytes,
 }
 
 fn opened(by: &mut Protection, packet: Bytes) -> Option<Bytes> {
-    open_alone(by, &Packet::parse(packet, Checksum::Ignore).ok()?).ok()
+    let mut packet = packet.to_vec();
+    let record = Dtls::alone_in(&packet)?;
+    let chunks = by.open(&mut packet[record.clone()]).ok()?;
+    Some(Bytes::copy_from_slice(&packet[record][chunks]))
 }
 
 fn chunks() -> impl Strategy<Value = Vec<(u8, usize)>> {

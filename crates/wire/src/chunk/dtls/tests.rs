@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::{
     COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, DataFlags, DecodeErrorKind, Packet, Ssn,
@@ -152,5 +154,29 @@ fn a_chunk_is_built_and_read_in_place() {
         let chunks: Vec<_> = chunks_of(&opened).map(|chunk| chunk.expect("valid")).collect();
         let [Chunk::Data(data), Chunk::CookieAck] = &chunks[..] else { panic!("{chunks:?}") };
         assert_eq!((data.tsn, &data.payload[..]), (Tsn(1), &b"x"[..]));
+    }
+}
+
+proptest! {
+    /// The record of a packet is found without decoding exactly where decoding finds it.
+    #[test]
+    fn a_lone_chunk_is_where_it_is_decoded(
+        mut chunks in prop::collection::vec(any::<u8>(), 0..80),
+        is_dtls in prop::bool::weighted(0.9),
+        flags in 0u8..3,
+        length in prop::option::of(0u16..90),
+    ) {
+        if is_dtls && chunks.len() >= 4 {
+            let length = length.unwrap_or(chunks.len() as u16).to_be_bytes();
+            chunks[..4].copy_from_slice(&[chunk_type::DTLS, flags, length[0], length[1]]);
+        }
+        let packet = packet(&chunks);
+        let decoded: Vec<_> = packet.chunks().collect();
+        let expected = match &decoded[..] {
+            [Ok(Chunk::Dtls(dtls))] if !dtls.restart => Some(dtls.record.clone()),
+            _ => None,
+        };
+        let found = Dtls::alone_in(packet.bytes()).map(|range| packet.bytes().slice(range));
+        prop_assert_eq!(found, expected);
     }
 }
