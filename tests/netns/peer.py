@@ -12,7 +12,7 @@ import time
 
 SCTP_PORT = 9899
 INIT, INIT_ACK, HEARTBEAT, ABORT, SHUTDOWN_ACK, COOKIE_ECHO, COOKIE_ACK = 1, 2, 4, 6, 8, 10, 11
-DATA, STATE_COOKIE = 0, 7
+DATA, DTLS, STATE_COOKIE = 0, 0x41, 7
 WHOLE = 3
 FIRST_TSN = 1000
 UDP_SEGMENT = 103
@@ -184,10 +184,19 @@ def junk(rng, kind):
     port, tag = rng.randrange(1, 65536), rng.randrange(1, 2**32)
     if kind == "noise":
         return rng.randbytes(100)
-    if kind == "init":
+    if kind in ("init", "init-protected"):
         init = struct.pack("!IIHHI", tag, 65536, 4, 4, tag)
-        return packet(port, 0, (INIT, 0, init + struct.pack("!HH", 0x8005, 68) + bytes(64)))
-    what = {"cookie-echo": COOKIE_ECHO, "data": DATA, "heartbeat": HEARTBEAT, "abort": ABORT, "shutdown-ack": SHUTDOWN_ACK}
+        init += KEY_MANAGEMENT + bytes(2) if kind == "init-protected" else b""
+        left = 84 - len(init)
+        return packet(port, 0, (INIT, 0, init + struct.pack("!HH", 0x8005, left) + bytes(left - 4)))
+    what = {
+        "cookie-echo": COOKIE_ECHO,
+        "data": DATA,
+        "heartbeat": HEARTBEAT,
+        "abort": ABORT,
+        "shutdown-ack": SHUTDOWN_ACK,
+        "sealed": DTLS,
+    }
     flags = WHOLE if kind == "data" else 0
     return packet(port, tag, (what[kind], flags, rng.randbytes(84)))
 

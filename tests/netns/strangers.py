@@ -134,15 +134,16 @@ def aborts(case, lab):
 
 
 def floods(case, lab):
-    """A measurement over 100 Mbit/s, alone and while 100,000 datagrams a second of each kind come from elsewhere."""
+    """An encrypted measurement over 100 Mbit/s, alone and while 100,000 datagrams a second of each kind come from
+    elsewhere; and how long a short one takes then, from the start of the program to its end."""
     server, honest, stranger = lab.host("b"), lab.host("a"), lab.host("x")
     lab.veth(honest, "a1", "10.81.1.1/24", server, "b1", "10.81.1.2/24", "100mbit")
     lab.veth(stranger, "x1", "10.81.9.1/24", server, "b9", "10.81.9.2/24")
     perf = lab.spawn(server, [case.options.binary, "perf", "server"])
     perf.wait_for(lambda: next((line for _, line in perf.stderr if "Listening" in line), None), 20, "is not ready")
 
-    def goodput():
-        client = lab.spawn(honest, [case.options.binary, "perf", "client", "-t", "5", "--json", "10.81.1.2"])
+    def goodput(seconds="5"):
+        client = lab.spawn(honest, [case.options.binary, "perf", "client", "-t", seconds, "--json", "10.81.1.2"])
         client.wait(30)
         result = json.loads("\n".join(line for _, line in client.stdout) or "{}")
         return result.get("goodput_bps", 0) / 1e6
@@ -150,12 +151,17 @@ def floods(case, lab):
     # The first finds a route and a queue that nobody has used.
     alone = max(goodput() for _ in range(3))
     case.note("alone", f"{alone:.1f} Mbit/s")
-    for kind in ("noise", "init", "cookie-echo", "data", "heartbeat", "abort", "shutdown-ack"):
-        peer = stranger_does(lab, stranger, "flood", "--kind", kind, "--stay", 7)
+    kinds = ("noise", "init", "init-protected", "cookie-echo", "data", "heartbeat", "abort", "shutdown-ack", "sealed")
+    for kind in kinds:
+        peer = stranger_does(lab, stranger, "flood", "--kind", kind, "--stay", 10)
         time.sleep(0.5)
         meanwhile = goodput()
+        began = time.monotonic()
+        served = goodput("0.2")
+        took = time.monotonic() - began
         said = peer.wait_line("flooded", 30)
         case.check(f"{kind}: {said}, goodput", f"{meanwhile:.1f} Mbit/s", meanwhile >= 0.95 * alone)
+        case.check(f"{kind}: a client that comes", f"{took:.2f} s", served > 0 and took < 2.2)
     check_memory(case, "perf server", perf)
 
 
