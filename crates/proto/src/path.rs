@@ -1,7 +1,9 @@
 //! A path: one local and one remote transport address, and everything the sender knows of the pair.
 
+mod model;
 mod pacer;
 mod pmtu;
+mod rate;
 mod reason;
 mod rto;
 mod standing;
@@ -30,6 +32,7 @@ use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::sizes;
 use crate::time::Instant;
 use pacer::Pacer;
+pub(crate) use rate::DeliveryRate;
 use rto::Rto;
 
 /// Outstanding data of a path, in bytes.
@@ -78,6 +81,8 @@ pub(crate) struct Path {
     pub(crate) last_heard: Option<Instant>,
     pub(crate) window: Window,
     pub(crate) cc: Box<dyn CongestionControl>,
+    /// Measures what the path delivers, if congestion control has a model of it.
+    pub(crate) rate: Option<Box<DeliveryRate>>,
     pub(crate) rto: Rto,
     pub(crate) pacer: Pacer,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
@@ -160,6 +165,8 @@ impl Path {
         let mtu = pmtu.size();
         let (max_packet, pmdcs) = largest(config, remote, mtu, overhead);
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let mut cc = config.congestion_control.build(config);
+        let rate = cc.model().map(|_| Box::default());
         Path {
             id,
             local,
@@ -175,7 +182,8 @@ impl Path {
                 ssthresh: bytes(config.initial_ssthresh.bytes(peer_rwnd)),
                 partial_bytes_acked: 0,
             },
-            cc: config.congestion_control.build(config),
+            cc,
+            rate,
             rto: Rto::new(config),
             pacer: Pacer::default(),
             error_count: 0,

@@ -49,7 +49,8 @@ impl Association {
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
             via,
-            watches_delays: self.policies.wants.delays,
+            watches_delays: self.policies.wants.delays
+                || self.paths.iter().any(|p| p.rate.is_some()),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, sack),
@@ -133,6 +134,10 @@ impl Association {
             };
             let limits = p.limits(config);
             p.window = p.cc.on_ack(p.window, &limits, &ack);
+        }
+        if p.rate.is_some() {
+            let in_flight = self.out.counted(id);
+            p.follow_delivery(config, now, facts, (in_flight, self.out.earliest_order(id)));
         }
         p.counters.fast_retransmits += facts.lost as u64;
         p.counters.chunks_lost += lost as u64;

@@ -108,14 +108,17 @@ impl Association {
     }
 
     /// Books a packet with DATA.
-    pub(super) fn after_data(&mut self, now: Instant, path: PathId, len: usize) {
+    pub(super) fn after_data(&mut self, now: Instant, path: PathId, len: usize, before: usize) {
         let are_joint = self.recovery.bursts.are_joint();
         for p in self.paths.iter_mut().filter(|p| p.id == path || are_joint) {
             p.burst.spend();
         }
         let Some(p) = self.paths.get_mut(path) else { return };
         p.last_data_sent = Some(now);
-        p.pacer.spend(len);
+        match p.rate.is_some() {
+            true => p.note_sent(now, self.out.last_order(), (before, self.out.counted(path))),
+            false => p.pacer.spend(len),
+        }
         let rto = p.rto.rto();
         if self.recovery.rules.decays_in_silence {
             self.recovery.policy.on_data_sent(path, now + rto);

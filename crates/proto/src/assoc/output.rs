@@ -161,6 +161,7 @@ impl Association {
             }
             self.push_sack(&mut packet);
         }
+        let in_flight = self.out.counted(path);
         let mut chunks = 0;
         let mut sent: smallvec::SmallVec<[Tsn; 8]> = smallvec::SmallVec::new();
         let mut next = first;
@@ -188,7 +189,7 @@ impl Association {
         }
         if chunks > 0 {
             self.recovery.past_cwnd.end();
-            self.after_data(now, path, len);
+            self.after_data(now, path, len, in_flight);
         }
         let p = self.paths.get_mut(path)?;
         p.counters.packets_sent += 1;

@@ -86,6 +86,9 @@ impl Association {
         let sizes = (link_mtu, overhead);
         let mut path = Path::new(id, pair, &self.config, peer_rwnd, sizes, now);
         path.learnt = learnt;
+        if let Some(model) = path.cc.model() {
+            model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
+        }
         self.out.add_path(id);
         self.recovery.reset_path(id);
         self.paths.insert(path);

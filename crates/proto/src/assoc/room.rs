@@ -21,10 +21,12 @@ impl Association {
             p.begin_opportunity(config, &recovery.bursts, now, self.out.flight_size(p.id));
             if recovery.rules.decays_in_silence {
                 p.decay_in_silence(config, recovery, now, false);
-            } else if is_idle {
+            } else if is_idle && p.rate.is_none() {
                 p.decay_if_idle(config, now);
             }
-            if config.pacing {
+            if p.rate.is_some() {
+                p.pace_by_model(now);
+            } else if config.pacing {
                 let (w, srtt) = (&p.window, p.rto.srtt());
                 p.pacer.update(now, w.cwnd, w.cwnd < w.ssthresh, srtt, p.max_packet);
             }
@@ -70,6 +72,9 @@ impl Association {
     /// Nothing can be sent: notes what it waits for.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
         let waits = !self.queue.is_empty() || self.out.has_marked();
+        for p in self.paths.iter_mut().filter(|p| p.usable && p.rate.is_some()) {
+            p.note_unused_room(self.out.counted(p.id), waits);
+        }
         let wants = waits && self.state.may_send_data();
         if !wants && self.peer_window.blocked_since().is_none() {
             return;
@@ -78,7 +83,7 @@ impl Association {
         for p in self.paths.iter_mut().filter(|p| wants && p.usable) {
             let room = p.usable_cwnd() > self.out.counted(p.id);
             window_open |= room;
-            if self.config.pacing
+            if (self.config.pacing || p.rate.is_some())
                 && room
                 && let Some(at) = p.pacer.hold()
             {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::policy::cc::Pace;
 use crate::time::Instant;
 
 /// A token bucket per path, in bytes.
@@ -45,9 +46,16 @@ impl Pacer {
     ) {
         let Some(srtt) = srtt else { return };
         let gain = if slow_start { 2.0 } else { 1.25 };
-        self.rate = gain * cwnd as f64 / srtt.as_secs_f64().max(1e-6);
-        let burst = (self.rate * BURST_TIME.as_secs_f64()) as i64;
-        self.capacity = burst.max((MIN_BURST_PACKETS * packet) as i64);
+        let rate = gain * cwnd as f64 / srtt.as_secs_f64().max(1e-6);
+        let burst = (rate * BURST_TIME.as_secs_f64()) as usize;
+        let quantum = burst.max(MIN_BURST_PACKETS * packet);
+        self.follow(now, Pace { rate, quantum });
+    }
+
+    /// Sets the rate and refills the bucket up to `now`.
+    pub(crate) fn follow(&mut self, now: Instant, pace: Pace) {
+        self.rate = pace.rate;
+        self.capacity = pace.quantum as i64;
         let elapsed = now - self.refilled_at;
         let tokens = self.tokens.unwrap_or(self.capacity);
         let filled = tokens.saturating_add((elapsed.as_secs_f64() * self.rate) as i64);

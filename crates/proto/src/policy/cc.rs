@@ -1,8 +1,12 @@
 //! The congestion window of a path.
 
+mod bbr;
+mod model;
 mod rfc2960;
 mod rfc9260;
 
+pub use bbr::{Bbr, Guards, State as BbrState};
+pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
 
@@ -63,9 +67,17 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 
     /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
+
+    /// The model of a controller that follows what the path delivers, rather than losses. The
+    /// engine asks when it adds the path, and measures only if there is one.
+    fn model(&mut self) -> Option<&mut dyn Model> {
+        None
+    }
 }
 
 registry!(CongestionControl {
     "rfc9260" => |_| Box::new(Rfc9260),
     "rfc2960" => |_| Box::new(Rfc2960),
+    "bbr" => |_| Box::new(Bbr::new(Guards::ON)),
+    "bbr-draft" => |_| Box::new(Bbr::new(Guards::OFF)),
 });

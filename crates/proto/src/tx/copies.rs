@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use manypath_wire::{Sack, Tsn};
 
-use super::digest::{AckRules, SackDigest};
+use super::digest::{AckRules, LostChunk, SackDigest};
 use super::extra::{Claim, Transmission};
 use super::outstanding::{Outstanding, PathQueues};
 use super::ring::{Sent, TsnState};
@@ -254,8 +254,9 @@ impl Outstanding {
                 continue;
             }
             let (tsn, is_live) = (copy.tsn, copy.claim == Claim::Live);
+            let lost = LostChunk { order, size: copy.size };
             self.queues[path.index()].remove_copy(order);
-            digest.paths[path.index()].note_lost_extra(order);
+            digest.paths[path.index()].note_lost_extra(lost);
             if let Some(sent) = self.get_mut(tsn).filter(|_| is_live) {
                 sent.also_on = None;
             }

@@ -95,6 +95,8 @@ pub(crate) struct PathDigest {
     /// Lost transmissions of chunks that are also in flight elsewhere, or have arrived there. They
     /// are a sign of congestion as others are, but need not be sent again.
     pub(crate) lost_extra: usize,
+    /// The transmissions of both kinds.
+    pub(crate) lost_chunks: Vec<LostChunk>,
     /// Order of the latest transmission among them.
     pub(crate) latest_lost: Option<u64>,
     /// The highest TSN among them.
@@ -121,19 +123,31 @@ pub(crate) struct PathDigest {
     watched: Option<Tsn>,
 }
 
+/// A transmission that was lost.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct LostChunk {
+    /// Its place in the order of all transmissions.
+    pub(crate) order: u64,
+    /// Length of the DATA chunk in bytes.
+    pub(crate) size: usize,
+}
+
 impl PathDigest {
     /// Takes note of a chunk that the SACK made lost.
-    pub(super) fn note_lost(&mut self, tsn: Tsn, order: u64, packet_len: u16) {
+    pub(super) fn note_lost(&mut self, tsn: Tsn, lost: LostChunk, packet_len: u16) {
+        let LostChunk { order, .. } = lost;
         self.lost += 1;
+        self.lost_chunks.push(lost);
         self.largest_lost = self.largest_lost.max(packet_len);
         self.latest_lost = self.latest_lost.max(Some(order));
         self.note_highest_lost(tsn);
     }
 
     /// The same of a transmission that need not be repeated.
-    pub(super) fn note_lost_extra(&mut self, order: u64) {
+    pub(super) fn note_lost_extra(&mut self, lost: LostChunk) {
         self.lost_extra += 1;
-        self.latest_lost = self.latest_lost.max(Some(order));
+        self.lost_chunks.push(lost);
+        self.latest_lost = self.latest_lost.max(Some(lost.order));
     }
 
     fn note_highest_lost(&mut self, tsn: Tsn) {

@@ -2,7 +2,7 @@
 
 use manypath_wire::Tsn;
 
-use super::digest::{AckRules, PathDigest, SackDigest};
+use super::digest::{AckRules, LostChunk, PathDigest, SackDigest};
 use super::outstanding::Outstanding;
 use super::ranges::TsnRange;
 use super::ring::{Sent, TsnState};
@@ -58,9 +58,10 @@ impl Outstanding {
                 let reports = if one_path && all_above { packets } else { 1 };
                 let may_be_lost = (rules.mfr || !sent.fast_retransmitted)
                     && (rules.reports_after_timeout || sent.transmissions == 1);
-                let (order, len) = (sent.order, sent.packet_len);
+                let lost = LostChunk { order: sent.order, size: sent.size() };
+                let len = sent.packet_len;
                 if may_be_lost && self.report_missing(tsn, reports, rules) {
-                    p.note_lost(tsn, order, len);
+                    p.note_lost(tsn, lost, len);
                 }
             }
         }
@@ -88,13 +89,15 @@ impl Outstanding {
             let gap = self.acked.get(number).unwrap_or(TsnRange { first: highest, last: highest });
             number += 1;
             while tsn.lt(gap.first) && tsn.lt(highest) {
-                let last_sent = self.get(tsn).map(|s| (s.path, s.order, s.packet_len));
+                let last_sent = self
+                    .get(tsn)
+                    .map(|s| (s.path, LostChunk { order: s.order, size: s.size() }, s.packet_len));
                 if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
                     && self.report_missing(tsn, 1, rules)
-                    && let Some((path, order, len)) = last_sent
+                    && let Some((path, lost, len)) = last_sent
                 {
                     let p = &mut digest.paths[path.index()];
-                    p.note_lost(tsn, order, len);
+                    p.note_lost(tsn, lost, len);
                 }
                 tsn = tsn.next();
             }

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod attacks_on_handshake;
+mod bbr;
 mod cmt_paper;
 mod failure;
 mod handshake;

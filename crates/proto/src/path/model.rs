@@ -1,0 +1,82 @@
+//! Keeps the model of congestion control informed, where it has one.
+
+use super::Path;
+use crate::config::Config;
+use crate::policy::cc::{Delivery, SentPacket};
+use crate::time::Instant;
+use crate::tx::PathDigest;
+
+impl Path {
+    /// A packet with DATA chunks was sent. `in_flight` is what was in flight before it and what is
+    /// now, in bytes; `order` the place of its last chunk in the order of transmission.
+    pub(crate) fn note_sent(&mut self, now: Instant, order: u64, in_flight: (usize, usize)) {
+        let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
+        let (before, after) = in_flight;
+        model.on_sent(&SentPacket {
+            now,
+            in_flight_before: before,
+            is_app_limited: rate.is_app_limited(),
+            cwnd: self.window.cwnd,
+        });
+        rate.on_sent(now, order, in_flight);
+        if after >= self.window.cwnd {
+            rate.limit_by_window(after);
+        }
+        self.pacer.spend(after.saturating_sub(before));
+    }
+
+    /// A SACK says something of the path. `in_flight` is what still is, and the earliest
+    /// transmission of it.
+    pub(crate) fn follow_delivery(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        facts: &PathDigest,
+        (in_flight, earliest): (usize, Option<u64>),
+    ) {
+        let limits = self.limits(config);
+        let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
+        let rtt = facts.latest_sent_at.map(|at| now.saturating_since(at)).or(facts.rtt);
+        rate.on_acked(now, facts.newly_acked_bytes, rtt);
+        for lost in &facts.lost_chunks {
+            if let Some(lost) = rate.on_lost(lost.order, lost.size, self.window.cwnd) {
+                model.on_lost(&lost);
+            }
+        }
+        if facts.newly_acked_bytes > 0 {
+            let delivery = Delivery {
+                now,
+                newly_acked: facts.newly_acked_bytes,
+                total: rate.total(),
+                in_flight,
+                rtt,
+                is_window_limited: rate.is_window_limited(),
+                sample: facts.latest_sent.and_then(|latest| rate.sample(latest)),
+            };
+            self.window = model.on_delivery(self.window, &limits, &delivery);
+            if model.holds_back() {
+                rate.limit_by_application(in_flight);
+            }
+        }
+        rate.forget_before(earliest);
+    }
+
+    /// Everything was sent that could be. If the path has room for more, what it delivers does not
+    /// show how fast it is. While data waits, room that only pacing holds back does not count.
+    pub(crate) fn note_unused_room(&mut self, in_flight: usize, data_waits: bool) {
+        let has_room = match data_waits {
+            true => self.cwnd_space(in_flight) > 0,
+            false => self.usable_cwnd() > in_flight,
+        };
+        if let Some(rate) = self.rate.as_mut().filter(|_| has_room) {
+            rate.limit_by_application(in_flight);
+        }
+    }
+
+    /// Sets the rate of the model.
+    pub(crate) fn pace_by_model(&mut self, now: Instant) {
+        if let Some(pace) = self.cc.model().and_then(|model| model.pace()) {
+            self.pacer.follow(now, pace);
+        }
+    }
+}

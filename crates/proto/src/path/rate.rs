@@ -1,0 +1,155 @@
+//! Measures what a path delivers (draft-ietf-ccwg-bbr, section "Delivery Rate Samples").
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::policy::cc::{LostPacket, RateSample};
+use crate::time::Instant;
+
+/// A packet with DATA chunks, and the state of its path when it was sent.
+#[derive(Copy, Clone, Debug)]
+struct Packet {
+    /// Order of its last chunk.
+    order: u64,
+    sent_at: Instant,
+    total: u64,
+    total_at: Instant,
+    first_sent_at: Instant,
+    lost: u64,
+    in_flight: usize,
+    is_app_limited: bool,
+}
+
+/// The delivery of one path. Amounts are bytes of DATA chunks.
+#[derive(Debug, Default)]
+pub(crate) struct DeliveryRate {
+    /// Acknowledged so far (C.delivered), and when that last grew.
+    total: u64,
+    total_at: Instant,
+    lost: u64,
+    /// When the latest packet acknowledged was sent (C.first_send_time).
+    first_sent_at: Instant,
+    /// Until so much is delivered, the path had less to send than it could have (C.app_limited).
+    app_limited: Option<u64>,
+    /// Until so much is delivered, the window was used up less than a round trip ago.
+    window_limited: u64,
+    min_rtt: Option<Duration>,
+    /// Those in flight, earliest first. Some that are lost or acknowledged stay until all before
+    /// them are.
+    packets: VecDeque<Packet>,
+}
+
+impl DeliveryRate {
+    /// Acknowledged so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The path has less to send than it could have.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited.is_some()
+    }
+
+    /// The window was used up in the last round trip.
+    pub(crate) fn is_window_limited(&self) -> bool {
+        self.total < self.window_limited
+    }
+
+    /// A packet was sent whose last chunk has that place in the order of transmission. `in_flight`
+    /// is what was in flight before it, and what is now.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        order: u64,
+        (before, in_flight): (usize, usize),
+    ) {
+        if before == 0 {
+            (self.first_sent_at, self.total_at) = (now, now);
+        }
+        self.packets.push_back(Packet {
+            order,
+            sent_at: now,
+            total: self.total,
+            total_at: self.total_at,
+            first_sent_at: self.first_sent_at,
+            lost: self.lost,
+            in_flight,
+            is_app_limited: self.is_app_limited(),
+        });
+    }
+
+    /// The path could send more, but there is nothing for it: what it delivers does not show what
+    /// it could.
+    pub(crate) fn limit_by_application(&mut self, in_flight: usize) {
+        self.app_limited = Some((self.total + in_flight as u64).max(1));
+    }
+
+    /// The window is used up.
+    pub(crate) fn limit_by_window(&mut self, in_flight: usize) {
+        self.window_limited = self.total + in_flight as u64;
+    }
+
+    /// A SACK acknowledged this number of bytes for the first time, and measured this round-trip
+    /// time. Losses of the same SACK are counted next, then comes [`sample`](Self::sample).
+    pub(crate) fn on_acked(&mut self, now: Instant, bytes: usize, rtt: Option<Duration>) {
+        self.total += bytes as u64;
+        self.total_at = now;
+        self.min_rtt = self.min_rtt.into_iter().chain(rtt).min();
+        if self.app_limited.is_some_and(|until| self.total > until) {
+            self.app_limited = None;
+        }
+    }
+
+    /// A transmission was lost; `size` is that of its chunk.
+    pub(crate) fn on_lost(&mut self, order: u64, size: usize, cwnd: usize) -> Option<LostPacket> {
+        self.lost += size as u64;
+        let packet = self.packet_of(order)?;
+        Some(LostPacket {
+            size,
+            in_flight: packet.in_flight,
+            lost: (self.lost - packet.lost) as usize,
+            is_app_limited: packet.is_app_limited,
+            total: self.total,
+            cwnd,
+        })
+    }
+
+    /// The measurement by the packet of that transmission, the latest that was just acknowledged.
+    pub(crate) fn sample(&mut self, latest: u64) -> Option<RateSample> {
+        let packet = *self.packet_of(latest)?;
+        self.first_sent_at = self.first_sent_at.max(packet.sent_at);
+        let send_elapsed = packet.sent_at.saturating_since(packet.first_sent_at);
+        let ack_elapsed = self.total_at.saturating_since(packet.total_at);
+        let interval = send_elapsed.max(ack_elapsed);
+        let delivered = (self.total - packet.total) as usize;
+        let is_measured = !interval.is_zero() && self.min_rtt.is_none_or(|min| interval >= min);
+        let rate = if is_measured { delivered as f64 / interval.as_secs_f64() } else { 0.0 };
+        Some(RateSample {
+            prior_total: packet.total,
+            delivered,
+            rate,
+            is_app_limited: packet.is_app_limited,
+            in_flight: packet.in_flight,
+            lost: (self.lost - packet.lost) as usize,
+        })
+    }
+
+    /// Forgets packets of which nothing is in flight any more; `earliest` is the first transmission
+    /// that is.
+    pub(crate) fn forget_before(&mut self, earliest: Option<u64>) {
+        match earliest {
+            Some(earliest) => {
+                while self.packets.front().is_some_and(|packet| packet.order < earliest) {
+                    self.packets.pop_front();
+                }
+            }
+            None => self.packets.clear(),
+        }
+    }
+
+    /// The packet that a transmission was part of.
+    fn packet_of(&self, order: u64) -> Option<&Packet> {
+        let index = self.packets.partition_point(|packet| packet.order < order);
+        self.packets.get(index)
+    }
+}

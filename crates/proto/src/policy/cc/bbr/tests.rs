@@ -1,0 +1,250 @@
+//! The test cases of the draft's appendix "BBR Example Test Cases", under its titles.
+
+mod bottleneck;
+
+use std::time::Duration;
+
+use super::*;
+use bottleneck::{Link, PACKET, Sender, ms};
+
+/// 10 Mbit/s and 40 ms: 50 packets, with room for twice as many in the queue.
+const LINK: Link = Link {
+    rate: 1_250_000.0,
+    rtt: Duration::from_millis(40),
+    queue: 100 * PACKET,
+    loses_each: 0,
+    acks_each: Duration::ZERO,
+};
+
+fn sender(link: Link) -> Sender {
+    Sender::over(link, Guards::OFF)
+}
+
+fn is_near(value: f64, expected: f64, by: f64) -> bool {
+    (value / expected - 1.0).abs() <= by
+}
+
+#[test]
+fn exiting_startup_on_bandwidth_plateau() {
+    let mut s = sender(LINK);
+    s.run_to(State::Drain);
+    assert!(s.bbr.full_pipe.was_reached);
+    assert!(is_near(s.bbr.max_bw.max(), LINK.rate, 0.02), "{}", s.bbr.max_bw.max());
+    assert!(s.bbr.rounds.count < 12, "{} round trips", s.bbr.rounds.count);
+}
+
+#[test]
+fn exiting_startup_on_loss_when_application_limited() {
+    let mut s = sender(LINK);
+    s.run_while(ms(100), |_| true);
+    s.write_at(0.4 * LINK.rate);
+    s.link.loses_each = 3;
+    s.run_while(Duration::from_secs(2), |s| s.state() == State::Startup);
+    assert!(s.state() != State::Startup && s.bbr.full_pipe.was_reached);
+    assert!(s.bbr.bounds.inflight_longterm < usize::MAX);
+}
+
+#[test]
+fn exiting_drain_based_on_inflight() {
+    let mut s = sender(LINK);
+    s.run_to(State::Drain);
+    assert_eq!(s.state().pacing_gain(), 0.5);
+    let began = s.bbr.rounds.count;
+    s.run_while(ms(500), |s| s.state() == State::Drain);
+    assert!(s.state().is_probe_bw() && s.bbr.rounds.count - began <= 3);
+    assert!(s.in_flight() <= s.bbr.inflight_of(s.bbr.bw, 1.0));
+}
+
+#[test]
+fn exiting_drain_based_on_time() {
+    let mut s = sender(LINK);
+    s.run_to(State::Drain);
+    let delivery = Delivery {
+        now: s.now,
+        newly_acked: PACKET,
+        total: s.acked,
+        in_flight: 2 * s.bdp(),
+        rtt: None,
+        is_window_limited: false,
+        sample: None,
+    };
+    for _ in 0..3 {
+        s.bbr.rounds.count += 1;
+        s.bbr.check_drain_done(&delivery);
+        assert_eq!(s.state(), State::Drain, "more is in flight than a BDP");
+    }
+    s.bbr.rounds.count += 1;
+    s.bbr.check_drain_done(&delivery);
+    assert_eq!(s.state(), State::ProbeDown);
+}
+
+#[test]
+fn exiting_probe_up_on_bandwidth_plateau() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeUp);
+    let began = s.bbr.rounds.count;
+    s.run_to(State::ProbeDown);
+    assert!(s.bbr.full_pipe.was_reached && !s.bbr.cycle.prev_probe_too_high);
+    assert!((3..=5).contains(&(s.bbr.rounds.count - began)), "{}", s.bbr.rounds.count - began);
+}
+
+#[test]
+fn exiting_probe_up_on_loss_when_application_limited() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeUp);
+    s.write_at(0.5 * LINK.rate);
+    s.link.loses_each = 10;
+    s.run_to(State::ProbeDown);
+    assert!(s.bbr.cycle.prev_probe_too_high, "because of losses");
+}
+
+#[test]
+fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
+    let mut s = sender(LINK);
+    s.write_at(0.1 * LINK.rate);
+    s.run(Duration::from_secs(4));
+    assert_eq!(s.state(), State::Startup);
+    s.resume();
+    // ProbeRTT, which has nothing to do with it, is not due again soon.
+    s.run_to(State::ProbeRtt);
+    s.run_to(State::ProbeUp);
+    s.write_at(0.5 * LINK.rate);
+    s.run(ms(1500));
+    assert_eq!(s.state(), State::ProbeUp);
+}
+
+#[test]
+fn exiting_probe_down_on_inflight() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeUp);
+    s.run_to(State::ProbeDown);
+    assert_eq!(s.state().pacing_gain(), 0.9);
+    s.run_to(State::ProbeCruise);
+    assert!(s.in_flight() <= s.bbr.inflight_with_headroom());
+    assert!(s.in_flight() <= s.bbr.inflight_of(s.bbr.max_bw.max(), 1.0));
+}
+
+#[test]
+fn exiting_probe_down_after_max_time() {
+    let mut s = sender(Link { rtt: ms(10), ..LINK });
+    s.run_to(State::ProbeUp);
+    s.run_to(State::ProbeDown);
+    s.link.rate *= 0.8;
+    s.run_while(Duration::from_secs(4), |s| s.state() == State::ProbeDown);
+    let next = s.state();
+    assert_eq!(next, State::ProbeRefill, "not cruising");
+}
+
+#[test]
+fn entering_and_exiting_probe_rtt() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeDown);
+    s.run_to(State::ProbeRtt);
+    assert_eq!(s.state().cwnd_gain(), 0.5);
+    let began = s.now;
+    s.run_to(State::ProbeCruise);
+    let took = s.now - began;
+    assert!(took >= ms(200) && took < ms(400), "{took:?}");
+    assert!(s.bbr.full_pipe.was_reached);
+    assert!(s.run(ms(400)) > 0.9, "it goes on");
+}
+
+#[test]
+fn skipping_probe_rtt_due_to_application_limited_sending() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeDown);
+    s.pause();
+    s.run(Duration::from_secs(6));
+    assert_eq!(s.in_flight(), 0);
+    let seen = s.states.len();
+    s.resume();
+    s.run(Duration::from_secs(2));
+    let since = &s.states[seen..];
+    assert!(since.iter().all(|(_, state)| *state != State::ProbeRtt), "{since:?}");
+}
+
+#[test]
+fn achieving_expected_startup_bandwidth_on_a_link_with_aggregation() {
+    let mut s = sender(Link { acks_each: ms(15), ..LINK });
+    s.run_to(State::Drain);
+    assert!(is_near(s.bbr.max_bw.max(), LINK.rate, 0.15), "{}", s.bbr.max_bw.max());
+    assert!(s.bbr.aggregation.extra > 0);
+}
+
+#[test]
+fn achieving_expected_cruise_bandwidth_on_a_link_with_aggregation() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeCruise);
+    s.link.acks_each = ms(30);
+    s.run(Duration::from_secs(1));
+    assert!(s.bbr.aggregation.extra > 10 * PACKET, "{}", s.bbr.aggregation.extra);
+    let used = s.run(Duration::from_secs(10));
+    assert!(used > 0.93, "{used:.3} of the link");
+}
+
+#[test]
+fn correctly_managing_sub_packet_bdps() {
+    // 64 kbit/s and 20 ms: a sixth of a packet.
+    let mut s = sender(Link { rate: 8000.0, rtt: ms(20), ..LINK });
+    s.run(Duration::from_secs(30));
+    assert!(s.window.cwnd >= 4 * PACKET, "{}", s.window.cwnd);
+    let used = s.run(Duration::from_secs(60));
+    assert!(used > 0.95, "{used:.3} of the link");
+}
+
+#[test]
+fn increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
+    let mut s = sender(LINK);
+    s.run(Duration::from_secs(5));
+    s.link.rate *= 10.0;
+    s.link.queue *= 10;
+    s.run(Duration::from_secs(10));
+    let used = s.run(Duration::from_secs(10));
+    assert!(used > 0.9, "{used:.3} of the link");
+}
+
+#[test]
+fn decreasing_bandwidth_10x_and_ensuring_max_bandwidth_adapts_down() {
+    let mut s = sender(Link { rate: 12_500_000.0, queue: 500 * PACKET, ..LINK });
+    s.run(Duration::from_secs(5));
+    s.link.rate /= 10.0;
+    s.link.queue /= 10;
+    s.run(Duration::from_secs(1));
+    assert!(s.bbr.bounds.bw_shortterm < 6_000_000.0, "{}", s.bbr.bounds.bw_shortterm);
+    s.run(Duration::from_secs(8));
+    assert!(is_near(s.bbr.max_bw.max(), s.link.rate, 0.1), "{}", s.bbr.max_bw.max());
+}
+
+#[test]
+fn one_lost_packet_in_a_small_bdp_slows_only_the_draft_down() {
+    let used = |guards| {
+        let mut s = Sender::over(Link { rtt: ms(20), loses_each: 100, ..LINK }, guards);
+        s.run(Duration::from_secs(5));
+        s.run(Duration::from_secs(20))
+    };
+    let (with, without) = (used(Guards::ON), used(Guards::OFF));
+    assert!(with > 0.93 && with > without + 0.05, "{with:.3} and {without:.3}");
+}
+
+#[test]
+fn after_a_timeout_one_packet_is_sent_and_then_what_was() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeCruise);
+    let before = s.window.cwnd;
+    s.window = s.bbr.on_timeout(s.window, &bottleneck::LIMITS);
+    assert_eq!(s.window.cwnd, PACKET);
+    s.run(ms(200));
+    assert!(s.window.cwnd * 10 >= before * 9, "{} of {before}", s.window.cwnd);
+}
+
+#[test]
+fn the_queue_that_it_makes_in_a_deep_buffer_is_one_bdp_at_most() {
+    let mut s = sender(Link { queue: 2000 * PACKET, ..LINK });
+    s.run(Duration::from_secs(2));
+    let bdp = s.bdp();
+    s.run_while(Duration::from_secs(20), |s| {
+        let queue = s.in_flight().saturating_sub(bdp);
+        assert!(queue <= bdp * 5 / 4, "{queue} bytes at {:?}, a BDP is {bdp}", s.state());
+        true
+    });
+}

@@ -1,0 +1,52 @@
+//! BBR on networks where controllers that halve their window do badly, and on those where they do
+//! well.
+
+use manypath_sim::{Pair, PathSpec, secs};
+
+/// The share of the links' sum that 12 MB get over paths of these rates (Mbit/s), delays (ms) and
+/// losses, each way.
+fn share(control: &str, paths: [(f64, f64, f64); 2], seed: u64) -> f64 {
+    let spec = |(rate, delay, loss)| PathSpec::default().rate_mbps(rate).delay_ms(delay).loss(loss);
+    let sum: f64 = paths.iter().map(|(rate, ..)| rate * 1e6).sum();
+    let mut t = Pair::paths("cmt-pf", paths.map(spec).to_vec())
+        .profile("fast")
+        .set("congestion_control", control)
+        .seed(seed)
+        .lean()
+        .connect();
+    t.a.send_file(12_000_000);
+    t.run_to_end(secs(120));
+    t.result().goodput_bps / sum
+}
+
+/// The mean of three seeds.
+fn mean_share(control: &str, paths: [(f64, f64, f64); 2]) -> f64 {
+    (1..=3).map(|seed| share(control, paths, seed)).sum::<f64>() / 3.0
+}
+
+/// The rows of random loss of the table of networks.
+#[test]
+fn losses_at_random_cost_little() {
+    for (loss, least) in [(0.005, 0.92), (0.01, 0.90), (0.02, 0.86)] {
+        let paths = [(20.0, 10.0, loss), (20.0, 20.0, loss)];
+        let bbr = mean_share("bbr", paths);
+        assert!(bbr >= least, "{bbr:.3} of two links with {loss}");
+        let reno = mean_share("rfc9260", paths);
+        assert!(bbr > 2.0 * reno, "{bbr:.3} and {reno:.3} with {loss}");
+    }
+}
+
+#[test]
+fn the_draft_without_guards_takes_losses_for_congestion() {
+    let paths = [(20.0, 10.0, 0.02), (20.0, 20.0, 0.02)];
+    let (guarded, draft) = (mean_share("bbr", paths), mean_share("bbr-draft", paths));
+    assert!(guarded > draft + 0.2, "{guarded:.3} and {draft:.3}");
+}
+
+#[test]
+fn links_without_losses_are_used_as_well() {
+    for paths in [[(20.0, 10.0, 0.0), (20.0, 10.0, 0.0)], [(20.0, 10.0, 0.0), (20.0, 40.0, 0.0)]] {
+        let bbr = mean_share("bbr", paths);
+        assert!(bbr >= 0.9, "{bbr:.3} of {paths:?}");
+    }
+}
