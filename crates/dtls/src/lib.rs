@@ -16,12 +16,15 @@
 //! - [`SealingKeys`] protect what one endpoint sends in one epoch.
 //! - [`OpeningKeys`] check and decrypt what it receives, each record once.
 //! - [`Epochs`] choose the keys by a record's epoch, and keep old ones until they are retired.
+//! - [`capture::CaptureKeys`] read records of a capture, as often as they come. They are for tools,
+//!   never for an association.
 //! - [`RecordCipher`] is the part of a library of cryptography. The feature `aws-lc` has one; a
 //!   program may give its own.
 //!
 //! Whoever uses them puts records into packets, and replaces keys before their
 //! [limit](CipherSuite::seal_limit). Keys come from a method behind the interface in [`manage`].
 
+pub mod capture;
 mod cipher;
 mod epochs;
 mod exporter;

@@ -89,23 +89,12 @@ impl OpeningKeys {
     /// # Errors
     /// See [`OpenError`]; what is encrypted of `record` is then of no use.
     pub fn open(&mut self, record: &mut [u8]) -> Result<(Opened, Range<usize>), OpenError> {
-        let Some((masked, sealed)) = record.split_first_chunk_mut::<HEADER_LEN>() else {
-            return Err(OpenError::Malformed);
-        };
-        // A ciphertext has a byte at least, the content type.
-        let Some(sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| sealed.len() > TAG_LEN)
-        else {
-            return Err(OpenError::Malformed);
-        };
-        match epoch_bits(*masked) {
-            None => return Err(OpenError::Malformed),
-            Some(bits) if u64::from(bits) != self.epoch & 3 => return Err(OpenError::NoKeys),
-            Some(_) => {}
-        }
+        let Parts { masked, sample } = Parts::of(record, self.epoch)?;
+        let sealed = &mut record[HEADER_LEN..];
         if self.forged >= FORGERY_LIMIT {
             return Err(OpenError::Exhausted);
         }
-        let bits = sequence_number(mask(*masked, self.cipher.mask(*sample)));
+        let bits = sequence_number(mask(masked, self.cipher.mask(sample)));
         let (near, far) = candidates(self.expected, bits);
         let near_is_new = self.window.is_new(near);
         let far = far.filter(|&far| self.window.is_new(far));
@@ -129,16 +118,46 @@ impl OpeningKeys {
         self.window.insert(number);
         self.expected = self.expected.max(number + 1);
         self.opened += 1;
-        // The content type is the last byte that is not padding (RFC 8446 §5.4).
-        let text = &sealed[..sealed.len() - TAG_LEN];
-        let end = text.iter().rposition(|&byte| byte != 0);
-        match end.map_or((0, 0), |end| (text[end], end)) {
-            (APPLICATION_DATA, len) => {
-                let opened = Opened { epoch: self.epoch, sequence_number: number };
-                Ok((opened, HEADER_LEN..HEADER_LEN + len))
-            }
-            (other, _) => Err(OpenError::ContentType(other)),
+        let len = content_len(&sealed[..sealed.len() - TAG_LEN])?;
+        let opened = Opened { epoch: self.epoch, sequence_number: number };
+        Ok((opened, HEADER_LEN..HEADER_LEN + len))
+    }
+}
+
+/// The parts of a record that say which keys open it.
+pub(crate) struct Parts {
+    /// The header, with its mask.
+    pub(crate) masked: [u8; HEADER_LEN],
+    /// The bytes that the mask of the sequence number comes from.
+    pub(crate) sample: [u8; TAG_LEN],
+}
+
+impl Parts {
+    /// The parts of a record that may be of this epoch. Its ciphertext has a byte at least, the
+    /// content type.
+    pub(crate) fn of(record: &[u8], epoch: u64) -> Result<Parts, OpenError> {
+        let Some((&masked, sealed)) = record.split_first_chunk::<HEADER_LEN>() else {
+            return Err(OpenError::Malformed);
+        };
+        let Some(&sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| sealed.len() > TAG_LEN)
+        else {
+            return Err(OpenError::Malformed);
+        };
+        match epoch_bits(masked) {
+            None => Err(OpenError::Malformed),
+            Some(bits) if u64::from(bits) != epoch & 3 => Err(OpenError::NoKeys),
+            Some(_) => Ok(Parts { masked, sample }),
         }
+    }
+}
+
+/// The length of the chunks in a decrypted record. The content type behind them is the last byte
+/// that is not padding (RFC 8446 §5.4).
+pub(crate) fn content_len(text: &[u8]) -> Result<usize, OpenError> {
+    let end = text.iter().rposition(|&byte| byte != 0);
+    match end.map_or((0, 0), |end| (text[end], end)) {
+        (APPLICATION_DATA, len) => Ok(len),
+        (other, _) => Err(OpenError::ContentType(other)),
     }
 }
 

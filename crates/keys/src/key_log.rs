@@ -13,6 +13,11 @@
 //!   of the association's key management, also where a later handshake was begun by the server.
 //! - The epoch is decimal; the suite is its number in IANA's registry, 4 hexadecimal digits.
 //! - Key, sequence number key and initialization vector are hexadecimal.
+//!
+//! An [`Opener`] reads such a log and opens the packets of captures with it.
+
+mod opener;
+mod read;
 
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
@@ -21,6 +26,12 @@ use std::path::Path;
 
 use manypath_dtls::manage::{Agreement, Role};
 use manypath_dtls::{CipherSuite, KeyMaterial};
+
+pub use opener::{NotOpened, Opener};
+pub use read::{KeyLineError, KeyLogError};
+
+/// The label of lines with the keys of DTLS chunks.
+const LABEL: &str = "SCTP_DTLS_KEY";
 
 /// Takes the lines of a key log. Whoever has them can read everything that they protect.
 pub trait KeyLog: fmt::Debug + Send + Sync {
@@ -84,7 +95,7 @@ pub fn chunk_keys(
         Role::Server => "server",
     };
     format!(
-        "SCTP_DTLS_KEY {client_tag:08x} {server_tag:08x} {direction} {epoch} {:04x} {} {} {}",
+        "{LABEL} {client_tag:08x} {server_tag:08x} {direction} {epoch} {:04x} {} {} {}",
         suite.id(),
         hex(&keys.key),
         hex(&keys.sequence_number_key),

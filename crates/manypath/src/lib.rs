@@ -145,7 +145,9 @@ pub mod policy {
 
 /// Key management: where the keys of protected associations come from.
 pub mod keys {
-    pub use manypath_keys::key_log::{KeyLog, KeyLogFile};
+    pub use manypath_keys::key_log::{
+        KeyLineError, KeyLog, KeyLogError, KeyLogFile, NotOpened, Opener,
+    };
     pub use manypath_keys::psk::{SecretTooShort, SharedKey};
     pub use manypath_keys::tls::{
         Certificates, ClientAuth, ConfigError, Fingerprint, FingerprintError, Identity,
