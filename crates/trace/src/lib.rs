@@ -6,6 +6,7 @@
 //! - [`JsonLines`] writes a [`Record`] a line, [`Records`] reads them.
 //! - [`Watch`] sees what changed in an association from one look to the next.
 //! - [`Capture`] writes packets as a pcapng file for Wireshark and tshark.
+//! - [`rewrite_capture`] copies a capture and replaces protected packets by opened ones.
 //!
 //! Nothing here keeps more than what is on its way through the network: a run may be as long as it
 //! likes.
@@ -35,12 +36,14 @@ mod chunk;
 mod event;
 mod json_lines;
 mod pcapng;
+mod rewrite;
 mod watch;
 
 pub use chunk::ChunkSummary;
 pub use event::{Event, PacketSummary, PathMetrics, Record, SCHEMA_VERSION};
 pub use json_lines::{JsonLines, MAX_LINE, ReadError, ReadErrorKind, Records};
 pub use pcapng::{Capture, Encapsulation};
+pub use rewrite::{Answer, OPENED, RewriteError, Rewritten, rewrite_capture};
 pub use watch::Watch;
 
 #[cfg(test)]

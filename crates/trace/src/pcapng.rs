@@ -279,7 +279,7 @@ fn put_packet(
     result.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-fn io_error(error: PcapError) -> io::Error {
+pub(crate) fn io_error(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,
         other => io::Error::other(other),
