@@ -115,8 +115,15 @@ fn options(args: &RunArgs, count: usize) -> Result<RunOptions> {
         return Err(Failure::usage(what).hint("write the trace to a file"));
     }
     let is_traced = args.trace.is_some() || args.pcapng.is_some();
-    let trace = is_traced
-        .then(|| TraceTo { json_lines: args.trace.clone(), pcapng_dir: args.pcapng.clone() });
+    if args.opened && !is_traced {
+        let what = "--opened is about traces and captures, but there are none";
+        return Err(Failure::usage(what).hint("add --trace FILE or --pcapng DIR"));
+    }
+    let trace = is_traced.then(|| TraceTo {
+        json_lines: args.trace.clone(),
+        pcapng_dir: args.pcapng.clone(),
+        opened: args.opened,
+    });
     Ok(RunOptions { trace, ..RunOptions::default() })
 }
 

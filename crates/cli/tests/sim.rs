@@ -136,3 +136,21 @@ fn check_explains_and_errors_name_the_line() {
         assert_eq!(code(&folder.run(wrong)), 2, "{wrong:?}");
     }
 }
+
+#[test]
+fn protected_packets_are_shown_opened_if_asked_for() {
+    let folder = folder();
+    let one = ["--point", "1", "--seeds", "1..1", "--quiet", "--set", "protected=true"];
+    let trace = |more: &[&str]| {
+        let output = folder.run(&[&one[..], &["--trace", "-"], more].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        stdout(&output)
+    };
+    let (closed, opened) = (trace(&[]), trace(&["--opened"]));
+    assert_eq!(closed.lines().count(), opened.lines().count());
+    assert!(closed.contains(r#""chunk":"DTLS""#) && !closed.contains(r#""opened""#));
+    assert!(opened.contains(r#""opened":true"#) && !opened.contains(r#""chunk":"DTLS""#));
+    let output = folder.run(&["--opened"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("--trace FILE or --pcapng DIR"), "{}", stderr(&output));
+}

@@ -93,7 +93,7 @@ pub use packet::{Delivery, DropCause, PacketPool, TooLong};
 pub use packet_log::{Fate, LoggedPacket, PacketLog};
 pub use pair::{Pair, PairBuilder, millis, path_state, secs};
 pub use paths::{PathControl, PathEnds, PathLinks};
-pub use protection::{Keys, shared_key};
+pub use protection::{Keys, RunKeys, shared_key};
 pub use result::{PathResult, SharedPair, SharedResult, StateChange, TransferResult};
 pub use samples::{PathSample, Sample, SampleTimes, Samples, Sampling};
 pub use sent::Sent;

@@ -3,16 +3,19 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use manypath_proto::config::Config;
 use manypath_proto::{Association, Instant};
 use manypath_trace::{
-    Capture, Encapsulation, Event, JsonLines, PacketSummary, SCHEMA_VERSION, Watch,
+    Capture, Encapsulation, Event, JsonLines, OPENED, PacketSummary, SCHEMA_VERSION, Watch,
 };
 
 use crate::ids::NodeId;
 use crate::observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
+use crate::protection::RunKeys;
 
 /// Where the trace of a run goes.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,8 @@ pub struct TraceTo {
     /// A folder for a pcapng file for each host and run, named after scenario, swept parameters,
     /// seed and host; it is made if need be.
     pub pcapng_dir: Option<PathBuf>,
+    /// Shows protected packets opened.
+    pub opened: bool,
 }
 
 impl TraceTo {
@@ -76,6 +81,8 @@ pub struct Tracer {
     json: Option<JsonLinesOut>,
     captures: Option<(PathBuf, String)>,
     hosts: Vec<TracedHost>,
+    /// Opens protected packets.
+    keys: Option<RunKeys>,
     /// The first error; nothing is written after it.
     error: Option<io::Error>,
 }
@@ -98,6 +105,7 @@ impl Tracer {
             json: None,
             captures: None,
             hosts: Vec::new(),
+            keys: None,
             error: None,
         }
     }
@@ -106,6 +114,13 @@ impl Tracer {
     #[must_use]
     pub fn json_lines(mut self, out: Box<dyn Write + Send>) -> Tracer {
         self.json = Some(JsonLines::new(BufWriter::new(out)));
+        self
+    }
+
+    /// Shows the chunks inside protected packets, as far as these keys open them.
+    #[must_use]
+    pub fn opened_with(mut self, keys: RunKeys) -> Tracer {
+        self.keys = Some(keys);
         self
     }
 
@@ -149,6 +164,13 @@ impl Tracer {
         self.error = act(host, &mut self.json).err();
     }
 
+    /// A packet of a host that is followed, if it was protected and keys open it.
+    fn opened(&self, node: NodeId, packet: &Bytes) -> Option<Bytes> {
+        let keys = self.keys.as_ref()?;
+        self.hosts.iter().find(|host| host.node == node)?;
+        keys.open(packet).ok()
+    }
+
     /// Tells captures what became of a packet.
     fn settle(&mut self, number: u64, comment: Option<&str>) {
         for capture in self.hosts.iter_mut().filter_map(|host| host.capture.as_mut()) {
@@ -161,14 +183,16 @@ impl Tracer {
 impl Observer for Tracer {
     fn packet_sent(&mut self, at: Instant, packet: &SentPacket<'_>) {
         let SentPacket { id, local, remote, payload, .. } = *packet;
+        let opened = self.opened(packet.node, payload);
         self.at(packet.node, |host, json| {
             let path = host.watch.path(local, remote);
             if let Some(json) = json {
-                let packet = PacketSummary::of(id, path, (local, remote), payload);
+                let packet = summary(id, path, (local, remote), payload, opened.as_ref());
                 json.write(at, &host.name, &Event::PacketSent(packet))?;
             }
             if let Some(capture) = &mut host.capture {
-                capture.sent(at, id, (local, remote), payload);
+                let (sctp, note) = shown(payload, opened.as_ref());
+                capture.sent(at, id, (local, remote), sctp, note);
             }
             Ok(())
         });
@@ -177,16 +201,16 @@ impl Observer for Tracer {
     fn packet_delivered(&mut self, at: Instant, packet: &DeliveredPacket<'_>) {
         let DeliveredPacket { node, local, remote, id, payload } = *packet;
         self.settle(id, None);
+        let opened = self.opened(node, payload);
         self.at(node, |host, json| {
             let path = host.watch.path(local, remote);
             if let Some(json) = json {
-                let packet = PacketSummary::of(id, path, (local, remote), payload);
+                let packet = summary(id, path, (local, remote), payload, opened.as_ref());
                 json.write(at, &host.name, &Event::PacketReceived(packet))?;
             }
-            match &mut host.capture {
-                Some(capture) => capture.received(at, (local, remote), payload),
-                None => Ok(()),
-            }
+            let Some(capture) = &mut host.capture else { return Ok(()) };
+            let (sctp, note) = shown(payload, opened.as_ref());
+            capture.received(at, (local, remote), sctp, note)
         });
     }
 
@@ -247,6 +271,25 @@ impl fmt::Debug for Tracer {
         let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
         f.debug_struct("Tracer").field("hosts", &names).finish_non_exhaustive()
     }
+}
+
+fn summary(
+    id: u64,
+    path: Option<u16>,
+    ends: (SocketAddr, SocketAddr),
+    packet: &Bytes,
+    opened: Option<&Bytes>,
+) -> PacketSummary {
+    let summary = PacketSummary::of(id, path, ends, packet);
+    match opened {
+        Some(opened) => summary.with_opened(opened),
+        None => summary,
+    }
+}
+
+/// The packet that a capture shows, and the comment on it.
+fn shown<'p>(packet: &'p Bytes, opened: Option<&'p Bytes>) -> (&'p Bytes, Option<&'static str>) {
+    opened.map_or((packet, None), |opened| (opened, Some(OPENED)))
 }
 
 /// `two-paths-path.2.loss-1-seed7`: what every file system takes.

@@ -207,7 +207,7 @@ fn an_error_of_the_writer_comes_at_the_end_and_stops_nothing() {
 // ---- pcapng ----
 
 fn captured(profile: &str, nr_sack: &str, dir: &Path) -> Pair {
-    let to = TraceTo { json_lines: None, pcapng_dir: Some(dir.join("captures")) };
+    let to = TraceTo { pcapng_dir: Some(dir.join("captures")), ..TraceTo::default() };
     let mut t = lossy(profile).set("nr_sack", nr_sack).start();
     let tracer = to.open("lossy", &[("path.2.loss".to_owned(), "3 %".to_owned())], 11).unwrap();
     follow(&mut t, tracer);
@@ -413,6 +413,7 @@ fn a_scenario_traces_each_run_into_files_of_its_own() {
         let trace = Some(TraceTo {
             json_lines: Some(lines.clone()),
             pcapng_dir: Some(dir.path().to_owned()),
+            opened: false,
         });
         let options = RunOptions { trace, ..RunOptions::default() };
         let result = point.run.run(5, &options).unwrap().result;
@@ -431,7 +432,10 @@ fn a_scenario_traces_each_run_into_files_of_its_own() {
         }
     }
     let options = RunOptions {
-        trace: Some(TraceTo { json_lines: Some(dir.path().join("no/such/dir")), pcapng_dir: None }),
+        trace: Some(TraceTo {
+            json_lines: Some(dir.path().join("no/such/dir")),
+            ..TraceTo::default()
+        }),
         ..RunOptions::default()
     };
     let point = &Scenario::parse("traced.toml", text).unwrap().points().unwrap()[0];

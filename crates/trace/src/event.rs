@@ -254,10 +254,13 @@ pub struct PacketSummary {
     pub local: String,
     /// The peer's transport address.
     pub remote: String,
-    /// Length of the SCTP packet, without IP and UDP headers.
+    /// Length of the SCTP packet as it was sent, without IP and UDP headers.
     pub bytes: u64,
     /// Its chunks in order.
     pub chunks: Vec<ChunkSummary>,
+    /// A DTLS chunk protected the packet, and `chunks` are those inside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub opened: bool,
 }
 
 /// The variables of a path that congestion control, timers and failure detection turn.
@@ -299,7 +302,14 @@ impl PacketSummary {
             remote: remote.to_string(),
             bytes: sctp.len() as u64,
             chunks: ChunkSummary::of_packet(sctp),
+            opened: false,
         }
+    }
+
+    /// The packet with the chunks of `opened`, which it would have been without protection.
+    #[must_use]
+    pub fn with_opened(self, opened: &Bytes) -> PacketSummary {
+        PacketSummary { chunks: ChunkSummary::of_packet(opened), opened: true, ..self }
     }
 }
 

@@ -81,7 +81,9 @@ struct Waiting {
     is_sent: bool,
     sctp: Bytes,
     is_settled: bool,
+    /// The fate of the packet, if it did not arrive.
     comment: Option<String>,
+    note: Option<&'static str>,
 }
 
 impl<W: Write> Capture<W> {
@@ -118,15 +120,24 @@ impl<W: Write> Capture<W> {
         self.paths.insert(ends, number);
     }
 
-    /// The host sent the packet of that number from the first of these addresses to the second.
-    pub fn sent(&mut self, at: Instant, number: u64, ends: (SocketAddr, SocketAddr), sctp: &Bytes) {
+    /// The host sent the packet of that number from the first of these addresses to the second. A
+    /// note is a comment of the packet.
+    pub fn sent(
+        &mut self,
+        at: Instant,
+        number: u64,
+        ends: (SocketAddr, SocketAddr),
+        sctp: &Bytes,
+        note: Option<&'static str>,
+    ) {
         self.unsettled.insert(number, self.written + self.waiting.len() as u64);
         let (is_sent, is_settled, comment) = (true, false, None);
         let sctp = sctp.clone();
-        self.waiting.push_back(Waiting { at, ends, is_sent, sctp, is_settled, comment });
+        self.waiting.push_back(Waiting { at, ends, is_sent, sctp, is_settled, comment, note });
     }
 
-    /// The host received a packet at the first of these addresses from the second.
+    /// The host received a packet at the first of these addresses from the second. A note is a
+    /// comment of the packet.
     ///
     /// # Errors
     /// The writer's.
@@ -135,10 +146,11 @@ impl<W: Write> Capture<W> {
         at: Instant,
         ends: (SocketAddr, SocketAddr),
         sctp: &Bytes,
+        note: Option<&'static str>,
     ) -> io::Result<()> {
         let (is_sent, is_settled, comment) = (false, true, None);
         let sctp = sctp.clone();
-        self.waiting.push_back(Waiting { at, ends, is_sent, sctp, is_settled, comment });
+        self.waiting.push_back(Waiting { at, ends, is_sent, sctp, is_settled, comment, note });
         self.write_settled()
     }
 
@@ -226,8 +238,8 @@ impl<W: Write> Capture<W> {
         put_packet(&mut self.packet, self.encapsulation, ends, &waiting.sctp)?;
         let direction = if waiting.is_sent { OUTBOUND } else { INBOUND };
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
-        if let Some(comment) = &waiting.comment {
-            options.push(EnhancedPacketOption::Comment(Cow::Borrowed(comment.as_str())));
+        for comment in [waiting.comment.as_deref(), waiting.note].into_iter().flatten() {
+            options.push(EnhancedPacketOption::Comment(Cow::Borrowed(comment)));
         }
         let block = EnhancedPacketBlock {
             interface_id,

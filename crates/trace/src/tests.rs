@@ -303,14 +303,14 @@ fn at(nanos: u64) -> Instant {
 #[test]
 fn packets_keep_their_order_and_dropped_ones_say_why() {
     let mut capture = capture(Encapsulation::Ip);
-    capture.sent(at(1), 10, ends(), &data_packet(1));
-    capture.sent(at(2), 11, ends(), &data_packet(2));
-    capture.received(at(3), ends(), &data_packet(90)).unwrap();
+    capture.sent(at(1), 10, ends(), &data_packet(1), None);
+    capture.sent(at(2), 11, ends(), &data_packet(2), None);
+    capture.received(at(3), ends(), &data_packet(90), None).unwrap();
     capture.settle(11, Some("dropped: loss".to_owned())).unwrap();
     capture.settle(11, None).unwrap(); // known already
     capture.settle(10, None).unwrap();
     capture.settle(999, None).unwrap(); // another host's
-    capture.sent(at(4), 12, ends(), &data_packet(3));
+    capture.sent(at(4), 12, ends(), &data_packet(3), None);
     capture.finish().unwrap();
     let (names, packets) = read(&capture.into_inner());
     assert_eq!(names, ["a path 1"]);
@@ -333,7 +333,7 @@ fn headers_and_checksums_are_right() {
     {
         let sctp = data_packet(1);
         let mut capture = capture(encapsulation);
-        capture.received(at(1), ends(), &sctp).unwrap();
+        capture.received(at(1), ends(), &sctp, None).unwrap();
         capture.finish().unwrap();
         let (_, packets) = read(&capture.into_inner());
         let ip = &packets[0].4;
@@ -356,7 +356,7 @@ fn a_wrong_checksum_stays_wrong() {
     let mut sctp = data_packet(1).to_vec();
     sctp[8..12].copy_from_slice(&[1, 2, 3, 4]);
     let mut capture = capture(Encapsulation::Ip);
-    capture.received(at(1), ends(), &Bytes::from(sctp)).unwrap();
+    capture.received(at(1), ends(), &Bytes::from(sctp), None).unwrap();
     capture.finish().unwrap();
     assert_eq!(read(&capture.into_inner()).1[0].4[28..32], [1, 2, 3, 4]);
 }
@@ -364,16 +364,16 @@ fn a_wrong_checksum_stays_wrong() {
 #[test]
 fn packets_wait_for_the_names_of_the_paths_but_not_for_ever() {
     let mut capture = Capture::new(Vec::new(), "z", "", Encapsulation::Ip).unwrap();
-    capture.received(at(1), ends(), &data_packet(1)).unwrap();
+    capture.received(at(1), ends(), &data_packet(1), None).unwrap();
     capture.name_path(1, ends());
     let other = ("10.0.9.1:1".parse().unwrap(), "10.0.9.2:1".parse().unwrap());
-    capture.received(at(2), other, &data_packet(2)).unwrap();
+    capture.received(at(2), other, &data_packet(2), None).unwrap();
     capture.finish().unwrap();
     assert_eq!(read(&capture.into_inner()).0, ["z path 1", "z 10.0.9.1 to 10.0.9.2"]);
 
     let mut capture = Capture::new(Vec::new(), "z", "", Encapsulation::Ip).unwrap();
     for i in 0..200 {
-        capture.received(at(i), ends(), &data_packet(1)).unwrap();
+        capture.received(at(i), ends(), &data_packet(1), None).unwrap();
     }
     // Not finished: what is in the file was written without knowing a path.
     let (names, packets) = read(&capture.into_inner());
@@ -385,6 +385,6 @@ fn packets_wait_for_the_names_of_the_paths_but_not_for_ever() {
 fn addresses_of_two_families_are_an_error() {
     let mut capture = capture(Encapsulation::Ip);
     let mixed = ("10.0.1.1:1".parse().unwrap(), "[::1]:1".parse().unwrap());
-    let error = capture.received(at(1), mixed, &data_packet(1)).unwrap_err();
+    let error = capture.received(at(1), mixed, &data_packet(1), None).unwrap_err();
     assert!(error.to_string().contains("two families"), "{error}");
 }

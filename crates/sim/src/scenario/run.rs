@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::ids::LinkId;
 use crate::link::loss_range::LossRange;
 use crate::paths::PathLinks;
-use crate::protection::shared_key;
+use crate::protection::{RunKeys, shared_key};
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
 use crate::spec::QueueLimit;
@@ -135,6 +135,8 @@ struct Run<'s> {
     /// The two directions of each cable.
     links: Vec<[LinkId; 2]>,
     flows: Vec<Running>,
+    /// The keys of protected packets, where a trace shows them opened.
+    keys: Option<RunKeys>,
     /// Changes that count from the first DATA, until it leaves.
     waiting: Vec<&'s PlannedChange>,
     /// The same of addresses.
@@ -155,6 +157,7 @@ impl<'s> Run<'s> {
             limit,
             links: Vec::new(),
             flows: Vec::new(),
+            keys: options.trace.as_ref().filter(|to| to.opened).map(|_| RunKeys::default()),
             waiting: Vec::new(),
             waiting_moves: Vec::new(),
         };
@@ -215,7 +218,10 @@ impl<'s> Run<'s> {
             receiver: Arc::clone(&flow.config_z),
             paths: paths.collect(),
             start: Instant::ZERO + start,
-            keys: self.scenario.is_protected.then(shared_key),
+            keys: self.scenario.is_protected.then(|| match &self.keys {
+                Some(keys) => keys.shared_key(),
+                None => shared_key(),
+            }),
             has_ledger: !options.is_lean,
         };
         let ends = self.world.add_flow(spec);
@@ -253,6 +259,9 @@ impl<'s> Run<'s> {
         let scenario = self.scenario;
         let open = to.open(&scenario.name, &scenario.parameters, self.seed);
         let mut tracer = open.map_err(failed)?;
+        if let Some(keys) = &self.keys {
+            tracer = tracer.opened_with(keys.clone());
+        }
         for (model, running) in scenario.flows.iter().zip(&self.flows) {
             for (id, end) in [(running.flow.from, "a"), (running.flow.to, "z")] {
                 let host = self.world.host(id);
