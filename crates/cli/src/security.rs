@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use manypath::keys::{Certificates, ClientAuth, Identity, KeyLogFile, PeerKeys, TlsKeys};
+use manypath::keys::{
+    Certificates, ClientAuth, ConfigError, Identity, KeyLogFile, PeerKeys, Roots, TlsKeys,
+};
 use manypath::{Association, PeerIdentity, Security};
 use manypath_files::ticket::Trust;
 use manypath_trust::{AllowList, Fingerprint, IdentityError, IdentityKey};
@@ -197,31 +199,39 @@ fn logged(keys: TlsKeys, screen: &Screen) -> Result<TlsKeys> {
 struct Files {
     chain: Vec<u8>,
     key: Zeroizing<Vec<u8>>,
-    roots: Vec<u8>,
+    /// Without it the system's authorities count.
+    roots: Option<Vec<u8>>,
 }
 
 impl Files {
     fn read(args: &CertificateArgs) -> Result<Option<Files>> {
-        let (Some(cert), Some(key), Some(ca)) = (&args.cert, &args.key, &args.ca) else {
-            return Ok(None);
-        };
+        let (Some(cert), Some(key)) = (&args.cert, &args.key) else { return Ok(None) };
         let read = |option: &str, file: &Path| {
             std::fs::read(file).map_err(|e| {
                 Failure::usage(format!("{option}: cannot read {}: {e}", file.display()))
             })
         };
         let key = Zeroizing::new(read("--key", key)?);
-        Ok(Some(Files { chain: read("--cert", cert)?, key, roots: read("--ca", ca)? }))
+        let roots = args.ca.as_deref().map(|ca| read("--ca", ca)).transpose()?;
+        Ok(Some(Files { chain: read("--cert", cert)?, key, roots }))
     }
 
     fn keys(&self, server_name: Option<&str>) -> Result<TlsKeys> {
         TlsKeys::certificates(&Certificates {
             chain: &self.chain,
             key: &self.key,
-            roots: &self.roots,
+            roots: self.roots.as_deref().map_or(Roots::System, Roots::Pem),
             server_name,
             client_auth: ClientAuth::Required,
         })
-        .map_err(|e| Failure::usage(e.to_string()))
+        .map_err(|e| match e {
+            ConfigError::NoSystemRoots(_) => Failure::usage(e.to_string())
+                .hint("name those that you trust with --ca FILE, or install ca-certificates"),
+            ConfigError::SystemRootsForClients => {
+                Failure::usage("--cert needs --ca here: the authorities whose clients may connect")
+                    .hint("--ca FILE; the system's authorities would let everybody in")
+            }
+            _ => Failure::usage(e.to_string()),
+        })
     }
 }

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use common::{Receiver, code, listing, manypath, send, stderr, stdout};
 use rcgen::{
@@ -131,6 +132,59 @@ fn certificates_need_no_token_but_the_right_name_and_authority() {
     let (code, _, err) = send(&[&file], &at("127.0.0.1"), &["--token", TOKEN]);
     assert_eq!(code, 5, "{err}");
     assert_eq!(listing(to.path()), [] as [&str; 0]);
+}
+
+/// `manypath send` of a file where the system's authorities are those in this file.
+fn send_with_system_roots(file: &Path, dest: &str, options: &[&str], roots: &Path) -> Output {
+    let mut command = Command::new(common::MANYPATH);
+    command.arg("send").args(options).arg(file).arg(dest).arg("--json");
+    command.env("SSL_CERT_FILE", roots).env_remove("SSL_CERT_DIR");
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn without_ca_the_system_s_authorities_vouch_for_receivers() {
+    let ((_from, file), to) = (file(), tempdir().unwrap());
+    let (ours, other) = (Authority::new(), Authority::new());
+    let serving = ours.options("127.0.0.1", &ours);
+    let receiver = Receiver::start(to.path(), &words(&serving));
+    let at = |host: &str| format!("{host}:{}", receiver.port);
+    let sending = ours.options("sender", &ours);
+    let sending = &words(&sending)[..4];
+    let root = |authority: &Authority| authority.dir.path().join("ca.pem");
+
+    let output = send_with_system_roots(&file, &at("127.0.0.1"), sending, &root(&other));
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    let output = send_with_system_roots(&file, &at("localhost"), sending, &root(&ours));
+    assert_eq!(code(&output), 5, "another name: {}", stderr(&output));
+    assert_eq!(listing(to.path()), [] as [&str; 0]);
+    let output = send_with_system_roots(&file, &at("127.0.0.1"), sending, &root(&ours));
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(fs::read(to.path().join("x")).unwrap(), fs::read(&file).unwrap());
+
+    for (name, content) in [("missing", None), ("empty", Some("")), ("junk", Some("no PEM"))] {
+        let roots = to.path().join(name);
+        if let Some(content) = content {
+            fs::write(&roots, content).unwrap();
+        }
+        let output = send_with_system_roots(&file, &at("127.0.0.1"), sending, &roots);
+        assert_eq!(code(&output), 2, "{name}: {}", stderr(&output));
+        assert!(stderr(&output).contains("no certificates of authorities"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("--ca FILE"), "{}", stderr(&output));
+    }
+}
+
+/// Everybody can get a certificate of a public authority: it does not say who may send.
+#[test]
+fn receivers_must_name_the_authorities_of_senders() {
+    let ours = Authority::new();
+    let serving = ours.options("127.0.0.1", &ours);
+    for command in [&["recv"][..], &["perf", "server"]] {
+        let args = [command, &["--port", "0"], &words(&serving)[..4]].concat();
+        let output = manypath(&args);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains("--cert needs --ca here"), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ use manypath_dtls::manage::{Agreement, KeyManagement, KeySession, METHOD_TLS, Ro
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
-pub use config::{Certificates, ClientAuth, ConfigError};
+pub use config::{Certificates, ClientAuth, ConfigError, Roots};
 pub use identity::{Identity, IdentityError, IdentityKind};
 pub use manypath_trust::{Fingerprint, FingerprintError};
 /// The library of TLS, for configurations of it.

@@ -151,7 +151,7 @@ pub mod keys {
     pub use manypath_keys::psk::{SecretTooShort, SharedKey};
     pub use manypath_keys::tls::{
         Certificates, ClientAuth, ConfigError, Fingerprint, FingerprintError, Identity,
-        IdentityError, IdentityKind, PeerKeys, TlsKeys, rustls,
+        IdentityError, IdentityKind, PeerKeys, Roots, TlsKeys, rustls,
     };
     pub use manypath_proto::{
         Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, Role, Roles,

@@ -7,13 +7,14 @@ use clap::Args;
 /// Certificates of this end and of authorities.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CertificateArgs {
-    /// Certificate of this end and intermediate ones, PEM; needs --key and --ca
-    #[arg(long, value_name = "FILE", requires_all = ["key", "ca"], conflicts_with_all = ["insecure", "identity"])]
+    /// Certificate of this end and intermediate ones, PEM; needs --key
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with_all = ["insecure", "identity"])]
     pub cert: Option<PathBuf>,
     /// Private key of --cert, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
     /// Certificates of the authorities that the other end's certificate must come from, PEM
+    /// [default: those of the system; recv and perf server need the option]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub ca: Option<PathBuf>,
 }

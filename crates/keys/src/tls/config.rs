@@ -49,12 +49,41 @@ pub enum ConfigError {
     /// A root certificate cannot be used.
     #[error("a root certificate cannot be used: {0}")]
     Root(String),
+    /// The system has no certificates of authorities.
+    #[error("this system has no certificates of authorities{}", reason(.0))]
+    NoSystemRoots(Option<String>),
+    /// The system's authorities are to tell who may connect.
+    #[error(
+        "the authorities of the system vouch for names of hosts, not for clients: name those \
+             whose clients may connect"
+    )]
+    SystemRootsForClients,
     /// The name of the server is none.
     #[error("\"{0}\" is neither a host name nor an IP address")]
     ServerName(String),
     /// The certificate and its key cannot be used.
     #[error("the certificate and its private key cannot be used: {0}")]
     Certificate(String),
+}
+
+fn reason(text: &Option<String>) -> String {
+    text.as_ref().map_or_else(String::new, |text| format!(": {text}"))
+}
+
+/// The authorities that peers' certificates must come from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Roots<'a> {
+    /// Those with these certificates, in PEM.
+    Pem(&'a [u8]),
+    /// Those that the system trusts: the files of the distribution, such as those of the package
+    /// `ca-certificates`, or what the environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// name.
+    ///
+    /// They vouch for names of hosts. Anybody can get a certificate from them, so it does not show
+    /// who may connect: such an end needs a [`server_name`](Certificates::server_name), and is
+    /// always the client of key management.
+    System,
 }
 
 /// Client authentication that a server wants.
@@ -66,15 +95,15 @@ pub enum ClientAuth {
     Optional,
 }
 
-/// Certificates of an end. All files have the PEM format.
+/// Certificates of an end, in PEM.
 #[derive(Copy, Clone)]
 pub struct Certificates<'a> {
     /// The end's certificate, then intermediate certificates.
     pub chain: &'a [u8],
     /// The private key of the certificate.
     pub key: &'a [u8],
-    /// The certificates of the authorities that peers' certificates must come from.
-    pub roots: &'a [u8],
+    /// The authorities that peers' certificates must come from.
+    pub roots: Roots<'a>,
     /// The host name or IP address that a server's certificate must have. An end without it cannot
     /// be the client of key management.
     pub server_name: Option<&'a str>,
@@ -144,7 +173,13 @@ impl Roles {
     pub(super) fn certificates(files: &Certificates<'_>) -> Result<Roles, ConfigError> {
         let chain = certificates("certificate's file", files.chain)?;
         let key = private_key(files.key)?;
-        let roots = roots(files.roots)?;
+        let roots = match files.roots {
+            Roots::Pem(pem) => given_roots(pem)?,
+            Roots::System if files.server_name.is_none() => {
+                return Err(ConfigError::SystemRootsForClients);
+            }
+            Roots::System => system_roots()?,
+        };
         let unusable = |error: rustls::Error| ConfigError::Certificate(error.to_string());
         let unusable_roots =
             |error: rustls::server::VerifierBuilderError| ConfigError::Root(error.to_string());
@@ -176,12 +211,15 @@ impl Roles {
                 .map_err(unusable)
         };
 
-        let as_server = TlsRoles {
-            server: Some(tls_server(client_rules.clone())?),
-            client: Some(client_end(
-                tls_client(Arc::new(ClientAsTlsServer { rules: client_rules }))?,
-                None,
-            )),
+        let as_server = match files.roots {
+            Roots::System => TlsRoles::default(),
+            Roots::Pem(_) => TlsRoles {
+                server: Some(tls_server(client_rules.clone())?),
+                client: Some(client_end(
+                    tls_client(Arc::new(ClientAsTlsServer { rules: client_rules }))?,
+                    None,
+                )),
+            },
         };
         let as_client = match files.server_name {
             None => TlsRoles::default(),
@@ -265,12 +303,26 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, ConfigError> {
     })
 }
 
-fn roots(pem: &[u8]) -> Result<Arc<RootCertStore>, ConfigError> {
+fn given_roots(pem: &[u8]) -> Result<Arc<RootCertStore>, ConfigError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates("file of root certificates", pem)? {
         roots.add(certificate).map_err(|error| ConfigError::Root(error.to_string()))?;
     }
     Ok(Arc::new(roots))
+}
+
+/// The system's authorities. Certificates that cannot be used are left out, as long as there are
+/// others: systems have some that are old or odd.
+fn system_roots() -> Result<Arc<RootCertStore>, ConfigError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (used, left_out) = roots.add_parsable_certificates(found.certs);
+    if used > 0 {
+        return Ok(Arc::new(roots));
+    }
+    let of_certificates = || (left_out > 0).then(|| format!("{left_out} cannot be used"));
+    let reason = found.errors.first().map(ToString::to_string).or_else(of_certificates);
+    Err(ConfigError::NoSystemRoots(reason))
 }
 
 /// Writes rustls's secrets to our log.

@@ -7,7 +7,7 @@ use manypath_keys::tls::rustls::pki_types::pem::PemObject;
 use manypath_keys::tls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use manypath_keys::tls::rustls::server::WebPkiClientVerifier;
 use manypath_keys::tls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
-use manypath_keys::tls::{Certificates, ClientAuth, ConfigError, TlsKeys};
+use manypath_keys::tls::{Certificates, ClientAuth, ConfigError, Roots, TlsKeys};
 
 use crate::harness::{Pair, anybody};
 use crate::pki::{Authority, Issued};
@@ -81,7 +81,7 @@ fn a_client_of_an_unknown_authority_is_refused() {
     let files = Certificates {
         chain: stranger.chain.as_bytes(),
         key: stranger.key.as_bytes(),
-        roots: root.as_bytes(),
+        roots: Roots::Pem(root.as_bytes()),
         server_name: Some(NAME),
         client_auth: ClientAuth::Required,
     };
@@ -204,7 +204,7 @@ fn files_that_do_not_fit_are_refused_with_a_reason() {
     let good = Certificates {
         chain: a.chain.as_bytes(),
         key: a.key.as_bytes(),
-        roots: root.as_bytes(),
+        roots: Roots::Pem(root.as_bytes()),
         server_name: Some(NAME),
         client_auth: ClientAuth::Required,
     };
@@ -220,11 +220,14 @@ fn files_that_do_not_fit_are_refused_with_a_reason() {
         "the certificate's file has no PEM section \"CERTIFICATE\""
     );
     assert_eq!(
-        error(Certificates { roots: b"", ..good }).to_string(),
+        error(Certificates { roots: Roots::Pem(b""), ..good }).to_string(),
         "the file of root certificates has no PEM section \"CERTIFICATE\""
     );
     let junk = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert!(matches!(error(Certificates { roots: junk, ..good }), ConfigError::Root(_)));
+    assert!(matches!(
+        error(Certificates { roots: Roots::Pem(junk), ..good }),
+        ConfigError::Root(_)
+    ));
     assert!(matches!(error(Certificates { chain: junk, ..good }), ConfigError::Certificate(_)));
     let cut = b"-----BEGIN CERTIFICATE-----\nAAAA";
     assert!(matches!(error(Certificates { chain: cut, ..good }), ConfigError::Pem { .. }));
@@ -232,6 +235,9 @@ fn files_that_do_not_fit_are_refused_with_a_reason() {
         error(Certificates { server_name: Some("not a name"), ..good }).to_string(),
         "\"not a name\" is neither a host name nor an IP address"
     );
+    // The system's authorities vouch for names only.
+    let system = Certificates { roots: Roots::System, server_name: None, ..good };
+    assert_eq!(error(system), ConfigError::SystemRootsForClients);
     // Without a name to check, it cannot be a client.
     let server = TlsKeys::certificates(&Certificates { server_name: None, ..good }).unwrap();
     assert_eq!(server.roles(true), Roles::SERVER);

@@ -1,6 +1,6 @@
 //! Authorities and certificates for tests.
 
-use manypath_keys::tls::{Certificates, ClientAuth, TlsKeys};
+use manypath_keys::tls::{Certificates, ClientAuth, Roots, TlsKeys};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
@@ -99,7 +99,7 @@ fn keys(
     let files = Certificates {
         chain: issued.chain.as_bytes(),
         key: issued.key.as_bytes(),
-        roots: roots.as_bytes(),
+        roots: Roots::Pem(roots.as_bytes()),
         server_name,
         client_auth,
     };
