@@ -18,6 +18,7 @@ except ImportError:
 else:
     import attacks
     import decoding
+    import decrypting
 from transfer import Failed
 
 
@@ -89,7 +90,7 @@ def parse(known):
 
 
 def main():
-    known = {**decoding.CASES, **attacks.CASES} if cryptography else {}
+    known = {**decoding.CASES, **decrypting.CASES, **attacks.CASES} if cryptography else {}
     options = parse(known)
     if not cryptography:
         print(f"{'FAILED' if options.require else 'SKIPPED'}: the tests of encrypted associations: {sys.executable} has no"

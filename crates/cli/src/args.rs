@@ -4,6 +4,7 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod common;
+mod decrypt;
 pub(crate) mod lab;
 mod security;
 pub(crate) mod sim;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 pub(crate) use common::{
     BindArgs, DEFAULT_PORT, ListenArgs, ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
 };
+pub(crate) use decrypt::DecryptArgs;
 use lab::LabCommand;
 pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
@@ -110,6 +112,18 @@ pub(crate) enum Command {
 Then, elsewhere:
   manypath send --via turn:manypath:PASSWORD@relay.example big.iso manypath2:ae...")]
     Relay(RelayArgs),
+    /// Decrypts a capture: shows Wireshark what was inside protected packets
+    ///
+    /// Copies a capture of tcpdump, dumpcap or Wireshark and opens its DTLS chunks with the keys of
+    /// a log. The copy has the packets as they would have been without encryption, each with a
+    /// comment. All else stays as it is: packets that cannot be opened, times, interfaces,
+    /// comments. The key log is the file that SSLKEYLOGFILE named at either end.
+    #[command(after_help = "Examples:
+  SSLKEYLOGFILE=keys manypath send big.iso manypath2:ae...    (while tcpdump captures)
+  manypath decrypt capture.pcap --keys keys --out opened.pcapng
+  manypath decrypt capture.pcapng --keys keys --out opened.pcapng --json
+  tcpdump -r capture.pcap -w - | manypath decrypt - --keys keys --out - | tshark -r -")]
+    Decrypt(DecryptArgs),
     /// Runs scenario files in the simulator
     #[command(subcommand)]
     Sim(SimCommand),

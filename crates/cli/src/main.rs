@@ -1,6 +1,7 @@
 //! The manypath command: sends files over several network paths at once.
 
 mod args;
+mod decrypt;
 mod demo;
 mod dest;
 mod failure;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
         Command::Paths(args) => block_on(overlay::run(args)),
         Command::Relay(args) => block_on(relay::run(args)),
+        Command::Decrypt(args) => decrypt::run(&args),
         Command::Sim(command) => sim::run(&command),
         Command::Lab(command) => lab::run(&command),
         Command::Presets(report) => show::presets(&report),

@@ -13,7 +13,9 @@ const STRICT_TICKET: &str =
 fn help_shows_examples_and_exit_codes() {
     let help = manypath(&["--help"]);
     assert_eq!(code(&help), 0);
-    for word in ["demo", "send", "recv", "perf", "presets", "config", "completions", "man"] {
+    for word in
+        ["demo", "send", "recv", "perf", "decrypt", "presets", "config", "completions", "man"]
+    {
         assert!(stdout(&help).contains(word), "{word}");
     }
     assert!(stdout(&help).contains("no usable path"), "the exit codes");
@@ -23,6 +25,7 @@ fn help_shows_examples_and_exit_codes() {
         &["recv"],
         &["perf", "server"],
         &["perf", "client"],
+        &["decrypt"],
         &["sim", "run"],
         &["sim", "check"],
         &["config", "show"],

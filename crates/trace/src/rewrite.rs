@@ -38,7 +38,7 @@ pub enum Answer {
     Left(&'static str),
 }
 
-/// What became of the packets of a capture.
+/// The fate of the packets of a capture, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rewritten {
