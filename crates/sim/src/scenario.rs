@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bare;
 mod compile;
 mod cross;
 mod error;
@@ -44,10 +45,12 @@ mod run;
 mod sweep;
 mod transport;
 mod tree;
+mod wiring;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+pub use bare::{BareEnd, BareHost, BareLink, BareNetwork, BarePath};
 pub use error::ScenarioError;
 pub use identity::Identity;
 pub use keys::key_reference;

@@ -13,8 +13,9 @@ use crate::schedule::Change;
 use crate::spec::LinkSpec;
 use crate::trace_hash::Mark;
 
-/// Bytes of a packet that a link's message quotes: its common header.
-const QUOTED: usize = 12;
+/// Bytes of a packet that a link's message quotes: enough for the longest IP header and 64 bits
+/// behind it (RFC 792), where packets have their IP header.
+const QUOTED: usize = 68;
 
 /// Where a node's packets leave.
 #[derive(Copy, Clone, Debug)]
@@ -38,6 +39,20 @@ impl Network {
     ) -> Option<RouteId> {
         let outlet = self.outlet(node, &local, &remote);
         self.send_from(&outlet, false, payload);
+        outlet.route
+    }
+
+    /// The same for a packet that links which it is too long for may cut into fragments: one
+    /// without the DF bit.
+    pub fn send_without_df(
+        &mut self,
+        node: NodeId,
+        local: SocketAddr,
+        remote: SocketAddr,
+        payload: Bytes,
+    ) -> Option<RouteId> {
+        let outlet = self.outlet(node, &local, &remote);
+        self.send_from(&outlet, true, payload);
         outlet.route
     }
 

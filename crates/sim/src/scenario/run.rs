@@ -10,17 +10,13 @@ use manypath_proto::Instant;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use serde::{Serialize, Serializer};
 
-use super::model::{
-    After, CompiledScenario, Crossing, Flow as FlowModel, PlannedChange, PlannedMove, Way,
-};
+use super::model::{After, CompiledScenario, Flow as FlowModel, PlannedChange, PlannedMove};
+use super::wiring::Wiring;
 use crate::host::Host;
-use crate::ids::LinkId;
 use crate::link::loss_range::LossRange;
-use crate::paths::PathLinks;
 use crate::protection::{RunKeys, shared_key};
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
-use crate::spec::QueueLimit;
 use crate::tracer::TraceTo;
 use crate::world::{Flow, FlowSpec, HostId, World};
 
@@ -132,8 +128,7 @@ struct Run<'s> {
     seed: u64,
     world: World,
     limit: Instant,
-    /// The two directions of each cable.
-    links: Vec<[LinkId; 2]>,
+    wiring: Wiring,
     flows: Vec<Running>,
     /// The keys of protected packets, where a trace shows them opened.
     keys: Option<RunKeys>,
@@ -150,26 +145,18 @@ impl<'s> Run<'s> {
             World::new(seed, (if is_ip { IPV4_HEADER } else { UDP_IPV4_HEADERS }) as u32);
         world.check_invariants(options.check_invariants);
         let limit = Instant::ZERO + scenario.time_limit;
+        let wiring = Wiring::add(scenario, &mut world.net);
         let mut run = Run {
             scenario,
             seed,
             world,
             limit,
-            links: Vec::new(),
+            wiring,
             flows: Vec::new(),
             keys: options.trace.as_ref().filter(|to| to.opened).map(|_| RunKeys::default()),
             waiting: Vec::new(),
             waiting_moves: Vec::new(),
         };
-        for cable in &scenario.cables {
-            let both = [&cable.forward, &cable.reverse];
-            // Every queue was resolved with its path.
-            run.links.push(both.map(|s| run.world.net.add_link(s.clone(), QueueLimit::Unlimited)));
-        }
-        for cross in &scenario.cross {
-            let links = run.way(&cross.crossings, cross.is_reverse);
-            run.world.net.add_cross_traffic(&links, &cross.traffic);
-        }
         for flow in &scenario.flows {
             run.add_flow(flow, options);
         }
@@ -195,22 +182,8 @@ impl<'s> Run<'s> {
         run
     }
 
-    /// The links of a way in one direction, in the order in which packets cross them.
-    fn way(&self, crossings: &[Crossing], is_back: bool) -> Vec<LinkId> {
-        let link = |crossing: &Crossing| {
-            self.links[crossing.cable][usize::from(crossing.is_reversed != is_back)]
-        };
-        match is_back {
-            false => crossings.iter().map(link).collect(),
-            true => crossings.iter().rev().map(link).collect(),
-        }
-    }
-
     fn add_flow(&mut self, flow: &FlowModel, options: &RunOptions) {
-        let paths = flow.paths.iter().map(|path| PathLinks {
-            forward: self.way(&path.crossings, false),
-            reverse: self.way(&path.crossings, true),
-        });
+        let paths = flow.paths.iter().map(|path| self.wiring.path(&path.crossings));
         let start = flow.transfers.iter().map(|transfer| transfer.start).min().unwrap_or_default();
         let spec = FlowSpec {
             name: flow.name.clone(),
@@ -287,7 +260,7 @@ impl<'s> Run<'s> {
         }
         let ends = self.flows.first().map(Running::ends);
         let samples = ends.and_then(|(from, to)| self.world.take_samples(from, to));
-        let links = self.links.iter().flatten();
+        let links = self.wiring.links().iter().flatten();
         let loss_ranges = links.map(|&link| self.world.net.loss_range(link)).collect();
         Ok(RunOutput { result: self.result(), samples, loss_ranges })
     }
@@ -338,12 +311,7 @@ impl<'s> Run<'s> {
     }
 
     fn plan(&mut self, change: &PlannedChange, from: Instant) {
-        let [forward, reverse] = self.links[change.cable];
-        for (link, other) in [(forward, Way::Reverse), (reverse, Way::Forward)] {
-            if change.way != other {
-                self.world.net.change_at(from + change.at, link, change.change.clone());
-            }
-        }
+        self.wiring.plan(&mut self.world.net, change, from);
     }
 
     fn plan_move(&mut self, planned: &PlannedMove, from: Instant) {
