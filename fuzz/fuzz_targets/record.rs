@@ -38,15 +38,13 @@ impl RecordCipher for Checksum {
         self.tag(nonce, aad, text)
     }
 
-    fn open(
-        &self,
-        nonce: [u8; NONCE_LEN],
-        aad: &[u8],
-        (sealed, tag): (&[u8], &[u8; TAG_LEN]),
-        text: &mut [u8],
-    ) -> bool {
-        text.copy_from_slice(sealed);
-        self.tag(nonce, aad, sealed) == *tag
+    fn open(&self, nonce: [u8; NONCE_LEN], aad: &[u8], sealed: &mut [u8]) -> bool {
+        let Some((text, tag)) = sealed.split_last_chunk_mut::<TAG_LEN>() else { return false };
+        let is_right = self.tag(nonce, aad, text) == *tag;
+        if !is_right {
+            text.fill(0); // as a cipher leaves it
+        }
+        is_right
     }
 
     fn mask(&self, sample: [u8; TAG_LEN]) -> [u8; 2] {
