@@ -4,6 +4,8 @@ mod args;
 mod decrypt;
 mod demo;
 mod dest;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod failure;
 mod figures;
 mod lab;
@@ -48,6 +50,11 @@ fn main() -> ExitCode {
         Command::Decrypt(args) => decrypt::run(&args),
         Command::Sim(command) => sim::run(&command),
         Command::Lab(command) => lab::run(&command),
+        #[cfg(target_os = "linux")]
+        Command::Emulate(args) => match emulate::run(&args) {
+            Ok(code) => return ExitCode::from(code),
+            Err(failure) => Err(failure),
+        },
         Command::Presets(report) => show::presets(&report),
         Command::Config(ConfigCommand::Show(args)) => show::config(&args),
         Command::Completions { shell } => show::completions(shell),

@@ -39,7 +39,7 @@ fn wrong(error: ScenarioError) -> Failure {
 }
 
 /// The scenario as the command line has it, and the points to run with their numbers from 0.
-fn load(args: &ScenarioArgs) -> Result<(Scenario, Vec<Point>)> {
+pub(crate) fn load(args: &ScenarioArgs) -> Result<(Scenario, Vec<Point>)> {
     let mut scenario = Scenario::load(&args.scenario).map_err(wrong)?;
     for setting in &args.set {
         let (name, value) = setting.split_once('=').ok_or_else(|| {
@@ -56,7 +56,7 @@ fn load(args: &ScenarioArgs) -> Result<(Scenario, Vec<Point>)> {
 }
 
 /// The points that `--point` leaves.
-fn chosen(args: &ScenarioArgs, mut points: Vec<Point>) -> Result<Vec<Point>> {
+pub(crate) fn chosen(args: &ScenarioArgs, mut points: Vec<Point>) -> Result<Vec<Point>> {
     let Some(number) = args.point else { return Ok(points) };
     let index = number as usize - 1;
     if index >= points.len() {

@@ -28,6 +28,8 @@ fn help_shows_examples_and_exit_codes() {
         &["decrypt"],
         &["sim", "run"],
         &["sim", "check"],
+        #[cfg(target_os = "linux")]
+        &["emulate"],
         &["config", "show"],
         &["completions"],
         &["man"],

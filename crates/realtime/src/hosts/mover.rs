@@ -6,6 +6,8 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use manypath_proto::Instant as SimInstant;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
+use nix::unistd::gettid;
 use tokio::time::Instant;
 use tun_rs::SyncDevice;
 
@@ -26,7 +29,7 @@ const BATCH: usize = 16;
 /// The kernel wakes up to 0.1 % of a long wait late: this much before its end, a shorter wait
 /// follows.
 const LAST_WAIT: Duration = Duration::from_millis(1);
-/// Priority of the loop, if the system grants it: nothing else that runs here waits for a deadline.
+/// Priority of the loop where the system grants no real-time priority.
 const NICE: i32 = -20;
 
 /// The network and its interfaces before the start.
@@ -79,16 +82,20 @@ impl Moving {
     /// Starts the loop on a thread of its own.
     pub(super) fn start(self) -> io::Result<Running> {
         let (stop, stopped) = UnixStream::pair()?;
-        let start = Instant::now();
+        let (started, start) = channel();
         let thread = std::thread::Builder::new().name("links".to_owned());
-        let thread = thread.spawn(move || self.run(start, &stopped))?;
+        let thread = thread.spawn(move || {
+            become_punctual();
+            let start = Instant::now();
+            // Whoever waits for it holds the other end.
+            let _ = started.send(start);
+            self.run(start, &stopped)
+        })?;
+        let start = start.recv().map_err(|_| io::Error::other("their thread has ended"))?;
         Ok(Running { start, stop, thread })
     }
 
     fn run(mut self, start: Instant, stopped: &UnixStream) -> Report {
-        // As punctual as the system allows; it works without, less well.
-        let _ = prctl::set_timerslack(1);
-        let _ = rustix::process::setpriority_process(None, NICE);
         let mut buffer = vec![0; PACKET_MAX];
         loop {
             self.deliver(start);
@@ -154,6 +161,18 @@ impl Moving {
             let sent = self.interfaces[interface].device.send(&packet);
             self.crossing.note_delivery(planned, now, sent.is_ok());
         }
+    }
+}
+
+/// Gives this thread what the system allows: it works without, less well. It is the only one that
+/// has deadlines, and it sleeps between them.
+fn become_punctual() {
+    let _ = prctl::set_timerslack(1);
+    let mut command = Command::new("chrt");
+    command.args(["--fifo", "--pid", "1", &gettid().to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if !command.status().is_ok_and(|status| status.success()) {
+        let _ = rustix::process::setpriority_process(None, NICE);
     }
 }
 
