@@ -131,19 +131,19 @@ Then, elsewhere:
     Sim(SimCommand),
     /// Runs any programs over the links of a scenario file, in real time (Linux)
     ///
-    /// Makes a network namespace for each host of the file, with an interface for each of its paths.
-    /// The links between them are the simulator's, run by the clock. In the namespaces, a host's
-    /// name stands for all its addresses: z, and z-1, z-2 for one each. The variable
+    /// Makes a network namespace for each host of the file, with an interface for each of its
+    /// paths. The links between them are the simulator's, run by the clock. In the namespaces, a
+    /// host's name stands for all its addresses: z, and z-1, z-2 for one each. The variable
     /// MANYPATH_ADDRESSES_Z has them too. Packets leave through the interface that has their source
     /// address. The exit code is PROGRAM's. Nothing remains afterwards. Needs the command ip, and
     /// root or the right to make user namespaces. docs/emulate.md has more.
     #[cfg(target_os = "linux")]
     #[command(after_help = "Examples:
-  manypath emulate two-paths.toml --at z 'iperf3 -s' -- iperf3 -c z
-  manypath emulate two-paths.toml --mptcp --at z 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c z-1
-  manypath emulate two-paths.toml --set path.2.loss=3% --at z 'manypath perf server' -- manypath perf client z
+  manypath emulate uplinks.toml --at z 'iperf3 -s' -- iperf3 -c z
+  manypath emulate uplinks.toml --mptcp --at z 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c z-1
+  manypath emulate uplinks.toml --set path.2.loss=3% --at z 'manypath perf server' -- manypath perf client z
   manypath emulate routers.toml --host laptop --report report.json -- ping -c 5 server
-  manypath emulate two-paths.toml -- bash")]
+  manypath emulate uplinks.toml -- bash")]
     Emulate(emulate::EmulateArgs),
     /// Runs the papers' experiments in the simulator
     #[command(subcommand)]

@@ -53,7 +53,7 @@ pub enum HostsError {
     Ip {
         /// The host's name.
         host: String,
-        /// What `ip` wrote.
+        /// The message of `ip`.
         message: String,
     },
     /// The links cannot run.
@@ -64,7 +64,7 @@ pub enum HostsError {
 /// Options of a network.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Options {
-    /// What the links lose.
+    /// The seed of everything random on the links.
     pub seed: u64,
     /// Announces every address of every host to MPTCP peers, and accepts up to 8 subflows.
     pub mptcp: bool,
@@ -94,11 +94,11 @@ impl Hosts {
     /// If the scenario has something that namespaces cannot have, or the system refuses.
     pub fn new(scenario: &CompiledScenario, options: Options) -> Result<Hosts, HostsError> {
         let Plan { bare, hosts: plans } = Plan::new(scenario, options.seed)?;
-        let hosts_file = plan::hosts_file(&plans);
         let mut namespaces = Vec::new();
         let mut devices: Vec<_> = (0..2 * bare.paths.len()).map(|_| None).collect();
         for plan in &plans {
-            let (namespace, own) = Namespace::start(plan, &hosts_file, options.mptcp)?;
+            let names = plan::hosts_file(plan, &plans);
+            let (namespace, own) = Namespace::start(plan, &names, options.mptcp)?;
             for (interface, device) in plan.interfaces.iter().zip(own) {
                 devices[interface.number] = Some(device);
             }
@@ -122,7 +122,7 @@ impl Hosts {
     }
 
     /// Starts a program at a host, by its number in [`plans`](Self::plans). Its environment has
-    /// the addresses of all hosts.
+    /// the addresses that it reaches.
     ///
     /// # Errors
     ///
@@ -132,9 +132,10 @@ impl Hosts {
     ///
     /// If there is no such host, or outside a tokio runtime.
     pub fn spawn(&self, host: usize, mut command: Command, place: Place) -> io::Result<Child> {
-        command.env("MANYPATH_HOST", &self.plans[host].name);
+        let own = &self.plans[host];
+        command.env("MANYPATH_HOST", &own.name);
         for plan in &self.plans {
-            command.env(plan.variable(), plan.addresses().join(","));
+            command.env(plan.variable(), plan.addresses_from(own).join(","));
         }
         program::spawn(&self.namespaces[host], command, place)
     }
@@ -172,8 +173,8 @@ impl Hosts {
         }
     }
 
-    /// Stops the links, kills what runs at the hosts, and reports what the links did. `None` if they
-    /// never began.
+    /// Stops the links, kills what runs at the hosts, and reports what the links did. `None` if
+    /// they never began.
     pub fn finish(mut self) -> Option<Report> {
         let dropped_before_links =
             self.namespaces.iter().map(Namespace::dropped_by_interfaces).sum();

@@ -76,6 +76,14 @@ fn protected() {
 }
 
 #[test]
+fn uplinks() {
+    let point = &points("uplinks.toml")[0];
+    let transfer = run(point).transfer;
+    // One uplink alone takes 1.6 s.
+    assert!(transfer.transfer_time_s < 1.3, "{} s", transfer.transfer_time_s);
+}
+
+#[test]
 fn no_example_is_left_out() {
     let folder = std::fs::read_dir(file("")).unwrap();
     let mut names: Vec<String> =
@@ -89,7 +97,8 @@ fn no_example_is_left_out() {
             "protected.toml",
             "roaming.toml",
             "routers.toml",
-            "two-paths.toml"
+            "two-paths.toml",
+            "uplinks.toml"
         ]
     );
 }

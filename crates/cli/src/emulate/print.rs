@@ -1,4 +1,4 @@
-//! What `manypath emulate` shows to people.
+//! Texts of `manypath emulate` for people.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use manypath_realtime::hosts::{HostPlan, Report};

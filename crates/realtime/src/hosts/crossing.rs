@@ -122,7 +122,7 @@ impl Crossing {
         self.delivered += 1;
     }
 
-    /// What the links did until now.
+    /// The counters of the links until now.
     pub(super) fn report(&self, elapsed: Duration) -> Report {
         let links = self.bare.links.iter().flat_map(|link| {
             [("forward", link.forward), ("reverse", link.reverse)].map(|(direction, id)| {

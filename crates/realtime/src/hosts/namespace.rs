@@ -46,7 +46,7 @@ pub(super) struct Namespace {
 /// How long the end of a host is waited for. A program that nobody has waited for keeps it.
 const END: Duration = Duration::from_secs(1);
 
-/// What the thread hands over once the host exists.
+/// Results of the thread once the host exists.
 type Made = (Child, Vec<SyncDevice>);
 
 impl Namespace {

@@ -110,9 +110,15 @@ impl HostPlan {
         format!("MANYPATH_ADDRESSES_{}", name.to_ascii_uppercase())
     }
 
-    /// Its addresses, in the order of the paths.
-    pub fn addresses(&self) -> Vec<String> {
-        self.interfaces.iter().map(|interface| interface.address.to_string()).collect()
+    /// True if an interface is its own, or at the other end of a path of its own.
+    fn reaches(&self, other: &InterfacePlan) -> bool {
+        self.interfaces.iter().any(|own| own.address == other.address || own.peer == other.address)
+    }
+
+    /// Its addresses that `other` reaches, in the order of the paths.
+    pub fn addresses_from(&self, other: &HostPlan) -> Vec<String> {
+        let reached = self.interfaces.iter().filter(|interface| other.reaches(interface));
+        reached.map(|interface| interface.address.to_string()).collect()
     }
 
     /// The commands of `ip -batch` that configure its interfaces, which exist already.
@@ -145,14 +151,16 @@ impl HostPlan {
     }
 }
 
-/// Lines for /etc/hosts: the name of each host with all its addresses, and `NAME-1`, `NAME-2` with
-/// one each.
-pub(super) fn hosts_file(hosts: &[HostPlan]) -> String {
+/// Lines for /etc/hosts of `own`: the name of each host with all addresses that `own` reaches, and
+/// `NAME-1`, `NAME-2` with its first and second address of all.
+pub(super) fn hosts_file(own: &HostPlan, hosts: &[HostPlan]) -> String {
     let mut text = String::new();
     for host in hosts {
         let name = host.host_name();
-        for (i, address) in host.addresses().iter().enumerate() {
-            let _ = writeln!(text, "{address} {name} {name}-{}", i + 1);
+        for (i, interface) in host.interfaces.iter().enumerate() {
+            if own.reaches(interface) {
+                let _ = writeln!(text, "{} {name} {name}-{}", interface.address, i + 1);
+            }
         }
     }
     text

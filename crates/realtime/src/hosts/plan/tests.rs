@@ -22,8 +22,8 @@ const TWO_PATHS: &str = r#"
 fn each_end_of_a_path_is_an_interface() {
     let plan = plan(TWO_PATHS).unwrap();
     let [a, z] = plan.hosts.as_slice() else { panic!("two hosts") };
-    assert_eq!(a.addresses(), ["10.77.1.1", "10.77.2.1"]);
-    assert_eq!(z.addresses(), ["10.77.1.2", "10.77.2.2"]);
+    assert_eq!(a.addresses_from(z), ["10.77.1.1", "10.77.2.1"]);
+    assert_eq!(z.addresses_from(z), ["10.77.1.2", "10.77.2.2"]);
     let second = &z.interfaces[1];
     assert_eq!((second.device.as_str(), second.mtu, second.number), ("path2", 9000, 3));
     assert_eq!(second.peer, a.interfaces[1].address);
@@ -55,7 +55,27 @@ fn names_are_fit_for_resolvers_and_shells_whatever_a_scenario_calls_its_hosts() 
     assert_eq!(host.host_name(), "web-server-2---");
     assert_eq!(host.variable(), "MANYPATH_ADDRESSES_WEB_SERVER_2___");
     let hosts = plan(TWO_PATHS).unwrap().hosts;
-    assert!(hosts_file(&hosts).starts_with("10.77.1.1 a a-1\n10.77.2.1 a a-2\n10.77.1.2 z z-1\n"));
+    let names = hosts_file(&hosts[0], &hosts);
+    assert!(names.starts_with("10.77.1.1 a a-1\n10.77.2.1 a a-2\n10.77.1.2 z z-1\n"), "{names}");
+}
+
+#[test]
+fn a_host_knows_the_addresses_that_it_reaches() {
+    let plan = plan(
+        r#"
+        node = [{ name = "a" }, { name = "b" }, { name = "z" }]
+        link = [
+            { from = "a", to = "z", rate = "1 Mbit/s", delay = "1 ms" },
+            { from = "b", to = "z", rate = "1 Mbit/s", delay = "1 ms" },
+        ]
+        flow = [{ from = "a", to = "z", size = "1 MB" }, { from = "b", to = "z", size = "1 MB" }]
+        "#,
+    );
+    let hosts = plan.unwrap().hosts;
+    let [a, b, z] = hosts.as_slice() else { panic!("three hosts") };
+    assert_eq!(hosts_file(b, &hosts), "10.77.2.1 b b-1\n10.77.2.2 z z-2\n");
+    assert_eq!(a.addresses_from(b), Vec::<String>::new());
+    assert_eq!(z.addresses_from(a), ["10.77.1.2"]);
 }
 
 #[test]
