@@ -24,10 +24,11 @@ use super::HostsError;
 use super::plan::HostPlan;
 
 /// The first process of a host. Its /proc shows the processes of the host; without the right to
-/// mount it, programs that look for themselves there by number fail. Processes whose parent has
-/// ended leave nothing behind, because CHLD is ignored.
-const FIRST_PROCESS: &str =
-    "mount -t proc proc /proc 2>/dev/null; trap '' CHLD; echo; exec cat >/dev/null 2>&1";
+/// mount it, programs that look for themselves there by number fail. A process whose parent has
+/// ended leaves no zombie, because CHLD is ignored; an `env` that is not of coreutils cannot do so.
+const FIRST_PROCESS: &str = "mount -t proc proc /proc 2>/dev/null; exec 3>&1 >/dev/null 2>&1; \
+    if env --ignore-signal=CHLD true; then ignore='env --ignore-signal=CHLD'; fi; \
+    echo >&3; exec 3>&-; exec $ignore cat";
 
 type Work = Box<dyn FnOnce() + Send>;
 
