@@ -106,7 +106,8 @@ fn a_transfer_goes_through_relays_and_says_which() {
 #[test]
 fn a_wrong_password_costs_a_path_and_not_the_transfer() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
-    let big = file(from.path(), 1_000_000);
+    // It takes longer than the relay's refusal.
+    let big = file(from.path(), 50_000_000);
     let relay = Relay::start("127.0.0.43", &["--user", "ann:a secret"]);
     assert_eq!(relay.listening["via"], Value::Null, "passwords that a user chose are not shown");
     let receiver = Receiver::start(to.path(), &["--once"]);

@@ -11,6 +11,7 @@ mod marked;
 mod missing;
 mod outstanding;
 mod pipe;
+mod rack;
 mod ranges;
 mod ring;
 mod send_queue;

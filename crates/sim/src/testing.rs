@@ -48,6 +48,8 @@ pub enum Family {
     Redundant,
     /// All combinations of the policies for several paths, by the seed: 160 of them in a row.
     Combined,
+    /// With losses found by time, congestion control by a model, or both.
+    Adaptive,
     /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
     /// disturbs some paths. Of each four plans one has no operation that can end the association:
     /// he must not either.
@@ -56,11 +58,12 @@ pub enum Family {
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 5] = [
+    pub const ALL: [(&'static str, Family); 6] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
         ("combined", Family::Combined),
+        ("adaptive", Family::Adaptive),
         ("protected", Family::Protected),
     ];
 }

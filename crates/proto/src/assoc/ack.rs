@@ -7,7 +7,7 @@ use crate::config::Cuc;
 use crate::event::Event;
 use crate::path::{PathId, PathState};
 use crate::policy::cc::AckFacts;
-use crate::policy::recovery::{PathFacts, Rules};
+use crate::policy::recovery::{PathFacts, ReportScope, Rules};
 use crate::time::Instant;
 use crate::tx::{AckRules, PathDigest, SackError};
 
@@ -53,7 +53,7 @@ impl Association {
                 || self.paths.iter().any(|p| p.rate.is_some()),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
-            Ok(true) => self.on_digest(now, sack),
+            Ok(true) => self.on_digest(now, Some(sack)),
             // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
             Ok(false) | Err(SackError::BadGapAckBlocks) => {}
             Err(SackError::AcksUnsent) => {
@@ -66,12 +66,32 @@ impl Association {
         }
     }
 
-    /// Acts on what a SACK says, which is in `digest`.
-    fn on_digest(&mut self, now: Instant, sack: &Sack) {
+    /// Chunks are late: they are lost without a SACK that says so.
+    pub(super) fn on_late(&mut self, now: Instant) {
+        let rules = AckRules {
+            by: &self.recovery.rules,
+            dac: false,
+            reports_gaps: true,
+            in_fast_recovery: self.recovery.policy.recovers_anywhere(),
+            echo: None,
+            via: None,
+            watches_delays: false,
+        };
+        self.digest.reset(&self.out);
+        for id in self.paths.ids() {
+            self.out.lose_late(id, now, (&rules, 0), &mut self.digest);
+        }
+        self.on_digest(now, None);
+    }
+
+    /// Acts on what a SACK says, or on losses found without one. Both are in `digest`.
+    fn on_digest(&mut self, now: Instant, sack: Option<&Sack>) {
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
-        self.peer_window.on_sack(sack, digest);
+        if let Some(sack) = sack {
+            self.peer_window.on_sack(sack, digest);
+        }
         if digest.newly_acked > 0 {
             self.error_count = 0;
         }
@@ -158,6 +178,13 @@ impl Association {
             }
         }
         self.renew_t3(now, id, facts.watched_acked);
+        if self.recovery.rules.sacks.scope == ReportScope::Time {
+            let late = Timer::Path(id, PathTimer::Late);
+            match facts.late_at {
+                Some(at) => self.timers.set(late, at),
+                None => self.timers.stop(late),
+            }
+        }
         if facts.largest_lost | facts.largest_acked > 0 {
             self.note_sacked_sizes(now, id, facts.largest_acked, facts.largest_lost);
         }

@@ -36,6 +36,7 @@ impl Association {
                 Timer::Path(_, PathTimer::Pacing) => {}
                 Timer::Path(path, PathTimer::Silence) => self.on_silence(now, path),
                 Timer::Path(path, PathTimer::Pmtu) => self.on_size_timer(now, path),
+                Timer::Path(_, PathTimer::Late) => self.on_late(now),
             }
         }
     }

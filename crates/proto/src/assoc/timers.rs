@@ -49,15 +49,18 @@ pub(crate) enum PathTimer {
     Silence,
     /// A probe of the path's size was not answered, or larger sizes are to be tried again.
     Pmtu,
+    /// With loss detection by time: a chunk is late.
+    Late,
 }
 
-const PATH_TIMERS: [PathTimer; 6] = [
+const PATH_TIMERS: [PathTimer; 7] = [
     PathTimer::T3Rtx,
     PathTimer::Heartbeat,
     PathTimer::TailLossProbe,
     PathTimer::Pacing,
     PathTimer::Silence,
     PathTimer::Pmtu,
+    PathTimer::Late,
 ];
 
 /// A timer of the table.

@@ -9,6 +9,7 @@
 //! | `recovery` | without `sfr` | with `sfr` |
 //! | --- | --- | --- |
 //! | `standard` | [`Rfc9260`]: one fast recovery | [`Sfr`]: one for each path (CMT paper) |
+//! | `rack` | [`Rack`]: losses by time, one recovery for each path | the same |
 //! | `ns2` | [`Ns2Single`]: ns-2's agents for one path | [`Ns2Cmt`]: ns-2's agent for CMT |
 
 mod burst;
@@ -16,6 +17,7 @@ mod fast;
 mod flight;
 mod ns2;
 mod past_cwnd;
+mod rack;
 mod rfc9260;
 mod rules;
 mod sfr;
@@ -24,6 +26,7 @@ pub(crate) use burst::{Burst, Bursts};
 pub use flight::{Exit, Flight};
 pub use ns2::{Ns2Cmt, Ns2Single, Rule, RuleSet};
 pub(crate) use past_cwnd::PastCwnd;
+pub use rack::Rack;
 pub use rfc9260::Rfc9260;
 pub use rules::{
     HeartbeatRules, ReportScope, RoomRules, Rules, SackRules, SfrCompares, T3Rules, T3Watches,
@@ -167,6 +170,7 @@ registry!(LossRecovery {
         true => Box::new(Sfr::new(c)),
         false => Box::new(Rfc9260::new(c)),
     },
+    "rack" => |c| Box::new(Rack::new(c)),
     "ns2" => |c| match c.sfr {
         true => Box::new(Ns2Cmt::new(c)),
         false => Box::new(Ns2Single::new(c)),

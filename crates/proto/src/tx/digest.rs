@@ -101,6 +101,8 @@ pub(crate) struct PathDigest {
     pub(crate) latest_lost: Option<u64>,
     /// The highest TSN among them.
     pub(crate) highest_lost: Option<Tsn>,
+    /// With loss detection by time: when the next chunk will be late.
+    pub(crate) late_at: Option<Instant>,
     /// Order of the latest transmission acknowledged; of a retransmitted chunk, of its last one.
     pub(crate) latest_sent: Option<u64>,
     /// The same, of chunks sent once only.
@@ -210,6 +212,14 @@ impl Outstanding {
                 self.split_fast_retransmit(rules, if is_two { 2 } else { 1 }, digest);
             }
             ReportScope::Association => self.fast_retransmit(rules, digest),
+            ReportScope::Time => {
+                let is_two = rules.dac && sack.flags & SACK_FLAG_TWO_PACKETS != 0;
+                for path in (0..digest.paths.len()).map(|i| PathId(i as u8)) {
+                    let says = digest.paths[path.index()].newly_acked_bytes > 0;
+                    let reports = u8::from(says) * if is_two { 2 } else { 1 };
+                    self.lose_late(path, now, (rules, reports), digest);
+                }
+            }
         }
         Ok(true)
     }
@@ -334,7 +344,11 @@ impl Outstanding {
             return self.acked_on_either(tsn, second, rules, digest);
         }
         let path = sent.path;
+        if rules.by.sacks.scope == ReportScope::Time {
+            self.note_arrival(tsn, now);
+        }
         let is_first = self.first_in_queue(path) == Some(tsn);
+        let Some(sent) = self.get(tsn) else { return };
         let p = &mut digest.paths[path.index()];
         p.watched_acked |= is_first && digest.watches_earliest;
         if rules.by.sacks.waiting_used_cwnd && sent.state == TsnState::Marked {
@@ -423,7 +437,7 @@ impl Outstanding {
 }
 
 impl SackDigest {
-    pub(super) fn reset(&mut self, outstanding: &Outstanding) {
+    pub(crate) fn reset(&mut self, outstanding: &Outstanding) {
         self.paths.clear();
         self.paths.extend(outstanding.queues.iter().map(|q| PathDigest {
             flight_before: q.flight.flight_size() + q.lost_bytes,

@@ -106,22 +106,27 @@ impl Outstanding {
     }
 
     /// Counts missing reports for a chunk in flight; returns true if they make it lost now.
-    fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &SackRules) -> bool {
-        let highest_sent = self.highest_tsn();
+    pub(super) fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &SackRules) -> bool {
         let Some(sent) = self.get_mut(tsn) else { return false };
         let waits = sent.state == TsnState::Marked;
         if sent.state == TsnState::Acked || waits && !rules.waiting_is_reported {
             return false;
         }
         sent.missing_reports = sent.missing_reports.saturating_add(reports);
-        if sent.missing_reports < rules.missing_reports {
-            return false;
-        }
+        sent.missing_reports >= rules.missing_reports && self.lose(tsn)
+    }
+
+    /// Takes a chunk for lost that is in flight, or waits for retransmission. True, since it does.
+    pub(super) fn lose(&mut self, tsn: Tsn) -> bool {
+        let highest_sent = self.highest_tsn();
+        let Some(sent) = self.get_mut(tsn) else { return false };
+        let waits = sent.state == TsnState::Marked;
         if sent.also_on.is_some() && self.goes_on_elsewhere(tsn) {
             return true;
         }
         let Some(sent) = self.get_mut(tsn) else { return false };
         sent.fast_retransmitted = true;
+        sent.lost_from = sent.path;
         sent.mfr_after = Some(highest_sent);
         if waits {
             sent.lost_by = LossCause::FastRetransmit;

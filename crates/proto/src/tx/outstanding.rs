@@ -7,6 +7,7 @@ use manypath_wire::{DATA_HEADER_LEN, Tsn};
 use super::Fragment;
 use super::cuc::PseudoCumacks;
 use super::extra::Extra;
+use super::rack::Rack;
 use super::ranges::TsnRanges;
 use super::ring::{Ring, Sent, TsnState};
 use super::virtual_queue::VirtualQueue;
@@ -31,6 +32,8 @@ pub(super) struct PathQueues {
     /// The TSN that is being timed for an RTT measurement: one at a time (RFC 9260 §6.3.1, C4).
     pub(super) rtt_probe: Option<Tsn>,
     pub(super) pseudo_cumacks: PseudoCumacks,
+    /// Loss detection by time.
+    pub(super) rack: Rack,
     /// Transmissions on the path beside those that the records of chunks speak of.
     pub(super) extra: Extra,
 }
@@ -166,6 +169,7 @@ impl Outstanding {
             path,
             missing_reports: 0,
             fast_retransmitted: false,
+            lost_from: path,
             lost_by: LossCause::Timeout,
             mfr_after: None,
             also_on: None,

@@ -84,6 +84,13 @@ impl Plan {
                 overrides.extend([("shared_zeta", "0.9"), ("shared_interval", "50 ms")]);
                 plan.under(preset, &overrides)
             }
+            Family::Adaptive => {
+                let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
+                let control = ["bbr", "rfc9260", "bbr-draft"][next(3)];
+                let recovery = ["rack", "standard"][if control == "rfc9260" { 0 } else { next(2) }];
+                let overrides = [("congestion_control", control), ("recovery", recovery)];
+                plan.under(preset, &overrides)
+            }
             Family::Protected => {
                 let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
                 let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);

@@ -17,6 +17,7 @@ mod outages;
 mod packet_sizes;
 mod pf_paper;
 mod protection;
+mod rack;
 mod redundancy;
 mod repeatable;
 mod roaming;

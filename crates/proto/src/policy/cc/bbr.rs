@@ -85,6 +85,8 @@ pub struct Bbr {
     max_bw: MaxOfCycles,
     /// Bytes per second: the greatest rate within the bounds (BBR.bw).
     bw: f64,
+    /// The latest round-trip time.
+    rtt: Option<Duration>,
     min_rtt: MinRtt,
     full_pipe: FullPipe,
     cycle: Cycle,
@@ -113,6 +115,7 @@ impl Bbr {
             rounds: Rounds::default(),
             max_bw: MaxOfCycles::default(),
             bw: 0.0,
+            rtt: None,
             min_rtt: MinRtt::default(),
             full_pipe: FullPipe::default(),
             cycle: Cycle::default(),
@@ -224,8 +227,12 @@ impl Bbr {
     // ---- Control ----
 
     /// SetPacingRateWithGain.
+    ///
+    /// Deviation: a packet in each round-trip time may always leave, as with any other controller.
+    /// After an outage all samples may be so low that the path could never show more.
     fn set_pacing_rate(&mut self, gain: f64) {
-        let rate = gain * self.bw * PACING_MARGIN;
+        let least = self.rtt.map_or(0.0, |rtt| self.packet as f64 / rtt.as_secs_f64().max(1e-6));
+        let rate = (gain * self.bw * PACING_MARGIN).max(least);
         let grows = self.pacing_rate.is_none_or(|now| rate > now);
         if rate > 0.0 && (self.full_pipe.was_reached || grows) {
             self.pacing_rate = Some(rate);
@@ -313,6 +320,7 @@ impl Model for Bbr {
 
     fn on_delivery(&mut self, window: Window, limits: &Limits, delivery: &Delivery) -> Window {
         (self.cwnd, self.packet, self.now) = (window.cwnd, limits.packet, delivery.now);
+        self.rtt = delivery.rtt.or(self.rtt);
         let sample = delivery.sample.unwrap_or_default();
         self.rounds.starts = false;
         self.update_latest_delivery(delivery, &sample);

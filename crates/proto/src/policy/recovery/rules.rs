@@ -69,6 +69,9 @@ pub enum ReportScope {
     Association,
     /// The chunks sent before it on its own path: split fast retransmit (CMT paper, Fig. 2).
     Path,
+    /// The same chunks, which are lost once they are late: RACK (RFC 8985). Missing reports count
+    /// only on a path where nothing arrived out of order yet.
+    Time,
 }
 
 /// How split fast retransmit compares chunks.

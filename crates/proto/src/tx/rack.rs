@@ -1,0 +1,176 @@
+//! Loss detection by time on one path: RACK (RFC 8985).
+//!
+//! A chunk is lost if another that was sent after it on the same path is acknowledged, and a
+//! round-trip time and a reordering window have passed since it was sent. Retransmissions are
+//! watched like all else, since the order of transmission counts and not that of TSNs.
+
+use std::time::Duration;
+
+use manypath_wire::Tsn;
+
+use super::digest::{AckRules, LostChunk, SackDigest};
+use super::outstanding::Outstanding;
+use super::ring::{Sent, TsnState};
+use crate::path::PathId;
+use crate::time::Instant;
+
+/// Round trips with losses, and none of them spurious, after which the window is the least again
+/// (§6.2, step 4).
+const PERSISTENCE: u32 = 16;
+
+/// The latest transmission that was acknowledged (RACK.segment).
+#[derive(Copy, Clone, Debug)]
+struct Newest {
+    order: u64,
+    rtt: Duration,
+}
+
+/// The state of one path.
+#[derive(Debug)]
+pub(super) struct Rack {
+    newest: Option<Newest>,
+    /// Order of the latest acknowledged chunk that was sent once (RACK.fack).
+    latest_once: Option<u64>,
+    min_rtt: Option<Duration>,
+    srtt: Duration,
+    rttvar: Duration,
+    /// Chunks have arrived out of order here (RACK.reordering_seen).
+    reordering_seen: bool,
+    /// The reordering window in quarters of the least round-trip time (RACK.reo_wnd_mult).
+    quarters: u32,
+    /// Round trips with losses until the window is the least again (RACK.reo_wnd_persist).
+    persists: u32,
+    /// When the window last grew, and when losses were last counted: once a round trip.
+    grown_at: Option<Instant>,
+    counted_at: Option<Instant>,
+}
+
+impl Default for Rack {
+    fn default() -> Rack {
+        Rack {
+            newest: None,
+            latest_once: None,
+            min_rtt: None,
+            srtt: Duration::ZERO,
+            rttvar: Duration::ZERO,
+            reordering_seen: false,
+            quarters: 1,
+            persists: PERSISTENCE,
+            grown_at: None,
+            counted_at: None,
+        }
+    }
+}
+
+impl Rack {
+    /// A chunk was acknowledged for the first time. False if an earlier transmission of it must
+    /// have arrived than the last one: it was taken for lost in vain.
+    fn on_acked(&mut self, now: Instant, sent: &Sent) -> bool {
+        let rtt = now.saturating_since(sent.sent_at);
+        let is_once = sent.transmissions == 1;
+        // §6.2, step 2.
+        if !is_once && self.min_rtt.is_none_or(|min| rtt < min) {
+            return false;
+        }
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        if self.srtt.is_zero() {
+            (self.srtt, self.rttvar) = (rtt, rtt / 2);
+        } else {
+            self.rttvar = (self.rttvar * 3 + self.srtt.abs_diff(rtt)) / 4;
+            self.srtt = (self.srtt * 7 + rtt) / 8;
+        }
+        if self.newest.is_none_or(|newest| sent.order > newest.order) {
+            self.newest = Some(Newest { order: sent.order, rtt });
+        }
+        if is_once {
+            // §6.2, step 3.
+            self.reordering_seen |= self.latest_once.is_some_and(|latest| sent.order < latest);
+            self.latest_once = self.latest_once.max(Some(sent.order));
+        }
+        true
+    }
+
+    /// A loss was none: the window grows (§6.2, step 4).
+    fn on_spurious(&mut self, now: Instant) {
+        self.reordering_seen = true;
+        if self.grown_at.is_none_or(|at| now.saturating_since(at) >= self.srtt) {
+            self.grown_at = Some(now);
+            self.quarters += 1;
+        }
+        self.persists = PERSISTENCE;
+    }
+
+    /// Chunks were lost.
+    fn on_losses(&mut self, now: Instant) {
+        if self.counted_at.is_some_and(|at| now.saturating_since(at) < self.srtt) {
+            return;
+        }
+        self.counted_at = Some(now);
+        self.persists = self.persists.saturating_sub(1);
+        if self.persists == 0 {
+            (self.quarters, self.persists) = (1, PERSISTENCE);
+        }
+    }
+
+    /// The reordering window (RACK.reo_wnd).
+    ///
+    /// Deviation: it may grow to SRTT and four times RTTVAR, not to SRTT only. Where the delay
+    /// varies by more than its least value, as on radio links, chunks are late by that much.
+    fn window(&self) -> Duration {
+        let quarter = self.min_rtt.unwrap_or_default() / 4;
+        quarter.saturating_mul(self.quarters).min(self.srtt + 4 * self.rttvar)
+    }
+}
+
+impl Outstanding {
+    /// Takes note of a chunk that a SACK acknowledges for the first time.
+    pub(super) fn note_arrival(&mut self, tsn: Tsn, now: Instant) {
+        let Some(sent) = self.ring.get(tsn) else { return };
+        let (path, lost_from) = (sent.path, sent.lost_from);
+        let waits = sent.state == TsnState::Marked;
+        let is_real = !waits && self.queues[path.index()].rack.on_acked(now, sent);
+        if !is_real && let Some(queue) = self.queues.get_mut(lost_from.index()) {
+            queue.rack.on_spurious(now);
+        }
+    }
+
+    /// Marks the chunks that are late on a path. Until RACK has seen chunks out of order, missing
+    /// reports make a chunk lost before its time has come (§6.2, step 4). `reports` is how many
+    /// there are.
+    pub(crate) fn lose_late(
+        &mut self,
+        path: PathId,
+        now: Instant,
+        (rules, reports): (&AckRules<'_>, u8),
+        digest: &mut SackDigest,
+    ) {
+        let rack = &self.queues[path.index()].rack;
+        let Some(newest) = rack.newest else { return };
+        let (takes, counts) = (newest.rtt + rack.window(), !rack.reordering_seen);
+        let p = &mut digest.paths[path.index()];
+        let lost_before = p.lost_chunks.len();
+        let mut at = self.queues[path.index()].flight.head();
+        while let Some(tsn) = at {
+            let Some(sent) = self.get(tsn) else { break };
+            at = sent.next;
+            if sent.order >= newest.order {
+                break;
+            }
+            let late_at = sent.sent_at + takes;
+            let lost = LostChunk { order: sent.order, size: sent.size() };
+            let len = sent.packet_len;
+            let by_reports = counts && self.report_missing(tsn, reports, &rules.by.sacks);
+            if by_reports || late_at <= now && self.lose(tsn) {
+                p.note_lost(tsn, lost, len);
+            } else {
+                p.late_at = Some(p.late_at.map_or(late_at, |earlier| earlier.min(late_at)));
+                if !counts {
+                    break; // those behind it were sent later
+                }
+            }
+        }
+        if p.lost_chunks.len() > lost_before {
+            self.queues[path.index()].rack.on_losses(now);
+        }
+    }
+}
