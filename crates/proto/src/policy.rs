@@ -34,6 +34,8 @@ pub struct PolicyCx<'a> {
     pub paths: &'a [PathView],
     /// The primary path.
     pub primary: PathId,
+    /// User bytes that wait to be sent for the first time.
+    pub waiting: usize,
     /// The family's generator.
     pub rng: &'a mut Rng,
 }
@@ -113,6 +115,8 @@ pub struct Wants {
     /// The choice of the paths' [roles](redundant) before anything is sent, and the ends of
     /// flights.
     pub roles: bool,
+    /// Copies of what is late on a slow path, while a faster one has nothing else to send.
+    pub late_copies: bool,
 }
 
 impl Wants {
@@ -126,6 +130,7 @@ impl Wants {
             sack_paths: self.sack_paths || other.sack_paths,
             sack_path_chunks: self.sack_path_chunks || other.sack_path_chunks,
             roles: self.roles || other.roles,
+            late_copies: self.late_copies || other.late_copies,
         }
     }
 
@@ -214,6 +219,6 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn cx<'a>(paths: &'a [PathView], primary: u8, rng: &'a mut Rng) -> PolicyCx<'a> {
-        PolicyCx { now: Instant::ZERO, paths, primary: PathId(primary), rng }
+        PolicyCx { now: Instant::ZERO, paths, primary: PathId(primary), waiting: 0, rng }
     }
 }

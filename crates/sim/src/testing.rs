@@ -48,7 +48,8 @@ pub enum Family {
     Redundant,
     /// All combinations of the policies for several paths, by the seed: 160 of them in a row.
     Combined,
-    /// With losses found by time, congestion control by a model, or both.
+    /// With losses found by time, congestion control by a model, and copies of what is late, in all
+    /// combinations by the seed.
     Adaptive,
     /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
     /// disturbs some paths. Of each four plans one has no operation that can end the association:

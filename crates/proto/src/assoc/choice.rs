@@ -31,7 +31,8 @@ impl Association {
     /// depends on.
     pub(super) fn may_have_data(&mut self, now: Instant) -> bool {
         let may_copy = self.policies.wants.roles && self.may_copy(now);
-        !self.queue.is_empty() || self.out.may_have_marked() || may_copy
+        let may_be_late = self.policies.wants.late_copies && !self.out.is_empty();
+        !self.queue.is_empty() || self.out.may_have_marked() || may_copy || may_be_late
     }
 
     /// The chunk leaves unprotected although there are keys: the peer needs it to have them.
@@ -57,7 +58,8 @@ impl Association {
             return Some(Choice { path, source: Source::Copy(tsn) });
         }
         if !self.new_data_allowed() {
-            return None;
+            let late = self.choose_late(now)?;
+            return Some(Choice { path: late.0, source: Source::Copy(late.1) });
         }
         let path = self.schedule(now);
         if path.is_none() {
@@ -114,8 +116,9 @@ impl Association {
                 view.cwnd_space = view.cwnd_space.saturating_sub(*waiting);
                 view.usable &= Some(view.id) != redundant;
             }
-            let PolicyCx { now, primary, .. } = *cx;
-            policies.sched.choose(&mut PolicyCx { now, paths: &views, primary, rng: cx.rng })
+            let PolicyCx { now, primary, waiting, .. } = *cx;
+            let paths = &views;
+            policies.sched.choose(&mut PolicyCx { now, paths, primary, waiting, rng: cx.rng })
         })
     }
 

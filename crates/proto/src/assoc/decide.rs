@@ -36,7 +36,8 @@ impl Association {
             }
             views.push(view);
         }
-        let mut cx = PolicyCx { now, paths: views, primary: self.primary, rng };
+        let waiting = self.queue.bytes();
+        let mut cx = PolicyCx { now, paths: views, primary: self.primary, waiting, rng };
         decision(&mut self.policies, &mut cx)
     }
 }

@@ -11,6 +11,10 @@ use crate::path::PathId;
 use crate::policy::redundant::Cover;
 use crate::time::Instant;
 
+/// Bytes that may be copied because they are late: this number, and one of fifty acknowledged.
+const LATE_BYTES: u64 = 512 << 10;
+const LATE_SHARE: u64 = 50;
+
 /// The paths' roles, and their flights.
 #[derive(Debug, Default)]
 pub(super) struct Redundancy {
@@ -24,6 +28,8 @@ pub(super) struct Redundancy {
     to_copy: VecDeque<Tsn>,
     /// The last transmission of the flight under way, by path.
     flights: Vec<Option<u64>>,
+    /// Bytes of chunks copied because they were late.
+    late_bytes: u64,
 }
 
 impl Redundancy {
@@ -62,6 +68,32 @@ impl Association {
             return None;
         }
         Some((redundant, self.next_to_copy(covered)?))
+    }
+
+    /// A chunk in flight on a slow path that a faster one, which has nothing else to send, delivers
+    /// sooner; and that path. The chunk that holds back most comes first.
+    pub(super) fn choose_late(&mut self, now: Instant) -> Option<(PathId, Tsn)> {
+        let limit = LATE_BYTES + self.stats.bytes_acked / LATE_SHARE;
+        if !self.policies.wants.late_copies || self.redundancy.late_bytes >= limit {
+            return None;
+        }
+        let measured = || self.paths.iter().filter_map(|p| Some((p, p.rto.srtt()?)));
+        let free = measured().filter(|(p, _)| p.usable && self.has_room(p.id));
+        let (fast, fast_rtt) = free.min_by_key(|(_, srtt)| *srtt)?;
+        let soon = now + fast_rtt;
+        // What is overdue may be lost; what is due soon needs no copy.
+        let late_on = |slow: PathId, slow_rtt| {
+            let is_late = |sent_at: Instant| !(now..=soon).contains(&(sent_at + slow_rtt));
+            let mut flight = self.out.sent_in_order(slow);
+            flight.find(|(tsn, sent)| is_late(sent.sent_at) && self.out.may_copy(*tsn, slow))
+        };
+        let slower = measured().filter(|(p, srtt)| p.id != fast.id && *srtt > fast_rtt);
+        let base = self.out.cum_tsn_ack_point();
+        let found = slower.filter_map(|(p, srtt)| late_on(p.id, srtt));
+        let (tsn, sent) = found.min_by_key(|(tsn, _)| tsn.distance_from(base))?;
+        let (fast, size) = (fast.id, sent.size() as u64);
+        self.redundancy.late_bytes += size;
+        Some((fast, tsn))
     }
 
     /// The earliest chunk on the covered path that is to be copied.

@@ -1,10 +1,12 @@
 //! Which path duplicates what another sends.
 
+mod late;
 mod msacmt_rt;
 mod msacmt_rtv2;
 mod off;
 mod rank;
 
+pub use late::Late;
 pub use msacmt_rt::MsacmtRt;
 pub use msacmt_rtv2::MsacmtRtv2;
 pub use off::Off;
@@ -44,6 +46,7 @@ pub trait RedundancyPolicy: std::fmt::Debug + Send {
 
 registry!(RedundancyPolicy {
     "off" => |_| Box::new(Off),
+    "late" => |_| Box::new(Late),
     "msacmt_rt" => |_| Box::new(MsacmtRt::default()),
     "msacmt_rtv2" => |config| {
         Box::new(MsacmtRtv2::new(config.redundancy_review, config.redundancy_cycle))

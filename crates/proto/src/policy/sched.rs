@@ -4,11 +4,13 @@ mod fill_first;
 mod fill_in_turn;
 mod pipe_cwnd;
 mod primary;
+mod soonest;
 
 pub use fill_first::FillFirst;
 pub use fill_in_turn::FillInTurn;
 pub use pipe_cwnd::PipeCwnd;
 pub use primary::Primary;
+pub use soonest::Soonest;
 
 use super::{PolicyCx, registry};
 use crate::path::PathId;
@@ -29,4 +31,5 @@ registry!(Scheduler {
     "fill_first" => |_| Box::new(FillFirst::default()),
     "fill_in_turn" => |_| Box::new(FillInTurn::default()),
     "pipe_cwnd" => |_| Box::new(PipeCwnd),
+    "soonest" => |_| Box::new(Soonest),
 });

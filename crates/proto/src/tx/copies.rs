@@ -55,12 +55,19 @@ impl Outstanding {
         self.queue_from_tail(covered).take_while(move |(_, sent)| is_new(sent.order))
     }
 
+    /// The chunks in flight on a path, first sent first.
+    pub(crate) fn sent_in_order(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
+        self.queue_from_head(path)
+    }
+
     /// True if a chunk may also be sent on another path than `covered`: it is in flight there, sent
-    /// once only.
+    /// once only, and has no copy. One that was revoked may have one still.
     pub(crate) fn may_copy(&self, tsn: Tsn, covered: PathId) -> bool {
         let is_alone = |s: &Sent| s.transmissions == 1 && s.also_on.is_none();
         let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;
+        let has_copy = |q: &PathQueues| q.extra.find(tsn, |_| true).is_some();
         self.get(tsn).is_some_and(|sent| is_here(sent) && is_alone(sent))
+            && !self.queues.iter().any(has_copy)
     }
 
     /// Sends a chunk that is in flight on another path on `path`, too.

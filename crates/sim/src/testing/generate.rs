@@ -86,9 +86,13 @@ impl Plan {
             }
             Family::Adaptive => {
                 let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
-                let control = ["bbr", "rfc9260", "bbr-draft"][next(3)];
-                let recovery = ["rack", "standard"][if control == "rfc9260" { 0 } else { next(2) }];
-                let overrides = [("congestion_control", control), ("recovery", recovery)];
+                let mut overrides = vec![
+                    ("congestion_control", ["bbr", "rfc9260", "bbr-draft"][next(3)]),
+                    ("recovery", ["rack", "standard"][next(2)]),
+                ];
+                if next(2) == 0 {
+                    overrides.extend([("scheduler", "soonest"), ("redundancy", "late")]);
+                }
                 plan.under(preset, &overrides)
             }
             Family::Protected => {

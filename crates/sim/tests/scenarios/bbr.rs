@@ -1,20 +1,25 @@
 //! BBR on networks where controllers that halve their window do badly, and on those where they do
 //! well.
 
-use manypath_sim::{Pair, PathSpec, secs};
+use manypath_sim::{Pair, PairBuilder, PathSpec, secs};
 
 /// The share of the links' sum that 12 MB get over paths of these rates (Mbit/s), delays (ms) and
 /// losses, each way.
 fn share(control: &str, paths: [(f64, f64, f64); 2], seed: u64) -> f64 {
-    let spec = |(rate, delay, loss)| PathSpec::default().rate_mbps(rate).delay_ms(delay).loss(loss);
+    let bytes = 12_000_000;
+    share_of(bytes, &[("congestion_control", control)], &paths, seed)
+}
+
+/// The same of this many bytes, with these settings, over any number of paths.
+fn share_of(bytes: u64, settings: &[(&str, &str)], paths: &[(f64, f64, f64)], seed: u64) -> f64 {
+    let spec = |&(rate, delay, loss): &(f64, f64, f64)| {
+        PathSpec::default().rate_mbps(rate).delay_ms(delay).loss(loss)
+    };
     let sum: f64 = paths.iter().map(|(rate, ..)| rate * 1e6).sum();
-    let mut t = Pair::paths("cmt-pf", paths.map(spec).to_vec())
-        .profile("fast")
-        .set("congestion_control", control)
-        .seed(seed)
-        .lean()
-        .connect();
-    t.a.send_file(12_000_000);
+    let pair = Pair::paths("cmt-pf", paths.iter().map(spec).collect()).profile("fast").seed(seed);
+    let set = |pair: PairBuilder, (name, value): &(&str, &str)| pair.set(name, value);
+    let mut t = settings.iter().fold(pair, set).lean().connect();
+    t.a.send_file(bytes);
     t.run_to_end(secs(120));
     t.result().goodput_bps / sum
 }
@@ -49,4 +54,27 @@ fn links_without_losses_are_used_as_well() {
         let bbr = mean_share("bbr", paths);
         assert!(bbr >= 0.9, "{bbr:.3} of {paths:?}");
     }
+}
+
+/// A slow path of long delay neither holds up the end of a transfer, nor makes it slower than the
+/// fast path alone would be.
+#[test]
+fn a_slow_path_does_not_hold_up_the_end() {
+    let adaptive = [
+        ("congestion_control", "bbr"),
+        ("recovery", "rack"),
+        ("scheduler", "soonest"),
+        ("redundancy", "late"),
+    ];
+    let (fast, slow) = ((100.0, 5.0, 0.0), (2.0, 150.0, 0.0));
+    let seconds = |settings: &[(&str, &str)], paths: &[(f64, f64, f64)]| {
+        let sum: f64 = paths.iter().map(|(rate, ..)| rate * 1e6).sum();
+        let of_seed = |seed| 8.0 * 40e6 / (sum * share_of(40_000_000, settings, paths, seed));
+        (1..=3).map(of_seed).sum::<f64>() / 3.0
+    };
+    let alone = seconds(&adaptive, &[fast]);
+    let both = seconds(&adaptive, &[fast, slow]);
+    let without = seconds(&adaptive[..2], &[fast, slow]);
+    assert!(both <= alone * 1.05, "{both:.2} s, and {alone:.2} s with the fast path alone");
+    assert!(both + 0.5 < without, "{both:.2} s, and {without:.2} s without both policies");
 }

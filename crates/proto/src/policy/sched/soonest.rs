@@ -1,0 +1,74 @@
+//! New data on the path that delivers it soonest.
+
+use std::time::Duration;
+
+use super::Scheduler;
+use crate::path::{PathId, PathView};
+use crate::policy::PolicyCx;
+
+/// Of the paths with room, the one with the least round-trip time. If a faster path has no room
+/// now, but would deliver all that waits before the slower one delivers a packet, it is waited for:
+/// a slow path is of use for a long transfer, and does not delay the end of it (as ECF and BLEST
+/// do). The rate of a path is taken as cwnd / SRTT.
+#[derive(Debug, Default)]
+pub struct Soonest;
+
+/// How long a packet takes that is sent now.
+fn one_way(path: &PathView) -> Duration {
+    path.srtt.unwrap_or(path.rto) / 2
+}
+
+/// How long `bytes` take that are sent from now on.
+fn takes(path: &PathView, bytes: usize) -> Duration {
+    let windows = bytes as f64 / path.cwnd.max(1) as f64;
+    one_way(path) + one_way(path).mul_f64(2.0 * windows)
+}
+
+impl Scheduler for Soonest {
+    fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId> {
+        let usable = || cx.paths.iter().filter(|p| p.usable);
+        let best = usable().filter(|p| p.cwnd_space > 0).min_by_key(|p| one_way(p))?;
+        let is_worth_waiting_for = |p: &PathView| {
+            p.srtt.is_some() && p.id != best.id && takes(p, cx.waiting) < one_way(best)
+        };
+        (!usable().any(is_worth_waiting_for)).then_some(best.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::tests::{cx, view};
+
+    fn path(id: u8, rtt_ms: u64, cwnd_space: usize) -> PathView {
+        let srtt = Some(Duration::from_millis(rtt_ms));
+        PathView { srtt, cwnd: 100_000, cwnd_space, ..view(id) }
+    }
+
+    fn choice(paths: &[PathView], waiting: usize) -> Option<u8> {
+        let mut rng = crate::Rng::from_number(1);
+        let mut cx = cx(paths, 0, &mut rng);
+        cx.waiting = waiting;
+        Soonest.choose(&mut cx).map(|id| id.0)
+    }
+
+    #[test]
+    fn the_fastest_path_with_room_is_taken() {
+        assert_eq!(choice(&[path(0, 30, 1), path(1, 20, 1)], 1 << 20), Some(1));
+        assert_eq!(choice(&[path(0, 30, 1), path(1, 20, 0)], 1 << 20), Some(0));
+    }
+
+    #[test]
+    fn a_slow_path_is_left_idle_at_the_end() {
+        // The fast path needs 10 ms and 20 ms for each 100 kB: 290 ms for 1.4 MB.
+        let paths = [path(0, 20, 0), path(1, 600, 1)];
+        assert_eq!(choice(&paths, 1_500_000), Some(1));
+        assert_eq!(choice(&paths, 1_400_000), None);
+    }
+
+    #[test]
+    fn a_path_that_was_not_measured_is_not_waited_for() {
+        let unmeasured = PathView { srtt: None, ..path(0, 0, 0) };
+        assert_eq!(choice(&[unmeasured, path(1, 600, 1)], 10), Some(1));
+    }
+}
