@@ -178,6 +178,8 @@ pub(crate) enum PerfCommand {
     #[command(after_help = "Examples:
   manypath perf client server.example
   manypath perf client 192.0.2.7,198.51.100.7 -t 30 -R
+  manypath perf client server.example --interval 0.1
+  manypath perf client server.example --rate 20Mbit/s --messages 1kB --json
   manypath perf client --via @relays server.example
   manypath perf client 127.0.0.1 -n 1GB --json")]
     Client(PerfClientArgs),
@@ -364,6 +366,17 @@ pub(crate) struct PerfClientArgs {
     /// Size of each message [default: 32 full packets]
     #[arg(long, value_name = "SIZE")]
     pub messages: Option<String>,
+    /// Offers this much data in each second, evenly, such as 20Mbit/s [default: all that fits]
+    ///
+    /// If the network takes less, the data waits, and is sent as fast as possible afterwards. The
+    /// message latency then counts from when a message was due. The default size of messages is
+    /// then that of 10 ms, from 1 to 32 full packets.
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// Reports the traffic of each such interval, 0.1 to 60 s, and of each path; with --json as
+    /// lines of JSON
+    #[arg(short = 'i', long, value_name = "SECONDS")]
+    pub interval: Option<f64>,
     /// Gives up if the server does not answer within this time
     #[arg(long, value_name = "TIME", default_value = "15 s")]
     pub connect_timeout: String,

@@ -43,7 +43,13 @@ impl AckLatency {
 
     /// A message of this many bytes was sent now.
     pub(crate) fn handed_over(&self, bytes: usize) {
-        lock(&self.log).handed_over(bytes, Instant::now());
+        self.handed_over_since(bytes, Instant::now());
+    }
+
+    /// A message of this many bytes was sent now. Its latency counts from `since`, which is no
+    /// earlier than that of the message before.
+    pub(crate) fn handed_over_since(&self, bytes: usize, since: Instant) {
+        lock(&self.log).handed_over(bytes, since);
     }
 
     /// The time that 99 of 100 messages took at most, in seconds, once all that matter are

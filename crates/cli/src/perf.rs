@@ -6,6 +6,7 @@
 
 pub(crate) mod client;
 pub(crate) mod frame;
+mod intervals;
 mod places;
 pub(crate) mod run;
 pub(crate) mod server;

@@ -23,7 +23,7 @@ const ACCEPT_BACKLOG: usize = 128;
 /// by [`StrangerLimits`] as soon as a batch of packets is handled; within one, this many may come.
 const ASSOCIATIONS_MAX: usize = 1024;
 /// DATA chunks that a message of bulk content fills.
-const CHUNKS_PER_MESSAGE: usize = 32;
+pub(crate) const CHUNKS_PER_MESSAGE: usize = 32;
 
 /// Opens an endpoint that accepts, on `bind`, addresses or interface names; none is all of the
 /// host's. Peers are strangers until they are admitted.

@@ -32,7 +32,9 @@ fn hello(token: &[u8]) -> Vec<u8> {
 /// Asks to send for an hour.
 fn request() -> Vec<u8> {
     let hour = 3_600_000_000_000_u64;
-    [b"\x01MPPF\x01\x00", &1000_u32.to_be_bytes()[..], &hour.to_be_bytes(), &[0xff; 8]].concat()
+    let [no_limit, no_rate] = [[0xff; 8], [0; 8]];
+    let size = 1000_u32.to_be_bytes();
+    [b"\x01MPPF\x02\x00", &size[..], &hour.to_be_bytes(), &no_limit, &no_rate].concat()
 }
 
 /// An association with `server` from an endpoint of its own.

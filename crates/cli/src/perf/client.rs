@@ -1,15 +1,15 @@
 //! `manypath perf client`.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use manypath::{AssocClosed, Association, SendError};
-use serde::Serialize;
 use serde_json::json;
-use tokio::time::{Instant, MissedTickBehavior};
 
 use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
+use super::intervals::{Interval, Intervals, Reporting};
 use super::run::{Broken, Carried, Run, first, next_frame};
-use crate::args::{PerfClientArgs, ReportArgs};
+use crate::args::PerfClientArgs;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
@@ -21,18 +21,18 @@ use crate::{settings, show, transport, via};
 
 /// Default duration of a measurement.
 const TIME_DEFAULT: Duration = Duration::from_secs(10);
-/// Intervals kept for the result.
-const INTERVALS_MAX: usize = 3700;
+/// With a rate, messages have the data of this time unless the user gives their size.
+const MESSAGE_TIME: Duration = Duration::from_millis(10);
 
-/// The traffic of one interval.
-#[derive(Debug, Serialize)]
-struct Interval {
-    /// Its end, in seconds from the beginning.
-    at_s: f64,
-    /// Towards the server, acknowledged.
-    up_bps: u64,
-    /// From the server, received.
-    down_bps: u64,
+/// The outcome of a measurement.
+struct Measured {
+    /// The content that this end received.
+    ours: Report,
+    /// The content that the server received.
+    theirs: Report,
+    /// In seconds; `None` if it was not measured.
+    latency_p99_s: Option<f64>,
+    intervals: Vec<Interval>,
 }
 
 /// `manypath perf client`.
@@ -54,6 +54,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let request = request(&args, message_size)?;
+    let reporting = Reporting::new(args.interval, args.report.json)?;
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?
         .filter(|_| request.direction != Direction::Down);
     let peer = transport::addresses(&remotes);
@@ -72,19 +73,25 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let association = transport::connect(&endpoint, remotes, limit, hello, heard).await?;
     let watch = PathWatch::start(&association, screen.clone());
     let _route_watch = via::watch_routes(&association, trace_interval);
-    let mut intervals = Vec::new();
-    let played = tokio::select! {
-        played = measure(&association, &request, &screen, &args.report, &mut intervals) => played,
+    let measures_latency = args.report.json || request.rate.is_some();
+    let run = Run::new(&association, measures_latency);
+    let intervals = Intervals::new(&run, &association, reporting, request.direction, &screen);
+    let measured = tokio::select! {
+        measured = measure(&run, &request, intervals) => measured,
         () = transport::interrupted() => {
             transport::abort(&association, "interrupted").await;
             return Err(Failure::failed("interrupted"));
         }
     };
-    let (ours, theirs, latency_p99_s) = match played {
-        Ok(played) => played,
-        Err(broken) => {
+    let Measured { ours, theirs, latency_p99_s, intervals } = match measured {
+        Ok(measured) => measured,
+        Err(Stopped::Broken(broken)) => {
             transport::abort(&association, "protocol error").await;
             return Err(failure(&broken, &peer));
+        }
+        Err(Stopped::Here(failure)) => {
+            transport::abort(&association, "the client stopped").await;
+            return Err(failure);
         }
     };
     transport::finish(&association).await;
@@ -92,7 +99,9 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let (up, down) = (Carried::from(theirs), Carried::from(ours));
     let paths = watch.report(&association);
     if !args.report.json {
-        return show::print(&text(&request, (up, down), (ours, theirs), &paths));
+        let latency = latency_p99_s.map_or(String::new(), latency_text);
+        let text = text(&request, (up, down), (ours, theirs), &paths);
+        return show::print(&(text + &latency));
     }
     let result = json!({
         "role": "client",
@@ -107,6 +116,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         "cpu_seconds": ours.cpu.as_secs_f64(),
         "peer_cpu_seconds": theirs.cpu.as_secs_f64(),
         "message_size": request.message_size,
+        "rate_bps": request.rate,
         "message_latency_p99_s": latency_p99_s,
         "up": (request.direction != Direction::Down).then_some(up),
         "down": (request.direction != Direction::Up).then_some(down),
@@ -132,14 +142,25 @@ fn request(args: &PerfClientArgs, message_size: usize) -> Result<Request> {
             .filter(|t| !t.is_zero() && *t <= TIME_MAX)
             .ok_or_else(|| Failure::usage(format!("-t {t}: not from 0 to 3600 seconds")))?,
     };
+    let rate = args.rate.as_deref().map(|rate| settings::rate("--rate", rate)).transpose()?;
+    let rate = rate.and_then(NonZeroU64::new);
     let message_size = match &args.messages {
-        None => message_size,
+        None => rate.map_or(message_size, |rate| size_at(rate, message_size)),
         Some(text) => usize::try_from(settings::size("--messages", text)?)
             .ok()
             .filter(|n| (1..=MESSAGE_MAX).contains(n))
             .ok_or_else(|| Failure::usage(format!("--messages {text}: not from 1 B to 1 MiB")))?,
     };
-    Ok(Request { direction, message_size, time, bytes })
+    Ok(Request { direction, message_size, time, bytes, rate })
+}
+
+/// The size of messages at a rate: the data of [`MESSAGE_TIME`] in whole packets, at least one and
+/// at most those of `bulk`.
+fn size_at(rate: NonZeroU64, bulk: usize) -> usize {
+    let packet = (bulk / transport::CHUNKS_PER_MESSAGE).max(1);
+    let bytes = u128::from(rate.get()) * MESSAGE_TIME.as_millis() / 8_000;
+    let packets = bytes / packet as u128;
+    packet * packets.clamp(1, transport::CHUNKS_PER_MESSAGE as u128) as usize
 }
 
 /// Hears what the server says to our request.
@@ -157,51 +178,28 @@ async fn hear_accept(association: &Association, peer: &str) -> Answer {
     }
 }
 
-/// Runs the measurement, telling how it goes once a second.
+/// Why a measurement did not come to its end.
+enum Stopped {
+    /// The association or its peer failed.
+    Broken(Broken),
+    /// This end cannot go on.
+    Here(Failure),
+}
+
+/// Runs the measurement, and reports its intervals meanwhile.
 async fn measure(
-    association: &Association,
+    run: &Run<'_>,
     request: &Request,
-    screen: &Screen,
-    report: &ReportArgs,
-    intervals: &mut Vec<Interval>,
-) -> std::result::Result<(Report, Report, Option<f64>), Broken> {
-    let run = Run::new(association, report.json);
-    let watching = async {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        ticks.tick().await; // the first comes at once
-        let begin = Instant::now();
-        let mut last = (begin, 0, 0);
-        loop {
-            let now = ticks.tick().await;
-            let (up, down) = (association.stats().bytes_acked, run.received());
-            let seconds = (now - last.0).as_secs_f64();
-            let rate = |bytes: u64, before: u64| {
-                (bytes.saturating_sub(before) as f64 * 8.0 / seconds) as u64
-            };
-            let interval = Interval {
-                at_s: (now - begin).as_secs_f64(),
-                up_bps: rate(up, last.1),
-                down_bps: rate(down, last.2),
-            };
-            last = (now, up, down);
-            let (up, down) = (bit_rate(interval.up_bps as f64), bit_rate(interval.down_bps as f64));
-            screen.line(&match request.direction {
-                Direction::Up => format!("{:6.1} s  {up}", interval.at_s),
-                Direction::Down => format!("{:6.1} s  {down}", interval.at_s),
-                Direction::Both => format!("{:6.1} s  up {up}, down {down}", interval.at_s),
-            });
-            if intervals.len() < INTERVALS_MAX {
-                intervals.push(interval);
-            }
-        }
+    mut intervals: Intervals<'_>,
+) -> std::result::Result<Measured, Stopped> {
+    let played = tokio::select! {
+        played = run.play(request, request.direction != Direction::Down) => played,
+        failure = intervals.report() => return Err(Stopped::Here(failure)),
     };
-    tokio::select! {
-        played = run.play(request, request.direction != Direction::Down) => {
-            played.map(|(ours, theirs)| (ours, theirs, run.latency_p99_s()))
-        }
-        () = watching => Err(Broken::Protocol),
-    }
+    let (ours, theirs) = played.map_err(Stopped::Broken)?;
+    let latency_p99_s = run.latency_p99_s();
+    let intervals = intervals.finish(theirs.bytes, ours.bytes).map_err(Stopped::Here)?;
+    Ok(Measured { ours, theirs, latency_p99_s, intervals })
 }
 
 fn failure(broken: &Broken, peer: &str) -> Failure {
@@ -256,4 +254,23 @@ fn text(
     }
     let (here, there) = (ours.cpu.as_secs_f64(), theirs.cpu.as_secs_f64());
     text + &format!("processor time: {here:.2} s here, {there:.2} s at the server\n")
+}
+
+/// The latency of messages as a person reads it.
+fn latency_text(p99_s: f64) -> String {
+    format!("message latency: 99 of 100 within {:.1} ms\n", p99_s * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_the_data_of_ten_milliseconds_in_whole_packets() {
+        let packet = 1400;
+        let size = |rate| size_at(NonZeroU64::new(rate).unwrap(), packet * 32);
+        assert_eq!(size(1_000), packet);
+        assert_eq!(size(10_000_000), packet * 8); // 12500 bytes
+        assert_eq!(size(u64::MAX), packet * 32);
+    }
 }

@@ -1,5 +1,6 @@
 //! The measurement protocol's frames; `docs/protocol-transfer.md` shows them byte by byte.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use manypath::StreamId;
@@ -7,7 +8,7 @@ use manypath::StreamId;
 use crate::transfer::frame::{FrameError, Reader};
 
 /// Version of the protocol.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// The stream that carries everything, in both directions.
 pub(crate) const STREAM: StreamId = StreamId(0);
 /// Payload protocol identifier of a frame ("mp", 0x11).
@@ -45,6 +46,8 @@ pub(crate) struct Request {
     pub time: Duration,
     /// How many bytes each sender sends, if that ends it earlier.
     pub bytes: Option<u64>,
+    /// Bits per second that each sender offers, evenly; `None` if as many as the network takes.
+    pub rate: Option<NonZeroU64>,
 }
 
 /// The measurements of one end.
@@ -54,6 +57,8 @@ pub(crate) struct Report {
     pub bytes: u64,
     /// From the beginning to the last content received.
     pub time: Duration,
+    /// The longest pause between two deliveries of content.
+    pub longest_gap: Duration,
     /// Processor time this end's process used meanwhile.
     pub cpu: Duration,
 }
@@ -84,6 +89,7 @@ impl Frame {
                 out.extend((request.message_size as u32).to_be_bytes());
                 out.extend(nanos(request.time));
                 out.extend(request.bytes.unwrap_or(u64::MAX).to_be_bytes());
+                out.extend(request.rate.map_or(0, NonZeroU64::get).to_be_bytes());
             }
             Frame::Accept => out.extend([16, VERSION]),
             Frame::End => out.push(3),
@@ -91,6 +97,7 @@ impl Frame {
                 out.push(18);
                 out.extend(report.bytes.to_be_bytes());
                 out.extend(nanos(report.time));
+                out.extend(nanos(report.longest_gap));
                 out.extend(nanos(report.cpu));
             }
         }
@@ -117,13 +124,14 @@ impl Frame {
                 let message_size = r.u32()? as usize;
                 let time = Duration::from_nanos(r.u64()?);
                 let bytes = Some(r.u64()?).filter(|b| *b != u64::MAX);
+                let rate = NonZeroU64::new(r.u64()?);
                 if message_size == 0 || message_size > MESSAGE_MAX {
                     return Err(FrameError::Value("message size"));
                 }
                 if time > TIME_MAX {
                     return Err(FrameError::Value("time"));
                 }
-                Frame::Request(Request { direction, message_size, time, bytes })
+                Frame::Request(Request { direction, message_size, time, bytes, rate })
             }
             16 if r.u8()? == VERSION => Frame::Accept,
             16 => return Err(FrameError::Value("version")),
@@ -131,6 +139,7 @@ impl Frame {
             18 => Frame::Report(Report {
                 bytes: r.u64()?,
                 time: Duration::from_nanos(r.u64()?),
+                longest_gap: Duration::from_nanos(r.u64()?),
                 cpu: Duration::from_nanos(r.u64()?),
             }),
             other => return Err(FrameError::Type(other)),
@@ -146,6 +155,8 @@ fn nanos(duration: Duration) -> [u8; 8] {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -155,12 +166,18 @@ mod tests {
             message_size: 46_208,
             time: Duration::from_secs(10),
             bytes: Some(5),
+            rate: NonZeroU64::new(20_000_000),
         };
-        let report =
-            Report { bytes: 1, time: Duration::from_nanos(2), cpu: Duration::from_nanos(3) };
+        let report = Report {
+            bytes: 1,
+            time: Duration::from_nanos(2),
+            longest_gap: Duration::from_nanos(3),
+            cpu: Duration::from_nanos(4),
+        };
         for frame in [
             Frame::Request(request),
             Frame::Request(Request { bytes: None, ..request }),
+            Frame::Request(Request { rate: None, ..request }),
             Frame::Accept,
             Frame::End,
             Frame::Report(report),
@@ -175,10 +192,29 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn bytes_that_are_a_frame_are_those_of_the_frame(
+            kind in prop_oneof![Just(1_u8), Just(3), Just(16), Just(18), any::<u8>()],
+            head in prop_oneof![Just(b"MPPF\x02\x00\x00\x00\x05".to_vec()), Just(vec![])],
+            rest in prop::collection::vec(any::<u8>(), 0..FRAME_MAX),
+        ) {
+            let bytes = [&[kind], &head[..], &rest].concat();
+            if let Ok(frame) = Frame::decode(&bytes) {
+                prop_assert_eq!(frame.encode(), bytes);
+            }
+        }
+    }
+
     #[test]
     fn a_request_beyond_the_limits_is_refused() {
-        let request =
-            Request { direction: Direction::Up, message_size: 1, time: TIME_MAX, bytes: None };
+        let request = Request {
+            direction: Direction::Up,
+            message_size: 1,
+            time: TIME_MAX,
+            bytes: None,
+            rate: None,
+        };
         for (request, field) in [
             (Request { message_size: 0, ..request }, "message size"),
             (Request { message_size: MESSAGE_MAX + 1, ..request }, "message size"),

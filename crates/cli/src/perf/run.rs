@@ -1,5 +1,6 @@
 //! The part of a measurement that both ends play.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ pub(crate) struct Run<'a> {
     association: &'a Association,
     begin: Instant,
     cpu_begin: ProcessTime,
+    sent: AtomicU64,
     received: AtomicU64,
     latency: Option<AckLatency>,
 }
@@ -42,13 +44,20 @@ pub(crate) struct Carried {
     pub seconds: f64,
     /// Bits per second over that time.
     pub goodput_bps: u64,
+    /// The longest pause between two deliveries to the receiving application, in seconds.
+    pub max_delivery_gap_s: f64,
 }
 
 impl From<Report> for Carried {
     fn from(report: Report) -> Carried {
         let seconds = report.time.as_secs_f64();
         let goodput = if seconds > 0.0 { report.bytes as f64 * 8.0 / seconds } else { 0.0 };
-        Carried { bytes: report.bytes, seconds, goodput_bps: goodput as u64 }
+        Carried {
+            bytes: report.bytes,
+            seconds,
+            goodput_bps: goodput as u64,
+            max_delivery_gap_s: report.longest_gap.as_secs_f64(),
+        }
     }
 }
 
@@ -63,13 +72,25 @@ impl<'a> Run<'a> {
     pub(crate) fn new(association: &'a Association, measures_latency: bool) -> Run<'a> {
         let latency = measures_latency.then(|| AckLatency::start(association));
         let (begin, cpu_begin) = (Instant::now(), ProcessTime::now());
-        Run { association, begin, cpu_begin, received: AtomicU64::new(0), latency }
+        let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+        Run { association, begin, cpu_begin, sent, received, latency }
     }
 
-    /// 99th-percentile message latency in seconds, from `send` to the acknowledgement of the last
-    /// byte; `None` if it was not measured or nothing was sent.
+    /// 99th-percentile message latency in seconds, to the acknowledgement of the last byte; `None`
+    /// if it was not measured or nothing was sent. It counts from `send`, or with a rate from the
+    /// time at which the message is due.
     pub(crate) fn latency_p99_s(&self) -> Option<f64> {
         self.latency.as_ref().and_then(AckLatency::p99_s)
+    }
+
+    /// When it began.
+    pub(crate) fn begin(&self) -> Instant {
+        self.begin
+    }
+
+    /// Content bytes handed to the association so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Content bytes received so far.
@@ -85,8 +106,9 @@ impl<'a> Run<'a> {
     ) -> Result<(Report, Report), Broken> {
         let sending = self.send_content(request, sends);
         let receiving = self.receive_content();
-        let ((), time) = tokio::try_join!(sending, receiving)?;
-        let ours = Report { bytes: self.received(), time, cpu: self.cpu_begin.elapsed() };
+        let ((), (time, longest_gap)) = tokio::try_join!(sending, receiving)?;
+        let (bytes, cpu) = (self.received(), self.cpu_begin.elapsed());
+        let ours = Report { bytes, time, longest_gap, cpu };
         send(self.association, Frame::Report(ours)).await?;
         match next(self.association).await? {
             Incoming::Frame(Frame::Report(theirs)) => Ok((ours, theirs)),
@@ -101,32 +123,49 @@ impl<'a> Run<'a> {
             let options = SendOptions { stream: STREAM, ppid: PPID_CONTENT, unordered: false };
             let mut left = request.bytes.unwrap_or(u64::MAX);
             while left > 0 && self.begin.elapsed() < request.time {
+                let due = request.rate.map(|rate| due(self.sent(), rate));
+                if let Some(due) = due.filter(|due| *due > self.begin.elapsed()) {
+                    tokio::time::sleep_until(self.begin + due.min(request.time)).await;
+                    continue;
+                }
                 let len = left.min(message.len() as u64);
                 let content = message.slice(..len as usize);
                 self.association.send(options, content).await.map_err(Broken::Send)?;
                 if let Some(latency) = &self.latency {
-                    latency.handed_over(len as usize);
+                    let from = due.map_or_else(Instant::now, |due| self.begin + due);
+                    latency.handed_over_since(len as usize, from);
                 }
+                self.sent.fetch_add(len, Ordering::Relaxed);
                 left -= len;
             }
         }
         send(self.association, Frame::End).await
     }
 
-    /// Receives until the peer's end; the time to the last content.
-    async fn receive_content(&self) -> Result<Duration, Broken> {
-        let mut last = Duration::ZERO;
+    /// Receives until the peer's end; the time to the last content, and the longest pause between
+    /// two deliveries of content.
+    async fn receive_content(&self) -> Result<(Duration, Duration), Broken> {
+        let mut last = None;
+        let mut longest_gap = Duration::ZERO;
         loop {
             match next(self.association).await? {
                 Incoming::Content(bytes) => {
                     self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-                    last = self.begin.elapsed();
+                    let now = self.begin.elapsed();
+                    longest_gap = longest_gap.max(now - last.replace(now).unwrap_or(now));
                 }
-                Incoming::Frame(Frame::End) => return Ok(last),
+                Incoming::Frame(Frame::End) => return Ok((last.unwrap_or_default(), longest_gap)),
                 Incoming::Frame(_) => return Err(Broken::Protocol),
             }
         }
     }
+}
+
+/// When the byte after the first `sent` ones is due, from the beginning, at a rate in bit/s.
+fn due(sent: u64, rate: NonZeroU64) -> Duration {
+    let nanos = u128::from(sent) * 8_000_000_000 / u128::from(rate.get());
+    // Centuries; a measurement takes an hour at most.
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// Sends a frame.
@@ -160,5 +199,19 @@ async fn next(association: &Association) -> Result<Incoming, Broken> {
             Frame::decode(&bytes).map(Incoming::Frame).map_err(|_| Broken::Protocol)
         }
         _ => Err(Broken::Protocol),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_due_at_the_rate() {
+        let due = |sent, rate| due(sent, NonZeroU64::new(rate).unwrap());
+        assert_eq!(due(0, 20_000_000), Duration::ZERO);
+        assert_eq!(due(2_500_000, 20_000_000), Duration::from_secs(1));
+        assert_eq!(due(1_000, 3), Duration::from_nanos(2_666_666_666_666));
+        assert_eq!(due(u64::MAX, 1), Duration::from_nanos(u64::MAX));
     }
 }
