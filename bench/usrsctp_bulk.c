@@ -1,15 +1,20 @@
 /*
  * usrsctp_bulk: a bulk transfer on libusrsctp over UDP encapsulation (RFC 6951), to measure manypath against.
  *
- *     usrsctp_bulk server --udp-port N [--address A] [--verify-crc]
- *     usrsctp_bulk client --udp-port N --remote-udp-port N [--address A] [--verify-crc] (-t SECONDS | -n BYTES) [-l BYTES]
+ *     usrsctp_bulk server --udp-port N [--address A] [--verify-crc] [--cmt] [--buffers BYTES]
+ *     usrsctp_bulk client --udp-port N --remote-udp-port N [--address A] [--remote A] [--verify-crc] [--cmt]
+ *                         [--buffers BYTES] (-t SECONDS | -n BYTES) [-l BYTES]
  *
- * Buffers, windows and timers are the library's defaults. By default the library also skips the CRC32c of packets whose
- * two addresses are equal, as they are here: --verify-crc makes it verify them, as a real network needs.
+ * Buffers (unless --buffers sets them), windows and timers are the library's defaults. By default the library also
+ * skips the CRC32c of packets whose two addresses are equal, as on loopback: --verify-crc makes it verify them, as a
+ * real network needs.
+ *
+ * With --address 0.0.0.0 both ends have all their addresses; --cmt then sends on all paths at once.
  *
  * The client sends messages of -l bytes; README.md says how the default was found. The server serves one association and
  * takes the data by callback, which is the library's fastest way. Each prints one JSON line after the graceful shutdown:
- * the server's bytes are what arrived, its seconds run from the first of them to the end.
+ * the server's bytes are what arrived, its seconds run from the first of them to the end, and max_delivery_gap_s is the
+ * longest pause between two deliveries.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,17 +33,18 @@
 enum { SCTP_PORT = 5001, MESSAGE_MAX = 256 * 1024 /* the default send buffer */, FINISH_MS = 2000 };
 
 static struct {
-	bool server, verify_crc;
+	bool server, verify_crc, cmt;
 	uint16_t udp_port, remote_udp_port;
-	struct in_addr address;
+	struct in_addr address, remote;
 	double seconds;
 	uint64_t bytes;
+	uint32_t buffers;
 	size_t message;
 } opt = { .message = 64 * 1024 };
 
 /* The server's, written by the library's receiving thread until it posts `finished`. */
 static uint64_t received;
-static double first_at, last_at;
+static double first_at, last_at, delivered_at, longest_gap;
 static sem_t finished;
 
 static double now_s(void)
@@ -63,8 +69,11 @@ static void print_result(uint64_t bytes, double seconds)
 	getrusage(RUSAGE_SELF, &usage);
 	cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 	      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-	printf("{\"role\":\"%s\",\"bytes\":%" PRIu64 ",\"seconds\":%.6f,\"mbit_per_s\":%.1f,\"cpu_s\":%.3f}\n",
+	printf("{\"role\":\"%s\",\"bytes\":%" PRIu64 ",\"seconds\":%.6f,\"mbit_per_s\":%.1f,\"cpu_s\":%.3f",
 	       opt.server ? "server" : "client", bytes, seconds, seconds > 0 ? (double)bytes * 8e-6 / seconds : 0.0, cpu);
+	if (opt.server)
+		printf(",\"max_delivery_gap_s\":%.6f", longest_gap);
+	printf("}\n");
 	fflush(stdout);
 }
 
@@ -72,14 +81,20 @@ static void print_result(uint64_t bytes, double seconds)
 static int on_data(struct socket *so, union sctp_sockstore from, void *data, size_t len, struct sctp_rcvinfo info, int flags,
                    void *arg)
 {
+	double now;
+
 	(void)so, (void)from, (void)info, (void)flags, (void)arg;
 	if (data == NULL) {
 		last_at = now_s();
 		sem_post(&finished);
 		return 1;
 	}
+	now = now_s();
 	if (received == 0)
-		first_at = now_s();
+		first_at = now;
+	else if (now - delivered_at > longest_gap)
+		longest_gap = now - delivered_at;
+	delivered_at = now;
 	received += len;
 	free(data);
 	return 1;
@@ -121,7 +136,7 @@ static void serve(void)
 
 static void transfer(void)
 {
-	struct sockaddr_in remote = { .sin_family = AF_INET, .sin_port = htons(SCTP_PORT), .sin_addr = opt.address };
+	struct sockaddr_in remote = { .sin_family = AF_INET, .sin_port = htons(SCTP_PORT), .sin_addr = opt.remote };
 	struct socket *so = open_socket();
 	char *message = calloc(1, opt.message);
 	struct sctp_rcvinfo info;
@@ -153,9 +168,9 @@ static void usage(const char *problem)
 {
 	fprintf(stderr,
 	        "usrsctp_bulk: %s\n"
-	        "usage: usrsctp_bulk server --udp-port N [--address A] [--verify-crc]\n"
-	        "       usrsctp_bulk client --udp-port N --remote-udp-port N [--address A] [--verify-crc]\n"
-	        "                           (-t SECONDS | -n BYTES) [-l MESSAGE_BYTES]\n",
+	        "usage: usrsctp_bulk server --udp-port N [--address A] [--verify-crc] [--cmt] [--buffers BYTES]\n"
+	        "       usrsctp_bulk client --udp-port N --remote-udp-port N [--address A] [--remote A] [--verify-crc] [--cmt]\n"
+	        "                           [--buffers BYTES] (-t SECONDS | -n BYTES) [-l MESSAGE_BYTES]\n",
 	        problem);
 	exit(2);
 }
@@ -172,15 +187,21 @@ static double number(const char *text, double max, const char *what)
 
 static void parse(int argc, char **argv)
 {
+	bool has_remote = false;
+
 	if (argc < 2 || (strcmp(argv[1], "server") != 0 && strcmp(argv[1], "client") != 0))
 		usage("the first argument is server or client");
 	opt.server = argv[1][0] == 's';
 	inet_pton(AF_INET, "127.0.0.1", &opt.address);
+	inet_pton(AF_INET, "127.0.0.1", &opt.remote);
 	for (int i = 2; i < argc; i += 2) {
 		const char *name = argv[i], *value = argv[i + 1];
 
 		if (strcmp(name, "--verify-crc") == 0) {
 			opt.verify_crc = true;
+			i--;
+		} else if (strcmp(name, "--cmt") == 0) {
+			opt.cmt = true;
 			i--;
 		} else if (value == NULL) {
 			usage("an option needs a value");
@@ -191,6 +212,14 @@ static void parse(int argc, char **argv)
 		} else if (strcmp(name, "--address") == 0) {
 			if (inet_pton(AF_INET, value, &opt.address) != 1)
 				usage(name);
+			if (!has_remote)
+				opt.remote = opt.address;
+		} else if (strcmp(name, "--remote") == 0) {
+			if (inet_pton(AF_INET, value, &opt.remote) != 1)
+				usage(name);
+			has_remote = true;
+		} else if (strcmp(name, "--buffers") == 0) {
+			opt.buffers = (uint32_t)number(value, 1 << 30, name);
 		} else if (strcmp(name, "-t") == 0) {
 			opt.seconds = number(value, 3600, name);
 		} else if (strcmp(name, "-n") == 0) {
@@ -211,6 +240,12 @@ int main(int argc, char **argv)
 	usrsctp_init(opt.udp_port, NULL, NULL);
 	if (opt.verify_crc)
 		usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
+	if (opt.buffers != 0) {
+		usrsctp_sysctl_set_sctp_sendspace(opt.buffers);
+		usrsctp_sysctl_set_sctp_recvspace(opt.buffers);
+	}
+	if (opt.cmt)
+		usrsctp_sysctl_set_sctp_cmt_on_off(1);
 	if (opt.server)
 		serve();
 	else
