@@ -196,6 +196,27 @@ def mptcp(lab):
     lab.check("bytes of each link", loads, min(loads) > 0.3 * max(loads))
 
 
+def comparison(lab):
+    """`bench/paths/run.py`: one short transfer by us and by a peer of its user."""
+    tcp = REPOSITORY / "bench" / "paths" / "tcp.py"
+    peer = f"tcp :: {sys.executable} {tcp} --tcp server {{port}} {{out}} :: {sys.executable} {tcp} --tcp client z-2 {{port}} {{seconds}} reno"
+    page = lab.dir / "page.md"
+    command = [sys.executable, str(REPOSITORY / "bench" / "paths" / "run.py"), "--manypath", lab.options.binary, "--network",
+               "01-equal", "--seconds", "2", "--rounds", "1", "--only", "manypath", "--only", "tcp", "--json", "--page", str(page)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "MANYPATH_BENCH_PEER": peer})
+    if done.returncode != 0:
+        raise Failed(f"exit code {done.returncode}: {done.stderr.strip()}")
+    ours, tcp = json.loads(done.stdout)["runs"]
+    lab.check("errors", (ours["error"], tcp["error"]), ours["error"] is None and tcp["error"] is None)
+    lab.check("our share of two links", round(ours["share"], 3), 0.6 < ours["share"] < 0.98)
+    lab.check("share of TCP, on one of them", round(tcp["share"], 3), 0.3 < tcp["share"] < 0.5)
+    gaps = [run["max_delivery_gap_s"] for run in (ours, tcp)]
+    lab.check("longest gaps, s", gaps, all(0 < gap < 1 for gap in gaps))
+    row = next((line for line in page.read_text().splitlines() if line.startswith("| 2 x 20/10 |")), "")
+    lab.check("row of the page", row, f"{ours['share']:.2f}" in row and f"{tcp['share']:.2f}" in row)
+
+
 def packet_sizes(lab):
     """A link with an MTU tells the sender."""
     scenario = TWO_PATHS.replace('"10 ms"', '"10 ms"\nmtu = 1300')
@@ -320,7 +341,7 @@ def user(lab):
 
 
 CASES = {"delay": delay, "rate": rate, "loss": loss, "outage": outage, "perf": perf, "mptcp": mptcp,
-         "packet-sizes": packet_sizes, "names": names, "exit-codes": exit_codes, "cleanup": cleanup, "user": user}
+         "comparison": comparison, "packet-sizes": packet_sizes, "names": names, "exit-codes": exit_codes, "cleanup": cleanup, "user": user}
 
 
 def unavailable():
@@ -371,7 +392,7 @@ def main():
     begin, results = time.monotonic(), {}
     for name in options.only or CASES:
         results[name] = run(name, options)
-        if results[name] is False and name in ("delay", "rate", "perf", "mptcp", "outage"):
+        if results[name] is False and name in ("delay", "rate", "perf", "mptcp", "outage", "comparison"):
             # Other programs may have had the processors; the links are at fault if it fails twice.
             print("        again:")
             results[name] = run(name, options)
