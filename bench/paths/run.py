@@ -14,6 +14,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import tempfile
@@ -25,6 +26,10 @@ import stacks
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = ["manypath=", "manypath-bbr=--set congestion_control=bbr"]
 OTHERS = ["mptcp-cubic", "mptcp-bbr", "usrsctp"]
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def unavailable():
@@ -157,6 +162,9 @@ def run_all(options, directory):
 
 def main():
     options = parse()
+    # SIGINT is ignored in the background of a shell.
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
     options.manypath = options.manypath.resolve()
     if why := unavailable():
         print(f"bench/paths: {why}", file=sys.stderr)

@@ -11,8 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PORT = 9899
-# Beyond the transfer's own time: connecting, draining what is queued, closing.
-GRACE_S = 20
+# Beyond the transfer's own time: connecting, closing, and draining what is queued, 8 MiB at a tenth of a link's rate.
+GRACE_S = 60
 # As large as the receive buffer of ours. With its own, of 256 KiB, it fills two paths of 20 Mbit/s by half.
 USRSCTP_BUFFERS = 8 << 20
 PEER_VARIABLE = "MANYPATH_BENCH_PEER"
@@ -103,7 +103,7 @@ def result(text):
     return None
 
 
-def stop(child):
+def stop_emulation(child):
     """Ends an emulation, which ends all that runs in it."""
     child.send_signal(signal.SIGTERM)
     try:
@@ -136,10 +136,10 @@ def transfer(stack, network, options, seed, directory):
         if child.returncode != 0:
             error = (errors.strip().splitlines() or [f"exit code {child.returncode}"])[0]
     except subprocess.TimeoutExpired:
-        printed, errors = stop(child)
+        printed, errors = stop_emulation(child)
         error = f"not over {GRACE_S} s after its time"
     except BaseException:
-        stop(child)
+        stop_emulation(child)
         raise
     seen = out.read_text(errors="replace") if out.exists() else ""
     outcome = result(seen) or result(printed)

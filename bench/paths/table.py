@@ -14,7 +14,7 @@ class NetworkError(Exception):
 
 def quantity(text):
     """A rate in bit/s or a time in seconds."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*(\S+)\s*", str(text))
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\S+)\s*", str(text))
     if not found or found[2] not in UNITS:
         raise NetworkError(f"{text!r} is not a rate or a time with one of the units {', '.join(UNITS)}")
     return float(found[1]) * UNITS[found[2]]
