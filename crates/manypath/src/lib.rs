@@ -132,7 +132,9 @@ pub mod relay {
 /// `examples/own-policy` in the repository is a whole program.
 pub mod policy {
     pub use manypath_proto::PathView;
-    pub use manypath_proto::policy::cc::{AckFacts, CongestionControl, Limits, Window};
+    pub use manypath_proto::policy::cc::{
+        AckFacts, CongestionControl, Limits, WantedFacts, Window,
+    };
     pub use manypath_proto::policy::recovery::{
         Exit, Flight, HeartbeatRules, LossRecovery, PathFacts, PathVerdict, ReportScope, Rfc9260,
         RoomRules, Rules, SackRules, Sfr, SfrCompares, Silence, T3Rules, T3Watches,

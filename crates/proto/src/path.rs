@@ -27,7 +27,7 @@ pub(crate) use view::score;
 pub use view::{PathId, PathView};
 
 use crate::config::{Config, Units};
-use crate::policy::cc::{CongestionControl, Limits, Window};
+use crate::policy::cc::{CongestionControl, Limits, WantedFacts, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::sizes;
 use crate::time::Instant;
@@ -81,6 +81,8 @@ pub(crate) struct Path {
     pub(crate) last_heard: Option<Instant>,
     pub(crate) window: Window,
     pub(crate) cc: Box<dyn CongestionControl>,
+    /// The facts that congestion control wants.
+    pub(crate) wanted: WantedFacts,
     /// Measures what the path delivers, if congestion control has a model of it.
     pub(crate) rate: Option<Box<DeliveryRate>>,
     pub(crate) rto: Rto,
@@ -167,6 +169,7 @@ impl Path {
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let mut cc = config.congestion_control.build(config);
         let rate = cc.model().map(|_| Box::default());
+        let wanted = cc.wants();
         Path {
             id,
             local,
@@ -183,6 +186,7 @@ impl Path {
                 partial_bytes_acked: 0,
             },
             cc,
+            wanted,
             rate,
             rto: Rto::new(config),
             pacer: Pacer::default(),

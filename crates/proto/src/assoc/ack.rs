@@ -50,7 +50,7 @@ impl Association {
             echo: self.echo(echo),
             via,
             watches_delays: self.policies.wants.delays
-                || self.paths.iter().any(|p| p.rate.is_some()),
+                || self.paths.iter().any(|p| p.rate.is_some() || p.wanted.rtt),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, Some(sack)),
@@ -151,6 +151,11 @@ impl Association {
                 flight_before: facts.flight_before,
                 flight_after: self.out.counted(id),
                 in_fast_recovery: verdict.recovers,
+                now,
+                rtt: facts.latest_rtt(now),
+                srtt: p.rto.srtt(),
+                latest_acked: facts.latest_sent,
+                latest_sent: self.out.last_order(),
             };
             let limits = p.limits(config);
             p.window = p.cc.on_ack(p.window, &limits, &ack);

@@ -36,7 +36,7 @@ impl Path {
     ) {
         let limits = self.limits(config);
         let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
-        let rtt = facts.latest_sent_at.map(|at| now.saturating_since(at)).or(facts.rtt);
+        let rtt = facts.latest_rtt(now);
         rate.on_acked(now, facts.newly_acked_bytes, rtt);
         for lost in &facts.lost_chunks {
             if let Some(lost) = rate.on_lost(lost.order, lost.size, self.window.cwnd) {

@@ -5,12 +5,15 @@ mod model;
 mod rfc2960;
 mod rfc9260;
 
+use std::time::Duration;
+
 pub use bbr::{Bbr, Guards, State as BbrState};
 pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
 
 use super::registry;
+use crate::time::Instant;
 
 /// The variables of congestion control (RFC 9260 §7.2), in bytes of DATA chunks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -50,6 +53,26 @@ pub struct AckFacts {
     pub flight_after: usize,
     /// The path is in fast recovery.
     pub in_fast_recovery: bool,
+    /// When the SACK arrived.
+    pub now: Instant,
+    /// The round-trip time of the latest chunk acknowledged, if it was sent once. Measured for
+    /// controllers that [want](WantedFacts::rtt) it; for others now and then.
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// The latest transmission acknowledged, in the order of all transmissions of the association.
+    pub latest_acked: Option<u64>,
+    /// The latest transmission of the association when the SACK arrived, in the same order.
+    pub latest_sent: u64,
+}
+
+/// The facts that a controller wants in addition to those of every SACK. The engine gathers them
+/// for no others.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WantedFacts {
+    /// A round-trip time from each SACK, not only one in a round trip.
+    pub rtt: bool,
 }
 
 /// Moves the congestion window of one path; each path has its own.
@@ -68,6 +91,11 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
 
+    /// The facts that it wants. The engine asks when it adds the path.
+    fn wants(&self) -> WantedFacts {
+        WantedFacts::default()
+    }
+
     /// The model of a controller that follows what the path delivers, rather than losses. The
     /// engine asks when it adds the path, and measures only if there is one.
     fn model(&mut self) -> Option<&mut dyn Model> {
@@ -81,3 +109,22 @@ registry!(CongestionControl {
     "bbr" => |_| Box::new(Bbr::new(Guards::ON)),
     "bbr-draft" => |_| Box::new(Bbr::new(Guards::OFF)),
 });
+
+#[cfg(test)]
+impl AckFacts {
+    /// Facts of a SACK that acknowledges the first bytes of a flight, outside of fast recovery.
+    fn of(acked_bytes: usize, flight_before: usize) -> AckFacts {
+        AckFacts {
+            acked_bytes,
+            counted_bytes: acked_bytes,
+            flight_before,
+            flight_after: flight_before - acked_bytes,
+            in_fast_recovery: false,
+            now: Instant::ZERO,
+            rtt: None,
+            srtt: None,
+            latest_acked: None,
+            latest_sent: 0,
+        }
+    }
+}

@@ -135,6 +135,12 @@ pub(crate) struct LostChunk {
 }
 
 impl PathDigest {
+    /// The round-trip time of the latest chunk acknowledged that was sent once, if delays are
+    /// watched; otherwise that of the chunk that measures it for RTO.
+    pub(crate) fn latest_rtt(&self, now: Instant) -> Option<Duration> {
+        self.latest_sent_at.map(|at| now.saturating_since(at)).or(self.rtt)
+    }
+
     /// Takes note of a chunk that the SACK made lost.
     pub(super) fn note_lost(&mut self, tsn: Tsn, lost: LostChunk, packet_len: u16) {
         let LostChunk { order, .. } = lost;

@@ -51,9 +51,7 @@ mod tests {
     }
 
     fn ack(acked_bytes: usize, flight_before: usize) -> AckFacts {
-        let flight_after = flight_before - acked_bytes;
-        let counted_bytes = acked_bytes;
-        AckFacts { acked_bytes, counted_bytes, flight_before, flight_after, in_fast_recovery: true }
+        AckFacts { in_fast_recovery: true, ..AckFacts::of(acked_bytes, flight_before) }
     }
 
     #[test]

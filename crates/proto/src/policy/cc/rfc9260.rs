@@ -56,39 +56,28 @@ mod tests {
         Window { cwnd, ssthresh, partial_bytes_acked }
     }
 
-    fn ack(acked_bytes: usize, flight_before: usize) -> AckFacts {
-        let flight_after = flight_before - acked_bytes;
-        let counted_bytes = acked_bytes;
-        AckFacts {
-            acked_bytes,
-            counted_bytes,
-            flight_before,
-            flight_after,
-            in_fast_recovery: false,
-        }
-    }
-
     #[test]
     fn slow_start_grows_by_what_was_acked_up_to_one_packet_per_sack() {
-        let grown = |acked| Rfc9260.on_ack(window(4000, 9000, 0), &LIMITS, &ack(acked, 4000)).cwnd;
+        let grown =
+            |acked| Rfc9260.on_ack(window(4000, 9000, 0), &LIMITS, &AckFacts::of(acked, 4000)).cwnd;
         assert_eq!((grown(500), grown(2000)), (4500, 5000), "§7.2.1");
     }
 
     #[test]
     fn a_window_that_was_not_used_up_does_not_grow() {
         let w = window(4000, 9000, 0);
-        assert_eq!(Rfc9260.on_ack(w, &LIMITS, &ack(1000, 3999)), w);
-        let recovering = AckFacts { in_fast_recovery: true, ..ack(1000, 4000) };
+        assert_eq!(Rfc9260.on_ack(w, &LIMITS, &AckFacts::of(1000, 3999)), w);
+        let recovering = AckFacts { in_fast_recovery: true, ..AckFacts::of(1000, 4000) };
         assert_eq!(Rfc9260.on_ack(w, &LIMITS, &recovering), w, "nor in fast recovery");
     }
 
     #[test]
     fn congestion_avoidance_grows_by_one_packet_per_window() {
-        let w = Rfc9260.on_ack(window(8000, 4000, 0), &LIMITS, &ack(2000, 8000));
+        let w = Rfc9260.on_ack(window(8000, 4000, 0), &LIMITS, &AckFacts::of(2000, 8000));
         assert_eq!(w, window(8000, 4000, 2000));
-        let w = Rfc9260.on_ack(window(8000, 4000, 7000), &LIMITS, &ack(2000, 8000));
+        let w = Rfc9260.on_ack(window(8000, 4000, 7000), &LIMITS, &AckFacts::of(2000, 8000));
         assert_eq!(w, window(9000, 4000, 1000), "§7.2.2");
-        let idle = Rfc9260.on_ack(window(8000, 4000, 3000), &LIMITS, &ack(1000, 1000));
+        let idle = Rfc9260.on_ack(window(8000, 4000, 3000), &LIMITS, &AckFacts::of(1000, 1000));
         assert_eq!(idle.partial_bytes_acked, 0, "all acknowledged");
     }
 
