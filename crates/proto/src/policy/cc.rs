@@ -1,6 +1,7 @@
 //! The congestion window of a path.
 
 mod bbr;
+mod cubic;
 mod model;
 mod rfc2960;
 mod rfc9260;
@@ -8,6 +9,7 @@ mod rfc9260;
 use std::time::Duration;
 
 pub use bbr::{Bbr, Guards, State as BbrState};
+pub use cubic::Cubic;
 pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
@@ -106,6 +108,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 registry!(CongestionControl {
     "rfc9260" => |_| Box::new(Rfc9260),
     "rfc2960" => |_| Box::new(Rfc2960),
+    "cubic" => |_| Box::<Cubic>::default(),
     "bbr" => |_| Box::new(Bbr::new(Guards::ON)),
     "bbr-draft" => |_| Box::new(Bbr::new(Guards::OFF)),
 });

@@ -5,6 +5,7 @@ mod attacks;
 mod attacks_on_handshake;
 mod bbr;
 mod cmt_paper;
+mod cubic;
 mod failure;
 mod handshake;
 mod hostile;

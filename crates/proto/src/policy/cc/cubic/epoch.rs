@@ -1,0 +1,79 @@
+//! A stage of congestion avoidance (RFC 9438 §4.2 to §4.5).
+
+use std::time::Duration;
+
+use super::BETA;
+
+/// C: the steepness of the curve, in packets per second cubed (§5).
+const C: f64 = 0.4;
+/// α_cubic: the growth in packets per window of a Reno that cuts its window by β_cubic (§4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The most that the window may grow in a round trip, as a factor (§4.2).
+const GROWTH_MAX: f64 = 1.5;
+
+/// From its begin to the next loss. Windows are in bytes, with fractions, for a SACK may be worth
+/// less than a byte.
+#[derive(Debug)]
+pub(super) struct Epoch {
+    /// W_max: where the curve is flat.
+    w_max: f64,
+    /// K: when it is, in seconds.
+    k: f64,
+    /// t: the time that the stage has lasted, without what the sender was limited by others.
+    elapsed: Duration,
+    /// W_est: the window of Reno.
+    w_est: f64,
+    cwnd: f64,
+    /// The packet that `C` counts in, in bytes.
+    packet: f64,
+}
+
+impl Epoch {
+    /// A stage that begins with this window, in bytes. `w_max` is the window of the last loss.
+    pub(super) fn begin(cwnd: usize, w_max: Option<f64>, packet: usize) -> Epoch {
+        let (cwnd, packet) = (cwnd as f64, packet as f64);
+        // After a slow start without a loss, or after a timeout, W_max is undefined: it is the
+        // window, and K is 0 (§4.8, §4.10). So it is if slow start after idle time went beyond.
+        let w_max = w_max.map_or(cwnd, |w_max| w_max.max(cwnd));
+        let k = ((w_max - cwnd) / (C * packet)).cbrt();
+        Epoch { w_max, k, elapsed: Duration::ZERO, w_est: cwnd, cwnd, packet }
+    }
+
+    /// Where the curve is flat, in bytes.
+    pub(super) fn w_max(&self) -> f64 {
+        self.w_max
+    }
+
+    /// The congestion window, in bytes.
+    pub(super) fn window(&self) -> usize {
+        self.cwnd as usize
+    }
+
+    /// Time passed in which the window limited the sender.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.elapsed += time;
+    }
+
+    /// W_cubic(t), in bytes, so long after now (§4.2).
+    fn w_cubic(&self, ahead: Duration) -> f64 {
+        let from_k = (self.elapsed + ahead).as_secs_f64() - self.k;
+        C * self.packet * from_k * from_k * from_k + self.w_max
+    }
+
+    /// Bytes were acknowledged that count towards growth.
+    pub(super) fn grow(&mut self, acked: usize, rtt: Duration, cwnd_prior: f64) {
+        // More than a window is acknowledged at once if SACKs were lost.
+        let windows = (acked as f64 / self.cwnd).min(1.0);
+        // §4.3: Reno's pace once it has come back to where the last loss was.
+        let alpha = if self.w_est >= cwnd_prior { 1.0 } else { ALPHA };
+        self.w_est += alpha * self.packet * windows;
+        if self.w_cubic(Duration::ZERO) < self.w_est {
+            // The curve looks a round trip ahead, so cwnd may be there already.
+            self.cwnd = self.cwnd.max(self.w_est);
+        } else {
+            // §4.4, §4.5
+            let target = self.w_cubic(rtt).clamp(self.cwnd, GROWTH_MAX * self.cwnd);
+            self.cwnd += (target - self.cwnd) * windows;
+        }
+    }
+}
