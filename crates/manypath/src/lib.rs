@@ -133,7 +133,7 @@ pub mod relay {
 pub mod policy {
     pub use manypath_proto::PathView;
     pub use manypath_proto::policy::cc::{
-        AckFacts, CongestionControl, Limits, WantedFacts, Window,
+        AckFacts, CongestionControl, Limits, PathWindow, WantedFacts, Window,
     };
     pub use manypath_proto::policy::recovery::{
         Exit, Flight, HeartbeatRules, LossRecovery, PathFacts, PathVerdict, ReportScope, Rfc9260,

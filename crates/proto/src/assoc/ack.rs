@@ -1,12 +1,13 @@
 //! Effects of a SACK on windows, timers, path states and the send buffer.
 
 use manypath_wire::{ErrorCause, Sack};
+use smallvec::SmallVec;
 
 use super::{Association, PathTimer, Timer};
 use crate::config::Cuc;
 use crate::event::Event;
-use crate::path::{PathId, PathState};
-use crate::policy::cc::AckFacts;
+use crate::path::{Path, PathId, PathState};
+use crate::policy::cc::{AckFacts, PathWindow};
 use crate::policy::recovery::{PathFacts, ReportScope, Rules};
 use crate::time::Instant;
 use crate::tx::{AckRules, PathDigest, SackError};
@@ -135,6 +136,7 @@ impl Association {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         let lost = facts.lost + facts.lost_extra;
+        let windows = self.windows_for(id, grows);
         let Some(p) = self.paths.get_mut(id) else { return };
         let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
         let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost };
@@ -156,6 +158,7 @@ impl Association {
                 srtt: p.rto.srtt(),
                 latest_acked: facts.latest_sent,
                 latest_sent: self.out.last_order(),
+                paths: &windows,
             };
             let limits = p.limits(config);
             p.window = p.cc.on_ack(p.window, &limits, &ack);
@@ -204,9 +207,19 @@ impl Association {
         }
     }
 
+    /// The windows of all paths that carry data, if the congestion control of a path wants them.
+    fn windows_for(&self, id: PathId, grows: bool) -> SmallVec<[PathWindow; 4]> {
+        if !grows || !self.paths.get(id).is_some_and(|p| p.wanted.paths) {
+            return SmallVec::new();
+        }
+        let carries = |p: &&Path| p.id == id || p.usable && p.last_data_sent.is_some();
+        let window = |p: &Path| PathWindow { path: p.id, cwnd: p.window.cwnd, srtt: p.rto.srtt() };
+        self.paths.iter().filter(carries).map(window).collect()
+    }
+
     /// After a fast retransmit: cuts windows for chunks that wait for retransmission.
     fn cut_for_waiting(&mut self) {
-        let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.ids().collect();
+        let ids: SmallVec<[PathId; 8]> = self.paths.ids().collect();
         for id in self.recovery.policy.cuts_for_waiting(&ids, &self.out) {
             if let Some(p) = self.paths.get_mut(id) {
                 let limits = p.limits(&self.config);

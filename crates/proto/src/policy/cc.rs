@@ -2,19 +2,23 @@
 
 mod bbr;
 mod cubic;
+mod lia;
 mod model;
 mod rfc2960;
 mod rfc9260;
+mod used_up;
 
 use std::time::Duration;
 
 pub use bbr::{Bbr, Guards, State as BbrState};
 pub use cubic::Cubic;
+pub use lia::Lia;
 pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
 
 use super::registry;
+use crate::path::PathId;
 use crate::time::Instant;
 
 /// The variables of congestion control (RFC 9260 §7.2), in bytes of DATA chunks.
@@ -43,7 +47,7 @@ pub struct Limits {
 /// Facts of a SACK for congestion control.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AckFacts {
+pub struct AckFacts<'a> {
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,
     /// Those of them that count towards growth in congestion avoidance. All do, unless
@@ -66,6 +70,21 @@ pub struct AckFacts {
     pub latest_acked: Option<u64>,
     /// The latest transmission of the association when the SACK arrived, in the same order.
     pub latest_sent: u64,
+    /// The windows of all paths that carry data, this one's included, in the order of their ids.
+    /// Empty unless the controller [wants](WantedFacts::paths) them.
+    pub paths: &'a [PathWindow],
+}
+
+/// The window of a path that carries data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathWindow {
+    /// The path.
+    pub path: PathId,
+    /// Congestion window in bytes.
+    pub cwnd: usize,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
 }
 
 /// The facts that a controller wants in addition to those of every SACK. The engine gathers them
@@ -75,9 +94,12 @@ pub struct AckFacts {
 pub struct WantedFacts {
     /// A round-trip time from each SACK, not only one in a round trip.
     pub rtt: bool,
+    /// The windows of all paths: for controllers that are coupled.
+    pub paths: bool,
 }
 
-/// Moves the congestion window of one path; each path has its own.
+/// Moves the congestion window of one path; each path has its own. Controllers that are coupled see
+/// the windows of the others.
 ///
 /// It gets the window as it is, and returns it as it shall be: the engine may have changed it since
 /// the last call, for instance while the path was idle. `cwnd` must stay at one
@@ -109,14 +131,15 @@ registry!(CongestionControl {
     "rfc9260" => |_| Box::new(Rfc9260),
     "rfc2960" => |_| Box::new(Rfc2960),
     "cubic" => |_| Box::<Cubic>::default(),
+    "lia" => |_| Box::<Lia>::default(),
     "bbr" => |_| Box::new(Bbr::new(Guards::ON)),
     "bbr-draft" => |_| Box::new(Bbr::new(Guards::OFF)),
 });
 
 #[cfg(test)]
-impl AckFacts {
+impl AckFacts<'_> {
     /// Facts of a SACK that acknowledges the first bytes of a flight, outside of fast recovery.
-    fn of(acked_bytes: usize, flight_before: usize) -> AckFacts {
+    fn of(acked_bytes: usize, flight_before: usize) -> AckFacts<'static> {
         AckFacts {
             acked_bytes,
             counted_bytes: acked_bytes,
@@ -128,6 +151,7 @@ impl AckFacts {
             srtt: None,
             latest_acked: None,
             latest_sent: 0,
+            paths: &[],
         }
     }
 }

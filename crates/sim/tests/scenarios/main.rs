@@ -10,6 +10,7 @@ mod failure;
 mod handshake;
 mod hostile;
 mod jitter;
+mod lia;
 mod mtcp_paper;
 mod nat;
 mod ns2;

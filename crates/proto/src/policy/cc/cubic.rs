@@ -12,6 +12,7 @@
 mod epoch;
 mod hystart;
 
+use super::used_up::UsedUp;
 use super::{AckFacts, CongestionControl, Limits, WantedFacts, Window};
 use crate::time::Instant;
 use epoch::Epoch;
@@ -33,8 +34,8 @@ pub struct Cubic {
     cwnd_prior: f64,
     /// When the latest SACK arrived that may move the window.
     last_ack: Instant,
-    /// The latest transmission when the window was last seen used up.
-    used_up_at: Option<u64>,
+    /// §5.8: the window grows only while it limits the sender.
+    used_up: UsedUp,
 }
 
 impl Default for Cubic {
@@ -45,25 +46,12 @@ impl Default for Cubic {
             w_max: None,
             cwnd_prior: 0.0,
             last_ack: Instant::ZERO,
-            used_up_at: None,
+            used_up: UsedUp::default(),
         }
     }
 }
 
 impl Cubic {
-    /// True if the window limits what is sent: it was used up when the chunks that the SACK
-    /// acknowledges were in flight (§5.8). Between two SACKs pacing may leave some of it unused.
-    fn is_window_limited(&mut self, window: Window, ack: &AckFacts) -> bool {
-        let is_used_up = ack.flight_before >= window.cwnd;
-        if is_used_up {
-            self.used_up_at = Some(ack.latest_sent);
-        }
-        match (self.used_up_at, ack.latest_acked) {
-            (Some(used_up), Some(acked)) => acked <= used_up,
-            _ => is_used_up,
-        }
-    }
-
     /// Slow start, in its first run by HyStart++ (§4.10).
     fn slow_start(
         &mut self,
@@ -130,7 +118,7 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, window: Window, limits: &Limits, ack: &AckFacts) -> Window {
-        let grows = self.is_window_limited(window, ack) && !ack.in_fast_recovery;
+        let grows = self.used_up.is_limit(window, ack) && !ack.in_fast_recovery;
         let window = match window.cwnd < window.ssthresh {
             true => self.slow_start(window, limits, ack, grows),
             false => self.avoid_congestion(window, limits, ack, grows),
@@ -156,7 +144,7 @@ impl CongestionControl for Cubic {
     }
 
     fn wants(&self) -> WantedFacts {
-        WantedFacts { rtt: true }
+        WantedFacts { rtt: true, ..WantedFacts::default() }
     }
 }
 

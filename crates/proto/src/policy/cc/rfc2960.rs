@@ -50,7 +50,7 @@ mod tests {
         Window { cwnd, ssthresh, partial_bytes_acked }
     }
 
-    fn ack(acked_bytes: usize, flight_before: usize) -> AckFacts {
+    fn ack(acked_bytes: usize, flight_before: usize) -> AckFacts<'static> {
         AckFacts { in_fast_recovery: true, ..AckFacts::of(acked_bytes, flight_before) }
     }
 

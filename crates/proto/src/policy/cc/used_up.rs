@@ -1,0 +1,25 @@
+//! Tells whether the window, or something else, limits what is sent on a path.
+
+use super::{AckFacts, Window};
+
+/// The last time that a window was seen used up.
+#[derive(Debug, Default)]
+pub(super) struct UsedUp {
+    /// The latest transmission by then.
+    at: Option<u64>,
+}
+
+impl UsedUp {
+    /// Takes note of a SACK. True if the window was used up when the chunks that it acknowledges
+    /// were in flight: between two SACKs pacing may leave some of it unused.
+    pub(super) fn is_limit(&mut self, window: Window, ack: &AckFacts) -> bool {
+        let is_used_up = ack.flight_before >= window.cwnd;
+        if is_used_up {
+            self.at = Some(ack.latest_sent);
+        }
+        match (self.at, ack.latest_acked) {
+            (Some(at), Some(acked)) => acked <= at,
+            _ => is_used_up,
+        }
+    }
+}
