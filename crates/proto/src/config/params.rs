@@ -314,7 +314,8 @@ params! {
     /// Congestion control of each path.
     congestion_control: Factory<dyn CongestionControl>, "policy", Any,
         "rfc9260: RFC 9260 §7.2; rfc2960: RFC 2960 §7.2; cubic: RFC 9438 with RFC 9406, docs/cubic.md; \
-         lia: RFC 6356; bbr: draft-ietf-ccwg-bbr, docs/bbr.md; bbr-draft: without its deviations",
+         lia: RFC 6356; balia: draft-walid-mptcp-congestion-control-04; \
+         bbr: draft-ietf-ccwg-bbr, docs/bbr.md; bbr-draft: without its deviations",
         default: const { known("rfc9260") }, papers: const { known("rfc2960") };
     /// cwnd of a path before its first data.
     initial_cwnd: InitialCwnd, "window", Any, "RFC 9260 §7.2.1; fast: RFC 6928; RFC 2960: 2 MTU; ns-2 2.35: RFC 4960",

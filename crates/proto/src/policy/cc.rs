@@ -1,6 +1,8 @@
 //! The congestion window of a path.
 
+mod balia;
 mod bbr;
+mod coupled;
 mod cubic;
 mod lia;
 mod model;
@@ -10,6 +12,7 @@ mod used_up;
 
 use std::time::Duration;
 
+pub use balia::Balia;
 pub use bbr::{Bbr, Guards, State as BbrState};
 pub use cubic::Cubic;
 pub use lia::Lia;
@@ -132,6 +135,7 @@ registry!(CongestionControl {
     "rfc2960" => |_| Box::new(Rfc2960),
     "cubic" => |_| Box::<Cubic>::default(),
     "lia" => |_| Box::<Lia>::default(),
+    "balia" => |_| Box::<Balia>::default(),
     "bbr" => |_| Box::new(Bbr::new(Guards::ON)),
     "bbr-draft" => |_| Box::new(Bbr::new(Guards::OFF)),
 });

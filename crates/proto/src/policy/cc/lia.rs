@@ -4,33 +4,18 @@
 //! Only the growth in congestion avoidance is linked (§3). Slow start and the cuts are those of RFC
 //! 9260, for each path.
 
-use super::used_up::UsedUp;
+use super::coupled::{Coupled, rates};
 use super::{AckFacts, CongestionControl, Limits, PathWindow, Rfc9260, WantedFacts, Window};
 
 /// The controller of one path; those of the others are of the same kind.
 #[derive(Debug, Default)]
 pub struct Lia {
-    used_up: UsedUp,
-    /// Growth that is less than a byte.
-    rest: f64,
+    coupled: Coupled,
 }
 
 impl CongestionControl for Lia {
-    fn on_ack(&mut self, mut w: Window, limits: &Limits, ack: &AckFacts) -> Window {
-        if !self.used_up.is_limit(w, ack) || ack.in_fast_recovery {
-            return w;
-        }
-        if w.cwnd < w.ssthresh {
-            let growth = ack.acked_bytes.min(limits.slow_start_increase_max);
-            w.cwnd = w.cwnd.saturating_add(growth).min(w.ssthresh);
-            return w;
-        }
-        let growth = per_byte(w.cwnd, ack.paths) * ack.acked_bytes as f64 * limits.packet as f64;
-        // More than a window is acknowledged at once if SACKs were lost.
-        let growth = growth.min(limits.packet as f64) + self.rest;
-        self.rest = growth.fract();
-        w.cwnd = w.cwnd.saturating_add(growth as usize);
-        w
+    fn on_ack(&mut self, window: Window, limits: &Limits, ack: &AckFacts) -> Window {
+        self.coupled.on_ack(window, limits, ack, || per_byte(window.cwnd, ack.paths))
     }
 
     fn on_fast_retransmit(&mut self, window: Window, limits: &Limits) -> Window {
@@ -42,7 +27,7 @@ impl CongestionControl for Lia {
     }
 
     fn wants(&self) -> WantedFacts {
-        WantedFacts { paths: true, ..WantedFacts::default() }
+        Coupled::wants()
     }
 }
 
@@ -52,11 +37,9 @@ impl CongestionControl for Lia {
 fn per_byte(cwnd: usize, paths: &[PathWindow]) -> f64 {
     let alone = 1.0 / cwnd.max(1) as f64;
     let (mut greatest, mut sum) = (0.0_f64, 0.0);
-    for path in paths {
-        let Some(srtt) = path.srtt.filter(|srtt| !srtt.is_zero()) else { continue };
-        let (cwnd, rtt) = (path.cwnd as f64, srtt.as_secs_f64());
-        greatest = greatest.max(cwnd / (rtt * rtt));
-        sum += cwnd / rtt;
+    for (rate, rtt) in rates(paths) {
+        greatest = greatest.max(rate / rtt);
+        sum += rate;
     }
     if sum > 0.0 { alone.min(greatest / (sum * sum)) } else { alone }
 }
@@ -65,36 +48,11 @@ fn per_byte(cwnd: usize, paths: &[PathWindow]) -> f64 {
 mod tests {
     use std::time::Duration;
 
+    use super::super::coupled::tests::{LIMITS, growth_of, paths};
     use super::*;
-    use crate::path::PathId;
 
-    const PACKET: usize = 1000;
-    const LIMITS: Limits =
-        Limits { packet: PACKET, ssthresh_floor: 4 * PACKET, slow_start_increase_max: PACKET };
-
-    /// Paths with these windows in packets and round-trip times in ms.
-    fn paths(of: &[(usize, u64)]) -> Vec<PathWindow> {
-        let path = |(id, &(packets, ms)): (usize, &(usize, u64))| PathWindow {
-            path: PathId(id as u8),
-            cwnd: packets * PACKET,
-            srtt: Some(Duration::from_millis(ms)),
-        };
-        of.iter().enumerate().map(path).collect()
-    }
-
-    /// The growth of the first path, in packets, while a window of it is acknowledged. The others
-    /// stay as they are.
     fn growth(of: &[(usize, u64)]) -> f64 {
-        let mut lia = Lia::default();
-        let mut paths = paths(of);
-        let before = paths[0].cwnd;
-        let mut window = Window { cwnd: before, ssthresh: before, partial_bytes_acked: 0 };
-        for _ in 0..before / PACKET {
-            let ack = AckFacts { paths: &paths, ..AckFacts::of(PACKET, 2 * window.cwnd) };
-            window = lia.on_ack(window, &LIMITS, &ack);
-            paths[0].cwnd = window.cwnd;
-        }
-        (window.cwnd - before) as f64 / PACKET as f64
+        growth_of(Box::<Lia>::default(), of)
     }
 
     #[test]
