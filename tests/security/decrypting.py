@@ -12,29 +12,17 @@ import time
 from pathlib import Path
 
 import records as r
+from capture import PORT, write_pcap
 from decoding import RATE, Reading, check_keys
 from relay import TO_RECEIVER, Relay
 from transfer import Process, Transfer
 
 CAPTURE = Path(__file__).resolve().parents[1] / "netns/capture.py"
-LINKTYPE_RAW, LINKTYPE_ETHERNET = 101, 1
+LINKTYPE_ETHERNET = 1
 SECTION, INTERFACE, ENHANCED_PACKET = 0x0A0D_0D0A, 1, 6
 COMMENT = 1
 OPENED = "opened: was protected by a DTLS chunk"
-PORT = 9899  # tshark looks for SCTP there
 SIZE = 5_000_000
-
-
-def write_pcap(path, datagrams):
-    """A capture of UDP datagrams between two hosts, pairs of a direction and the data."""
-    addresses = [socket.inet_aton("192.0.2.1"), socket.inet_aton("192.0.2.2")]
-    with open(path, "wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B2_C3D4, 2, 4, 0, 0, 262144, LINKTYPE_RAW))
-        for number, (direction, data) in enumerate(datagrams):
-            ends = addresses if direction == TO_RECEIVER else addresses[::-1]
-            packet = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(data), 0, 0, 64, socket.IPPROTO_UDP, 0) + b"".join(ends)
-            packet += struct.pack("!HHHH", PORT, PORT, 8 + len(data), 0) + data
-            file.write(struct.pack("<IIII", number // 1000, number % 1000, len(packet), len(packet)) + packet)
 
 
 def read_pcapng(path):

@@ -7,35 +7,22 @@ Where there is no tshark (Debian: tshark), it prints SKIPPED and succeeds; with 
 import argparse
 import collections
 import shutil
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from capture import write_pcap
 from relay import TO_RECEIVER, Relay
 from transfer import Transfer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = REPOSITORY / "extras/wireshark/sctp_dtls.lua"
-DTLS, KEY_MANAGEMENT, PORT = 0x41, b"\x80\x06\x00\x0a", 9899
-LINKTYPE_RAW = 101
+DTLS, KEY_MANAGEMENT = 0x41, b"\x80\x06\x00\x0a"
 FIELDS = ("sctp_dtls.length", "sctp_dtls.restart", "sctp_dtls.epoch", "sctp_dtls.masked_number",
           "sctp_dtls.encrypted_length", "sctp_dtls.km.tie_breaker", "sctp_dtls.km.restart", "sctp_dtls.km.server",
           "sctp_dtls.km.client", "sctp_dtls.km.method", "sctp_dtls_keys.epoch", "sctp_dtls_keys.control_type", "_ws.expert")
-
-
-def write(path, datagrams):
-    """A capture of UDP datagrams between two hosts, pairs of a direction and the data."""
-    addresses = [socket.inet_aton("192.0.2.1"), socket.inet_aton("192.0.2.2")]
-    with open(path, "wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B2_C3D4, 2, 4, 0, 0, 262144, LINKTYPE_RAW))
-        for number, (direction, data) in enumerate(datagrams):
-            ends = addresses if direction == TO_RECEIVER else addresses[::-1]
-            packet = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(data), 0, 0, 64, socket.IPPROTO_UDP, 0) + b"".join(ends)
-            packet += struct.pack("!HHHH", PORT, PORT, 8 + len(data), 0) + data
-            file.write(struct.pack("<IIII", number, 0, len(packet), len(packet)) + packet)
 
 
 def show(path):
@@ -105,7 +92,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="manypath-test-") as directory:
         capture = Path(directory) / "capture.pcap"
         datagrams = transfer(str(Path(options.binary).resolve()), directory)
-        write(capture, datagrams)
+        write_pcap(capture, datagrams)
         rows, wrong, kinds = show(capture), [], collections.Counter()
         for (_, data), row in zip(datagrams, rows, strict=True):
             booleans = [[value.replace("True", "1").replace("False", "0") for value in values] for values in row[:10]]
@@ -117,7 +104,7 @@ def main():
                 kinds["expert"] += "sctp_dtls" in str(row[12])
         seal = next(data for _, data in datagrams if data[12] == DTLS and len(data) < 200)
         cases = list(damaged(seal))
-        write(capture, [(TO_RECEIVER, data) for data, _ in cases])
+        write_pcap(capture, [(TO_RECEIVER, data) for data, _ in cases])
         for (data, text), row in zip(cases, show(capture), strict=True):
             if text and text not in ",".join(row[12]):
                 wrong.append(f"{data.hex()}: says {row[12]}, not {text!r}")

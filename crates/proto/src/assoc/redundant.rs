@@ -28,8 +28,8 @@ pub(super) struct Redundancy {
     to_copy: VecDeque<Tsn>,
     /// The last transmission of the flight under way, by path.
     flights: Vec<Option<u64>>,
-    /// Bytes of chunks copied because they were late.
-    late_bytes: u64,
+    /// Bytes of chunks that were copied.
+    copied_bytes: u64,
 }
 
 impl Redundancy {
@@ -72,9 +72,9 @@ impl Association {
 
     /// A chunk in flight on a slow path that a faster one, which has nothing else to send, delivers
     /// sooner; and that path. The chunk that holds back most comes first.
-    pub(super) fn choose_late(&mut self, now: Instant) -> Option<(PathId, Tsn)> {
+    pub(super) fn choose_late(&self, now: Instant) -> Option<(PathId, Tsn)> {
         let limit = LATE_BYTES + self.stats.bytes_acked / LATE_SHARE;
-        if !self.policies.wants.late_copies || self.redundancy.late_bytes >= limit {
+        if !self.policies.wants.late_copies || self.redundancy.copied_bytes >= limit {
             return None;
         }
         let measured = || self.paths.iter().filter_map(|p| Some((p, p.rto.srtt()?)));
@@ -90,10 +90,8 @@ impl Association {
         let slower = measured().filter(|(p, srtt)| p.id != fast.id && *srtt > fast_rtt);
         let base = self.out.cum_tsn_ack_point();
         let found = slower.filter_map(|(p, srtt)| late_on(p.id, srtt));
-        let (tsn, sent) = found.min_by_key(|(tsn, _)| tsn.distance_from(base))?;
-        let (fast, size) = (fast.id, sent.size() as u64);
-        self.redundancy.late_bytes += size;
-        Some((fast, tsn))
+        let (tsn, _) = found.min_by_key(|(tsn, _)| tsn.distance_from(base))?;
+        Some((fast.id, tsn))
     }
 
     /// The earliest chunk on the covered path that is to be copied.
@@ -137,6 +135,7 @@ impl Association {
             return false;
         }
         self.redundancy.copied_up_to = self.redundancy.copied_up_to.max(Some(sent.order));
+        self.redundancy.copied_bytes += sent.size() as u64;
         if self.redundancy.to_copy.front() == Some(&tsn) {
             self.redundancy.to_copy.pop_front();
         }
