@@ -87,6 +87,7 @@ impl Association {
 
     /// Acts on what a SACK says, or on losses found without one. Both are in `digest`.
     fn on_digest(&mut self, now: Instant, sack: Option<&Sack>) {
+        let is_full = sack.is_some_and(|sack| self.is_report_full(sack));
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
@@ -108,7 +109,7 @@ impl Association {
             paths.iter_mut().for_each(|facts| facts.flight_before = before);
         }
         for (index, facts) in paths.iter().enumerate() {
-            self.on_path_digest(now, PathId(index as u8), facts);
+            self.on_path_digest(now, PathId(index as u8), facts, is_full);
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.go_on_with_ack_test(released, &paths);
@@ -132,14 +133,23 @@ impl Association {
         self.continue_shutdown(now);
     }
 
-    fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
+    /// The SACK has hardly room for more gap ack blocks. Those that do not fit are left out: the
+    /// highest, by which new data would be acknowledged (RFC 9260 §6.2.1).
+    fn is_report_full(&self, sack: &Sack) -> bool {
+        let room = self.paths.iter().map(|p| p.max_packet).min().unwrap_or_default();
+        let used = sack.gap_ack_blocks().len() * size_of::<u32>();
+        used > room / 4 * 3
+    }
+
+    fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest, is_full: bool) {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         let lost = facts.lost + facts.lost_extra;
         let windows = self.windows_for(id, grows);
         let Some(p) = self.paths.get_mut(id) else { return };
         let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
-        let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost };
+        let timed_out = p.cut_order;
+        let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost, timed_out };
         let verdict = self.recovery.policy.on_path_sack(&of_path, &self.out);
         self.recovery.bursts.renew(&mut p.burst);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
@@ -165,7 +175,8 @@ impl Association {
         }
         if p.rate.is_some() {
             let in_flight = self.out.counted(id);
-            p.follow_delivery(config, now, facts, (in_flight, self.out.earliest_order(id)));
+            let earliest = self.out.earliest_order(id);
+            p.follow_delivery(config, now, (facts, is_full), (in_flight, earliest));
         }
         p.counters.fast_retransmits += facts.lost as u64;
         p.counters.chunks_lost += lost as u64;

@@ -123,7 +123,12 @@ impl Association {
             self.control.pop_front();
         }
         if let (Control::CookieEcho, Some(id)) = (&c, path) {
+            let before = self.out.counted(id);
             self.push_first_data(now, id, &mut packet);
+            let after = self.out.counted(id);
+            if let Some(p) = self.paths.get_mut(id).filter(|_| after > before) {
+                p.note_sent(now, self.out.last_order(), (before, after));
+            }
         }
         let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
         let before = packet.len();

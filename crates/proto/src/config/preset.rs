@@ -157,6 +157,21 @@ impl Preset {
             for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
         },
         Self {
+            name: "adaptive",
+            description: "all paths at once over links that lose, delay and change",
+            source: "BBRv3, RFC 8985, expected delivery; docs/which-preset.md",
+            overrides: cmt![
+                ("failure", "pf"),
+                ("pf_recovery_cwnd", "2"),
+                ("congestion_control", "bbr"),
+                ("recovery", "rack"),
+                ("scheduler", "soonest"),
+                ("redundancy", "late"),
+                ("cut_once_per_flight", "true"),
+            ],
+            for_profiles: &[],
+        },
+        Self {
             name: "mtcp",
             description: "all paths at once, those that share a bottleneck as one",
             source: "Zhang, Lai, Krishnamurthy, Peterson, Wang, USENIX 2004",

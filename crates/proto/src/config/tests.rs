@@ -345,7 +345,7 @@ fn unknown_profiles_and_presets_list_the_known() {
     assert_eq!(
         preset.to_string(),
         "preset = cmt_pf: must be sctp, sctp-pf, all-rtx-alt, all-rtx-same, \
-                fr-same-rto-alt, cmt, cmt-pf, mtcp, msacmt-rt or msacmt-rtv2"
+                fr-same-rto-alt, cmt, cmt-pf, adaptive, mtcp, msacmt-rt or msacmt-rtv2"
     );
 }
 

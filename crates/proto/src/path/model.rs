@@ -25,13 +25,13 @@ impl Path {
         self.pacer.spend(after.saturating_sub(before));
     }
 
-    /// A SACK says something of the path. `in_flight` is what still is, and the earliest
-    /// transmission of it.
+    /// A SACK says something of the path; `is_full` if it has hardly room for more. `in_flight` is
+    /// what still is, and the earliest transmission of it.
     pub(crate) fn follow_delivery(
         &mut self,
         config: &Config,
         now: Instant,
-        facts: &PathDigest,
+        (facts, is_full): (&PathDigest, bool),
         (in_flight, earliest): (usize, Option<u64>),
     ) {
         let limits = self.limits(config);
@@ -51,10 +51,12 @@ impl Path {
                 in_flight,
                 rtt,
                 is_window_limited: rate.is_window_limited(),
+                is_report_full: is_full,
                 sample: facts.latest_sent.and_then(|latest| rate.sample(latest)),
             };
             self.window = model.on_delivery(self.window, &limits, &delivery);
-            if model.holds_back() {
+            // What is not reported yet seems to be on its way: samples come out too low.
+            if model.holds_back() || is_full {
                 rate.limit_by_application(in_flight);
             }
         }

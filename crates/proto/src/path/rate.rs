@@ -122,7 +122,8 @@ impl DeliveryRate {
         let ack_elapsed = self.total_at.saturating_since(packet.total_at);
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = (self.total - packet.total) as usize;
-        let is_measured = !interval.is_zero() && self.min_rtt.is_none_or(|min| interval >= min);
+        // A shorter interval is that of a retransmission, and the original was acknowledged.
+        let is_measured = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
         let rate = if is_measured { delivered as f64 / interval.as_secs_f64() } else { 0.0 };
         Some(RateSample {
             prior_total: packet.total,

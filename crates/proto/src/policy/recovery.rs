@@ -57,6 +57,8 @@ pub struct PathFacts {
     pub latest_lost: Option<u64>,
     /// The highest TSN among them.
     pub highest_lost: Option<Tsn>,
+    /// The latest transmission, in the same order, before the last timeout that cut the window.
+    pub timed_out: Option<u64>,
 }
 
 /// The consequences of a SACK for the window of one path.

@@ -3,10 +3,10 @@
 
 use manypath_sim::{Pair, PairBuilder, PathSpec, secs};
 
-/// The share of the links' sum that 12 MB get over paths of these rates (Mbit/s), delays (ms) and
+/// The share of the links' sum that 25 MB get over paths of these rates (Mbit/s), delays (ms) and
 /// losses, each way.
 fn share(control: &str, paths: [(f64, f64, f64); 2], seed: u64) -> f64 {
-    let bytes = 12_000_000;
+    let bytes = 25_000_000;
     share_of(bytes, &[("congestion_control", control)], &paths, seed)
 }
 

@@ -41,19 +41,25 @@ const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 /// Deviations from the draft, for paths that lose at random. The draft takes any loss rate above
 /// 2 % for a sign of congestion: on a path that holds fewer than fifty packets each single loss is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Guards {
     /// Losses in a round trip, in packets, from which on they may be too many.
     pub least_losses: usize,
     /// Between probes, too, the rate is lowered only by more than 2 % of losses.
     pub bounds_need_high_loss: bool,
+    /// A round-trip time that exceeds the least by no more than this share of it confirms that. The
+    /// path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its rate.
+    pub rtt_tolerance: f64,
 }
 
 impl Guards {
-    /// Those of the policy `bbr`: three losses, and lower bounds only above the threshold.
-    pub const ON: Guards = Guards { least_losses: 3, bounds_need_high_loss: true };
+    /// Those of the policy `bbr`: three losses, lower bounds only above the threshold, and 1/16 of
+    /// the round-trip time.
+    pub const ON: Guards =
+        Guards { least_losses: 3, bounds_need_high_loss: true, rtt_tolerance: 1.0 / 16.0 };
     /// The draft as it is, the policy `bbr-draft`.
-    pub const OFF: Guards = Guards { least_losses: 0, bounds_need_high_loss: false };
+    pub const OFF: Guards =
+        Guards { least_losses: 0, bounds_need_high_loss: false, rtt_tolerance: 0.0 };
 }
 
 /// Round trips counted by packets (draft, "BBR.round_count").
@@ -332,8 +338,11 @@ impl Model for Bbr {
         self.check_full_pipe(&sample);
         self.check_startup_done(&sample);
         self.check_drain_done(delivery);
+        if delivery.is_report_full && self.cycle.is_probe_sample {
+            self.on_inflight_too_high(sample.in_flight, sample.is_app_limited, delivery.total);
+        }
         self.update_probe_bw(delivery, &sample);
-        let is_expired = self.min_rtt.update(delivery.now, delivery.rtt);
+        let is_expired = self.min_rtt.update(delivery.now, delivery.rtt, self.guards.rtt_tolerance);
         self.check_probe_rtt(is_expired, delivery, &sample);
         self.bounds.advance_latest(&sample);
         self.bw = self.max_bw.max().min(self.bounds.bw_shortterm);
@@ -341,8 +350,8 @@ impl Model for Bbr {
             self.recovers_from_timeout = false;
             self.restore_cwnd();
         }
-        if self.bw == 0.0 && self.pacing_rate.is_none() {
-            // InitPacingRate
+        if self.pacing_rate.is_none() {
+            // InitPacingRate, whatever little was delivered so far.
             let rtt = delivery.rtt.unwrap_or(NOMINAL_RTT).as_secs_f64().max(1e-6);
             let gain = self.state.pacing_gain();
             self.pacing_rate = Some(gain * self.initial_cwnd as f64 / rtt);

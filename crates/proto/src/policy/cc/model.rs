@@ -23,6 +23,9 @@ pub struct Delivery {
     pub rtt: Option<Duration>,
     /// The window was used up in the last round trip.
     pub is_window_limited: bool,
+    /// So much is missing that the SACK has hardly room for more gap ack blocks: the peer may have
+    /// received more than it can say.
+    pub is_report_full: bool,
     /// Measured by the latest packet acknowledged. `None` if what was acknowledged had been taken
     /// for lost.
     pub sample: Option<RateSample>,

@@ -11,7 +11,7 @@ pub struct Rack(Sfr);
 impl Rack {
     /// With the parameters of a configuration.
     pub fn new(config: &Config) -> Rack {
-        Rack(Sfr::new(config))
+        Rack(Sfr::new(config).with_timeouts_as_cuts())
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Sfr {
     passes_often: bool,
     /// Losses of chunks sent before a cut never cut the window again (`cut_once_per_flight`).
     cuts_once: bool,
+    /// A timeout is a cut, too: losses of chunks sent before it do not cut the window again.
+    counts_timeouts: bool,
     /// All paths have one window (`combined_window`).
     shares: bool,
 }
@@ -27,8 +29,15 @@ impl Sfr {
             fast: FastRecovery::default(),
             passes_often: config.rtx_past_cwnd == RtxPastCwnd::Loser,
             cuts_once: config.cut_once_per_flight,
+            counts_timeouts: false,
             shares: config.combined_window,
         }
+    }
+
+    /// After a timeout the whole flight counts as lost, and the window is cut for that. What is
+    /// found missing of it later does not cut the window again (RFC 6582 §3.2, step 4).
+    pub(super) fn with_timeouts_as_cuts(self) -> Sfr {
+        Sfr { counts_timeouts: true, ..self }
     }
 
     /// Begins a fast recovery.
@@ -61,7 +70,8 @@ impl LossRecovery for Sfr {
     fn on_path_sack(&mut self, facts: &PathFacts, flight: &dyn Flight) -> PathVerdict {
         let standing = self.fast.of_path(facts, flight, self.shares);
         let has_lost = facts.lost > 0;
-        let was_cut_for = self.cuts_once && standing.was_cut_for;
+        let was_cut_for = self.cuts_once && standing.was_cut_for
+            || self.counts_timeouts && facts.latest_lost <= facts.timed_out;
         let cuts = has_lost && !standing.recovers && !was_cut_for;
         if cuts {
             self.begin(facts.path, flight.exit());

@@ -35,6 +35,16 @@ fn outstanding() -> Outstanding {
 
 /// A SACK finds this TSN lost on its path.
 fn loses(member: &mut dyn LossRecovery, out: &mut Outstanding, tsn: u32) -> PathVerdict {
+    loses_after(None, member, out, tsn)
+}
+
+/// The same after a timeout of the path, before which the transmission `timed_out` was the latest.
+fn loses_after(
+    timed_out: Option<u64>,
+    member: &mut dyn LossRecovery,
+    out: &mut Outstanding,
+    tsn: u32,
+) -> PathVerdict {
     let sent = out.get(Tsn(tsn)).expect("it was sent");
     let facts = PathFacts {
         path: sent.path,
@@ -42,6 +52,7 @@ fn loses(member: &mut dyn LossRecovery, out: &mut Outstanding, tsn: u32) -> Path
         lost: 1,
         latest_lost: Some(sent.order),
         highest_lost: Some(Tsn(tsn)),
+        timed_out,
     };
     let verdict = member.on_path_sack(&facts, out);
     out.mark_for_probe(Tsn(tsn));
@@ -83,5 +94,19 @@ fn without_its_rules_an_agent_of_ns2_has_the_standard_ones() {
         let rules = config.recovery.build(&config).rules();
         assert_eq!(Rules { holds_data: false, ..rules }, Rules::standard(&config));
         assert_ne!(member("ns2", sfr).rules(), rules);
+    }
+}
+
+#[test]
+fn what_a_timeout_has_cut_the_window_for_does_not_cut_it_again_with_rack() {
+    for (recovery, again) in [("standard", true), ("rack", false)] {
+        let (mut out, mut member) = (outstanding(), member(recovery, true));
+        let last = out.get(Tsn(5)).map(|sent| sent.order);
+        member.on_path_timeout(PathId(0));
+        let verdict = loses_after(last, &mut *member, &mut out, 3);
+        assert_eq!((verdict.cuts, verdict.recovers), (again, false), "{recovery}");
+        assert_eq!(member.recovers(PathId(0)), again, "the window may grow: {recovery}");
+        let later = loses_after(last, &mut *member, &mut out, 7);
+        assert_eq!(later.cuts, !again, "{recovery}: sent after the timeout");
     }
 }

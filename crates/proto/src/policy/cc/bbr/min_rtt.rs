@@ -34,7 +34,8 @@ impl MinRtt {
     }
 
     /// UpdateMinRTT. True if the time for ProbeRTT has come.
-    pub(super) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
+    pub(super) fn update(&mut self, now: Instant, rtt: Option<Duration>, tolerance: f64) -> bool {
+        self.confirm(now, rtt, tolerance);
         let is_over = |since: Instant, after| now.saturating_since(since) > after;
         let expired = self.recent.is_some_and(|(_, at)| is_over(at, PROBE_RTT_INTERVAL));
         if let Some(rtt) = rtt
@@ -48,6 +49,21 @@ impl MinRtt {
             self.least = Some(recent);
         }
         expired
+    }
+
+    /// Renews the least one if this sample is hardly longer ([`rtt_tolerance`]). It stays as it is,
+    /// or a queue could raise it little by little.
+    ///
+    /// [`rtt_tolerance`]: super::Guards::rtt_tolerance
+    fn confirm(&mut self, now: Instant, rtt: Option<Duration>, tolerance: f64) {
+        let (Some(rtt), Some((least, at)), Some((recent, recent_at))) =
+            (rtt, &mut self.least, &mut self.recent)
+        else {
+            return;
+        };
+        if tolerance > 0.0 && rtt <= least.mul_f64(1.0 + tolerance) {
+            (*recent, *recent_at, *at) = ((*recent).min(*least), now, now);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod bottleneck;
 use std::time::Duration;
 
 use super::*;
-use bottleneck::{Link, PACKET, Sender, ms};
+use bottleneck::{LIMITS, Link, PACKET, Sender, ms};
 
 /// 10 Mbit/s and 40 ms: 50 packets, with room for twice as many in the queue.
 const LINK: Link = Link {
@@ -66,6 +66,7 @@ fn exiting_drain_based_on_time() {
         in_flight: 2 * s.bdp(),
         rtt: None,
         is_window_limited: false,
+        is_report_full: false,
         sample: None,
     };
     for _ in 0..3 {
@@ -161,6 +162,81 @@ fn skipping_probe_rtt_due_to_application_limited_sending() {
     s.run(Duration::from_secs(2));
     let since = &s.states[seen..];
     assert!(since.iter().all(|(_, state)| *state != State::ProbeRtt), "{since:?}");
+}
+
+/// With the guards a path that is seen without a queue needs no ProbeRTT; the draft needs one.
+#[test]
+fn a_round_trip_time_that_is_seen_again_needs_no_probe_rtt() {
+    for (guards, probes) in [(Guards::ON, false), (Guards::OFF, true)] {
+        let mut s = Sender::over(LINK, guards);
+        s.run(Duration::from_secs(20));
+        let probed = s.states.iter().any(|(_, state)| *state == State::ProbeRtt);
+        assert_eq!(probed, probes, "{guards:?}: {:?}", s.states);
+        assert!(is_near(s.bbr.min_rtt.get().unwrap().as_secs_f64(), 0.04, 0.1));
+    }
+}
+
+/// A queue that others keep up hides the round-trip time: then it is measured, guards or not.
+#[test]
+fn a_longer_round_trip_time_is_found_by_probe_rtt() {
+    let mut s = Sender::over(LINK, Guards::ON);
+    s.run_to(State::ProbeDown);
+    s.link.rtt = ms(50);
+    s.run(Duration::from_secs(12));
+    assert!(s.states.iter().any(|(_, state)| *state == State::ProbeRtt));
+    assert!(is_near(s.bbr.min_rtt.get().unwrap().as_secs_f64(), 0.05, 0.1), "{:?}", s.bbr.min_rtt);
+}
+
+/// A first packet of a few bytes, as COOKIE ECHO carries, says nothing of the rate.
+#[test]
+fn the_first_rate_is_that_of_the_initial_window() {
+    let mut bbr = Bbr::new(Guards::ON);
+    let sent = SentPacket {
+        now: Instant::ZERO,
+        in_flight_before: 0,
+        is_app_limited: false,
+        cwnd: 10 * PACKET,
+    };
+    bbr.on_sent(&sent);
+    let rtt = ms(100);
+    let window = Window { cwnd: 10 * PACKET, ssthresh: usize::MAX, partial_bytes_acked: 0 };
+    let delivery = Delivery {
+        now: Instant::ZERO + rtt,
+        newly_acked: 700,
+        total: 700,
+        in_flight: 0,
+        rtt: Some(rtt),
+        is_window_limited: false,
+        is_report_full: false,
+        sample: Some(RateSample { delivered: 700, rate: 7000.0, ..RateSample::default() }),
+    };
+    bbr.on_delivery(window, &LIMITS, &delivery);
+    let per_rtt = bbr.pace().unwrap().rate * 0.1;
+    assert!(
+        is_near(per_rtt, State::Startup.pacing_gain() * (10 * PACKET) as f64, 0.1),
+        "{per_rtt}"
+    );
+}
+
+/// A SACK that has no room for more gaps stops a probe: what was lost since cannot be reported.
+#[test]
+fn a_full_report_ends_probe_up() {
+    let mut s = Sender::over(LINK, Guards::ON);
+    s.run_to(State::ProbeUp);
+    s.run_while(ms(200), |s| !s.bbr.cycle.is_probe_sample);
+    let delivery = Delivery {
+        now: s.now,
+        newly_acked: PACKET,
+        total: s.acked,
+        in_flight: s.in_flight(),
+        rtt: None,
+        is_window_limited: false,
+        is_report_full: true,
+        sample: Some(RateSample { in_flight: s.in_flight(), ..RateSample::default() }),
+    };
+    s.bbr.on_delivery(s.window, &LIMITS, &delivery);
+    assert_eq!(s.state(), State::ProbeDown);
+    assert!(s.bbr.bounds.inflight_longterm < usize::MAX);
 }
 
 #[test]

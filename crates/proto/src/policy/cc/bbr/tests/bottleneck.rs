@@ -219,6 +219,7 @@ impl Sender {
             in_flight: self.in_flight(),
             rtt,
             is_window_limited: self.rate.is_window_limited(),
+            is_report_full: false,
             sample: self.rate.sample(latest),
         };
         self.window = self.bbr.on_delivery(self.window, &LIMITS, &delivery);
