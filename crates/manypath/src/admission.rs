@@ -35,7 +35,7 @@ impl Inner {
     pub(crate) fn admit(&mut self, now: Instant, id: AssocId) {
         self.stranger_left(id);
         if let Some(assoc) = self.assocs.engine.assoc_mut(id) {
-            let full = assoc.config().receive_buffer;
+            let full = assoc.config().first_receive_buffer();
             if assoc.receive_buffer() < full {
                 assoc.set_receive_buffer(now, full);
                 self.assocs.kick();

@@ -21,6 +21,7 @@ use tokio::runtime;
 use crate::association::Association;
 use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
+use crate::memory;
 use crate::options::{ConnectTarget, EndpointOptions};
 use crate::roaming::Roaming;
 use crate::shared::Shared;
@@ -89,6 +90,7 @@ impl Endpoint {
             },
             Rng::from_seed(seed),
         );
+        engine.set_buffer_reserve(options.buffer_reserve.unwrap_or_else(memory::quarter_of_free));
         let keys = options.security.keys();
         engine.set_key_management(keys.clone());
         if let Some(limits) = options.strangers {

@@ -61,6 +61,7 @@ mod endpoint;
 mod error;
 mod events;
 mod inbox;
+mod memory;
 mod options;
 mod reading;
 mod roaming;

@@ -53,6 +53,10 @@ pub struct EndpointOptions {
     pub strangers: Option<StrangerLimits>,
     /// Associations at a time, at most.
     pub max_associations: usize,
+    /// Memory, in bytes, that the buffers of all its associations may grow by beyond
+    /// `receive_buffer_initial` and `send_buffer_initial`. `None`: a quarter of what the host has
+    /// free when the endpoint is bound.
+    pub buffer_reserve: Option<usize>,
 }
 
 impl EndpointOptions {
@@ -77,6 +81,7 @@ impl EndpointOptions {
             accept_backlog: 128,
             strangers: None,
             max_associations: 4096,
+            buffer_reserve: None,
         }
     }
 }

@@ -8,6 +8,7 @@
 mod ack;
 mod ack_test;
 mod agreed;
+mod buffers;
 mod choice;
 mod control;
 pub(crate) mod cookie;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub(crate) use buffers::Reserve;
 pub(crate) use ends::Identity;
 pub(crate) use handshake::CookieAction;
 pub(crate) use init::{PeerInit, init_ack};
@@ -66,6 +68,7 @@ use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use ack_test::AckTest;
 use agreed::Agreed;
+use buffers::Buffers;
 use control::Control;
 use decide::Decisions;
 use ends::Ends;
@@ -114,6 +117,7 @@ pub struct Association {
     redundancy: Redundancy,
     // Receiving.
     rx: Receiving,
+    buffers: Buffers,
     // Whole association.
     error_count: u32,
     control: VecDeque<Control>,
@@ -149,6 +153,7 @@ impl Association {
             ack_test: AckTest::default(),
             redundancy: Redundancy::default(),
             rx: Receiving::new(&config),
+            buffers: Buffers::new(&config),
             error_count: 0,
             control: VecDeque::new(),
             heartbeats: Heartbeats::default(),
@@ -188,6 +193,8 @@ impl Association {
         if payload.len() > self.config.send_buffer {
             return Err(SendError::TooLarge { limit: self.config.send_buffer });
         }
+        // A message may be longer than a buffer that has not grown yet.
+        self.buffers.send = self.buffers.send.max(payload.len());
         if payload.len() > self.send_space() {
             self.events.want_writable();
             return Err(SendError::Full);
@@ -218,7 +225,7 @@ impl Association {
 
     /// Bytes that [`send`](Self::send) takes now.
     pub fn send_space(&self) -> usize {
-        self.config.send_buffer.saturating_sub(self.unacked_bytes())
+        self.buffers.send.saturating_sub(self.unacked_bytes())
     }
 
     /// User bytes queued, or sent and not acknowledged cumulatively.
@@ -400,7 +407,7 @@ impl Association {
     fn tell_if_writable(&mut self) {
         // Half of the buffer: waking the application for every packet would cost more than it
         // gains.
-        let room = self.send_space() >= self.config.send_buffer / 2;
+        let room = self.send_space() >= self.buffers.send / 2;
         if room && self.state.accepts_messages() {
             self.events.writable();
         }

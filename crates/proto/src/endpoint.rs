@@ -16,7 +16,7 @@ use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
-use crate::assoc::{Association, Identity, LinkMtus};
+use crate::assoc::{Association, Identity, LinkMtus, Reserve};
 use crate::config::Config;
 use crate::datagram::{Datagram, Transmit};
 use crate::event::{AssocClosed, Event};
@@ -119,6 +119,8 @@ pub struct Endpoint {
     /// MTUs of the interfaces of local addresses, in bytes of an IP packet, as far as the driver
     /// has told them.
     link_mtus: Arc<LinkMtus>,
+    /// Memory for buffers that grow; `None`: no limit.
+    reserve: Option<Arc<Reserve>>,
 }
 
 impl Endpoint {
@@ -140,6 +142,7 @@ impl Endpoint {
             replies: VecDeque::new(),
             limits: limit.map(|limit| AnswerLimits::new(limit, rng.fork("answers to strangers"))),
             link_mtus: Arc::default(),
+            reserve: None,
         }
     }
 
@@ -188,6 +191,9 @@ impl Endpoint {
         let config = Arc::clone(&self.config.config);
         let mut assoc = Association::connect(config, id, &to.paths, local, keys, rng, now);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
+        if let Some(reserve) = &self.reserve {
+            assoc.set_buffer_reserve(Arc::clone(reserve));
+        }
         let index = self.insert(assoc);
         Ok(self.assocs.id(index))
     }
@@ -261,7 +267,13 @@ impl Endpoint {
     }
 
     fn incoming_window(&self) -> usize {
-        self.config.config.receive_buffer.min(self.incoming_window)
+        self.config.config.first_receive_buffer().min(self.incoming_window)
+    }
+
+    /// The memory, in bytes, that buffers of the associations that begin from now on may grow by,
+    /// all together. Without a limit each may grow up to its configuration.
+    pub fn set_buffer_reserve(&mut self, bytes: usize) {
+        self.reserve = Some(Reserve::new(bytes));
     }
 
     /// All associations that were not forgotten.

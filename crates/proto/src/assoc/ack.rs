@@ -124,6 +124,7 @@ impl Association {
         self.recovery.past_cwnd.allow_if(passes_cwnd);
         self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
         self.reopen_window(now);
+        self.grow_send_buffer();
         if released > 0 {
             self.tell_if_writable();
             if self.unacked_bytes() == 0 {

@@ -75,6 +75,7 @@ impl Association {
         };
         let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
+        a.buffers.note_handshake(now.saturating_since(cookie.created));
         if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
             a.protect(keys, Some(both.own.clone()));
             a.begin_key_management(Some(&both.peers));
@@ -394,10 +395,11 @@ impl Association {
 
     /// Takes over from an association that its peer restarted: the same one for the application,
     /// with everything unacknowledged lost (RFC 9260 §5.2.4, action A).
-    pub(crate) fn succeed(&mut self, now: Instant, old: Association) {
+    pub(crate) fn succeed(&mut self, now: Instant, mut old: Association) {
         self.events.succeed(old.events);
         self.stats = old.stats;
         // The application knows of one association, which it has admitted or not.
+        self.buffers.take_over(&mut old.buffers);
         self.set_receive_buffer(now, old.rx.buffer);
     }
 

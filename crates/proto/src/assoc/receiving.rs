@@ -41,7 +41,7 @@ pub(super) struct Receiver {
 
 impl Receiving {
     pub(super) fn new(config: &Config) -> Receiving {
-        Receiving { buffer: config.receive_buffer, receiver: None }
+        Receiving { buffer: config.first_receive_buffer(), receiver: None }
     }
 
     /// The window that the next SACK advertises, in bytes; packets are of `mtu` bytes.
@@ -152,7 +152,7 @@ impl Association {
         if self.is_protected() {
             inbound.set_aside(KEY_MANAGEMENT_PPID);
         }
-        inbound.copy_all(self.rx.buffer < self.config.receive_buffer);
+        inbound.copy_all(self.is_strangers(self.rx.buffer));
         inbound
     }
 
@@ -169,6 +169,7 @@ impl Association {
             }
             None => self.events.all_is_read(),
         }
+        self.follow_reading(now, message.is_none());
         message
     }
 
@@ -203,14 +204,20 @@ impl Association {
         let bytes = bytes.max(MIN_RECEIVE_BUFFER);
         let grows = bytes > self.rx.buffer;
         self.rx.buffer = bytes;
+        let is_strangers = self.is_strangers(bytes);
         let Some(r) = self.rx.receiver.as_mut() else { return };
         r.inbound.set_limits(Limits::for_receive_buffer(bytes));
-        r.inbound.copy_all(bytes < self.config.receive_buffer);
+        r.inbound.copy_all(is_strangers);
         r.advertised = r.advertised.min(bytes);
         if grows && self.state.may_receive_data() {
             r.delayed.demand_now();
             self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
         }
+    }
+
+    /// A buffer of this size is that of a peer that the application does not know yet.
+    fn is_strangers(&self, bytes: usize) -> bool {
+        bytes < self.config.first_receive_buffer()
     }
 
     /// The receive buffer in force, in bytes.

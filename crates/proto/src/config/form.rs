@@ -44,6 +44,12 @@ impl Config {
         Ok(config)
     }
 
+    /// The receive buffer of an association in the beginning, in bytes: `receive_buffer_initial`,
+    /// or `receive_buffer` if that is less.
+    pub fn first_receive_buffer(&self) -> usize {
+        self.receive_buffer.min(self.receive_buffer_initial)
+    }
+
     /// The same configuration as it holds on sockets: packets travel in UDP, and need their
     /// checksum.
     ///

@@ -485,13 +485,21 @@ params! {
         default: RedundancyCycle::Keep;
 
     [Buffers]
-    /// Receive buffer of an association. Its free part is advertised as a_rwnd.
+    /// Receive buffer of an association, at most. Its free part is advertised as a_rwnd.
     receive_buffer: usize, "bytes", 1500..=2 * GIB, "RFC 9260 §6.2; at least 1500 by §3.3.2",
         default: MIB, fast: 8 * MIB, papers: 64 * KIB;
-    /// Send buffer of an association: user data that is queued or not yet acknowledged. Sending
-    /// waits while it is full.
+    /// Receive buffer in the beginning, if less. It grows with what the application reads in a
+    /// round-trip time and with what paths bring out of order, as far as the endpoint has memory.
+    receive_buffer_initial: usize, "bytes", 1500..=2 * GIB, "implementation",
+        default: 2 * GIB;
+    /// Send buffer of an association, at most: user data that is queued or not yet acknowledged.
+    /// Sending waits while it is full.
     send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
         default: 4 * MIB, fast: 8 * MIB, papers: 64 * MIB;
+    /// Send buffer in the beginning, if less. It grows to twice of what is in flight, as far as the
+    /// endpoint has memory.
+    send_buffer_initial: usize, "bytes", 1500..=2 * GIB, "implementation",
+        default: 2 * GIB;
 
     [Packets]
     /// IP MTU of a path: IP header, UDP header if any, and SCTP packet. With pmtu_discovery, the

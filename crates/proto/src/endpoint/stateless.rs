@@ -269,6 +269,9 @@ impl Endpoint {
             assoc.set_receive_buffer(now, self.incoming_window());
         }
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
+        if let Some(reserve) = &self.reserve {
+            assoc.set_buffer_reserve(Arc::clone(reserve));
+        }
         assoc.establish(now, true);
         assoc.acknowledge_cookie(from);
         assoc

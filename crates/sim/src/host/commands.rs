@@ -80,6 +80,11 @@ impl Host {
         self.admits = admits;
     }
 
+    /// Lets the buffers of all associations grow by this many bytes together.
+    pub fn limit_buffer_growth(&mut self, bytes: usize) {
+        self.endpoint.set_buffer_reserve(bytes);
+    }
+
     /// Stops to read: the receive buffer fills and the window closes.
     pub fn pause_reading(&mut self) {
         self.reads = false;

@@ -194,7 +194,7 @@ impl Host {
         {
             self.receiver.take(now, &message);
             if std::mem::take(&mut self.admits) {
-                assoc.set_receive_buffer(now, self.setup.config.receive_buffer);
+                assoc.set_receive_buffer(now, self.setup.config.first_receive_buffer());
             }
             message.payload.into_iter().for_each(|piece| net.pool.recycle(piece));
         }

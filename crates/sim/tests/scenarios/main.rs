@@ -4,6 +4,7 @@
 mod attacks;
 mod attacks_on_handshake;
 mod bbr;
+mod buffers;
 mod cmt_paper;
 mod coupled;
 mod cubic;

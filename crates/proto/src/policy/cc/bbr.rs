@@ -336,7 +336,7 @@ impl Model for Bbr {
         self.adapt_to_congestion(&sample);
         self.update_aggregation(delivery);
         self.check_full_pipe(&sample);
-        self.check_startup_done(&sample);
+        self.check_startup_done(&sample, delivery.is_report_full);
         self.check_drain_done(delivery);
         if delivery.is_report_full && self.cycle.is_probe_sample {
             self.on_inflight_too_high(sample.in_flight, sample.is_app_limited, delivery.total);

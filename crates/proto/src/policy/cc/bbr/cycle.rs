@@ -127,12 +127,12 @@ impl Bbr {
         pipe.was_reached |= pipe.is_full;
     }
 
-    /// CheckStartupDone.
-    pub(super) fn check_startup_done(&mut self, sample: &RateSample) {
+    /// CheckStartupDone. A SACK without room for more gaps says that too much was lost, too.
+    pub(super) fn check_startup_done(&mut self, sample: &RateSample, is_report_full: bool) {
         if self.state != State::Startup {
             return;
         }
-        if !self.full_pipe.was_reached && self.startup_lost_too_much(sample) {
+        if !self.full_pipe.was_reached && (is_report_full || self.startup_lost_too_much(sample)) {
             self.full_pipe.was_reached = true;
             self.bounds.inflight_longterm = self.bdp().max(self.bounds.inflight_latest);
         }
