@@ -10,7 +10,6 @@ Needs Linux, root, /dev/net/tun, iproute2 and Python 3.11. README.md says how to
     python3 bench/paths/run.py --network loss --ours 'bbr=--set congestion_control=bbr' --only bbr --only mptcp-bbr
 """
 import argparse
-import fnmatch
 import json
 import os
 import pathlib
@@ -67,15 +66,8 @@ def chosen_stacks(options):
 
 
 def chosen_networks(options, directory):
-    files = [pathlib.Path(file) for file in options.scenario] or sorted((HERE / "networks").glob("*.toml"))
-    found = [table.load(file) for file in files]
-    if options.network:
-        patterns = [f"*{pattern}*" for pattern in options.network]
-        found = [n for n in found if any(fnmatch.fnmatch(n.file.stem, pattern) for pattern in patterns)]
-    found += table.draw(options.random, options.random_seed, directory)
-    if not found:
-        raise table.NetworkError("no network has a name like that")
-    return found
+    drawn = table.draw(options.random, options.random_seed, directory)
+    return table.chosen(options.scenario, options.network, drawn)
 
 
 def measure(stack, network, options, number, directory):

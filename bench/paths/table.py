@@ -1,4 +1,5 @@
 """The networks of the comparison: scenario files, their links' sum over time, and ones drawn at random."""
+import fnmatch
 import random
 import re
 import tomllib
@@ -72,6 +73,18 @@ def load(file):
     except (KeyError, TypeError, AttributeError) as why:
         raise NetworkError(f"{file}: not a scenario in the short form, or a value is missing: {why}") from None
     return Network(file, str(table.get("name", file.stem)), str(table.get("description", "")), paths)
+
+
+def chosen(files, patterns, more=()):
+    """These files, or all of the table, as far as a pattern fits their names; and more."""
+    files = [Path(file) for file in files] or sorted((Path(__file__).resolve().parent / "networks").glob("*.toml"))
+    found = [load(file) for file in files]
+    if patterns:
+        found = [n for n in found if any(fnmatch.fnmatch(n.file.stem, f"*{pattern}*") for pattern in patterns)]
+    found += more
+    if not found:
+        raise NetworkError("no network has a name like that")
+    return found
 
 
 def draw(count, seed, directory):
