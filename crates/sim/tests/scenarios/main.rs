@@ -9,6 +9,7 @@ mod cmt_paper;
 mod coupled;
 mod cubic;
 mod failure;
+mod fairness;
 mod handshake;
 mod hostile;
 mod jitter;

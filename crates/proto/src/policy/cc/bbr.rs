@@ -45,21 +45,32 @@ const NOMINAL_RTT: Duration = Duration::from_millis(1);
 pub struct Guards {
     /// Losses in a round trip, in packets, from which on they may be too many.
     pub least_losses: usize,
-    /// Between probes, too, the rate is lowered only by more than 2 % of losses.
+    /// Between probes, too, the rate is lowered only by more than 2 % of losses, or while a
+    /// queue stands.
     pub bounds_need_high_loss: bool,
+    /// A loss while a queue stands lowers the volume in flight by 30 %, as it does with CUBIC, not
+    /// only to what was delivered. Otherwise a flow of CUBIC keeps 0.3 of a link with a short queue.
+    pub yields_with_queue: bool,
     /// A round-trip time that exceeds the least by no more than this share of it confirms that. The
     /// path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its rate.
     pub rtt_tolerance: f64,
 }
 
 impl Guards {
-    /// Those of the policy `bbr`: three losses, lower bounds only above the threshold, and 1/16 of
-    /// the round-trip time.
-    pub const ON: Guards =
-        Guards { least_losses: 3, bounds_need_high_loss: true, rtt_tolerance: 1.0 / 16.0 };
+    /// Those of the policy `bbr`.
+    pub const ON: Guards = Guards {
+        least_losses: 3,
+        bounds_need_high_loss: true,
+        yields_with_queue: true,
+        rtt_tolerance: 1.0 / 16.0,
+    };
     /// The draft as it is, the policy `bbr-draft`.
-    pub const OFF: Guards =
-        Guards { least_losses: 0, bounds_need_high_loss: false, rtt_tolerance: 0.0 };
+    pub const OFF: Guards = Guards {
+        least_losses: 0,
+        bounds_need_high_loss: false,
+        yields_with_queue: false,
+        rtt_tolerance: 0.0,
+    };
 }
 
 /// Round trips counted by packets (draft, "BBR.round_count").

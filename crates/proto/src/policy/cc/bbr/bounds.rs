@@ -1,6 +1,8 @@
 //! The bounds that losses put on rate and volume (draft, section "Updating the Model Upon Packet
 //! Loss").
 
+use std::time::Duration;
+
 use super::super::model::{Delivery, LostPacket, RateSample};
 use super::Bbr;
 use super::cycle::State;
@@ -13,6 +15,9 @@ const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
 /// BBRStartupFullLossCnt: SACKs of one round trip that report losses.
 const STARTUP_LOSSES: u32 = 6;
+
+/// A round-trip time of so many times the least is that of a path with a queue.
+const STANDING_QUEUE: f64 = 1.5;
 
 /// The bounds, and the signals that they follow.
 #[derive(Copy, Clone, Debug)]
@@ -35,6 +40,8 @@ pub(super) struct Bounds {
     /// The total delivered from which on a packet is of the next round of losses.
     loss_round_ends: u64,
     loss_round_starts: bool,
+    /// The least round-trip time of this round.
+    rtt_in_round: Option<Duration>,
 }
 
 impl Default for Bounds {
@@ -51,6 +58,7 @@ impl Default for Bounds {
             seen_lost: 0,
             loss_round_ends: 0,
             loss_round_starts: false,
+            rtt_in_round: None,
         }
     }
 }
@@ -72,6 +80,7 @@ impl Bounds {
         if self.loss_round_starts {
             (self.bw_latest, self.inflight_latest) = (sample.rate, sample.delivered);
             (self.lost_in_round, self.seen_lost, self.loss_events) = (0, 0, 0);
+            self.rtt_in_round = None;
         }
     }
 }
@@ -88,6 +97,7 @@ impl Bbr {
     /// UpdateLatestDeliverySignals.
     pub(super) fn update_latest_delivery(&mut self, delivery: &Delivery, sample: &RateSample) {
         let b = &mut self.bounds;
+        b.rtt_in_round = b.rtt_in_round.into_iter().chain(delivery.rtt).min();
         b.bw_latest = b.bw_latest.max(sample.rate);
         b.inflight_latest = b.inflight_latest.max(sample.delivered);
         b.loss_round_starts = delivery.sample.is_some() && sample.prior_total >= b.loss_round_ends;
@@ -106,6 +116,13 @@ impl Bbr {
         lost as f64 > in_flight as f64 * LOSS_THRESHOLD && packets >= self.guards.least_losses
     }
 
+    /// Through the whole round a queue stood in the path. Losses then are more likely its overflow
+    /// than noise of a link.
+    fn has_queue(&self) -> bool {
+        let longest = self.min_rtt.get().map(|min| min.mul_f64(STANDING_QUEUE));
+        self.bounds.rtt_in_round.zip(longest).is_some_and(|(rtt, longest)| rtt > longest)
+    }
+
     /// UpdateCongestionSignals after UpdateMaxBw: once in a round trip, lowers the short-term
     /// bounds for losses in it (AdaptLowerBoundsFromCongestion).
     pub(super) fn adapt_to_congestion(&mut self, sample: &RateSample) {
@@ -113,7 +130,8 @@ impl Bbr {
             return;
         }
         let too_high = self.is_inflight_too_high(sample.lost, sample.in_flight);
-        let counts = too_high || !self.guards.bounds_need_high_loss;
+        let counts = too_high || !self.guards.bounds_need_high_loss || self.has_queue();
+        let yields = self.guards.yields_with_queue && self.has_queue();
         let b = &mut self.bounds;
         if std::mem::take(&mut b.is_loss_in_round) && counts && !self.state.probes_bw() {
             if b.bw_shortterm.is_infinite() {
@@ -124,7 +142,7 @@ impl Bbr {
             }
             b.bw_shortterm = b.bw_latest.max(BETA * b.bw_shortterm);
             let lowered = (BETA * b.inflight_shortterm as f64) as usize;
-            b.inflight_shortterm = b.inflight_latest.max(lowered);
+            b.inflight_shortterm = if yields { lowered } else { b.inflight_latest.max(lowered) };
         }
     }
 
