@@ -31,6 +31,7 @@ mod paths;
 mod peer_window;
 mod pmtu;
 mod protection;
+mod rank;
 mod receiving;
 mod redundant;
 mod roam;
@@ -55,6 +56,7 @@ pub(crate) use handshake::CookieAction;
 pub(crate) use init::{PeerInit, init_ack};
 pub(crate) use keys::own_parameter;
 pub(crate) use protection::agree;
+pub(crate) use rank::LocalRanks;
 pub use stats::AssocStats;
 
 use crate::config::Config;
@@ -77,6 +79,7 @@ use heartbeat::Heartbeats;
 use peer_window::PeerWindow;
 use pmtu::SizeSearch;
 use protection::Protection;
+use rank::Ranks;
 use receiving::Receiving;
 use redundant::Redundancy;
 use state::{Opening, State};
@@ -90,7 +93,7 @@ pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 /// - Commands: [`send`](Self::send), [`recv`](Self::recv), [`shutdown`](Self::shutdown),
 ///   [`abort`](Self::abort), [`add_path`](Self::add_path), [`remove_path`](Self::remove_path),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
-///   [`set_primary`](Self::set_primary). Reach them through
+///   [`set_primary`](Self::set_primary), [`set_path_rank`](Self::set_path_rank). Reach them through
 ///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs
 ///   afterwards.
 /// - Everything else only reads.
@@ -102,6 +105,7 @@ pub struct Association {
     agreed: Agreed,
     paths: PathTable,
     primary: PathId,
+    ranks: Ranks,
     timers: TimerTable,
     policies: Policies,
     decisions: Decisions,
@@ -142,6 +146,7 @@ impl Association {
             agreed: Agreed::new(&config),
             paths: PathTable::default(),
             primary: PathId(0),
+            ranks: Ranks::default(),
             timers: TimerTable::default(),
             policies: Policies::new(&config),
             decisions: Decisions::new(rng.fork("policy")),
@@ -176,7 +181,7 @@ impl Association {
     /// Says why the message was not taken; nothing of it is kept then.
     pub fn send(
         &mut self,
-        _now: Instant,
+        now: Instant,
         options: SendOptions,
         payload: Bytes,
     ) -> Result<(), SendError> {
@@ -201,7 +206,7 @@ impl Association {
         }
         self.stats.messages_sent += 1;
         self.stats.bytes_queued += payload.len() as u64;
-        self.queue.push(options, payload);
+        self.queue.push(now, options, payload);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ mod deadlines;
 mod dirty;
 mod limits;
 mod past;
+mod ranks;
 mod sizes;
 mod stateless;
 mod table;
@@ -16,7 +17,7 @@ use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
-use crate::assoc::{Association, Identity, LinkMtus, Reserve};
+use crate::assoc::{Association, Identity, LinkMtus, LocalRanks, Reserve};
 use crate::config::Config;
 use crate::datagram::{Datagram, Transmit};
 use crate::event::{AssocClosed, Event};
@@ -49,8 +50,8 @@ pub struct EndpointConfig {
 /// Where to connect to.
 #[derive(Clone, Debug)]
 pub struct ConnectTo {
-    /// Pairs of a local and a remote transport address. INIT takes the first, then the others in
-    /// turn.
+    /// Pairs of a local and a remote transport address. INIT takes the first, or the first of the
+    /// least rank, then the others in turn.
     pub paths: Vec<(SocketAddr, SocketAddr)>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
@@ -97,7 +98,7 @@ struct Reply {
 /// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut),
 ///   [`forget`](Self::forget), [`set_local_addresses`](Self::set_local_addresses),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
-///   [`set_link_mtu`](Self::set_link_mtu).
+///   [`set_link_mtu`](Self::set_link_mtu), [`set_local_rank`](Self::set_local_rank).
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
@@ -121,6 +122,8 @@ pub struct Endpoint {
     link_mtus: Arc<LinkMtus>,
     /// Memory for buffers that grow; `None`: no limit.
     reserve: Option<Arc<Reserve>>,
+    /// Ranks of paths by local address; those that are normal are not in it.
+    local_ranks: Arc<LocalRanks>,
 }
 
 impl Endpoint {
@@ -143,6 +146,7 @@ impl Endpoint {
             limits: limit.map(|limit| AnswerLimits::new(limit, rng.fork("answers to strangers"))),
             link_mtus: Arc::default(),
             reserve: None,
+            local_ranks: Arc::default(),
         }
     }
 
@@ -189,7 +193,8 @@ impl Endpoint {
         let rng = self.assoc_rng(id.local_tag);
         let local = self.config.local_addresses.clone();
         let config = Arc::clone(&self.config.config);
-        let mut assoc = Association::connect(config, id, &to.paths, local, keys, rng, now);
+        let paths = (to.paths.as_slice(), Arc::clone(&self.local_ranks));
+        let mut assoc = Association::connect(config, id, paths, local, keys, rng, now);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
         if let Some(reserve) = &self.reserve {
             assoc.set_buffer_reserve(Arc::clone(reserve));

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crate::path::{ElectReason, MtuReason, PathId, PathState, RestoreReason, SuppressReason};
+use crate::path::{
+    ElectReason, MtuReason, PathId, PathRank, PathState, RestoreReason, SuppressReason,
+};
 use crate::policy::path_set::shared::SharedEvidence;
 
 /// Something that happened to an association.
@@ -47,6 +49,13 @@ pub enum Event {
         /// The reason for that size.
         reason: MtuReason,
     },
+    /// A path has another rank from now on: which paths carry data before it does.
+    PathRank {
+        /// The path.
+        path: PathId,
+        /// Its new rank.
+        rank: PathRank,
+    },
     /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of
     /// it than one flow should, so the slower one carries no more data, unless `paths_min` keeps
     /// it.
@@ -66,14 +75,14 @@ pub enum Event {
         /// Their [disjointness](crate::overlay::disjoint), 0 to 1.
         disjoint: f64,
     },
-    /// A path that works carries no data from now on (mTCP paper, section 3.4.1).
+    /// A path that works carries no data from now on (mTCP paper, section 3.4.1; ranks).
     PathSuppressed {
         /// The path.
         path: PathId,
         /// Why.
         reason: SuppressReason,
     },
-    /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
+    /// A path that was suppressed may carry data again (mTCP paper, section 3.4.2; ranks).
     PathRestored {
         /// The path.
         path: PathId,
@@ -136,6 +145,7 @@ impl fmt::Display for SuppressReason {
             SuppressReason::Slow => "it is slower than the fastest by more than suppress_below",
             SuppressReason::Spare => "as many as paths_max have better scores",
             SuppressReason::SharesHops => "it shares its hops with a better path",
+            SuppressReason::Dearer => "cheaper paths work",
         })
     }
 }
@@ -147,6 +157,9 @@ impl fmt::Display for RestoreReason {
             RestoreReason::Better => "it promises more than the worst path in use",
             RestoreReason::TooFew => "too few others work",
             RestoreReason::Disjoint => "it shares its way with no other that works",
+            RestoreReason::Failover => "no cheaper path works",
+            RestoreReason::Overflow => "cheaper paths cannot carry what is offered",
+            RestoreReason::Ranked => "no path that works is cheaper now",
         })
     }
 }

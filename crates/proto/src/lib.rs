@@ -83,8 +83,8 @@ pub use manypath_dtls::manage::{
 };
 pub use manypath_wire::{Ssn, StreamId, Tsn};
 pub use path::{
-    ElectReason, MtuReason, PathCounters, PathId, PathState, PathStats, PathView, RestoreReason,
-    SuppressReason, T3_IN_A_ROW,
+    ElectReason, MtuReason, PathCounters, PathId, PathRank, PathState, PathStats, PathView,
+    RankError, RestoreReason, SuppressReason, T3_IN_A_ROW,
 };
 pub use policy::path_set::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;

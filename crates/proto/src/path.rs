@@ -3,6 +3,7 @@
 mod model;
 mod pacer;
 mod pmtu;
+mod rank;
 mod rate;
 mod reason;
 mod rto;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
+pub use rank::{PathRank, RankError};
 pub use reason::{ElectReason, RestoreReason, SuppressReason};
 pub use standing::Standing;
 pub use state::PathState;
@@ -133,7 +135,11 @@ pub(crate) struct Path {
     pub(crate) is_in_doubt: bool,
     /// Another path shall take its place, as soon as that is verified.
     pub(crate) is_superseded: bool,
-    /// Carries no data although it works, and why.
+    /// Its rank.
+    pub(crate) rank: PathRank,
+    /// Its rank keeps it from carrying data.
+    pub(crate) is_kept_idle: bool,
+    /// Set aside by the path set: carries no data although it works, and why.
     pub(crate) suppressed: Option<SuppressReason>,
     /// Half of its window is to be used, so that its effect on other paths is seen.
     pub(crate) is_throttled: bool,
@@ -212,6 +218,8 @@ impl Path {
             is_away: false,
             is_in_doubt: false,
             is_superseded: false,
+            rank: PathRank::NORMAL,
+            is_kept_idle: false,
             suppressed: None,
             is_throttled: false,
             burst: Burst::new(config, now),
@@ -356,6 +364,7 @@ impl Path {
         PathView {
             id: self.id,
             state: self.state,
+            rank: self.rank,
             usable: self.usable,
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,
@@ -388,11 +397,13 @@ impl Path {
     }
 
     pub(crate) fn stats(&self, flight_size: usize) -> PathStats {
+        let by_rank = self.is_kept_idle.then_some(SuppressReason::Dearer);
         PathStats {
             id: self.id,
             local: self.local,
             remote: self.remote,
             state: self.state,
+            rank: self.rank,
             counters: self.counters.clone(),
             rtt_samples: self.rto.samples(),
             srtt: self.rto.srtt(),
@@ -403,7 +414,7 @@ impl Path {
             ssthresh: self.window.ssthresh,
             flight_size,
             error_count: self.error_count,
-            suppressed: self.suppressed,
+            suppressed: self.suppressed.or(by_rank),
             mtu: self.mtu,
         }
     }

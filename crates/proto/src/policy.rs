@@ -10,6 +10,7 @@ pub mod cc;
 mod factory;
 pub mod fail;
 pub mod path_set;
+pub mod rank;
 pub mod recovery;
 pub mod redundant;
 pub mod rtx;
@@ -148,6 +149,7 @@ pub(crate) struct Policies {
     pub(crate) fail: Box<dyn fail::FailurePolicy>,
     pub(crate) ack_path: Box<dyn ack_path::AckPathPolicy>,
     pub(crate) path_set: Box<dyn path_set::PathSet>,
+    pub(crate) rank: Box<dyn rank::RankPolicy>,
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
     /// Their wants, all together.
     pub(crate) wants: Wants,
@@ -169,6 +171,7 @@ impl Policies {
             fail,
             ack_path,
             path_set,
+            rank: config.rank_policy.build(config),
             redundant: config.redundancy.build(config),
             wants,
             in_doubt,
@@ -196,13 +199,14 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::path::PathState;
+    use crate::path::{PathRank, PathState};
 
     /// An active path with room in its window.
     pub(crate) fn view(id: u8) -> PathView {
         PathView {
             id: PathId(id),
             state: PathState::Active,
+            rank: PathRank::NORMAL,
             usable: true,
             cwnd: 4000,
             ssthresh: 4000,

@@ -3,7 +3,7 @@
 use manypath_wire::{DATA_HEADER_LEN, PacketBuilder, Tsn};
 
 use super::Association;
-use crate::path::{Path, PathId};
+use crate::path::{Path, PathId, PathRank};
 use crate::policy::PolicyCx;
 use crate::policy::rtx::RtxCandidate;
 use crate::sizes;
@@ -58,6 +58,7 @@ impl Association {
             return Some(Choice { path, source: Source::Copy(tsn) });
         }
         if !self.new_data_allowed() {
+            self.note_held(now);
             let late = self.choose_late(now)?;
             return Some(Choice { path: late.0, source: Source::Copy(late.1) });
         }
@@ -71,7 +72,8 @@ impl Association {
     /// The path of new data.
     fn schedule(&mut self, now: Instant) -> Option<PathId> {
         let waiting_counts = self.recovery.rules.waiting_takes_cwnd && self.out.may_have_marked();
-        let path = match waiting_counts || self.redundant_path().is_some() {
+        let is_special = waiting_counts || self.redundant_path().is_some() || self.ranks.differ;
+        let path = match is_special {
             false if !self.may_schedule() => return None,
             false => self.decide(now, |policies, cx| policies.sched.choose(cx))?,
             true => self.schedule_on_the_rest(now)?,
@@ -99,8 +101,8 @@ impl Association {
         self.recovery.past_cwnd.is_allowed() || self.paths.iter().any(has_room)
     }
 
-    /// The path of new data where chunks that wait for retransmission fill the window, too, or
-    /// where a path carries copies only.
+    /// The path of new data where chunks that wait for retransmission fill the window, too, where a
+    /// path carries copies only, or where paths have ranks.
     #[inline(never)]
     fn schedule_on_the_rest(&mut self, now: Instant) -> Option<PathId> {
         let counts = self.recovery.rules.waiting_takes_cwnd;
@@ -110,11 +112,12 @@ impl Association {
             .map(|id| if counts { self.out.waiting_bytes(id) } else { 0 })
             .collect();
         let redundant = self.redundant_path();
+        let dearest = if self.ranks.differ { self.rank_limit(now) } else { PathRank::Backup };
         self.decide(now, |policies, cx| {
             let mut views = cx.paths.to_vec();
             for (view, waiting) in views.iter_mut().zip(&waiting) {
                 view.cwnd_space = view.cwnd_space.saturating_sub(*waiting);
-                view.usable &= Some(view.id) != redundant;
+                view.usable &= Some(view.id) != redundant && view.rank <= dearest;
             }
             let PolicyCx { now, primary, waiting, .. } = *cx;
             let paths = &views;

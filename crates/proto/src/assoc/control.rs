@@ -201,7 +201,7 @@ impl Association {
         }
         // With data_before_verification a path may carry data that never works.
         let usable = self.paths.iter().filter(|p| p.usable);
-        let first = usable.min_by_key(|p| (p.state == PathState::Unconfirmed, p.id));
+        let first = usable.min_by_key(|p| (p.state == PathState::Unconfirmed, p.rank, p.id));
         first.map_or(self.primary, |p| p.id)
     }
 }

@@ -113,6 +113,7 @@ impl Association {
         for p in self.paths.iter_mut().filter(|p| p.id == path || are_joint) {
             p.burst.spend();
         }
+        self.note_rank_used(now, path);
         let Some(p) = self.paths.get_mut(path) else { return };
         p.last_data_sent = Some(now);
         match p.rate.is_some() {

@@ -13,7 +13,7 @@ use super::cookie::Cookie;
 use super::init::{PeerInit, a_rwnd, parameters};
 use super::keys::config_with;
 use super::state::{Opening, State};
-use super::{AssocTimer, Association, Identity, Timer};
+use super::{AssocTimer, Association, Identity, LocalRanks, Timer};
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
@@ -37,7 +37,7 @@ impl Association {
     pub(crate) fn connect(
         config: Arc<Config>,
         id: Identity,
-        paths: &[(SocketAddr, SocketAddr)],
+        (paths, ranks): (&[(SocketAddr, SocketAddr)], Arc<LocalRanks>),
         local_addresses: Vec<SocketAddr>,
         keys: Option<Arc<dyn KeyManagement>>,
         rng: Rng,
@@ -48,10 +48,14 @@ impl Association {
         if let Some(keys) = keys {
             a.protect(keys, None);
         }
+        a.set_local_ranks(now, ranks);
         for &pair in paths {
             if let Some(p) = a.create_path(now, pair, false).and_then(|id| a.paths.get_mut(id)) {
                 p.given = true;
             }
+        }
+        if let Some(cheapest) = a.paths.iter().min_by_key(|p| (p.rank, p.id)) {
+            a.primary = cheapest.id;
         }
         a.send_init(now);
         a

@@ -79,6 +79,7 @@ impl Association {
         };
         self.elect(now, chosen);
         let chosen = chosen.map(|id| self.working_sack_path(id));
+        let chosen = chosen.map(|id| self.cheaper_sack_path(now, id));
         // RFC 9260 §5.4: an address that is not verified gets none.
         let verified = |id: &PathId| {
             self.paths.get(*id).is_some_and(|p| {

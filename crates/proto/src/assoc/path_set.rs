@@ -3,7 +3,7 @@
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
 use crate::overlay::Route;
-use crate::path::{Path, PathId};
+use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::policy::path_set::shared::SharedEvidence;
 use crate::policy::path_set::{Decision, PathSet, SetAside, Standings};
@@ -36,7 +36,7 @@ impl Association {
         now: Instant,
         decision: impl FnOnce(&mut dyn PathSet, Standings<'_>) -> T,
     ) -> T {
-        let paths: Vec<_> = self.paths.iter().map(Path::standing).collect();
+        let paths: Vec<_> = self.paths.iter().map(|p| self.standing(p)).collect();
         decision(&mut *self.policies.path_set, Standings { now, paths: &paths })
     }
 
@@ -74,7 +74,7 @@ impl Association {
         now: Instant,
         ask: impl FnOnce(&mut dyn PathSet, &mut PolicyCx<'_>, Standings<'_>) -> Vec<Decision>,
     ) {
-        let paths: Vec<_> = self.paths.iter().map(Path::standing).collect();
+        let paths: Vec<_> = self.paths.iter().map(|p| self.standing(p)).collect();
         let paths = Standings { now, paths: &paths };
         let made = self.decide(now, |policies, cx| ask(&mut *policies.path_set, cx, paths));
         if self.carry_out(now, &made) {

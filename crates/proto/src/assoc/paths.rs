@@ -86,6 +86,7 @@ impl Association {
         let sizes = (link_mtu, overhead);
         let mut path = Path::new(id, pair, &self.config, peer_rwnd, sizes, now);
         path.learnt = learnt;
+        path.rank = self.local_rank(local.ip());
         if let Some(model) = path.cc.model() {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
@@ -122,10 +123,13 @@ impl Association {
     ) -> Option<PathId> {
         // The pairing of a listed address with one of ours was a guess: correct it.
         let guess = |p: &&mut Path| p.remote == remote && p.last_heard.is_none();
-        if let Some(p) = self.paths.iter_mut().find(guess) {
+        let guessed = self.paths.iter_mut().find(guess).map(|p| {
             p.local = local;
-            let path = p.id;
+            p.id
+        });
+        if let Some(path) = guessed {
             self.events.push(Event::PathAdded { path, local, remote });
+            self.take_local_rank(now, path);
             return Some(path);
         }
         if !self.make_room(now) {
@@ -262,20 +266,23 @@ impl Association {
         }
     }
 
-    /// Asks the path set and the failure policy which paths may carry data, and watches for "none
-    /// works".
+    /// Asks the path set, the failure policy and the ranks which paths may carry data, and watches
+    /// for "none works".
     pub(super) fn refresh_usable(&mut self, now: Instant) {
+        self.renew_ranks(now);
         self.settle_path_set(now);
         self.renew_usable(now);
     }
 
     /// The same after the path set has decided.
     pub(super) fn renew_usable(&mut self, now: Instant) {
+        self.renew_ranks(now);
         let any_suppressed = self.paths.iter().any(|p| p.suppressed.is_some());
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
         for (p, view) in self.paths.iter_mut().zip(&views) {
             p.usable = p.suppressed.is_none() && !p.is_away && fail.is_usable(view, &views);
+            p.usable &= !self.ranks.keep_idle(p.rank);
         }
         if any_suppressed && self.paths.iter().all(|p| !p.usable) {
             // A suppressed path that has failed may be all there is.
@@ -283,6 +290,7 @@ impl Association {
                 p.usable = !p.is_away && fail.is_usable(view, &views);
             }
         }
+        self.tell_ranks();
         if self.config.pmtu_discovery {
             self.paths.renew_least_usable();
         }

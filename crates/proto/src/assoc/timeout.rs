@@ -29,6 +29,8 @@ impl Association {
                 Timer::Assoc(AssocTimer::GiveUp) => self.give_up(),
                 Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
+                // Output asks again which paths are too dear.
+                Timer::Assoc(AssocTimer::Ranks) => {}
                 Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
                 Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
                 Timer::Path(path, PathTimer::TailLossProbe) => self.on_tail_loss_probe(now, path),

@@ -19,17 +19,20 @@ pub(crate) enum AssocTimer {
     GiveUp,
     /// Which paths carry data is to be reviewed (`path_review_interval`).
     Review,
+    /// Data has waited so long that a dearer path may carry it.
+    Ranks,
     /// The peer must have shown its keys; or keys are to be replaced, or dropped.
     Keys,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 7] = [
+const ASSOC_TIMERS: [AssocTimer; 8] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
     AssocTimer::Sack,
     AssocTimer::GiveUp,
     AssocTimer::Review,
+    AssocTimer::Ranks,
     AssocTimer::Keys,
 ];
 

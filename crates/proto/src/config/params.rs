@@ -14,6 +14,7 @@ use crate::policy::ack_path::AckPathPolicy;
 use crate::policy::cc::CongestionControl;
 use crate::policy::fail::FailurePolicy;
 use crate::policy::path_set::shared::SharedPolicy;
+use crate::policy::rank::RankPolicy;
 use crate::policy::recovery::{LossRecovery, RuleSet};
 use crate::policy::redundant::RedundancyPolicy;
 use crate::policy::rtx::RtxPolicy;
@@ -445,6 +446,16 @@ params! {
     /// factor.
     path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
         default: 2, rarely: "repeats the mTCP paper";
+    /// Policy that decides when a path with a cost carries data: overflow, when the cheaper ones
+    /// fail or cannot carry what is offered; failover, when they fail. Backup paths carry data only
+    /// when all others fail.
+    rank_policy: Factory<dyn RankPolicy>, "policy", Any, "docs/priorities.md; RFC 8684 §3.3.8 for backup paths",
+        default: const { known("overflow") };
+    /// How long data waits for cheaper paths before a path with a cost carries some, with
+    /// rank_policy = overflow; at least four round trips, or ten in slow start. Shorter is faster,
+    /// longer is cheaper: a burst that the cheaper paths carry within this time stays on them.
+    overflow_after: Duration, "time", ms(10)..=HOUR, "docs/priorities.md",
+        default: ms(500);
 
     [SharedBottlenecks]
     /// Policy that detects paths that share a bottleneck.

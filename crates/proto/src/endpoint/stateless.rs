@@ -272,6 +272,7 @@ impl Endpoint {
         if let Some(reserve) = &self.reserve {
             assoc.set_buffer_reserve(Arc::clone(reserve));
         }
+        assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
         assoc.establish(now, true);
         assoc.acknowledge_cookie(from);
         assoc

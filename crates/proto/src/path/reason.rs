@@ -16,16 +16,21 @@ pub enum SuppressReason {
     /// It has too many of its hops in common with a path of a better score (mTCP paper, section
     /// 3.3).
     SharesHops,
+    /// Its [rank](super::PathRank) is dearer than that of paths that work and carry what is
+    /// offered.
+    Dearer,
 }
 
 impl SuppressReason {
-    /// The name used in JSON results: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
+    /// The name used in JSON results: `shared_bottleneck`, `slow`, `spare`, `shares_hops` or
+    /// `dearer`.
     pub const fn name(self) -> &'static str {
         match self {
             SuppressReason::SharedBottleneck => "shared_bottleneck",
             SuppressReason::Slow => "slow",
             SuppressReason::Spare => "spare",
             SuppressReason::SharesHops => "shares_hops",
+            SuppressReason::Dearer => "dearer",
         }
     }
 }
@@ -42,15 +47,25 @@ pub enum RestoreReason {
     /// The paths that it shares its hops with do not work, or a later look at the hops found
     /// others.
     Disjoint,
+    /// No cheaper path works.
+    Failover,
+    /// Cheaper paths cannot carry what the application offers.
+    Overflow,
+    /// Its rank, or that of others, was changed.
+    Ranked,
 }
 
 impl RestoreReason {
-    /// The name used in JSON results: `better`, `too_few` or `disjoint`.
+    /// The name used in JSON results: `better`, `too_few`, `disjoint`, `failover`, `overflow` or
+    /// `ranked`.
     pub const fn name(self) -> &'static str {
         match self {
             RestoreReason::Better => "better",
             RestoreReason::TooFew => "too_few",
             RestoreReason::Disjoint => "disjoint",
+            RestoreReason::Failover => "failover",
+            RestoreReason::Overflow => "overflow",
+            RestoreReason::Ranked => "ranked",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::{PathId, PathState, SuppressReason};
+use super::{PathId, PathRank, PathState, SuppressReason};
 use crate::time::Instant;
 
 /// Runs of T3-rtx expirations that are told apart, by their length.
@@ -29,6 +29,8 @@ pub struct PathStats {
     pub remote: SocketAddr,
     /// Its state.
     pub state: PathState,
+    /// What it costs to use it.
+    pub rank: PathRank,
     /// Its counters since it was added.
     #[serde(flatten)]
     pub counters: PathCounters,

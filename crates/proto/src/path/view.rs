@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::rank::PathRank;
 use super::state::PathState;
 use crate::time::Instant;
 
@@ -30,7 +31,9 @@ pub struct PathView {
     pub id: PathId,
     /// Its state.
     pub state: PathState,
-    /// It may carry data now, by the failure policy.
+    /// What it costs to use it.
+    pub rank: PathRank,
+    /// It may carry data now: by the failure policy, the path set and its rank.
     pub usable: bool,
     /// Congestion window in bytes.
     pub cwnd: usize,

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::{DataFlags, Ssn, StreamId};
 
+use crate::time::Instant;
+
 /// How a message is sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SendOptions {
@@ -65,6 +67,7 @@ pub(crate) struct Fragment {
 struct Queued {
     payload: Bytes,
     options: SendOptions,
+    queued_at: Instant,
     /// Once its first fragment was cut.
     ssn: Option<Ssn>,
     /// It leaves unprotected, as there are no keys yet.
@@ -94,14 +97,20 @@ impl SendQueue {
         self.messages.is_empty() && self.urgent.is_empty()
     }
 
-    pub(crate) fn push(&mut self, options: SendOptions, payload: Bytes) {
+    pub(crate) fn push(&mut self, queued_at: Instant, options: SendOptions, payload: Bytes) {
         self.bytes += payload.len();
-        self.messages.push_back(Queued { payload, options, ssn: None, in_plain: false });
+        self.messages.push_back(Queued { payload, options, queued_at, ssn: None, in_plain: false });
+    }
+
+    /// When the application handed over the first of the messages that wait.
+    pub(crate) fn waits_since(&self) -> Option<Instant> {
+        self.messages.front().map(|m| m.queued_at)
     }
 
     /// Queues a message that leaves before all others, but for one that has begun to leave.
     pub(crate) fn push_urgent(&mut self, options: SendOptions, payload: Bytes, in_plain: bool) {
-        self.urgent.push_back(Queued { payload, options, ssn: None, in_plain });
+        let queued_at = Instant::ZERO; // its age is of no interest
+        self.urgent.push_back(Queued { payload, options, queued_at, ssn: None, in_plain });
     }
 
     /// The next fragment leaves unprotected.
@@ -196,7 +205,7 @@ mod tests {
     #[test]
     fn a_message_longer_than_the_limit_is_cut_with_begin_and_end_marked() {
         let mut q = SendQueue::default();
-        q.push(options(0, false), Bytes::from_static(b"abcdefg"));
+        q.push(Instant::ZERO, options(0, false), Bytes::from_static(b"abcdefg"));
         let cut: Vec<_> = std::iter::from_fn(|| q.pop(3)).collect();
         let lens: Vec<_> = cut.iter().map(|f| f.payload.len()).collect();
         assert_eq!(lens, [3, 3, 1]);
@@ -210,7 +219,7 @@ mod tests {
     fn stream_sequence_numbers_count_ordered_messages_of_each_stream() {
         let mut q = SendQueue::default();
         for (stream, unordered) in [(0, false), (5, false), (0, true), (0, false)] {
-            q.push(options(stream, unordered), Bytes::from_static(b"x"));
+            q.push(Instant::ZERO, options(stream, unordered), Bytes::from_static(b"x"));
         }
         let sent: Vec<_> = std::iter::from_fn(|| q.pop(9))
             .map(|f| (f.stream.0, f.ssn.0, f.flags.unordered()))
@@ -219,10 +228,24 @@ mod tests {
     }
 
     #[test]
+    fn the_age_of_the_queue_is_that_of_its_first_message() {
+        let mut q = SendQueue::default();
+        assert_eq!(q.waits_since(), None);
+        for ms in [3, 7] {
+            q.push(Instant::from_millis(ms), options(0, false), Bytes::from_static(b"abc"));
+        }
+        for (ms, popped) in [(3, 2), (3, 1), (7, 3)] {
+            assert_eq!(q.waits_since(), Some(Instant::from_millis(ms)));
+            q.pop(popped);
+        }
+        assert_eq!(q.waits_since(), None);
+    }
+
+    #[test]
     fn urgent_messages_leave_first_but_cut_none_in_two() {
         let mut q = SendQueue::default();
-        q.push(options(0, false), Bytes::from_static(b"abcdef"));
-        q.push(options(0, false), Bytes::from_static(b"ghi"));
+        q.push(Instant::ZERO, options(0, false), Bytes::from_static(b"abcdef"));
+        q.push(Instant::ZERO, options(0, false), Bytes::from_static(b"ghi"));
         let mut sent = vec![q.pop(3)];
         q.push_urgent(options(0, false), Bytes::from_static(b"key"), false);
         sent.extend((0..3).map(|_| q.pop(3)));
@@ -236,7 +259,7 @@ mod tests {
     fn a_held_queue_lets_only_urgent_messages_leave() {
         let mut q = SendQueue::default();
         q.hold(true);
-        q.push(options(0, false), Bytes::from_static(b"data"));
+        q.push(Instant::ZERO, options(0, false), Bytes::from_static(b"data"));
         assert_eq!((q.next_len(9), q.bytes(), q.is_empty()), (None, 4, false));
         q.push_urgent(options(0, false), Bytes::from_static(b"key"), true);
         assert!(q.is_next_in_plain());

@@ -1,0 +1,32 @@
+//! Ranks of paths by their local addresses.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::Endpoint;
+use crate::path::PathRank;
+use crate::time::Instant;
+
+impl Endpoint {
+    /// Paths from this local address have this rank from now on, in all associations of now and
+    /// later. [`Association::set_path_rank`](crate::Association::set_path_rank) sets that of one
+    /// path.
+    pub fn set_local_rank(&mut self, now: Instant, local: IpAddr, rank: PathRank) {
+        let all = Arc::make_mut(&mut self.local_ranks);
+        match rank.is_normal() {
+            true => all.remove(&local),
+            false => all.insert(local, rank),
+        };
+        for index in self.assocs.slots() {
+            let all = Arc::clone(&self.local_ranks);
+            let Some(assoc) = self.assocs.get_mut(index) else { continue };
+            assoc.set_local_rank(now, local, all);
+            self.dirty.add(index);
+        }
+    }
+
+    /// The rank of paths from a local address.
+    pub fn local_rank(&self, local: IpAddr) -> PathRank {
+        self.local_ranks.get(&local).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,139 @@
+//! Dearer paths for what cheaper ones cannot carry.
+
+use std::time::Duration;
+
+use super::{Ceiling, RankCx, RankPolicy};
+use crate::config::Config;
+use crate::path::{PathRank, PathView};
+use crate::time::Instant;
+
+/// Round trips of waiting that say nothing: a lost packet and its recovery take about that long.
+const ROUNDS: u32 = 4;
+/// The same while a window doubles each round trip: nobody knows yet what the path carries.
+const ROUNDS_IN_SLOW_START: u32 = 10;
+
+/// A path with a cost carries data if no cheaper one works, or if the cheaper ones cannot carry
+/// what the application offers: data has waited for room on them for `overflow_after`, and for
+/// some round trips. A [backup](PathRank::Backup) path carries data only if no other one works.
+///
+/// That is judged by the age of the data that is next to be sent, as a queue's state is by CoDel
+/// (RFC 8289 §3.2): not the amount that waits, but how long it does, tells a burst from an
+/// overload.
+///
+/// - Once a rank is in use, its paths get what the cheaper ones have no room for and what has
+///   waited for a round trip. So cheaper paths stay full, and latency stays low.
+/// - It is out of use again when its paths carried nothing for as long as it takes to get into use.
+/// - The next dearer rank then has its own wait.
+#[derive(Debug)]
+pub struct Overflow {
+    after: Duration,
+    base: PathRank,
+    /// The dearest rank in use.
+    top: PathRank,
+    /// Since when it is.
+    since: Instant,
+    /// When its paths last carried data, or when it came into use.
+    used: Instant,
+}
+
+impl Overflow {
+    /// With the wait of a configuration.
+    pub fn new(config: &Config) -> Overflow {
+        Overflow {
+            after: config.overflow_after,
+            base: PathRank::NORMAL,
+            top: PathRank::NORMAL,
+            since: Instant::ZERO,
+            used: Instant::ZERO,
+        }
+    }
+
+    fn set_top(&mut self, now: Instant, top: PathRank) {
+        (self.top, self.since, self.used) = (top, now, now);
+    }
+
+    /// How long data waits for the paths up to a rank before they are found not to carry it.
+    fn patience(&self, cx: &RankCx<'_>) -> Duration {
+        let in_slow_start = usable(cx).any(|p| p.rank <= self.top && p.cwnd < p.ssthresh);
+        let rounds = if in_slow_start { ROUNDS_IN_SLOW_START } else { ROUNDS };
+        self.after.max(round_trip(cx, self.top) * rounds)
+    }
+
+    /// A rank that carried nothing for a while is out of use.
+    fn close(&mut self, cx: &RankCx<'_>, patience: Duration) {
+        if self.top > cx.base && cx.now.saturating_since(self.used) >= patience {
+            let below = usable(cx).map(|p| p.rank).filter(|rank| *rank < self.top).max();
+            self.set_top(cx.now, below.unwrap_or(cx.base));
+        }
+    }
+
+    /// The next rank is in use if data has waited long enough; else the time when it will have.
+    fn open(&mut self, cx: &RankCx<'_>, patience: Duration) -> Option<Instant> {
+        let waits_since = cx.waits_since?;
+        let dearer = usable(cx).map(|p| p.rank);
+        let dearer = dearer.filter(|rank| *rank > self.top && *rank < PathRank::Backup).min()?;
+        if usable(cx).any(|p| p.rank <= self.top && p.cwnd_space > 0) {
+            return None;
+        }
+        let due = waits_since.max(self.since) + patience;
+        if due > cx.now {
+            return Some(due);
+        }
+        self.set_top(cx.now, dearer);
+        None
+    }
+
+    /// The rank for the next packet: the cheapest with room; else the time when a dearer one may
+    /// have it.
+    fn next(&self, cx: &RankCx<'_>) -> (PathRank, Option<Instant>) {
+        let mut rank = cx.base;
+        loop {
+            if usable(cx).any(|p| p.rank == rank && p.cwnd_space > 0) {
+                return (rank, None);
+            }
+            let dearer = usable(cx).map(|p| p.rank).filter(|r| *r > rank && *r <= self.top).min();
+            let (Some(dearer), Some(since)) = (dearer, cx.waits_since) else {
+                return (rank, None);
+            };
+            let due = since + round_trip(cx, rank);
+            if due > cx.now {
+                return (rank, Some(due));
+            }
+            rank = dearer;
+        }
+    }
+}
+
+fn usable<'a>(cx: &RankCx<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
+    cx.paths.iter().filter(|p| p.usable)
+}
+
+/// The longest round-trip time of the paths up to a rank.
+fn round_trip(cx: &RankCx<'_>, rank: PathRank) -> Duration {
+    let paths = usable(cx).filter(|p| p.rank <= rank);
+    paths.map(|p| p.srtt.unwrap_or(p.rto)).max().unwrap_or_default()
+}
+
+impl RankPolicy for Overflow {
+    fn ceiling(&mut self, cx: &RankCx<'_>) -> Ceiling {
+        if self.base != cx.base {
+            // A cheaper path works again, or none does any more.
+            self.base = cx.base;
+            self.set_top(cx.now, cx.base);
+        }
+        let patience = self.patience(cx);
+        self.close(cx, patience);
+        let opens = self.open(cx, patience);
+        let (next, overflows) = self.next(cx);
+        Ceiling { open: self.top, next, again: opens.into_iter().chain(overflows).min() }
+    }
+
+    fn sent(&mut self, now: Instant, rank: PathRank) {
+        if rank == self.top {
+            self.used = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
