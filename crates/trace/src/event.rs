@@ -94,6 +94,13 @@ pub enum Event {
         /// larger ones).
         reason: String,
     },
+    /// A path has another rank: which paths carry data before it does.
+    PathRank {
+        /// The path.
+        path: u16,
+        /// Its rank from now on: `normal`, `cost=N` or `backup`.
+        rank: String,
+    },
     /// Two paths share a bottleneck (mTCP paper, section 3.2).
     SharedBottleneck {
         /// The paths.
@@ -129,19 +136,21 @@ pub enum Event {
         /// Their disjointness: 1 - latency of the shared links / latency of the shorter path.
         disjoint: f64,
     },
-    /// A path that works carries no data from now on (mTCP paper, section 3.4.1).
+    /// A path that works carries no data from now on (mTCP paper, section 3.4.1; ranks).
     PathSuppressed {
         /// The path.
         path: u16,
-        /// Why: `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
+        /// Why: `shared_bottleneck`, `slow`, `spare`, `shares_hops` or `dearer` (cheaper paths
+        /// work).
         reason: String,
     },
-    /// A path that was suppressed carries data again (mTCP paper, section 3.4.2).
+    /// A path that was suppressed may carry data again (mTCP paper, section 3.4.2; ranks).
     PathRestored {
         /// The path.
         path: u16,
-        /// Why: `better` (its score), `too_few` (others work) or `disjoint` (it shares its hops
-        /// with none that works).
+        /// Why: `better` (its score), `too_few` (others work), `disjoint` (it shares its hops with
+        /// none that works), `failover` (no cheaper path works), `overflow` (cheaper paths cannot
+        /// carry what is offered) or `ranked` (ranks were changed).
         reason: String,
     },
     /// All SACKs of one side take another path (mTCP paper, section 3.5.2).
@@ -354,6 +363,9 @@ impl Event {
                 mtu_bytes: *mtu as u64,
                 reason: reason.name().to_owned(),
             },
+            Told::PathRank { path, rank } => {
+                Event::PathRank { path: path_number(*path), rank: rank.to_string() }
+            }
             Told::SharedBottleneck { evidence, suppressed } => Event::SharedBottleneck {
                 paths: (path_number(evidence.paths.0), path_number(evidence.paths.1)),
                 sign: evidence.sign.name().to_owned(),

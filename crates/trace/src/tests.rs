@@ -98,6 +98,7 @@ fn all_events() -> Vec<Event> {
             lag_s: -0.02,
             suppressed: Some(path),
         },
+        Event::PathRank { path, rank: "cost=3".to_owned() },
         Event::PathSuppressed { path, reason: "shared_bottleneck".to_owned() },
         Event::SharedHops { path, with: 1, disjoint: 0.25 },
         Event::PathRestored { path, reason: "better".to_owned() },
