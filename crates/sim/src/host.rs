@@ -6,14 +6,14 @@ mod planned;
 mod roaming;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use manypath_dtls::manage::KeyManagement;
 use manypath_proto::config::Config;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Association, Endpoint, EndpointConfig, Event, Instant,
-    PathStats, Rng, SharedEvidence,
+    PathRank, PathStats, Rng, SharedEvidence,
 };
 
 use crate::ids::NodeId;
@@ -83,6 +83,10 @@ pub struct Host {
     admits: bool,
     /// The engine does not know its interfaces yet.
     is_new: bool,
+    /// The ranks of paths by local address.
+    ranks: BTreeMap<IpAddr, PathRank>,
+    /// The engine does not know all of them yet.
+    has_new_ranks: bool,
     has_commands: bool,
     /// By time, and then in the order in which they were given.
     planned: BTreeMap<(Instant, u32), Planned>,
@@ -119,6 +123,8 @@ impl Host {
             reads: true,
             admits: false,
             is_new: true,
+            ranks: BTreeMap::new(),
+            has_new_ranks: false,
             has_commands: true,
             planned: BTreeMap::new(),
             plans: 0,

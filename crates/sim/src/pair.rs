@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manypath_proto::config::Config;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
-use manypath_proto::{Datagram, Event, Instant, PathId, PathState, Rng};
+use manypath_proto::{Datagram, Event, Instant, PathId, PathRank, PathState, Rng};
 
 use crate::host::{Host, HostConfig};
 use crate::network::Network;
@@ -95,6 +95,8 @@ impl Pair {
             has_fixed_links: false,
             has_middle: false,
             checks_invariants: cfg!(debug_assertions),
+            ranks_a: Vec::new(),
+            ranks_z: Vec::new(),
         }
     }
 
@@ -263,6 +265,8 @@ pub struct PairBuilder {
     has_fixed_links: bool,
     has_middle: bool,
     checks_invariants: bool,
+    ranks_a: Vec<(usize, PathRank)>,
+    ranks_z: Vec<(usize, PathRank)>,
 }
 
 impl PairBuilder {
@@ -333,6 +337,18 @@ impl PairBuilder {
     /// Changes one path, by its number.
     pub fn path(mut self, number: usize, change: impl FnOnce(PathSpec) -> PathSpec) -> Self {
         self.paths[number] = change(std::mem::take(&mut self.paths[number]));
+        self
+    }
+
+    /// Sets the rank of a path at host `a`.
+    pub fn rank_a(mut self, number: usize, rank: PathRank) -> Self {
+        self.ranks_a.push((number, rank));
+        self
+    }
+
+    /// Sets the rank of a path at host `z`.
+    pub fn rank_z(mut self, number: usize, rank: PathRank) -> Self {
+        self.ranks_z.push((number, rank));
         self
     }
 
@@ -462,8 +478,14 @@ impl PairBuilder {
             };
             Host::new(node, setup)
         };
-        let a = host(node_a, (config_a, self.keys_a.clone()), near, pairs, "host a");
-        let z = host(node_z, (config_z, self.keys_z.clone()), far, Vec::new(), "host z");
+        let mut a = host(node_a, (config_a, self.keys_a.clone()), near, pairs, "host a");
+        let mut z = host(node_z, (config_z, self.keys_z.clone()), far, Vec::new(), "host z");
+        for &(number, rank) in &self.ranks_a {
+            a.set_rank(self.addresses(number).0.ip(), rank);
+        }
+        for &(number, rank) in &self.ranks_z {
+            z.set_rank(self.addresses(number).1.ip(), rank);
+        }
         let middle =
             self.has_middle.then(|| Box::new(Middle::new(&mut net, &a, &z, rng.fork("middle"))));
         Pair { a, z, net, middle, seed: self.seed, checks_invariants: self.checks_invariants }

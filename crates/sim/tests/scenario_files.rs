@@ -66,6 +66,7 @@ fn pieces() -> impl Strategy<Value = String> {
         Just("rate = \"1 Mbit/s\"\n"),
         Just("delay = \"1 ms\"\n"),
         Just("loss = { forward = \"1 %\", reverse = [] }\n"),
+        Just("rank = \"backup\"\n"),
         Just("loss = 0.5\n"),
         Just("queue = \"2 bdp\"\n"),
         Just("queue = \"0.0001 bdp\"\n"),

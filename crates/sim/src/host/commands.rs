@@ -1,6 +1,8 @@
 //! Commands to a host, which run now or at a planned time.
 
-use manypath_proto::{Association, Instant, PathId, PathState, PathStats};
+use std::net::IpAddr;
+
+use manypath_proto::{Association, Instant, PathId, PathRank, PathState, PathStats};
 
 use super::Host;
 use super::planned::Planned;
@@ -85,6 +87,18 @@ impl Host {
         self.endpoint.set_buffer_reserve(bytes);
     }
 
+    /// Gives the paths from a local address a rank, from now on.
+    pub fn set_rank(&mut self, local: IpAddr, rank: PathRank) {
+        self.ranks.insert(local, rank);
+        self.has_new_ranks = true;
+        self.has_commands = true;
+    }
+
+    /// [`set_rank`](Self::set_rank) at that time.
+    pub fn set_rank_at(&mut self, at: Instant, local: IpAddr, rank: PathRank) {
+        self.plan(at, Planned::Rank(local, rank));
+    }
+
     /// Stops to read: the receive buffer fills and the window closes.
     pub fn pause_reading(&mut self) {
         self.reads = false;
@@ -102,6 +116,7 @@ impl Host {
         self.restarts += 1;
         self.endpoint = self.setup.endpoint(self.restarts);
         self.is_new = true;
+        self.has_new_ranks = !self.ranks.is_empty();
         self.assoc = None;
         self.sender.clear();
         self.planned.clear();
@@ -169,6 +184,7 @@ impl Host {
                         self.plan(at + pace.every, rest);
                     }
                 }
+                Planned::Rank(local, rank) => self.set_rank(local, rank),
                 Planned::StopSending => self.sender.clear(),
                 Planned::Shutdown => self.shutdown(),
             }

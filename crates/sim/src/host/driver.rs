@@ -71,6 +71,11 @@ impl Host {
                 self.endpoint.set_link_mtu(now, local, net.interface_mtu(self.node, local));
             }
         }
+        if std::mem::take(&mut self.has_new_ranks) {
+            for (&local, &rank) in &self.ranks {
+                self.endpoint.set_local_rank(now, local, rank);
+            }
+        }
         if std::mem::take(&mut self.connects) {
             self.start(now);
         }

@@ -1,6 +1,8 @@
 //! Commands that run at a planned time.
 
-use manypath_proto::Instant;
+use std::net::IpAddr;
+
+use manypath_proto::{Instant, PathRank};
 
 use crate::traffic::Pace;
 
@@ -15,6 +17,8 @@ pub(super) enum Planned {
         bytes: u64,
         pace: Pace,
     },
+    /// The paths from a local address get a rank.
+    Rank(IpAddr, PathRank),
     StopSending,
     Shutdown,
 }

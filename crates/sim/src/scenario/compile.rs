@@ -10,7 +10,7 @@ use super::flows::{flow, striped, transfers};
 use super::keys::{CROSS, HOP, PATH, SCENARIO};
 use super::links::{self, Settings};
 use super::long;
-use super::model::{Cable, CompiledScenario, CrossModel, Crossing, PathModel};
+use super::model::{Cable, CompiledScenario, CrossModel, Crossing, PathModel, PlannedRank};
 use super::read::{Named, Reader};
 use super::transport;
 use super::tree::Table;
@@ -36,6 +36,7 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         flows: Vec::new(),
         changes: Vec::new(),
         moves: Vec::new(),
+        ranks: Vec::new(),
         cross: Vec::new(),
         stripe: None,
     };
@@ -56,6 +57,7 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
     // Stable, so that changes of one instant come in the order of the file.
     compiled.changes.sort_by_key(|change| change.at);
     compiled.moves.sort_by_key(|planned| planned.at);
+    compiled.ranks.sort_by_key(|planned| planned.at);
     Ok(compiled)
 }
 
@@ -88,6 +90,9 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         if let Some(cross) = table.get("cross") {
             add_cross(&cross, &path.crossings, out)?;
         }
+        if let Some(rank) = table.get("rank") {
+            out.ranks.push(PlannedRank::from_start((0, i), rank.rank()?));
+        }
         paths.push(path);
     }
     let transport = transport::read(&top.get("transport").into_iter().collect::<Vec<_>>())?;
@@ -97,6 +102,11 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         return Err(top.place.error("nothing is to be sent", remedy));
     }
     if transport.is_striped {
+        if let Some(planned) = out.ranks.first() {
+            let remedy = "remove the rank, or use another preset";
+            let what = "a split file has one path an association: ranks mean nothing";
+            return Err(elements[planned.path.1].error(what, remedy));
+        }
         return striped(top, &transport, paths, &transfers, (0, 1), out);
     }
     out.flows.push(flow("a to z", &transport, paths, transfers, (0, 1)));

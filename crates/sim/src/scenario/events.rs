@@ -1,16 +1,21 @@
-//! Events: changes of links and addresses at a time.
+//! Events: changes of links, addresses and ranks at a time.
 
 use std::time::Duration;
 
 use super::error::{self, ScenarioError};
 use super::keys::EVENT;
 use super::links::{self, Change};
-use super::model::{CompiledScenario, Crossing, PlannedChange, PlannedMove, direction};
+use super::model::{
+    CompiledScenario, Crossing, PlannedChange, PlannedMove, PlannedRank, direction,
+};
 use super::read::{Named, Reader};
 use crate::ids::End;
 use crate::spec::LinkChange;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// Keys of an event that only a link can have.
+const OF_LINKS: [&str; 7] = ["rate", "delay", "loss", "duplicate", "jitter", "direction", "hop"];
 
 /// Plans a change of a path.
 pub(super) fn plan(
@@ -53,6 +58,11 @@ pub(super) fn events(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()>
         if let Some(end) = table.get("end") {
             return Err(end.error("only `renumber` is of an end", "write change = \"renumber\""));
         }
+        if let Some(rank) = table.get("rank") {
+            let planned = ranking(&table, &rank, out)?;
+            out.ranks.push(planned);
+            continue;
+        }
         let crossings = place_of_event(&table, &element, out)?;
         let changes = changes_of_event(&table, &element)?;
         for change in changes {
@@ -80,7 +90,7 @@ fn renumbers(table: &Reader<'_>) -> Result<bool> {
     if event_kind(table)? != Some(Kind::Renumber) {
         return Ok(false);
     }
-    for key in ["link", "rate", "delay", "loss", "duplicate", "jitter", "direction", "hop"] {
+    for key in OF_LINKS.into_iter().chain(["link", "rank"]) {
         if let Some(named) = table.get(key) {
             return Err(named.error("an address has no such thing", "make it an event of its own"));
         }
@@ -95,15 +105,34 @@ fn renumbering(
 ) -> Result<PlannedMove> {
     let named = table.get("path");
     let named = named.ok_or_else(|| event.error("it needs `path`", "say whose: path = 2"))?;
-    let places: Vec<(usize, usize)> = (out.flows.iter().enumerate())
-        .flat_map(|(flow, model)| (0..model.paths.len()).map(move |path| (flow, path)))
-        .collect();
-    let path = places[named_path(&named, out)?];
+    let path = place_of_path(&named, out)?;
     let (at, after) = links::when(table, true, LinkChange::Restore).map(|w| (w.at, w.after))?;
     let away = table.get("for").map_or(Ok(Duration::ZERO), |named| named.duration())?;
     let ends = [("near", End::Near), ("far", End::Far)];
     let end = table.get("end").map_or(Ok(End::Near), |named| named.word(&ends))?;
     Ok(PlannedMove { at, after, path, end, away })
+}
+
+/// A path gets another rank. Nothing else can change with it.
+fn ranking(table: &Reader<'_>, rank: &Named<'_>, out: &CompiledScenario) -> Result<PlannedRank> {
+    for key in OF_LINKS.into_iter().chain(["link", "change", "corrupt", "mtu"]) {
+        if let Some(named) = table.get(key) {
+            return Err(named.error("a rank has no such thing", "make it an event of its own"));
+        }
+    }
+    let named = table.get("path");
+    let named = named.ok_or_else(|| rank.error("it needs `path`", "say whose: path = 2"))?;
+    let path = place_of_path(&named, out)?;
+    let (at, after) = links::when(table, true, LinkChange::Restore).map(|w| (w.at, w.after))?;
+    Ok(PlannedRank { at, after, path, rank: rank.rank()? })
+}
+
+/// The flow of the path that is named, and its number there.
+fn place_of_path(named: &Named<'_>, out: &CompiledScenario) -> Result<(usize, usize)> {
+    let places: Vec<(usize, usize)> = (out.flows.iter().enumerate())
+        .flat_map(|(flow, model)| (0..model.paths.len()).map(move |path| (flow, path)))
+        .collect();
+    Ok(places[named_path(named, out)?])
 }
 
 /// Which of the paths of all flows is named.
@@ -177,7 +206,7 @@ fn changes_of_event(table: &Reader<'_>, event: &Named<'_>) -> Result<Vec<Change>
     }
     if changes.is_empty() {
         let remedy = "add change = \"cut\" or \"renumber\", or a new rate, delay, loss, duplicate, \
-                      jitter, corrupt or mtu";
+                      jitter, corrupt, mtu or rank";
         return Err(event.error("nothing changes", remedy));
     }
     Ok(changes)

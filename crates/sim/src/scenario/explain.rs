@@ -9,7 +9,7 @@ use manypath_proto::sizes::ETHERNET_MTU;
 
 use super::model::{
     After, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, PlannedMove,
-    Transfer, Way,
+    PlannedRank, Transfer, Way,
 };
 use super::{Point, Scenario};
 use crate::cross::Pattern;
@@ -61,13 +61,16 @@ impl CompiledScenario {
             self.cross.iter().for_each(|cross| self.explain_cross(cross, text));
             *text += "\n";
         }
-        if !self.changes.is_empty() || !self.moves.is_empty() {
+        if !self.changes.is_empty() || !self.moves.is_empty() || !self.ranks.is_empty() {
             *text += "changes\n";
             for change in &self.changes {
                 let _ = writeln!(text, "  {}", self.explain_change(change));
             }
             for planned in &self.moves {
                 let _ = writeln!(text, "  {}", self.explain_move(planned));
+            }
+            for planned in &self.ranks {
+                let _ = writeln!(text, "  {}", self.explain_rank(planned));
             }
             *text += "\n";
         }
@@ -172,6 +175,13 @@ impl CompiledScenario {
         let path = &flow.paths[*path].name;
         let away = print_duration(*away);
         format!("{at}{after}: the {end} end of path {path} has no address, {away} later a new one")
+    }
+
+    fn explain_rank(&self, planned: &PlannedRank) -> String {
+        let PlannedRank { at, after, path: (flow, path), rank } = planned;
+        let (after, at) = (explain_after(*after), print_duration(*at));
+        let path = &self.flows[*flow].paths[*path].name;
+        format!("{at}{after}: path {path} has the rank {rank}")
     }
 
     fn explain_change(&self, planned: &PlannedChange) -> String {

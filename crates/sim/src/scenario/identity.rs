@@ -55,12 +55,13 @@ impl CompiledScenario {
             flows,
             changes,
             moves,
+            ranks,
             cross,
             stripe,
             ..
         } = self;
         let world = (name, time_limit, is_protected, nodes, &cables);
-        let rest = (world, flows, changes, moves, cross, stripe);
+        let rest = (world, flows, changes, moves, ranks, cross, stripe);
         Identity { rest: xxh3_128(format!("{rest:?}").as_bytes()), losses }
     }
 }

@@ -184,6 +184,7 @@ pub(super) static PATH: Section = Section {
     keys: keys! {
         "name", "text", "its number", "\"wifi\"": "Its name in events, dotted names and explanations.";
         "cross", "table", "none", "{ load = \"50 %\" }": "Cross-traffic over the path's slowest hop, in both directions.";
+        "rank", "normal, cost=N or backup", "normal", "\"cost=3\"": "Which paths carry data before it does, at both ends: see priorities.md.";
         "hops", "list of tables", "one hop, of the path's own keys", "[{ rate = \"10 Mbit/s\", delay = \"25 ms\" }]": "A sequence of links in each direction.";
     },
 };
@@ -255,6 +256,7 @@ pub(super) static ROUTE: Section = Section {
     more: NONE,
     keys: keys! {
         "via", "list of nodes and links", "needed", "[\"r1\", \"core\", \"r2\"]": "Every node or link between the ends, in order. Name a link where several lead to the same node.";
+        "rank", "normal, cost=N or backup", "normal", "\"backup\"": "As of a [[path]].";
     },
 };
 
@@ -285,6 +287,7 @@ pub(super) static EVENT: Section = Section {
         "duplicate", "ratio", "none", "\"1 %\"": "A new probability of duplication.";
         "jitter", "time", "none", "\"5 ms\"": "A new upper bound of the random extra delay.";
         "corrupt", "ratio", "none", "\"1 %\"": "A new probability of corruption.";
+        "rank", "normal, cost=N or backup", "none", "\"backup\"": "A new rank of the path, at both ends.";
         "mtu", "bytes or \"unlimited\"", "none", "1280": "A new largest packet, of the slowest hop unless `hop` selects another.";
     },
 };

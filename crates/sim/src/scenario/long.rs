@@ -8,8 +8,8 @@ use super::flows::{striped, transfer, transfers};
 use super::keys::{FLOW, LINK, NODE, ROUTE, TRAFFIC};
 use super::links::{self, Settings};
 use super::model::{
-    Cable, CompiledScenario, CrossModel, Crossing, Flow, PathModel, Transfer, base_rtt,
-    queue_of_bdp,
+    Cable, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedRank, Transfer,
+    base_rtt, queue_of_bdp,
 };
 use super::read::{Named, Reader};
 use super::routes::Map;
@@ -190,8 +190,14 @@ fn add_flow(
             let remedy = "keep one flow, or choose another preset";
             return Err(element.error("the preset appstripe needs the file to itself", remedy));
         }
+        if let Some(planned) = ranks(&table, 0)?.first() {
+            let what = format!("path {} has a rank", planned.path.1 + 1);
+            let remedy = "remove it: a split file has one path an association";
+            return Err(element.error(what, remedy));
+        }
         return striped(&table, &transport, paths, &sends, (from, to), out);
     }
+    out.ranks.extend(ranks(&table, out.flows.len())?);
     out.flows.push(Flow {
         name,
         ends: (from, to),
@@ -230,6 +236,17 @@ fn ways(
         1..=32 => Ok(ways),
         _ => Err(flow.error("more than 32 paths", "name fewer with path = [{ via = […] }]")),
     }
+}
+
+/// The ranks of a flow's paths.
+fn ranks(table: &Reader<'_>, flow: usize) -> Result<Vec<PlannedRank>> {
+    let mut ranks = Vec::new();
+    for (path, element) in table.elements("path")?.iter().enumerate() {
+        if let Some(rank) = element.table(&ROUTE)?.get("rank") {
+            ranks.push(PlannedRank::from_start((flow, path), rank.rank()?));
+        }
+    }
+    Ok(ranks)
 }
 
 fn no_way(named: &Named<'_>, map: &Map<'_>, from: usize, to: usize) -> ScenarioError {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use manypath_proto::PathRank;
 use manypath_proto::config::Config;
 use manypath_proto::sizes::ETHERNET_MTU;
 
@@ -26,6 +27,8 @@ pub struct CompiledScenario {
     pub(super) flows: Vec<Flow>,
     pub(super) changes: Vec<PlannedChange>,
     pub(super) moves: Vec<PlannedMove>,
+    /// Ranks of paths, those from the start included.
+    pub(super) ranks: Vec<PlannedRank>,
     pub(super) cross: Vec<CrossModel>,
     /// The file of an idealised split over the flows, in bytes; see `stripe`.
     pub(super) stripe: Option<u64>,
@@ -138,6 +141,23 @@ pub(super) struct PlannedMove {
     pub(super) end: End,
     /// How long it has none.
     pub(super) away: Duration,
+}
+
+/// A path that gets a rank, at both ends.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedRank {
+    pub(super) at: Duration,
+    pub(super) after: After,
+    /// Flow, and its path.
+    pub(super) path: (usize, usize),
+    pub(super) rank: PathRank,
+}
+
+impl PlannedRank {
+    /// A rank that a path has when the run begins.
+    pub(super) fn from_start(path: (usize, usize), rank: PathRank) -> PlannedRank {
+        PlannedRank { at: Duration::ZERO, after: After::Start, path, rank }
+    }
 }
 
 impl Way {

@@ -41,6 +41,9 @@ impl CompiledScenario {
         if !self.moves.is_empty() {
             return Err("it has changes of addresses".to_owned());
         }
+        if !self.ranks.is_empty() {
+            return Err("it has ranks of paths".to_owned());
+        }
         let bytes = match flow.transfers.as_slice() {
             [only] if only.start.is_zero() && !only.is_reverse && only.pace.is_none() => only.bytes,
             _ => None,

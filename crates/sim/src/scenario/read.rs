@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use manypath_proto::PathRank;
 use manypath_proto::config::units::{self, UnitError};
 
 use super::error::{Place, ScenarioError, list, nearest};
@@ -142,6 +143,13 @@ impl<'t> Named<'t> {
     /// As a size in bytes.
     pub(super) fn size(&self) -> Result<u64> {
         self.unit(units::parse_size)
+    }
+
+    /// As the rank of a path.
+    pub(super) fn rank(&self) -> Result<PathRank> {
+        let text = self.text()?;
+        let remedy = "write \"normal\", \"backup\", or \"cost=N\" with N from 0 to 255";
+        text.parse().map_err(|_| self.error(format!("`{text}` is not possible"), remedy))
     }
 
     /// As true or false.

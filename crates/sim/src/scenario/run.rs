@@ -10,7 +10,9 @@ use manypath_proto::Instant;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use serde::{Serialize, Serializer};
 
-use super::model::{After, CompiledScenario, Flow as FlowModel, PlannedChange, PlannedMove};
+use super::model::{
+    After, CompiledScenario, Flow as FlowModel, PlannedChange, PlannedMove, PlannedRank,
+};
 use super::wiring::Wiring;
 use crate::host::Host;
 use crate::link::loss_range::LossRange;
@@ -136,6 +138,8 @@ struct Run<'s> {
     waiting: Vec<&'s PlannedChange>,
     /// The same of addresses.
     waiting_moves: Vec<PlannedMove>,
+    /// The same of ranks.
+    waiting_ranks: Vec<PlannedRank>,
 }
 
 impl<'s> Run<'s> {
@@ -156,6 +160,7 @@ impl<'s> Run<'s> {
             keys: options.trace.as_ref().filter(|to| to.opened).map(|_| RunKeys::default()),
             waiting: Vec::new(),
             waiting_moves: Vec::new(),
+            waiting_ranks: Vec::new(),
         };
         for flow in &scenario.flows {
             run.add_flow(flow, options);
@@ -174,6 +179,12 @@ impl<'s> Run<'s> {
             match planned.after {
                 After::Start => run.plan_move(planned, Instant::ZERO),
                 After::FirstData => run.waiting_moves.push(*planned),
+            }
+        }
+        for planned in &scenario.ranks {
+            match planned.after {
+                After::Start => run.plan_rank(planned, Instant::ZERO),
+                After::FirstData => run.waiting_ranks.push(*planned),
             }
         }
         if scenario.changes.is_empty() && scenario.moves.is_empty() {
@@ -251,7 +262,8 @@ impl<'s> Run<'s> {
 
     fn run(mut self) -> Result<RunOutput, RunError> {
         while !self.is_over() && self.world.step(self.limit) {
-            if !self.waiting.is_empty() || !self.waiting_moves.is_empty() {
+            let waits = !self.waiting.is_empty() || !self.waiting_moves.is_empty();
+            if waits || !self.waiting_ranks.is_empty() {
                 self.plan_after_first_data();
             }
         }
@@ -307,6 +319,9 @@ impl<'s> Run<'s> {
             for planned in std::mem::take(&mut self.waiting_moves) {
                 self.plan_move(&planned, first);
             }
+            for planned in std::mem::take(&mut self.waiting_ranks) {
+                self.plan_rank(&planned, first);
+            }
         }
     }
 
@@ -318,6 +333,16 @@ impl<'s> Run<'s> {
         let (flow, path) = planned.path;
         let number = self.flows[flow].flow.paths[path];
         self.world.net.path(number).at(from + planned.at).renumber(planned.end, planned.away, None);
+    }
+
+    fn plan_rank(&mut self, planned: &PlannedRank, from: Instant) {
+        let (flow, path) = planned.path;
+        let Flow { from: near, to: far, .. } = self.flows[flow].flow;
+        for id in [near, far] {
+            let host = self.world.host_mut(id);
+            let local = host.addresses()[path];
+            host.set_rank_at(from + planned.at, local.ip(), planned.rank);
+        }
     }
 
     fn result(&self) -> RunResult {

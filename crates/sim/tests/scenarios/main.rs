@@ -22,6 +22,7 @@ mod packet_sizes;
 mod pf_paper;
 mod protection;
 mod rack;
+mod ranks;
 mod redundancy;
 mod repeatable;
 mod roaming;
