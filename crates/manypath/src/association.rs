@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathStats, Peer, PeerIdentity,
-    SendOptions,
+    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathRank, PathStats, Peer,
+    PeerIdentity, SendOptions,
 };
 use tokio::task::coop;
 
@@ -248,6 +248,25 @@ impl Association {
             }
             inner.assocs.kick();
         });
+    }
+
+    /// Gives a path a rank: which paths carry data before it does. Returns false if there is no
+    /// such path. [`Endpoint::set_rank`](crate::Endpoint::set_rank) sets that of all paths from an
+    /// address or an interface, those of later included.
+    ///
+    /// It concerns what this side sends. The peer is not told, since SCTP has no chunk for it.
+    pub fn set_path_rank(&self, path: PathId, rank: PathRank) -> bool {
+        self.shared().with(|inner, now| {
+            let assoc = inner.assocs.engine.assoc_mut(self.id());
+            let is_set = assoc.is_some_and(|assoc| assoc.set_path_rank(now, path, rank));
+            inner.assocs.kick();
+            is_set
+        })
+    }
+
+    /// The rank of a path; `None` if there is no such path.
+    pub fn path_rank(&self, path: PathId) -> Option<PathRank> {
+        self.shared().with(|inner, _| inner.assocs.engine.assoc(self.id())?.path_rank(path))
     }
 
     /// Makes a path the primary one.

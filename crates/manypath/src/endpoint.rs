@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -12,10 +12,10 @@ use bytes::Bytes;
 #[cfg(feature = "relay")]
 use manypath_net::RelayStatus;
 use manypath_net::{
-    Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
+    BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
-use manypath_proto::{AssocId, ConnectTo, KeyManagement, Rng, SendOptions};
+use manypath_proto::{AssocId, ConnectTo, KeyManagement, PathRank, PathStats, Rng, SendOptions};
 use tokio::runtime;
 
 use crate::association::Association;
@@ -23,6 +23,7 @@ use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
 use crate::memory;
 use crate::options::{ConnectTarget, EndpointOptions};
+use crate::ranks::{RankPlaceError, addresses_of_interface};
 use crate::roaming::Roaming;
 use crate::shared::Shared;
 
@@ -108,6 +109,13 @@ impl Endpoint {
         let notes = notes.collect();
         let limits = (options.accept_backlog, options.strangers);
         let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits);
+        shared.with(|inner, now| {
+            for (place, rank) in options.ranks {
+                inner.ranks.want(place, rank)?;
+            }
+            inner.apply_ranks(now);
+            Ok::<_, BindError>(())
+        })?;
         let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
         let driver = Driver::new(Arc::clone(&shared), sockets, relays, roaming, &config);
         runtime.spawn(driver.run());
@@ -205,6 +213,38 @@ impl Endpoint {
             inner.assocs.engine.network_changed(now);
             inner.assocs.kick();
         });
+    }
+
+    /// Gives the paths from an address or an interface a rank, in all associations of now and later:
+    /// which paths carry data before they do. An interface keeps it when its address changes.
+    ///
+    /// # Errors
+    /// There is no such interface now, or the place means every address.
+    pub fn set_rank(&self, place: BindTo, rank: PathRank) -> Result<(), RankPlaceError> {
+        if let BindTo::Interface(name) = &place
+            && addresses_of_interface(name).is_empty()
+        {
+            return Err(RankPlaceError::NoInterface(name.clone()));
+        }
+        self.shared().with(|inner, now| {
+            inner.ranks.want(place, rank)?;
+            inner.apply_ranks(now);
+            Ok(())
+        })
+    }
+
+    /// The rank of the paths from a local address.
+    pub fn rank(&self, local: IpAddr) -> PathRank {
+        self.shared().with(|inner, _| inner.assocs.engine.local_rank(local))
+    }
+
+    /// The paths of every association that is not over, by the association's number.
+    pub fn paths(&self) -> Vec<(AssocId, Vec<PathStats>)> {
+        self.shared().with(|inner, _| {
+            let engine = &inner.assocs.engine;
+            let paths = |id| engine.assoc(id).map(|assoc| (id, assoc.paths().collect()));
+            inner.assocs.open().into_iter().filter_map(paths).collect()
+        })
     }
 
     /// Notes for the user on how the sockets were opened, for instance that one could not be kept

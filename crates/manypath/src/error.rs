@@ -15,6 +15,9 @@ pub enum BindError {
     /// The configuration contradicts itself or is out of range.
     #[error(transparent)]
     Config(#[from] manypath_proto::config::ConfigError),
+    /// A rank for a place that can have none.
+    #[error(transparent)]
+    Rank(#[from] crate::ranks::RankPlaceError),
     /// An SCTP port of 0.
     #[error("SCTP port 0 is not a port; choose one from 1 to 65535")]
     SctpPort,

@@ -63,6 +63,7 @@ mod events;
 mod inbox;
 mod memory;
 mod options;
+mod ranks;
 mod reading;
 mod roaming;
 #[cfg(feature = "measure")]
@@ -78,6 +79,7 @@ pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, OpenStreamError, SendError};
 pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
+pub use ranks::RankPlaceError;
 #[cfg(feature = "measure")]
 pub use routes::RouteWatch;
 pub use security::Security;
@@ -163,13 +165,13 @@ pub mod keys {
 
 pub use bytes::Bytes;
 pub use manypath_net::{
-    BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, SendFailures, interfaces,
-    pair, preferred_source,
+    BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, SendFailures, addresses_of,
+    interfaces, pair, preferred_source,
 };
 #[cfg(feature = "relay")]
 pub use manypath_net::{Relay, RelayStatus};
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
-    PathId, PathState, PathStats, Payload, PeerIdentity, RestoreReason, Rng, SendOptions,
-    SharedEvidence, SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
+    PathId, PathRank, PathState, PathStats, Payload, PeerIdentity, RankError, RestoreReason, Rng,
+    SendOptions, SharedEvidence, SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
 };

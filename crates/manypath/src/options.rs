@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manypath_net::BindTo;
 #[cfg(feature = "relay")]
 use manypath_net::Relay;
-use manypath_proto::Config;
+use manypath_proto::{Config, PathRank};
 
 use crate::security::Security;
 use crate::strangers::StrangerLimits;
@@ -25,6 +25,10 @@ pub struct EndpointOptions {
     /// Addresses and interfaces to bind to, one UDP socket each; an empty list means
     /// [`BindTo::Any`]. A client has a path per entry, as far as the peer's addresses allow.
     pub bind: Vec<BindTo>,
+    /// Ranks of the paths from these addresses and interfaces: which paths carry data before they
+    /// do. Of the sockets in `bind`, or of any address of this host; the paths from others are
+    /// normal. [`set_rank`](crate::Endpoint::set_rank) changes them later.
+    pub ranks: Vec<(BindTo, PathRank)>,
     /// UDP port of all the sockets; 0 takes one that is free on all.
     pub udp_port: u16,
     /// TURN servers (RFC 8656) through which associations that this endpoint opens have further
@@ -72,6 +76,7 @@ impl EndpointOptions {
             config: Arc::new(Config::default()),
             security: security.into(),
             bind: Vec::new(),
+            ranks: Vec::new(),
             udp_port: 0,
             #[cfg(feature = "relay")]
             relays: Vec::new(),

@@ -95,6 +95,7 @@ impl Roaming {
     ) {
         inner.bound = sockets.bound().clone();
         inner.assocs.engine.set_local_addresses(inner.bound.concrete().collect());
+        inner.apply_ranks(now); // before paths from new addresses come
         let open = inner.assocs.open();
         self.lost.retain(|lost| open.contains(&lost.assoc));
         self.note_gone(now, inner, &open, sockets, relays, found);

@@ -18,6 +18,7 @@ use manypath_proto::{AssocId, ConnectTo, Event, Instant, KeyManagement, SendOpti
 use tokio::sync::watch;
 
 use crate::error::ConnectError;
+use crate::ranks::Ranks;
 use crate::strangers::{StrangerLimits, Strangers};
 use accept_queue::AcceptQueue;
 pub(crate) use associations::Associations;
@@ -51,6 +52,7 @@ impl Shared {
             handles: true,
             send_failures: SendFailures::default(),
             bound,
+            ranks: Ranks::default(),
         };
         let (inner, relays) = (Mutex::new(inner), watch::Sender::new(relays));
         Arc::new(Shared { inner, clock, look: AtomicBool::new(false), notes, relays })
@@ -85,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) send_failures: SendFailures,
     /// The addresses of the sockets now.
     pub(crate) bound: BoundAddresses,
+    pub(crate) ranks: Ranks,
 }
 
 impl Inner {
@@ -175,6 +178,12 @@ impl Inner {
     /// Takes an association off the accept queue; true if it was there.
     pub(crate) fn take_from_accept_queue(&mut self, id: AssocId) -> bool {
         self.accept.remove(id)
+    }
+
+    /// Tells the engine the ranks of the addresses that this host has now.
+    pub(crate) fn apply_ranks(&mut self, now: Instant) {
+        self.ranks.apply(now, &mut self.assocs.engine);
+        self.assocs.kick();
     }
 
     /// Takes no more associations, and aborts those nobody has accepted.

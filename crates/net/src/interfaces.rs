@@ -76,7 +76,7 @@ fn has_no_scope(address: &if_addrs::Interface) -> bool {
 
 /// The addresses of the interface `name`, up or not, loopback included; `None` if there is no such
 /// interface or it has no address.
-pub(crate) fn addresses_of(name: &str) -> io::Result<Option<Vec<IpAddr>>> {
+pub fn addresses_of(name: &str) -> io::Result<Option<Vec<IpAddr>>> {
     let mut all: Vec<IpAddr> = if_addrs::get_if_addrs()?
         .into_iter()
         .filter(|i| i.name == name && has_no_scope(i))
