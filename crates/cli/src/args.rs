@@ -8,6 +8,8 @@ mod decrypt;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulate;
 pub(crate) mod lab;
+#[cfg(unix)]
+mod path;
 mod security;
 pub(crate) mod sim;
 
@@ -22,6 +24,8 @@ pub(crate) use common::{
 };
 pub(crate) use decrypt::DecryptArgs;
 use lab::LabCommand;
+#[cfg(unix)]
+pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
 pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
 
@@ -70,6 +74,7 @@ pub(crate) enum Command {
   manypath send holiday.mp4 manypath2:ae...       (the ticket that recv printed)
   manypath send photos/ notes.txt manypath2:ae...
   manypath send --bind eth0,wlan0 big.iso manypath2:ae...
+  manypath send --bind eth0,wlan0:backup,lte0:cost=3 big.iso manypath2:ae...
   manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
   manypath send --token-file secret big.iso server.example:9899
   manypath send big.iso server.example:9899       (asks for the token)")]
@@ -101,6 +106,13 @@ pub(crate) enum Command {
   manypath paths --via @relays --svg paths.svg manypath2:ae...
   manypath paths --via turn:ann:PASSWORD@relay.example server.example --json")]
     Paths(PathsArgs),
+    /// Shows the paths of running processes, and changes which ones carry data
+    ///
+    /// Speaks to the running `send`, `recv` and `perf` of the same user through their control
+    /// sockets, in XDG_RUNTIME_DIR/manypath or in the directory of temporary files.
+    #[cfg(unix)]
+    #[command(subcommand)]
+    Path(PathCommand),
     /// Relays for authorised users, as a TURN server (RFC 8656): one more path for them
     ///
     /// Forwards packets between its users and their peers and reads none of them. Without --user or

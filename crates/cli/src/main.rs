@@ -1,6 +1,8 @@
 //! The manypath command: sends files over several network paths at once.
 
 mod args;
+mod bind;
+mod control;
 mod decrypt;
 mod demo;
 mod dest;
@@ -46,6 +48,8 @@ fn main() -> ExitCode {
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
         Command::Paths(args) => block_on(overlay::run(args)),
+        #[cfg(unix)]
+        Command::Path(command) => block_on(control::path::run(command)),
         Command::Relay(args) => block_on(relay::run(args)),
         Command::Decrypt(args) => decrypt::run(&args),
         Command::Sim(command) => sim::run(&command),

@@ -2,7 +2,9 @@
 
 use manypath::overlay::BETA;
 use manypath::sizes::ETHERNET_MTU;
-use manypath::{Association, ElectReason, Event, MtuReason, PathId, RestoreReason, SuppressReason};
+use manypath::{
+    Association, ElectReason, Event, MtuReason, PathId, PathRank, RestoreReason, SuppressReason,
+};
 use serde::Serialize;
 
 use crate::via;
@@ -102,12 +104,20 @@ pub(crate) enum Notice {
         /// Which.
         path: u16,
     },
+    /// A path has another rank.
+    PathRank {
+        /// Which.
+        #[serde(flatten)]
+        name: PathName,
+        /// `normal`, `cost=N` or `backup`.
+        rank: PathRank,
+    },
     /// A path that works carries no data from now on.
     PathSuppressed {
         /// Which.
         #[serde(flatten)]
         name: PathName,
-        /// `shared_bottleneck`, `slow`, `spare` or `shares_hops`.
+        /// `shared_bottleneck`, `slow`, `spare`, `shares_hops` or `dearer`.
         reason: SuppressReason,
     },
     /// A path that was suppressed carries data again.
@@ -115,7 +125,7 @@ pub(crate) enum Notice {
         /// Which.
         #[serde(flatten)]
         name: PathName,
-        /// `better`, `too_few` or `disjoint`.
+        /// `better`, `too_few`, `disjoint`, `failover`, `overflow` or `ranked`.
         reason: RestoreReason,
     },
     /// The largest packets that a path carries, as far as is known.
@@ -175,6 +185,7 @@ impl Notice {
                 },
             },
             Event::PathRemoved { path } => Notice::PathRemoved { path: u16::from(path.0) + 1 },
+            Event::PathRank { path, rank } => Notice::PathRank { name: name(*path), rank: *rank },
             Event::PathSuppressed { path, reason } => {
                 Notice::PathSuppressed { name: name(*path), reason: *reason }
             }
@@ -214,6 +225,7 @@ impl Notice {
             }
             Notice::PathAdded { name } => format!("{name} is new"),
             Notice::PathRemoved { path } => format!("path {path} is removed"),
+            Notice::PathRank { name, rank } => format!("{name} has the rank {rank} from now on"),
             Notice::PathSuppressed { name, reason } => {
                 format!("{name} carries no more data: {reason}")
             }

@@ -21,8 +21,8 @@ pub(crate) struct PathReport {
     pub path: u16,
     /// The relay that our address is on; null for a direct path.
     pub relay: Option<String>,
-    /// Why it carries no data though it works: `shared_bottleneck`, `slow`, `spare` or
-    /// `shares_hops`; null if it may.
+    /// Why it carries no data though it works: `shared_bottleneck`, `slow`, `spare`,
+    /// `shares_hops` or `dearer`; null if it may.
     pub suppressed: Option<SuppressReason>,
     /// Counters of this side, and its variables at the end.
     #[serde(flatten)]

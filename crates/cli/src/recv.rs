@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::args::RecvArgs;
+use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
@@ -53,6 +54,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
+    let _control = Control::start(&endpoint, "recv", &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }

@@ -158,7 +158,7 @@ mod tests {
         let (profile, preset) = (Some(profile.to_owned()), Some(preset.to_owned()));
         let args = TransportArgs { preset, profile, set: vec![], config: None };
         let shown = config_json(&settings::config(&args).unwrap());
-        let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".to_owned()]);
+        let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
         let endpoint = match accept {
             true => transport::open(config, &loopback, 0, Security::Plain),
             false => transport::open_via(config, &loopback, vec![], Security::Plain),

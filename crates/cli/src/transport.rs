@@ -12,6 +12,7 @@ use manypath::{
 };
 use tokio::time::Instant;
 
+use crate::bind::Bind;
 use crate::failure::{Failure, Result};
 
 /// Longest wait for the end of an association once everything is acknowledged.
@@ -25,11 +26,10 @@ const ASSOCIATIONS_MAX: usize = 1024;
 /// DATA chunks that a message of bulk content fills.
 pub(crate) const CHUNKS_PER_MESSAGE: usize = 32;
 
-/// Opens an endpoint that accepts, on `bind`, addresses or interface names; none is all of the
-/// host's. Peers are strangers until they are admitted.
+/// Opens an endpoint that accepts, on `bind`; none is all of the host's. Peers are strangers until they are admitted.
 pub(crate) fn open(
     config: Config,
-    bind: &[String],
+    bind: &[Bind],
     port: u16,
     security: Security,
 ) -> Result<Endpoint> {
@@ -42,27 +42,24 @@ pub(crate) fn open(
 /// Opens an endpoint that connects, with paths through `relays` too.
 pub(crate) fn open_via(
     config: Config,
-    bind: &[String],
+    bind: &[Bind],
     relays: Vec<Relay>,
     security: Security,
 ) -> Result<Endpoint> {
     open_with(EndpointOptions { relays, ..EndpointOptions::client(security) }, config, bind)
 }
 
-/// The values of `--bind`: an interface's name if not an address.
-pub(crate) fn bind_to(bind: &[String]) -> Vec<BindTo> {
-    let parse = |text: &String| match text.parse() {
-        Ok(bind) => bind,
-        Err(never) => match never {},
-    };
-    bind.iter().map(parse).collect()
+/// The places of the values of `--bind`.
+pub(crate) fn bind_to(bind: &[Bind]) -> Vec<BindTo> {
+    bind.iter().map(|bind| bind.to.clone()).collect()
 }
 
-fn open_with(options: EndpointOptions, config: Config, bind: &[String]) -> Result<Endpoint> {
-    let bind = bind_to(bind);
+fn open_with(options: EndpointOptions, config: Config, bind: &[Bind]) -> Result<Endpoint> {
+    let ranked = bind.iter().filter(|bind| !bind.rank.is_normal());
     let options = EndpointOptions {
         config: Arc::new(config),
-        bind,
+        bind: bind_to(bind),
+        ranks: ranked.map(|bind| (bind.to.clone(), bind.rank)).collect(),
         accept_backlog: ACCEPT_BACKLOG,
         max_associations: ASSOCIATIONS_MAX,
         ..options

@@ -30,6 +30,8 @@ fn help_shows_examples_and_exit_codes() {
         &["sim", "check"],
         #[cfg(target_os = "linux")]
         &["emulate"],
+        #[cfg(unix)]
+        &["path", "set"],
         &["config", "show"],
         &["completions"],
         &["man"],

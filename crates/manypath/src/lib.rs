@@ -166,7 +166,7 @@ pub mod keys {
 pub use bytes::Bytes;
 pub use manypath_net::{
     BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, SendFailures, addresses_of,
-    interfaces, pair, preferred_source,
+    interface_names, interfaces, pair, preferred_source,
 };
 #[cfg(feature = "relay")]
 pub use manypath_net::{Relay, RelayStatus};

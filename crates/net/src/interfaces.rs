@@ -1,5 +1,6 @@
 //! The addresses of this host.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -87,6 +88,13 @@ pub fn addresses_of(name: &str) -> io::Result<Option<Vec<IpAddr>>> {
     Ok((!all.is_empty()).then_some(all))
 }
 
+/// The name of the interface that has each address of this host, loopback and link-local ones
+/// included; empty if the interfaces cannot be listed.
+pub fn interface_names() -> BTreeMap<IpAddr, String> {
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    all.into_iter().map(|i| (i.ip(), i.name)).collect()
+}
+
 /// The local address that the kernel would send from to reach `remote`; an error if it has no route
 /// there. No packet is sent.
 pub fn preferred_source(remote: SocketAddr) -> io::Result<IpAddr> {
@@ -133,5 +141,6 @@ mod tests {
     fn an_interface_is_found_by_name() {
         assert!(addresses_of("lo").unwrap().unwrap().contains(&IpAddr::from([127, 0, 0, 1])));
         assert_eq!(addresses_of("no-such-interface").unwrap(), None);
+        assert_eq!(interface_names()[&IpAddr::from([127, 0, 0, 1])], "lo");
     }
 }

@@ -44,7 +44,9 @@ mod watch;
 pub use bind::{BindError, BindTo};
 pub use clock::Clock;
 pub use follow::{Followed, NewAddress};
-pub use interfaces::{InterfaceAddress, addresses_of, interfaces, preferred_source};
+pub use interfaces::{
+    InterfaceAddress, addresses_of, interface_names, interfaces, preferred_source,
+};
 #[cfg(feature = "relay")]
 pub use manypath_turn::{Limits, PeerRules, ServerConfig, ServerStats, User};
 pub use pairing::pair;

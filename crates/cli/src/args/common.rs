@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::bind::Bind;
+
 /// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
 pub(crate) const DEFAULT_PORT: u16 = 9899;
 
@@ -31,9 +33,13 @@ pub(crate) struct TransportArgs {
 /// Local addresses.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BindArgs {
-    /// Local addresses or interface names, one path each [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub bind: Vec<String>,
+    /// Local addresses or interface names, one path each, with their ranks [default: all]
+    ///
+    /// As in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. A path with a cost carries data
+    /// when no cheaper path works, or when the cheaper ones cannot carry what is to be sent; a
+    /// backup path only when no other path works. `manypath path set` changes ranks later.
+    #[arg(long, value_name = "A[:RANK],B", value_delimiter = ',')]
+    pub bind: Vec<Bind>,
 }
 
 /// Relays.
@@ -83,9 +89,12 @@ pub(crate) struct ReportArgs {
 /// Where a server listens.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenArgs {
-    /// Local addresses or interface names to listen on [default: all]
-    #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
-    pub listen: Vec<String>,
+    /// Local addresses or interface names to listen on, with their ranks [default: all]
+    ///
+    /// As in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. Ranks say which paths carry what
+    /// this side sends, acknowledgements included; the peer decides on its own.
+    #[arg(long, visible_alias = "bind", value_name = "A[:RANK],B", value_delimiter = ',')]
+    pub listen: Vec<Bind>,
     /// UDP port to listen on; 0 takes a free one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,

@@ -11,6 +11,7 @@ use manypath::overlay::{
 use manypath::{DEFAULT_PORT, Relay, preferred_source};
 
 use super::report::{HopLine, PathLine, Report, Share, SharedLine};
+use crate::bind::Bind;
 use crate::failure::{Failure, Result};
 use crate::transport::bind_to;
 
@@ -37,7 +38,7 @@ pub(super) struct Plan {
 /// Measures and chooses.
 pub(super) async fn measure(
     plan: &Plan,
-    bind: &[String],
+    bind: &[Bind],
     relays: Vec<Relay>,
     remotes: &[SocketAddr],
 ) -> Result<Report> {

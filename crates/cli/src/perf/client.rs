@@ -10,6 +10,7 @@ use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
 use super::intervals::{Interval, Intervals, Reporting};
 use super::run::{Broken, Carried, Run, first, next_frame};
 use crate::args::PerfClientArgs;
+use crate::control::Control;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
@@ -65,6 +66,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     }
     let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
+    let _control = Control::start(&endpoint, "perf client", &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }

@@ -11,6 +11,7 @@ use super::frame::{Direction, Frame, Request};
 use super::places::Places;
 use super::run::{Broken, Carried, Run, next_frame, send};
 use crate::args::{PerfServerArgs, ReportArgs};
+use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
 use crate::paths::PathWatch;
@@ -38,6 +39,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();
+    let _control = Control::start(&endpoint, "perf server", &screen, &args.report);
     if args.report.json {
         let event = json!({
             "event": "listening",

@@ -20,6 +20,7 @@ use super::report::{FileLog, TransferResult};
 use super::source::{Entry, Piece, Plan, Unwanted, read_all};
 use super::stall;
 use crate::args::SendArgs;
+use crate::control::Control;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
@@ -66,6 +67,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
 
     let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
+    let _control = Control::start(&endpoint, "send", &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }

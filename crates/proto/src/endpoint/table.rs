@@ -16,6 +16,13 @@ pub struct AssocId {
     generation: u32,
 }
 
+impl AssocId {
+    /// The same as a number, for records and messages.
+    pub fn number(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+}
+
 /// Whom a packet belongs to.
 pub(super) enum Owner {
     /// The association in this slot.

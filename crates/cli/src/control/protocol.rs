@@ -1,0 +1,131 @@
+//! Requests to a running process, and its answers: a line of JSON each.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::figures;
+
+/// Longest request in bytes.
+pub(super) const REQUEST_MAX: usize = 4096;
+/// Longest answer in bytes that a client takes.
+pub(super) const ANSWER_MAX: usize = 8 << 20;
+/// Associations in an answer, at most.
+pub(super) const ASSOCIATIONS_MAX: usize = 1000;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Request {
+    /// The associations and their paths.
+    Paths,
+    /// Gives the paths from an interface or an address a rank.
+    SetRank {
+        /// The name of the interface, or the address.
+        place: String,
+        /// `normal`, `cost=N` or `backup`.
+        rank: String,
+    },
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// To [`Request::Paths`].
+    Paths(Process),
+    /// To [`Request::SetRank`]: it is done.
+    RankSet {
+        /// The command that the process runs.
+        command: String,
+        /// Paths that have the rank now.
+        paths: usize,
+    },
+    /// The request was not carried out.
+    Refused {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+/// A process and its associations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Process {
+    /// Its number.
+    pub(super) pid: u32,
+    /// The command that it runs: `send`, `recv`, `perf client` or `perf server`.
+    pub(super) command: String,
+    /// The associations, at most [`ASSOCIATIONS_MAX`].
+    pub(super) associations: Vec<AssociationState>,
+}
+
+/// An association.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct AssociationState {
+    /// Its number within the process.
+    pub(super) association: u64,
+    /// Its paths.
+    pub(super) paths: Vec<PathState>,
+}
+
+/// A path. Further facts are those of results: see docs/cli.md.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct PathState {
+    /// Its number, from 1.
+    pub(super) path: u16,
+    /// The name of the interface that has our address; null if none has it, as on a relay.
+    pub(super) interface: Option<String>,
+    /// Our transport address.
+    pub(super) local: String,
+    /// The peer's transport address.
+    pub(super) remote: String,
+    /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
+    pub(super) state: String,
+    /// `normal`, `cost=N` or `backup`.
+    pub(super) rank: String,
+    /// Why it carries no data though it works; null if it may.
+    pub(super) suppressed: Option<String>,
+    /// The other facts that results have of a path.
+    #[serde(flatten)]
+    pub(super) more: serde_json::Map<String, Value>,
+}
+
+impl PathState {
+    /// Its smoothed round-trip time in words.
+    pub(super) fn rtt(&self) -> String {
+        let seconds = self.more.get("srtt_s").and_then(Value::as_f64);
+        let seconds = seconds.filter(|s| (0.0..1e6).contains(s));
+        seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.1} ms", 1000.0 * s))
+    }
+
+    /// What it has sent, in words.
+    pub(super) fn sent(&self) -> String {
+        let bytes = self.more.get("bytes_sent").and_then(Value::as_u64);
+        bytes.map_or_else(|| "-".to_owned(), figures::size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_they_are_written() {
+        let set = r#"{"request":"set_rank","place":"wlan0","rank":"backup"}"#;
+        let request: Request = serde_json::from_str(set).unwrap();
+        assert_eq!(serde_json::to_string(&request).unwrap(), set);
+        assert_eq!(serde_json::to_string(&Request::Paths).unwrap(), r#"{"request":"paths"}"#);
+        for wrong in ["", "{}", "[]", r#"{"request":"stop"}"#, r#"{"request":"set_rank"}"#] {
+            assert!(serde_json::from_str::<Request>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_a_message_or_an_error(bytes in any::<Vec<u8>>()) {
+            let _ = serde_json::from_slice::<Request>(&bytes);
+            let _ = serde_json::from_slice::<Answer>(&bytes);
+        }
+    }
+}
