@@ -59,7 +59,7 @@ impl FromStr for Bind {
     }
 }
 
-/// What follows `[`.
+/// Reads the text behind `[`.
 fn in_brackets(rest: &str) -> Result<Bind, BindTextError> {
     let Some((inner, after)) = rest.split_once(']') else {
         return error("the bracket is not closed; write [ADDRESS] or [ADDRESS]:RANK");

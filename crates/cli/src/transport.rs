@@ -26,7 +26,8 @@ const ASSOCIATIONS_MAX: usize = 1024;
 /// DATA chunks that a message of bulk content fills.
 pub(crate) const CHUNKS_PER_MESSAGE: usize = 32;
 
-/// Opens an endpoint that accepts, on `bind`; none is all of the host's. Peers are strangers until they are admitted.
+/// Opens an endpoint that accepts, on `bind`; none is all of the host's. Peers are strangers until
+/// they are admitted.
 pub(crate) fn open(
     config: Config,
     bind: &[Bind],

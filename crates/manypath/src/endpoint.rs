@@ -15,7 +15,9 @@ use manypath_net::{
     BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
 };
 use manypath_proto as proto;
-use manypath_proto::{AssocId, ConnectTo, KeyManagement, PathRank, PathStats, Rng, SendOptions};
+use manypath_proto::{
+    AssocId, ConnectTo, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
+};
 use tokio::runtime;
 
 use crate::association::Association;
@@ -215,8 +217,9 @@ impl Endpoint {
         });
     }
 
-    /// Gives the paths from an address or an interface a rank, in all associations of now and later:
-    /// which paths carry data before they do. An interface keeps it when its address changes.
+    /// Gives the paths from an address or an interface a rank, in all associations of now and
+    /// later: which paths carry data before they do. An interface keeps it when its address
+    /// changes.
     ///
     /// # Errors
     /// There is no such interface now, or the place means every address.
@@ -230,6 +233,17 @@ impl Endpoint {
             inner.ranks.want(place, rank)?;
             inner.apply_ranks(now);
             Ok(())
+        })
+    }
+
+    /// Gives one path of an association a rank, as [`Association::set_path_rank`] does. Returns false
+    /// if there is no such path.
+    pub fn set_path_rank(&self, association: AssocId, path: PathId, rank: PathRank) -> bool {
+        self.shared().with(|inner, now| {
+            let assoc = inner.assocs.engine.assoc_mut(association);
+            let is_set = assoc.is_some_and(|assoc| assoc.set_path_rank(now, path, rank));
+            inner.assocs.kick();
+            is_set
         })
     }
 

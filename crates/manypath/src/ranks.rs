@@ -12,7 +12,7 @@ use manypath_proto::{Instant, PathRank};
 pub(crate) struct Ranks {
     /// The latest of each place, in the order in which places were first named.
     wanted: Vec<(BindTo, PathRank)>,
-    /// What the engine was told, without those that are normal.
+    /// Those that the engine was told, without those that are normal.
     told: BTreeMap<IpAddr, PathRank>,
 }
 
@@ -106,7 +106,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// What the engine is told if the interfaces have these addresses.
+    /// The ranks that the engine is told if the interfaces have these addresses.
     fn told(ranks: &mut Ranks, interfaces: &[(&str, &str)]) -> Vec<(IpAddr, PathRank)> {
         let mut told = Vec::new();
         let of = |name: &str| {

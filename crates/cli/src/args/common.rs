@@ -91,8 +91,8 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ListenArgs {
     /// Local addresses or interface names to listen on, with their ranks [default: all]
     ///
-    /// As in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. Ranks say which paths carry what
-    /// this side sends, acknowledgements included; the peer decides on its own.
+    /// As in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. Ranks say which paths carry
+    /// what this side sends, acknowledgements included; the peer decides on its own.
     #[arg(long, visible_alias = "bind", value_name = "A[:RANK],B", value_delimiter = ',')]
     pub listen: Vec<Bind>,
     /// UDP port to listen on; 0 takes a free one

@@ -126,7 +126,7 @@ fn no_such(pid: u32) -> Failure {
         .hint("see `manypath path list`")
 }
 
-/// What an answer says that is not the expected one.
+/// The words of an answer that is not the expected one.
 fn refusal(answer: Answer) -> String {
     match answer {
         Answer::Refused { reason } => reason,

@@ -97,7 +97,7 @@ impl PathState {
         seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.1} ms", 1000.0 * s))
     }
 
-    /// What it has sent, in words.
+    /// The amount that it has sent, in words.
     pub(super) fn sent(&self) -> String {
         let bytes = self.more.get("bytes_sent").and_then(Value::as_u64);
         bytes.map_or_else(|| "-".to_owned(), figures::size)

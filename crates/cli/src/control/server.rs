@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath::{BindTo, Endpoint, PathRank, PathStats, addresses_of, interface_names};
+use manypath::{AssocId, BindTo, Endpoint, PathRank, PathStats, addresses_of, interface_names};
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -199,12 +199,27 @@ fn set_rank(endpoint: &Endpoint, place: &str, rank: &str) -> Result<usize, Strin
     let paths = endpoint.paths();
     let locals = || paths.iter().flat_map(|(_, paths)| paths).map(|path| path.local.ip());
     let own: Vec<IpAddr> = endpoint.local_addresses().iter().map(|a| a.ip()).collect();
-    // A place that has nothing to do with the process is most likely a slip of the pen.
     if !ips.is_empty() && !locals().chain(own).any(|ip| ips.contains(&ip)) {
-        return Err(format!("there is no path from {place}"));
+        // A place that has nothing to do with the process is most likely a slip of the pen.
+        return match set_rank_of_remote(endpoint, &paths, &ips, rank) {
+            0 => Err(format!("there is no path from or to {place}")),
+            count => Ok(count),
+        };
     }
     endpoint.set_rank(place, rank).map_err(|e| e.to_string())?;
     Ok(locals().filter(|ip| ips.contains(ip)).count())
+}
+
+/// Gives the paths to an address of the peer a rank; how many there are.
+fn set_rank_of_remote(
+    endpoint: &Endpoint,
+    paths: &[(AssocId, Vec<PathStats>)],
+    remotes: &[IpAddr],
+    rank: PathRank,
+) -> usize {
+    let all = paths.iter().flat_map(|(id, paths)| paths.iter().map(move |path| (*id, path)));
+    let there = all.filter(|(_, path)| remotes.contains(&path.remote.ip()));
+    there.filter(|(id, path)| endpoint.set_path_rank(*id, path.id, rank)).count()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Ranks of paths: cheaper paths carry data first.
 //!
 //! Which ranks are in use is the decision of a [rank policy](crate::policy::rank). Paths of dearer
-//! ranks work, answer and send heartbeats, and carry no data. While all paths have one rank, nothing
-//! here runs.
+//! ranks work, answer and send heartbeats, and carry no data. While all paths have one rank,
+//! nothing here runs.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

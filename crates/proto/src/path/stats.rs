@@ -29,7 +29,7 @@ pub struct PathStats {
     pub remote: SocketAddr,
     /// Its state.
     pub state: PathState,
-    /// What it costs to use it.
+    /// Its rank: which paths carry data before it does.
     pub rank: PathRank,
     /// Its counters since it was added.
     #[serde(flatten)]

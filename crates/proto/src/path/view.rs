@@ -31,7 +31,7 @@ pub struct PathView {
     pub id: PathId,
     /// Its state.
     pub state: PathState,
-    /// What it costs to use it.
+    /// Its rank: which paths carry data before it does.
     pub rank: PathRank,
     /// It may carry data now: by the failure policy, the path set and its rank.
     pub usable: bool,

@@ -31,7 +31,7 @@ fn case() -> Case {
 }
 
 impl Case {
-    /// What comes back if a client says that and then nothing more.
+    /// The answers to a client that says this and then nothing more.
     async fn says(&self, text: &[u8]) -> String {
         let mut stream = UnixStream::connect(directory::socket(&self.dir, 7)).await.unwrap();
         // It may have hung up already.
@@ -65,7 +65,7 @@ async fn a_rank_is_set_for_places_of_the_process_only() {
     assert!(set("127.0.0.1", "cost=3").await.contains("rank_set"));
     assert_eq!(case.endpoint.rank(ip), PathRank::Cost(3));
     for (place, rank, says) in [
-        ("192.0.2.1", "backup", "no path from 192.0.2.1"),
+        ("192.0.2.1", "backup", "no path from or to 192.0.2.1"),
         ("no-such0", "backup", "no interface"),
         ("*", "backup", "every address"),
         ("127.0.0.1", "cheap", "no rank"),
