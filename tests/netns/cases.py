@@ -88,6 +88,32 @@ def judge_outage(case, progress, sent, size, down, up):
     case.note("goodput over all", f"{mbit(sent['goodput_bps'])}, ideal {mbit(size * 8 / ideal)}")
 
 
+def backup(case, lab):
+    """Two links, the second one a backup; the first one is taken down at a third of the transfer, and up again."""
+    source, size, digest = prepare(case, lab, 75)
+    a, b = two_hosts(lab)
+    transfer = Transfer(lab, case.options.binary, source, b, settings(case.options))
+    transfer.start(a, *settings(case.options), "--bind", "a1,a2:backup")
+    down = transfer.wait_bytes(size // 3, 60)
+    lab.link(a, "a1", up=False)
+    time.sleep(2)
+    lab.link(a, "a1", up=True)
+    up = time.monotonic()
+    transfer.wait(60)
+    sent = check_complete(case, transfer, digest)
+    gap = sent.get("max_delivery_gap_s") or 99
+    case.check("longest pause in delivery", f"{gap:.3f} s", gap <= 1.0)
+    on_backup = sum(path["bytes_sent"] for path in sent.get("paths", []) if path["rank"] == "backup")
+    # A second until the path is found to work again; and Linux may need one to bring the link up.
+    most = RATE / 8 * (up - down + 2)
+    case.check("bytes on the backup", f"{on_backup / 1e6:.1f} MB, at most {most / 1e6:.1f} MB",
+               RATE / 8 <= on_backup <= most)
+    told = [notice["reason"] for notice in sent.get("notices", [])
+            if notice["event"] in ("path_suppressed", "path_restored")]
+    case.check("what was told of it", told, told == ["failover", "dearer"])
+    check_goodput(case, "goodput", sent.get("goodput_bps", 0), 0.9)
+
+
 def verdict(case, lab):
     """One link of two dies for good, with timers of seconds: the receiver's last words must find the other one."""
     source, size, digest = prepare(case, lab, 60)
@@ -202,6 +228,7 @@ def rebinding(case, lab, client, server, router, paths):
 CASES = {
     "two-links": steady,
     "outage": outage,
+    "backup": backup,
     "verdict": verdict,
     "delayed": delayed,
     "lossy": lossy,

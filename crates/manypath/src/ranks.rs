@@ -52,12 +52,9 @@ impl Ranks {
     /// Tells the engine the ranks of the addresses that the places have now. Of an address that two
     /// places have, the rank that differs from normal counts, and the dearer one of two.
     pub(crate) fn apply(&mut self, now: Instant, engine: &mut proto::Endpoint) {
-        self.apply_with(
-            |name| addresses_of_interface(name),
-            |ip, rank| {
-                engine.set_local_rank(now, ip, rank);
-            },
-        );
+        self.apply_with(addresses_of_interface, |ip, rank| {
+            engine.set_local_rank(now, ip, rank);
+        });
     }
 
     fn apply_with(

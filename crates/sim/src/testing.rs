@@ -21,6 +21,7 @@ pub mod tamper;
 
 use std::time::Duration;
 
+use manypath_proto::PathRank;
 pub use run::{Failure, Outcome, catch_panics};
 
 /// A whole run, as data.
@@ -51,6 +52,8 @@ pub enum Family {
     /// With losses found by time, congestion control by a model, and copies of what is late, in all
     /// combinations by the seed.
     Adaptive,
+    /// With paths of different ranks, which change.
+    Ranked,
     /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
     /// disturbs some paths. Of each four plans one has no operation that can end the association:
     /// he must not either.
@@ -59,12 +62,13 @@ pub enum Family {
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 6] = [
+    pub const ALL: [(&'static str, Family); 7] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
         ("combined", Family::Combined),
         ("adaptive", Family::Adaptive),
+        ("ranked", Family::Ranked),
         ("protected", Family::Protected),
     ];
 }
@@ -165,6 +169,8 @@ pub enum Op {
     Tamper(usize, u32),
     /// Makes a path the primary of a side.
     SetPrimary(Side, usize),
+    /// The paths from an address get a rank.
+    Rank(Side, usize, PathRank),
     /// `a` takes the path at that place of its table out of the association, unless it is the
     /// last one that is verified.
     RemovePath(usize),

@@ -51,6 +51,11 @@ fn random_operations_with_combined_policies_lose_nothing() {
 }
 
 #[test]
+fn random_operations_with_ranks_of_paths_lose_nothing() {
+    run_all(Family::Ranked);
+}
+
+#[test]
 fn random_operations_with_protected_packets_lose_nothing() {
     run_all(Family::Protected);
 }

@@ -52,9 +52,13 @@ impl Association {
     /// Only what this side sends is concerned, DATA and SACKs. SCTP has no chunk that tells a peer
     /// of ranks.
     pub fn set_path_rank(&mut self, now: Instant, path: PathId, rank: PathRank) -> bool {
+        let is_over = self.closed().is_some();
         let Some(p) = self.paths.get_mut(path) else { return false };
         if p.rank != rank {
             p.rank = rank;
+            if is_over {
+                return true; // no event follows its end
+            }
             self.events.push(Event::PathRank { path, rank });
             self.refresh_usable(now);
         }

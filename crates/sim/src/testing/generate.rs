@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use manypath_proto::Rng;
 use manypath_proto::config::Config;
 use manypath_proto::policy::Factory;
 use manypath_proto::policy::rtx::RtxPolicy;
+use manypath_proto::{PathRank, Rng};
 
 use super::{Ending, Family, Op, PathSetting, Plan, Setting, Side};
 
@@ -95,6 +95,12 @@ impl Plan {
                 }
                 plan.under(preset, &overrides)
             }
+            Family::Ranked => {
+                let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
+                let policy = ("rank_policy", ["overflow", "overflow", "failover"][next(3)]);
+                let after = ("overflow_after", ["10 ms", "500 ms"][next(2)]);
+                plan.under(preset, &[policy, after]).with_ranks()
+            }
             Family::Protected => {
                 let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
                 let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);
@@ -104,6 +110,18 @@ impl Plan {
                 plan.with_middle(next(4) == 0)
             }
         }
+    }
+
+    /// The same operations between changes of ranks.
+    fn with_ranks(mut self) -> Plan {
+        let mut rng = Rng::from_number(self.seed).fork("ranks");
+        let ranks = [PathRank::NORMAL, PathRank::Cost(1), PathRank::Cost(9), PathRank::Backup];
+        for _ in 0..2 + rng.below(8) {
+            let at = rng.below(1 + self.steps.len() as u64) as usize;
+            let op = Op::Rank(side(&mut rng), rng.below(3) as usize, pick(&mut rng, &ranks));
+            self.steps.insert(at, (op, pause(&mut rng)));
+        }
+        self
     }
 
     /// The same operations under the eyes of a man in the middle. If `stays`, without those that

@@ -285,6 +285,14 @@ impl Run {
                     host.command(|assoc| assoc.set_primary(now, PathId((path % count) as u8)));
                 }
             }
+            Op::Rank(side, path, rank) => {
+                let host = self.host(side);
+                let addresses = host.addresses(); // none while it is renumbered
+                let local = addresses.get(path % addresses.len().max(1)).map(|a| a.ip());
+                if let Some(local) = local {
+                    host.set_rank(local, rank);
+                }
+            }
             Op::RemovePath(place) => {
                 let now = net.now();
                 let paths = self.pair.a.paths();
