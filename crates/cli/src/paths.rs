@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use manypath::{Association, Event, PathStats, SuppressReason};
+use manypath::{Association, Event, PathRank, PathStats, SuppressReason};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -24,6 +24,8 @@ pub(crate) struct PathReport {
     /// Why it carries no data though it works: `shared_bottleneck`, `slow`, `spare`,
     /// `shares_hops` or `dearer`; null if it may.
     pub suppressed: Option<SuppressReason>,
+    /// Its rank: `normal`, `cost=N` or `backup`.
+    pub rank: PathRank,
     /// Counters of this side, and its variables at the end.
     #[serde(flatten)]
     pub stats: PathStats,
@@ -149,6 +151,7 @@ fn path_report(
         path: u16::from(stats.id.0) + 1,
         relay,
         suppressed: stats.suppressed,
+        rank: stats.rank,
         packets_received: stats.counters.packets_received,
         bytes_acked: stats.counters.acked_bytes,
         spurious_retransmissions: None,

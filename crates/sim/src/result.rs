@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use manypath_proto::{Event, Instant, PathId, PathState, PathStats, SharedEvidence, T3_IN_A_ROW};
+use manypath_proto::{
+    Event, Instant, PathId, PathRank, PathState, PathStats, SharedEvidence, T3_IN_A_ROW,
+};
 use serde::Serialize;
 
 use crate::host::Host;
@@ -179,6 +181,9 @@ pub struct PathResult {
     /// Why: `shared_bottleneck` or `slow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed_because: Option<&'static str>,
+    /// Its rank at the end, unless that is normal.
+    #[serde(skip_serializing_if = "PathRank::is_normal")]
+    pub rank: PathRank,
     /// Every change of its state.
     pub state_changes: Vec<StateChange>,
 }
@@ -202,6 +207,7 @@ impl PathResult {
             inactive_at_s: first(PathState::Inactive),
             suppressed_at_s: None,
             suppressed_because: None,
+            rank: stats.rank,
             stats,
             state_changes,
         }

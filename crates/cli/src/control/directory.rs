@@ -108,8 +108,8 @@ mod tests {
             candidates_of(dir.map(|dir| dir.as_os_str().to_owned()), temporary.clone(), user())
         };
         assert_eq!(of(Some(here.path())), [here.path().join("manypath"), fallback.clone()]);
-        assert_eq!(of(None), [fallback.clone()]);
-        assert_eq!(of(Some(Path::new("relative"))), [fallback.clone()]);
+        assert_eq!(of(None), vec![fallback.clone()]);
+        assert_eq!(of(Some(Path::new("relative"))), vec![fallback.clone()]);
         assert_eq!(of(Some(Path::new("/no/such"))), [fallback]);
         let others = candidates_of(Some(here.path().into()), temporary, user() + 1);
         assert_eq!(others.len(), 1, "as with sudo, which keeps the variable");

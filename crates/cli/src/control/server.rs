@@ -158,7 +158,7 @@ fn process(endpoint: &Endpoint, command: &str) -> Process {
             Ok(Value::Object(facts)) => facts,
             _ => serde_json::Map::new(),
         };
-        for own in ["local", "remote", "state", "rank"] {
+        for own in ["local", "remote", "state"] {
             more.remove(own);
         }
         more.insert("packets_received".to_owned(), stats.counters.packets_received.into());

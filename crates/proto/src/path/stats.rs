@@ -30,6 +30,7 @@ pub struct PathStats {
     /// Its state.
     pub state: PathState,
     /// Its rank: which paths carry data before it does.
+    #[serde(skip)]
     pub rank: PathRank,
     /// Its counters since it was added.
     #[serde(flatten)]
