@@ -236,8 +236,8 @@ impl Endpoint {
         })
     }
 
-    /// Gives one path of an association a rank, as [`Association::set_path_rank`] does. Returns false
-    /// if there is no such path.
+    /// Gives one path of an association a rank, as [`Association::set_path_rank`] does. Returns
+    /// false if there is no such path.
     pub fn set_path_rank(&self, association: AssocId, path: PathId, rank: PathRank) -> bool {
         self.shared().with(|inner, now| {
             let assoc = inner.assocs.engine.assoc_mut(association);

@@ -103,8 +103,8 @@ pub mod relay {
     };
 }
 
-/// Policies of a program's own: the path of new data, the path of a retransmission, the congestion
-/// window, loss recovery, and what is sent twice.
+/// Policies of a program's own: the path of new data, the path of a retransmission, when dear paths
+/// carry data, the congestion window, loss recovery, and what is sent twice.
 ///
 /// A policy is one decision. It reads [views](policy::PathView) of the paths and returns a small
 /// value; the engine acts on it. The task that drives the endpoint asks it for each packet or each
@@ -138,6 +138,7 @@ pub mod policy {
     pub use manypath_proto::policy::cc::{
         AckFacts, CongestionControl, Limits, PathWindow, WantedFacts, Window,
     };
+    pub use manypath_proto::policy::rank::{Ceiling, RankCx, RankPolicy};
     pub use manypath_proto::policy::recovery::{
         Exit, Flight, HeartbeatRules, LossRecovery, PathFacts, PathVerdict, ReportScope, Rfc9260,
         RoomRules, Rules, SackRules, Sfr, SfrCompares, Silence, T3Rules, T3Watches,
