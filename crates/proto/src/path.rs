@@ -101,6 +101,9 @@ pub(crate) struct Path {
     pub(crate) timed_out: TimedOut,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
+    /// The episode of losses that congestion control knows of, as the records of outstanding data
+    /// number them. 0 before the first, and after one that was spurious.
+    loss_episode: u64,
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
     pub(crate) tail_probed: bool,
     pub(crate) probe: Option<Probe>,
@@ -201,6 +204,7 @@ impl Path {
             doubted_order: None,
             timed_out: TimedOut::default(),
             cut_order: None,
+            loss_episode: 0,
             tail_probed: false,
             probe: None,
             late_probes: VecDeque::new(),
@@ -378,6 +382,24 @@ impl Path {
             last_active: self.last_active,
             last_data_received: self.last_data_received,
         }
+    }
+
+    /// Losses of this episode are about to be acted upon.
+    pub(crate) fn note_losses(&mut self, episode: u64) {
+        if self.loss_episode != episode {
+            self.loss_episode = episode;
+            self.cc.on_losses(self.window);
+        }
+    }
+
+    /// All losses of this episode turned out to be none. True if congestion control knew of them.
+    pub(crate) fn undo_losses(&mut self, episode: u64) -> bool {
+        let is_known = self.loss_episode == episode;
+        if is_known {
+            self.loss_episode = 0;
+            self.window = self.cc.on_spurious_losses(self.window);
+        }
+        is_known
     }
 
     /// The path as a path set sees it.

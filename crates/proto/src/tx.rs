@@ -15,6 +15,7 @@ mod rack;
 mod ranges;
 mod ring;
 mod send_queue;
+mod spurious;
 mod virtual_queue;
 
 pub(crate) use digest::{AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError};

@@ -79,9 +79,7 @@ impl Association {
             watches_delays: false,
         };
         self.digest.reset(&self.out);
-        for id in self.paths.ids() {
-            self.out.lose_late(id, now, (&rules, 0), &mut self.digest);
-        }
+        self.out.lose_late_on_all(now, &rules, &mut self.digest);
         self.on_digest(now, None);
     }
 
@@ -148,6 +146,12 @@ impl Association {
         let lost = facts.lost + facts.lost_extra;
         let windows = self.windows_for(id, grows);
         let Some(p) = self.paths.get_mut(id) else { return };
+        if facts.spurious.is_some_and(|episode| p.undo_losses(episode)) {
+            self.recovery.policy.on_spurious_losses(id);
+        }
+        if lost > 0 {
+            p.note_losses(self.out.loss_episode(id));
+        }
         let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
         let timed_out = p.cut_order;
         let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost, timed_out };

@@ -68,6 +68,7 @@ impl Association {
         let Some(p) = self.paths.get_mut(id) else { return };
         let limits = p.limits(&config);
         if p.window.cwnd > limits.packet {
+            p.note_losses(self.out.loss_episode(id));
             p.window = p.cc.on_timeout(p.window, &limits);
         }
         p.doubted_order = Some(last_order);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::{AssocTimer, Association, Timer};
 use crate::event::Event;
 use crate::path::{InUse, Path, PathId, PathState};
+use crate::policy::recovery::ReportScope;
 use crate::sizes;
 use crate::time::Instant;
 
@@ -91,6 +92,9 @@ impl Association {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
         self.out.add_path(id);
+        if path.wanted.spurious_losses || self.recovery.rules.sacks.scope == ReportScope::Time {
+            self.out.watch_for_spurious_losses();
+        }
         self.recovery.reset_path(id);
         self.paths.insert(path);
         self.policies.path_set.added(now, id);

@@ -99,6 +99,9 @@ pub struct WantedFacts {
     pub rtt: bool,
     /// The windows of all paths: for controllers that are coupled.
     pub paths: bool,
+    /// Losses that turn out to be none: for controllers that
+    /// [undo](CongestionControl::on_spurious_losses) what they did about them.
+    pub spurious_losses: bool,
 }
 
 /// Moves the congestion window of one path; each path has its own. Controllers that are coupled see
@@ -117,6 +120,16 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 
     /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
+
+    /// Losses were found that may turn out to be none. A controller that can undo what it does about
+    /// them remembers its state. Called once per flight, before the window is cut.
+    fn on_losses(&mut self, _window: Window) {}
+
+    /// The window after all losses since [`on_losses`](Self::on_losses) turned out to be none: the
+    /// packets were only late. Called for controllers that [want](WantedFacts::spurious_losses) it.
+    fn on_spurious_losses(&mut self, window: Window) -> Window {
+        window
+    }
 
     /// The facts that it wants. The engine asks when it adds the path.
     fn wants(&self) -> WantedFacts {

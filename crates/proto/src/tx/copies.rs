@@ -157,8 +157,7 @@ impl Outstanding {
         self.queues.iter().any(|q| !q.extra.is_empty())
     }
 
-    /// A SACK was overtaken, as those of the slowest path are: no other says what it says of
-    /// duplicates. Returns whether it says anything that counts.
+    /// A SACK with duplicates was overtaken. Returns whether it settles anything.
     #[cold]
     pub(super) fn settle_by_overtaken(
         &mut self,
@@ -167,10 +166,8 @@ impl Outstanding {
         now: Instant,
         digest: &mut SackDigest,
     ) -> bool {
-        let settles = self.is_any_open() && sack.duplicate_tsns().len() > 0;
+        let settles = self.is_any_open();
         if settles {
-            digest.reset(self);
-            digest.stale = true;
             self.settle_extra(sack, rules, now, digest);
         }
         settles
@@ -260,11 +257,13 @@ impl Outstanding {
             if copy.missing_reports < threshold {
                 continue;
             }
-            let (tsn, is_live) = (copy.tsn, copy.claim == Claim::Live);
+            let copy = *copy;
             let lost = LostChunk { order, size: copy.size };
             self.queues[path.index()].remove_copy(order);
+            self.note_extra_loss(path, &copy);
             digest.paths[path.index()].note_lost_extra(lost);
-            if let Some(sent) = self.get_mut(tsn).filter(|_| is_live) {
+            let is_live = copy.claim == Claim::Live;
+            if let Some(sent) = self.get_mut(copy.tsn).filter(|_| is_live) {
                 sent.also_on = None;
             }
         }

@@ -101,6 +101,8 @@ pub(crate) struct PathDigest {
     pub(crate) latest_lost: Option<u64>,
     /// The highest TSN among them.
     pub(crate) highest_lost: Option<Tsn>,
+    /// All losses of this episode have turned out to be none.
+    pub(crate) spurious: Option<u64>,
     /// With loss detection by time: when the next chunk will be late.
     pub(crate) late_at: Option<Instant>,
     /// Order of the latest transmission acknowledged; of a retransmitted chunk, of its last one.
@@ -193,7 +195,7 @@ impl Outstanding {
             if is_above {
                 return Err(SackError::AcksUnsent);
             }
-            return Ok(self.settle_by_overtaken(sack, rules, now, digest));
+            return Ok(self.read_overtaken(sack, rules, now, digest));
         }
         digest.reset(self);
         digest.watches_earliest = rules.by.t3.watches == T3Watches::EarliestSent;
@@ -207,6 +209,7 @@ impl Outstanding {
         if self.has_extra {
             self.settle_extra(sack, rules, now, digest);
         }
+        self.read_duplicates(sack, now, digest);
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
@@ -350,9 +353,7 @@ impl Outstanding {
             return self.acked_on_either(tsn, second, rules, digest);
         }
         let path = sent.path;
-        if rules.by.sacks.scope == ReportScope::Time {
-            self.note_arrival(tsn, now);
-        }
+        let is_last = self.note_arrival(tsn, now, digest);
         let is_first = self.first_in_queue(path) == Some(tsn);
         let Some(sent) = self.get(tsn) else { return };
         let p = &mut digest.paths[path.index()];
@@ -364,7 +365,9 @@ impl Outstanding {
         p.largest_acked = p.largest_acked.max(sent.packet_len);
         p.newly_acked_bytes += sent.size();
         p.newly_acked_user_bytes += sent.payload.len();
-        p.latest_sent = p.latest_sent.max(Some(sent.order));
+        if is_last {
+            p.latest_sent = p.latest_sent.max(Some(sent.order));
+        }
         if sent.transmissions == 1 {
             // The ack of a retransmitted chunk does not say which transmission arrived.
             if rules.watches_delays && p.latest < Some(sent.order) {

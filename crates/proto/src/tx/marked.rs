@@ -53,6 +53,7 @@ impl Outstanding {
             let spared = spare_after.is_some_and(|limit| sent.sent_at > limit);
             if !spared {
                 latest = sent.order;
+                self.note_loss(tsn, LossCause::Timeout);
                 if !self.goes_on_elsewhere(tsn) {
                     self.mark(tsn, LossCause::Timeout);
                 }

@@ -121,12 +121,15 @@ impl Outstanding {
         let highest_sent = self.highest_tsn();
         let Some(sent) = self.get_mut(tsn) else { return false };
         let waits = sent.state == TsnState::Marked;
-        if sent.also_on.is_some() && self.goes_on_elsewhere(tsn) {
+        let has_copy = sent.also_on.is_some();
+        if !waits {
+            self.note_loss(tsn, LossCause::FastRetransmit);
+        }
+        if has_copy && self.goes_on_elsewhere(tsn) {
             return true;
         }
         let Some(sent) = self.get_mut(tsn) else { return false };
         sent.fast_retransmitted = true;
-        sent.lost_from = sent.path;
         sent.mfr_after = Some(highest_sent);
         if waits {
             sent.lost_by = LossCause::FastRetransmit;

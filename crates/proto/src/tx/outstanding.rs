@@ -10,6 +10,7 @@ use super::extra::Extra;
 use super::rack::Rack;
 use super::ranges::TsnRanges;
 use super::ring::{Ring, Sent, TsnState};
+use super::spurious::{Doubts, Episode};
 use super::virtual_queue::VirtualQueue;
 use crate::path::PathId;
 use crate::policy::recovery::RoomRules;
@@ -34,6 +35,8 @@ pub(super) struct PathQueues {
     pub(super) pseudo_cumacks: PseudoCumacks,
     /// Loss detection by time.
     pub(super) rack: Rack,
+    /// The latest losses.
+    pub(super) episode: Episode,
     /// Transmissions on the path beside those that the records of chunks speak of.
     pub(super) extra: Extra,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Outstanding {
     pub(super) edges_stay: bool,
     /// A chunk was once in flight on two paths. Until then no path has anything `extra`.
     pub(super) has_extra: bool,
+    pub(super) doubts: Doubts,
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged
     /// since.
     pub(super) newest: Option<Tsn>,
@@ -86,6 +90,7 @@ impl Outstanding {
             combines: false,
             edges_stay: false,
             has_extra: false,
+            doubts: Doubts::default(),
             newest: None,
         }
     }
@@ -169,7 +174,7 @@ impl Outstanding {
             path,
             missing_reports: 0,
             fast_retransmitted: false,
-            lost_from: path,
+            loss: None,
             lost_by: LossCause::Timeout,
             mfr_after: None,
             also_on: None,

@@ -6,11 +6,9 @@
 
 use std::time::Duration;
 
-use manypath_wire::Tsn;
-
 use super::digest::{AckRules, LostChunk, SackDigest};
 use super::outstanding::Outstanding;
-use super::ring::{Sent, TsnState};
+use super::ring::Sent;
 use crate::path::PathId;
 use crate::time::Instant;
 
@@ -65,12 +63,12 @@ impl Default for Rack {
 impl Rack {
     /// A chunk was acknowledged for the first time. False if an earlier transmission of it must
     /// have arrived than the last one: it was taken for lost in vain.
-    fn on_acked(&mut self, now: Instant, sent: &Sent) -> bool {
+    pub(super) fn on_acked(&mut self, now: Instant, sent: &Sent) -> bool {
         let rtt = now.saturating_since(sent.sent_at);
         let is_once = sent.transmissions == 1;
         // §6.2, step 2.
         if !is_once && self.min_rtt.is_none_or(|min| rtt < min) {
-            return false;
+            return self.min_rtt.is_none(); // nothing is known, and nothing is learnt
         }
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         if self.srtt.is_zero() {
@@ -90,12 +88,27 @@ impl Rack {
         true
     }
 
-    /// A loss was none: the window grows (§6.2, step 4).
-    fn on_spurious(&mut self, now: Instant) {
+    /// True if an answer after this time cannot be that of a retransmission, even if the least
+    /// round-trip time was measured with a queue on the way.
+    pub(super) fn is_clearly_early(&self, rtt: Duration) -> bool {
+        self.min_rtt.is_some_and(|min| rtt < min * 3 / 4)
+    }
+
+    /// A loss was none: the window grows (§6.2, step 4). `took` is the time that the transmission
+    /// took, if it is known.
+    ///
+    /// Deviation: the window grows at once to what would have been enough. With a delay that varies
+    /// by a multiple of its least value, growth by a quarter of that in a round trip takes long.
+    pub(super) fn on_spurious(&mut self, now: Instant, took: Option<Duration>) {
         self.reordering_seen = true;
+        if let (Some(took), Some(newest), Some(min_rtt)) = (took, self.newest, self.min_rtt) {
+            let late = took.saturating_sub(newest.rtt).as_nanos();
+            let needed = (4 * late).div_ceil(min_rtt.as_nanos().max(1));
+            self.quarters = self.quarters.max(u32::try_from(needed).unwrap_or(u32::MAX));
+        }
         if self.grown_at.is_none_or(|at| now.saturating_since(at) >= self.srtt) {
             self.grown_at = Some(now);
-            self.quarters += 1;
+            self.quarters = self.quarters.saturating_add(1);
         }
         self.persists = PERSISTENCE;
     }
@@ -123,21 +136,22 @@ impl Rack {
 }
 
 impl Outstanding {
-    /// Takes note of a chunk that a SACK acknowledges for the first time.
-    pub(super) fn note_arrival(&mut self, tsn: Tsn, now: Instant) {
-        let Some(sent) = self.ring.get(tsn) else { return };
-        let (path, lost_from) = (sent.path, sent.lost_from);
-        let waits = sent.state == TsnState::Marked;
-        let is_real = !waits && self.queues[path.index()].rack.on_acked(now, sent);
-        if !is_real && let Some(queue) = self.queues.get_mut(lost_from.index()) {
-            queue.rack.on_spurious(now);
+    /// Marks the chunks that are late on any path, without counting missing reports.
+    pub(crate) fn lose_late_on_all(
+        &mut self,
+        now: Instant,
+        rules: &AckRules<'_>,
+        digest: &mut SackDigest,
+    ) {
+        for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
+            self.lose_late(path, now, (rules, 0), digest);
         }
     }
 
     /// Marks the chunks that are late on a path. Until RACK has seen chunks out of order, missing
     /// reports make a chunk lost before its time has come (§6.2, step 4). `reports` is how many
     /// there are.
-    pub(crate) fn lose_late(
+    pub(super) fn lose_late(
         &mut self,
         path: PathId,
         now: Instant,

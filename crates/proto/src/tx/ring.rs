@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::{DataFlags, Ssn, StreamId, Tsn};
 
+use super::spurious::Loss;
 use crate::path::PathId;
 use crate::policy::rtx::LossCause;
 use crate::sizes;
@@ -36,8 +37,8 @@ pub(crate) struct Sent {
     pub(crate) missing_reports: u8,
     /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
     pub(crate) fast_retransmitted: bool,
-    /// The path of the last transmission that was taken for lost, if any was.
-    pub(super) lost_from: PathId,
+    /// The last of its transmissions that was taken for lost.
+    pub(super) loss: Option<Loss>,
     /// Why it was last taken for lost.
     pub(crate) lost_by: LossCause,
     /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies

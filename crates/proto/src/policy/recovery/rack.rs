@@ -45,4 +45,8 @@ impl LossRecovery for Rack {
     fn on_path_timeout(&mut self, path: PathId) {
         self.0.on_path_timeout(path);
     }
+
+    fn on_spurious_losses(&mut self, path: PathId) {
+        self.0.on_spurious_losses(path);
+    }
 }

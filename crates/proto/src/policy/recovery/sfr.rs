@@ -83,4 +83,8 @@ impl LossRecovery for Sfr {
     fn on_path_timeout(&mut self, path: PathId) {
         self.fast.set(path, None);
     }
+
+    fn on_spurious_losses(&mut self, path: PathId) {
+        self.fast.set(path, None);
+    }
 }

@@ -1,0 +1,216 @@
+//! Losses that turn out to be none: the chunk was only late, and has arrived.
+//!
+//! | evidence | source |
+//! | --- | --- |
+//! | a chunk is acknowledged before it was sent again | |
+//! | it is acknowledged sooner after it was sent again than three quarters of a round trip | RFC 3522, by time |
+//! | the peer reports it as a duplicate | RFC 9260 §3.3.4, used as RFC 3708 does |
+//!
+//! The losses of a path are counted by episodes. One begins with the loss of something that was
+//! sent after the begin of the one before. It was spurious once all of its losses turned out to be
+//! none; congestion control may then undo what it did. A chunk that was sent three times or more
+//! proves nothing, since nobody can tell which of its transmissions arrived.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use manypath_wire::{Sack, Tsn};
+
+use super::digest::{AckRules, SackDigest};
+use super::extra::{Claim, Transmission};
+use super::outstanding::Outstanding;
+use super::ring::TsnState;
+use crate::path::PathId;
+use crate::policy::recovery::ReportScope;
+use crate::policy::rtx::LossCause;
+use crate::time::Instant;
+
+/// Chunks that are remembered after their acknowledgement, for the report of a duplicate.
+const REMEMBERED_MAX: usize = 1024;
+
+/// A transmission that was taken for lost.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    path: PathId,
+    /// The episode that it is part of.
+    episode: u64,
+    sent_at: Instant,
+    cause: LossCause,
+}
+
+/// The latest losses of a path.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Episode {
+    /// Unique in the association; 0 before the first.
+    number: u64,
+    /// The latest transmission of the association when it began.
+    ends: u64,
+    /// Losses that did not turn out to be none.
+    open: usize,
+}
+
+/// The lost chunks of all paths, and what is known of their fate.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Somebody wants to know.
+    is_wanted: bool,
+    episodes: u64,
+    /// Retransmitted chunks that are acknowledged, by TSN, and whether the loss is the only one.
+    remembered: BTreeMap<u32, (Loss, bool)>,
+    /// Their TSNs, earliest first, with some that are not remembered any more.
+    in_order: VecDeque<Tsn>,
+}
+
+impl Doubts {
+    fn remember(&mut self, tsn: Tsn, loss: Loss, is_only: bool) {
+        if self.in_order.len() >= REMEMBERED_MAX
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.remembered.remove(&oldest.0);
+        }
+        self.in_order.push_back(tsn);
+        self.remembered.insert(tsn.0, (loss, is_only));
+    }
+}
+
+impl Outstanding {
+    /// Finds out from now on which losses were none.
+    pub(crate) fn watch_for_spurious_losses(&mut self) {
+        self.doubts.is_wanted = true;
+    }
+
+    /// The episode that the latest loss of a path is part of.
+    pub(crate) fn loss_episode(&self, path: PathId) -> u64 {
+        self.queues[path.index()].episode.number
+    }
+
+    /// Counts the loss of a transmission with this place in the order of all. Returns its episode.
+    fn count_loss(&mut self, path: PathId, order: u64) -> u64 {
+        let ends = self.last_order();
+        let episode = &mut self.queues[path.index()].episode;
+        if episode.number == 0 || order > episode.ends {
+            self.doubts.episodes += 1;
+            *episode = Episode { number: self.doubts.episodes, ends, open: 0 };
+        }
+        episode.open += 1;
+        episode.number
+    }
+
+    /// The last transmission of a chunk is taken for lost.
+    pub(super) fn note_loss(&mut self, tsn: Tsn, cause: LossCause) {
+        if !self.doubts.is_wanted {
+            return;
+        }
+        let Some((path, order)) = self.get(tsn).map(|sent| (sent.path, sent.order)) else { return };
+        let episode = self.count_loss(path, order);
+        if let Some(sent) = self.get_mut(tsn) {
+            sent.loss = Some(Loss { path, episode, sent_at: sent.sent_at, cause });
+        }
+    }
+
+    /// A transmission beside that of the chunk's own record is taken for lost.
+    pub(super) fn note_extra_loss(&mut self, path: PathId, sent: &Transmission) {
+        if !self.doubts.is_wanted {
+            return;
+        }
+        let episode = self.count_loss(path, sent.order);
+        if sent.claim != Claim::Live {
+            let cause = LossCause::FastRetransmit;
+            let loss = Loss { path, episode, sent_at: sent.sent_at, cause };
+            self.doubts.remember(sent.tsn, loss, true);
+        }
+    }
+
+    /// Takes note of a chunk that a SACK acknowledges for the first time. False if an earlier
+    /// transmission of it than the last must have arrived.
+    pub(super) fn note_arrival(&mut self, tsn: Tsn, now: Instant, digest: &mut SackDigest) -> bool {
+        if !self.doubts.is_wanted {
+            return true;
+        }
+        let Some(sent) = self.ring.get_mut(tsn) else { return true };
+        let (loss, transmissions) = (sent.loss.take(), sent.transmissions);
+        let waits = sent.state == TsnState::Marked;
+        let rack = &mut self.queues[sent.path.index()].rack;
+        let is_early = !waits
+            && !rack.on_acked(now, sent)
+            && rack.is_clearly_early(now.saturating_since(sent.sent_at));
+        let Some(loss) = loss else { return !is_early };
+        let is_only = transmissions == if waits { 1 } else { 2 };
+        if waits || is_early {
+            let took = is_only.then(|| now.saturating_since(loss.sent_at));
+            self.was_none(loss, (is_only, took), now, digest);
+        } else if transmissions > 1 {
+            self.doubts.remember(tsn, loss, is_only);
+        }
+        !is_early
+    }
+
+    /// Looks for the reports of duplicates of chunks that were taken for lost: both transmissions
+    /// have arrived. True if there are any.
+    pub(super) fn read_duplicates(
+        &mut self,
+        sack: &Sack,
+        now: Instant,
+        digest: &mut SackDigest,
+    ) -> bool {
+        if self.doubts.remembered.is_empty() {
+            return false;
+        }
+        let mut has_found = false;
+        for tsn in sack.duplicate_tsns() {
+            let Some((loss, is_only)) = self.doubts.remembered.remove(&tsn.0) else { continue };
+            has_found = true;
+            self.was_none(loss, (is_only, None), now, digest);
+        }
+        has_found
+    }
+
+    /// A SACK was overtaken, as those of the slowest path are: no other says what it says of
+    /// duplicates. Returns whether it says anything that counts.
+    #[cold]
+    pub(super) fn read_overtaken(
+        &mut self,
+        sack: &Sack,
+        rules: &AckRules<'_>,
+        now: Instant,
+        digest: &mut SackDigest,
+    ) -> bool {
+        if sack.duplicate_tsns().len() == 0 {
+            return false;
+        }
+        digest.reset(self);
+        digest.stale = true;
+        let settles = self.settle_by_overtaken(sack, rules, now, digest);
+        let says = self.read_duplicates(sack, now, digest) || settles;
+        if says && rules.by.sacks.scope == ReportScope::Time {
+            self.lose_late_on_all(now, rules, digest);
+        }
+        says
+    }
+
+    /// A loss was none. `is_only` is true if the chunk was lost once; `took` is the time that the
+    /// transmission took, if it is known.
+    fn was_none(
+        &mut self,
+        loss: Loss,
+        (is_only, took): (bool, Option<Duration>),
+        now: Instant,
+        digest: &mut SackDigest,
+    ) {
+        let Some(queue) = self.queues.get_mut(loss.path.index()) else { return };
+        if loss.cause == LossCause::FastRetransmit {
+            queue.rack.on_spurious(now, took);
+        }
+        let episode = &mut queue.episode;
+        if !is_only || loss.episode != episode.number || episode.open == 0 {
+            return;
+        }
+        episode.open -= 1;
+        if episode.open == 0 {
+            digest.paths[loss.path.index()].spurious = Some(episode.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
