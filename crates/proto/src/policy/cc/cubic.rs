@@ -3,7 +3,7 @@
 //!
 //! | file | of |
 //! | --- | --- |
-//! | `cubic.rs` | RFC 9438 §4.6 to §4.10, §5.8: losses, timeouts, slow start, limited senders |
+//! | `cubic.rs` | RFC 9438 §4.6 to §4.10, §5.8: losses, real and spurious, timeouts, slow start, limited senders |
 //! | `epoch.rs` | RFC 9438 §4.2 to §4.5: a stage of congestion avoidance |
 //! | `hystart.rs` | RFC 9406 §4.2: the end of the first slow start |
 //!
@@ -21,6 +21,16 @@ use hystart::HyStart;
 /// β_cubic: the part of the window that a loss leaves (§4.6).
 const BETA: f64 = 0.7;
 
+/// The variables before a loss, to restore them if it turns out to be none (§4.9).
+#[derive(Debug)]
+struct Undo {
+    window: Window,
+    hystart: Option<HyStart>,
+    epoch: Option<Epoch>,
+    w_max: Option<f64>,
+    cwnd_prior: f64,
+}
+
 /// The controller of one path.
 #[derive(Debug)]
 pub struct Cubic {
@@ -32,6 +42,7 @@ pub struct Cubic {
     w_max: Option<f64>,
     /// cwnd_prior, in bytes.
     cwnd_prior: f64,
+    undo: Option<Undo>,
     /// When the latest SACK arrived that may move the window.
     last_ack: Instant,
     /// §5.8: the window grows only while it limits the sender.
@@ -45,6 +56,7 @@ impl Default for Cubic {
             epoch: None,
             w_max: None,
             cwnd_prior: 0.0,
+            undo: None,
             last_ack: Instant::ZERO,
             used_up: UsedUp::default(),
         }
@@ -143,8 +155,27 @@ impl CongestionControl for Cubic {
         Window { cwnd: limits.packet, ssthresh, partial_bytes_acked: 0 }
     }
 
+    fn on_losses(&mut self, window: Window) {
+        self.undo = Some(Undo {
+            window,
+            hystart: self.hystart.clone(),
+            epoch: self.epoch.clone(),
+            w_max: self.w_max,
+            cwnd_prior: self.cwnd_prior,
+        });
+    }
+
+    /// §4.9. A window that has grown beyond what it was stays.
+    fn on_spurious_losses(&mut self, window: Window) -> Window {
+        let before = self.undo.take().filter(|undo| window.cwnd < undo.window.cwnd);
+        let Some(undo) = before else { return window };
+        (self.hystart, self.epoch) = (undo.hystart, undo.epoch);
+        (self.w_max, self.cwnd_prior) = (undo.w_max, undo.cwnd_prior);
+        undo.window
+    }
+
     fn wants(&self) -> WantedFacts {
-        WantedFacts { rtt: true, ..WantedFacts::default() }
+        WantedFacts { rtt: true, spurious_losses: true, ..WantedFacts::default() }
     }
 }
 

@@ -13,7 +13,7 @@ const GROWTH_MAX: f64 = 1.5;
 
 /// From its begin to the next loss. Windows are in bytes, with fractions, for a SACK may be worth
 /// less than a byte.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Epoch {
     /// W_max: where the curve is flat.
     w_max: f64,

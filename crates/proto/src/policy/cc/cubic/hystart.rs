@@ -18,7 +18,7 @@ const CSS_GROWTH_DIVISOR: usize = 4;
 const CSS_ROUNDS: u32 = 5;
 
 /// Conservative slow start (CSS).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Conservative {
     /// cssBaselineMinRtt: a round-trip time below it shows that slow start was left too early.
     baseline: Duration,
@@ -27,7 +27,7 @@ struct Conservative {
 }
 
 /// The first slow start of a path (§4.2).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct HyStart {
     /// windowEnd: the round ends when something sent later is acknowledged.
     window_end: Option<u64>,

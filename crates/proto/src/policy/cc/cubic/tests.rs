@@ -267,6 +267,51 @@ fn a_window_that_the_engine_has_lowered_grows_from_there() {
     assert!((60.0..66.0).contains(&s.packets()), "no jump to the old curve: {}", s.packets());
 }
 
+#[test]
+fn s4_9_losses_that_were_none_leave_everything_as_it_was() {
+    let reference = || {
+        let mut s = Sender::after_loss_at(100, ms(50));
+        s.run(Duration::from_secs(3));
+        s
+    };
+    let mut expected = reference();
+    expected.run(Duration::from_secs(3));
+    for cut in [Sender::lose, Sender::time_out] {
+        let mut s = reference();
+        let before = s.window;
+        s.cubic.on_losses(s.window);
+        cut(&mut s);
+        assert!(s.window.cwnd < before.cwnd);
+        s.window = s.cubic.on_spurious_losses(s.window);
+        assert_eq!(s.window, before);
+        s.run(Duration::from_secs(3));
+        assert_eq!(s.window, expected.window, "the curve goes on");
+    }
+}
+
+#[test]
+fn s4_9_slow_start_goes_on_after_losses_that_were_none() {
+    let mut s = Sender::new(ms(50));
+    s.round();
+    s.cubic.on_losses(s.window);
+    s.lose();
+    assert!(s.cubic.hystart.is_none() && s.is_avoiding());
+    s.window = s.cubic.on_spurious_losses(s.window);
+    assert!(s.cubic.hystart.is_some() && !s.is_avoiding());
+}
+
+#[test]
+fn s4_9_a_window_that_has_grown_beyond_stays() {
+    let mut s = Sender::after_loss_at(100, ms(50));
+    s.cubic.on_losses(s.window);
+    s.lose();
+    s.window.cwnd = 200 * PACKET;
+    assert_eq!(s.cubic.on_spurious_losses(s.window), s.window);
+    // And nothing is undone twice.
+    s.window.cwnd = 10 * PACKET;
+    assert_eq!(s.cubic.on_spurious_losses(s.window), s.window);
+}
+
 // ---- RFC 9406 ----
 
 /// A path in its first slow start, whose round-trip time was this in the last round.
