@@ -7,6 +7,7 @@
 //! | `cycle.rs` | the states: Startup, Drain, the four of ProbeBW |
 //! | `bounds.rs` | the bounds that losses put on rate and volume |
 //! | `min_rtt.rs` | the least round-trip time, and ProbeRTT |
+//! | `undo.rs` | the state before losses that turn out to be none |
 //! | `filter.rs` | windowed maxima |
 //!
 //! Names of fields are the draft's where it has one. [`Guards`] are the deviations from it.
@@ -15,11 +16,12 @@ mod bounds;
 mod cycle;
 mod filter;
 mod min_rtt;
+mod undo;
 
 use std::time::Duration;
 
 use super::model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
-use super::{AckFacts, CongestionControl, Limits, Window};
+use super::{AckFacts, CongestionControl, Limits, WantedFacts, Window};
 use crate::rng::Rng;
 use crate::time::Instant;
 use bounds::Bounds;
@@ -27,6 +29,7 @@ pub use cycle::State;
 use cycle::{Cycle, FullPipe};
 use filter::{MaxOfCycles, MaxOfRounds};
 use min_rtt::MinRtt;
+use undo::Undo;
 
 /// BBR.PacingMarginPercent: a path is sent on at 1 % less than it delivers.
 const PACING_MARGIN: f64 = 0.99;
@@ -39,8 +42,9 @@ const MAX_QUANTUM: usize = 64 * 1024;
 /// The round-trip time of a path that was not measured, for the first rate.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
-/// Deviations from the draft, for paths that lose at random. The draft takes any loss rate above
-/// 2 % for a sign of congestion: on a path that holds fewer than fifty packets each single loss is.
+/// Deviations from the draft, for paths that lose at random and whose delay varies. The draft takes
+/// any loss rate above 2 % for a sign of congestion: on a path that holds fewer than fifty packets
+/// each single loss is.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Guards {
     /// Losses in a round trip, in packets, from which on they may be too many.
@@ -54,6 +58,9 @@ pub struct Guards {
     /// A round-trip time that exceeds the least by no more than this share of it confirms that. The
     /// path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its rate.
     pub rtt_tolerance: f64,
+    /// The best sample of a round trip shows whether the path delivers more, not its first. Where
+    /// packets overtake each other the first may be far too low, or missing.
+    pub best_of_round: bool,
 }
 
 impl Guards {
@@ -63,6 +70,7 @@ impl Guards {
         bounds_need_high_loss: true,
         yields_with_queue: true,
         rtt_tolerance: 1.0 / 16.0,
+        best_of_round: true,
     };
     /// The draft as it is, the policy `bbr-draft`.
     pub const OFF: Guards = Guards {
@@ -70,6 +78,7 @@ impl Guards {
         bounds_need_high_loss: false,
         yields_with_queue: false,
         rtt_tolerance: 0.0,
+        best_of_round: false,
     };
 }
 
@@ -108,6 +117,7 @@ pub struct Bbr {
     full_pipe: FullPipe,
     cycle: Cycle,
     bounds: Bounds,
+    undo: Undo,
     aggregation: Aggregation,
     pacing_rate: Option<f64>,
     initial_cwnd: usize,
@@ -115,9 +125,10 @@ pub struct Bbr {
     prior_cwnd: usize,
     recovers_from_timeout: bool,
     idle_restart: bool,
-    /// The window and the packet size at the last SACK, in bytes.
+    /// The window, the packet size and the total delivered at the last SACK, in bytes.
     cwnd: usize,
     packet: usize,
+    total: u64,
     now: Instant,
 }
 
@@ -137,6 +148,7 @@ impl Bbr {
             full_pipe: FullPipe::default(),
             cycle: Cycle::default(),
             bounds: Bounds::default(),
+            undo: Undo::default(),
             aggregation: Aggregation {
                 since: began,
                 delivered: 0,
@@ -150,6 +162,7 @@ impl Bbr {
             idle_restart: false,
             cwnd: 0,
             packet: 1,
+            total: 0,
             now: began,
         }
     }
@@ -337,6 +350,7 @@ impl Model for Bbr {
 
     fn on_delivery(&mut self, window: Window, limits: &Limits, delivery: &Delivery) -> Window {
         (self.cwnd, self.packet, self.now) = (window.cwnd, limits.packet, delivery.now);
+        self.total = delivery.total;
         self.rtt = delivery.rtt.or(self.rtt);
         let sample = delivery.sample.unwrap_or_default();
         self.rounds.starts = false;
@@ -399,6 +413,18 @@ impl CongestionControl for Bbr {
         self.recovers_from_timeout = true;
         self.cwnd = limits.packet;
         Window { cwnd: self.cwnd, ..window }
+    }
+
+    fn on_losses(&mut self, window: Window) {
+        self.save_state(window);
+    }
+
+    fn on_spurious_losses(&mut self, window: Window) -> Window {
+        self.restore_state(window)
+    }
+
+    fn wants(&self) -> WantedFacts {
+        WantedFacts { spurious_losses: true, ..WantedFacts::default() }
     }
 
     fn model(&mut self) -> Option<&mut dyn Model> {

@@ -30,7 +30,7 @@ pub(super) struct Bounds {
     /// The greatest rate and volume delivered in this round trip.
     bw_latest: f64,
     pub(super) inflight_latest: usize,
-    is_loss_in_round: bool,
+    pub(super) is_loss_in_round: bool,
     /// Lost in this round trip, in bytes.
     pub(super) lost_in_round: usize,
     /// SACKs of this round trip that reported losses.
@@ -167,6 +167,7 @@ impl Bbr {
             self.bounds.inflight_longterm = in_flight.max(least);
         }
         if self.state == State::ProbeUp {
+            self.undo.ends(State::ProbeUp);
             self.start_probe_down(total);
         }
     }

@@ -85,11 +85,13 @@ pub(super) struct FullPipe {
     is_full: bool,
     rate: f64,
     rounds: u32,
+    /// A rate was measured in this round.
+    was_measured: bool,
 }
 
 impl FullPipe {
     /// ResetFullBW, with a new baseline.
-    fn reset(&mut self, rate: f64) {
+    pub(super) fn reset(&mut self, rate: f64) {
         (self.is_full, self.rate, self.rounds) = (false, rate, 0);
     }
 }
@@ -113,14 +115,19 @@ pub(super) struct Cycle {
 }
 
 impl Bbr {
-    /// CheckFullBWReached.
+    /// CheckFullBWReached. With [`best_of_round`](super::Guards::best_of_round) every sample may
+    /// show growth, and a round without a sample shows nothing.
     pub(super) fn check_full_pipe(&mut self, sample: &RateSample) {
-        let pipe = &mut self.full_pipe;
-        if pipe.is_full || !self.rounds.starts || sample.is_app_limited {
+        let (pipe, by_best) = (&mut self.full_pipe, self.guards.best_of_round);
+        if pipe.is_full || !(self.rounds.starts || by_best) || sample.is_app_limited {
             return;
         }
-        if sample.rate >= pipe.rate * GROWTH {
+        pipe.was_measured |= sample.rate > 0.0;
+        if sample.rate >= pipe.rate * GROWTH && (sample.rate > 0.0 || !by_best) {
             return pipe.reset(sample.rate);
+        }
+        if by_best && !(self.rounds.starts && std::mem::take(&mut pipe.was_measured)) {
+            return;
         }
         pipe.rounds += 1;
         pipe.is_full = pipe.rounds >= FULL_PIPE_ROUNDS;
@@ -133,6 +140,7 @@ impl Bbr {
             return;
         }
         if !self.full_pipe.was_reached && (is_report_full || self.startup_lost_too_much(sample)) {
+            self.undo.ends(State::Startup);
             self.full_pipe.was_reached = true;
             self.bounds.inflight_longterm = self.bdp().max(self.bounds.inflight_latest);
         }
@@ -196,12 +204,12 @@ impl Bbr {
     }
 
     /// StartProbeBW_REFILL.
-    fn start_probe_refill(&mut self, delivery: &Delivery) {
+    pub(super) fn start_probe_refill(&mut self, total: u64) {
         self.bounds.reset_shortterm();
         (self.cycle.up_rounds, self.cycle.up_acked) = (0, 0);
         self.cycle.prev_probe_precautionary = false;
         self.cycle.ack_phase = AckPhase::Refilling;
-        self.start_round(delivery.total);
+        self.start_round(total);
         self.state = State::ProbeRefill;
     }
 
@@ -221,7 +229,7 @@ impl Bbr {
         let rounds = (self.target_inflight() / self.packet).min(RENO_ROUNDS);
         let is_due = has_waited || self.cycle.rounds_since_probe >= rounds as u64;
         if is_due {
-            self.start_probe_refill(delivery);
+            self.start_probe_refill(delivery.total);
         }
         is_due
     }
@@ -284,7 +292,7 @@ impl Bbr {
             let was_careful =
                 self.cycle.prev_probe_precautionary && !self.cycle.prev_probe_too_high;
             if self.state.is_probe_bw() && was_careful {
-                self.start_probe_refill(delivery);
+                self.start_probe_refill(delivery.total);
                 return true;
             }
         }

@@ -303,6 +303,96 @@ fn one_lost_packet_in_a_small_bdp_slows_only_the_draft_down() {
 }
 
 #[test]
+fn handling_spurious_fast_recovery() {
+    // In Startup the losses end the state.
+    let mut s = sender(LINK);
+    s.run_while(ms(150), |_| true);
+    s.link.loses_each = 8;
+    s.run_to(State::Drain);
+    assert!(s.bbr.bounds.inflight_longterm < usize::MAX);
+    s.link.loses_each = 0;
+    s.undo();
+    assert_eq!(s.state(), State::Startup);
+    assert!(!s.bbr.full_pipe.was_reached);
+    assert_eq!(s.bbr.bounds.inflight_longterm, usize::MAX, "BBR.undo_inflight_longterm");
+    // While it probes they end the probe, which begins again with a refill.
+    s.run_to(State::ProbeUp);
+    let before = s.bbr.bounds.inflight_longterm;
+    s.link.loses_each = 10;
+    s.run_to(State::ProbeDown);
+    assert!(s.bbr.bounds.inflight_longterm < before && s.bbr.cycle.prev_probe_too_high);
+    s.link.loses_each = 0;
+    s.undo();
+    assert_eq!(s.state(), State::ProbeRefill);
+    assert!(s.bbr.bounds.inflight_longterm >= before);
+    s.run_to(State::ProbeUp);
+    // Between probes they lower the short-term bounds.
+    s.run_to(State::ProbeCruise);
+    let before = s.window.cwnd;
+    s.link.loses_each = 10;
+    s.run_while(ms(300), |s| s.bbr.bounds.bw_shortterm.is_infinite());
+    assert!(s.bbr.bounds.inflight_shortterm < before);
+    s.link.loses_each = 0;
+    s.undo();
+    assert!(s.bbr.bounds.bw_shortterm.is_infinite(), "BBR.undo_bw_shortterm");
+    assert_eq!(s.bbr.bounds.inflight_shortterm, usize::MAX, "BBR.undo_inflight_shortterm");
+    assert!(s.window.cwnd >= before, "{} of {before}", s.window.cwnd);
+    // What is undone is undone once.
+    s.bbr.bounds.bw_shortterm = 1.0;
+    s.undo();
+    assert_eq!(s.bbr.bounds.bw_shortterm, 1.0);
+}
+
+#[test]
+fn handling_spurious_rto_recovery() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeCruise);
+    let before = (s.window.cwnd, s.bbr.bounds.bw_shortterm);
+    s.bbr.on_losses(s.window);
+    s.window = s.bbr.on_timeout(s.window, &bottleneck::LIMITS);
+    assert_eq!(s.window.cwnd, PACKET);
+    s.undo();
+    assert_eq!((s.window.cwnd, s.bbr.bounds.bw_shortterm), before);
+    assert_eq!(s.state(), State::ProbeCruise);
+    assert!(s.run(ms(400)) > 0.9, "it goes on");
+}
+
+#[test]
+fn losses_of_earlier_round_trips_are_undone_too() {
+    let mut s = sender(LINK);
+    s.run_to(State::ProbeCruise);
+    s.bbr.on_losses(s.window);
+    for _ in 0..3 {
+        // One loss in each round trip, all of one flight.
+        s.bbr.note_loss(s.bbr.total);
+        s.run(ms(60));
+    }
+    assert!(s.bbr.bounds.bw_shortterm < f64::INFINITY);
+    s.undo();
+    assert!(s.bbr.bounds.bw_shortterm.is_infinite());
+}
+
+#[test]
+fn low_and_missing_samples_do_not_end_startup_if_others_show_growth() {
+    let ends = |guards| {
+        let mut bbr = Bbr::new(guards);
+        bbr.rounds.starts = true;
+        bbr.check_full_pipe(&RateSample { rate: 1e6, ..RateSample::default() });
+        for round in 1..=4 {
+            // Packets overtake each other: the round trip begins with a sample that says nothing.
+            bbr.rounds.starts = true;
+            bbr.check_full_pipe(&RateSample { rate: 0.0, ..RateSample::default() });
+            bbr.rounds.starts = false;
+            let rate = 1e6 * f64::from(1 << round);
+            bbr.check_full_pipe(&RateSample { rate, ..RateSample::default() });
+        }
+        bbr.full_pipe.was_reached
+    };
+    assert!(!ends(Guards::ON));
+    assert!(ends(Guards::OFF), "the draft as it is");
+}
+
+#[test]
 fn after_a_timeout_one_packet_is_sent_and_then_what_was() {
     let mut s = sender(LINK);
     s.run_to(State::ProbeCruise);

@@ -54,6 +54,8 @@ pub(super) struct Sender {
     next_send: Instant,
     next_write: Instant,
     link_free: Instant,
+    /// The first packet of the next flight with losses.
+    next_losses: u64,
 }
 
 impl Sender {
@@ -75,6 +77,7 @@ impl Sender {
             next_send: begin,
             next_write: begin,
             link_free: begin,
+            next_losses: 0,
         }
     }
 
@@ -147,6 +150,12 @@ impl Sender {
         (self.application, self.next_write) = (Some(rate), self.now);
     }
 
+    /// The latest losses were none.
+    pub(super) fn undo(&mut self) {
+        self.window = self.bbr.on_spurious_losses(self.window);
+        self.note_state();
+    }
+
     fn send(&mut self) {
         let before = self.in_flight();
         self.bbr.on_sent(&SentPacket {
@@ -204,10 +213,15 @@ impl Sender {
         });
         self.acked += bytes as u64;
         self.rate.on_acked(now, bytes, rtt);
-        let (rate, bbr, cwnd) = (&mut self.rate, &mut self.bbr, self.window.cwnd);
+        let (rate, bbr, window) = (&mut self.rate, &mut self.bbr, self.window);
+        let (next_losses, next_order) = (&mut self.next_losses, self.next_order);
         self.flying.retain(|packet| {
             let is_lost = packet.acked_at.is_none() && packet.order + REORDERING <= latest;
-            if is_lost && let Some(lost) = rate.on_lost(packet.order, PACKET, cwnd) {
+            if is_lost && packet.order >= *next_losses {
+                *next_losses = next_order;
+                bbr.on_losses(window);
+            }
+            if is_lost && let Some(lost) = rate.on_lost(packet.order, PACKET, window.cwnd) {
                 bbr.on_lost(&lost);
             }
             !is_lost
