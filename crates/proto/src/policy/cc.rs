@@ -121,8 +121,8 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
 
-    /// Losses were found that may turn out to be none. A controller that can undo what it does about
-    /// them remembers its state. Called once per flight, before the window is cut.
+    /// Losses were found that may turn out to be none. A controller that can undo what it does
+    /// about them remembers its state. Called once per flight, before the window is cut.
     fn on_losses(&mut self, _window: Window) {}
 
     /// The window after all losses since [`on_losses`](Self::on_losses) turned out to be none: the

@@ -3,7 +3,7 @@
 //! | evidence | source |
 //! | --- | --- |
 //! | a chunk is acknowledged before it was sent again | |
-//! | it is acknowledged sooner after it was sent again than three quarters of a round trip | RFC 3522, by time |
+//! | after it was sent again, sooner than three quarters of a round trip take | RFC 3522, by time |
 //! | the peer reports it as a duplicate | RFC 9260 §3.3.4, used as RFC 3708 does |
 //!
 //! The losses of a path are counted by episodes. One begins with the loss of something that was

@@ -3,7 +3,7 @@
 //!
 //! | file | of |
 //! | --- | --- |
-//! | `cubic.rs` | RFC 9438 §4.6 to §4.10, §5.8: losses, real and spurious, timeouts, slow start, limited senders |
+//! | `cubic.rs` | RFC 9438 §4.6 to §4.10, §5.8: losses, timeouts, slow start, limited senders |
 //! | `epoch.rs` | RFC 9438 §4.2 to §4.5: a stage of congestion avoidance |
 //! | `hystart.rs` | RFC 9406 §4.2: the end of the first slow start |
 //!
