@@ -26,14 +26,24 @@ class Path_:
     """The forward direction of a path: its rate from each instant on, in order, and its outages."""
     rates: list
     outages: list
+    pauses: tuple = ()
+
+    def paused(self, seconds):
+        """Beginnings and ends of the pauses until an instant."""
+        if self.pauses:
+            at, length, every = self.pauses
+            while at < seconds:
+                yield at, min(at + length, seconds)
+                at += every
 
     def bits(self, seconds):
-        """Bits that the path carries from its start to an instant; none during outages."""
-        marks = {0.0, seconds} | {at for at, _ in self.rates} | {at for outage in self.outages for at in outage}
+        """Bits that the path carries from its start to an instant; none during outages and pauses."""
+        still = self.outages + list(self.paused(seconds))
+        marks = {0.0, seconds} | {at for at, _ in self.rates} | {at for outage in still for at in outage}
         marks = sorted(at for at in marks if at <= seconds)
         total = 0.0
         for begin, end in zip(marks, marks[1:]):
-            if not any(down <= begin < up for down, up in self.outages):
+            if not any(down <= begin < up for down, up in still):
                 total += [rate for at, rate in self.rates if at <= begin][-1] * (end - begin)
         return total
 
@@ -60,7 +70,14 @@ def path_of(table):
     for outage in table.get("down", ()):
         at = quantity(outage["at"])
         outages.append((at, at + quantity(outage["for"]) if "for" in outage else float("inf")))
-    return Path_(rates + sorted(changes), outages)
+    pauses = ()
+    if "pauses" in table:
+        held = table["pauses"].get("forward", table["pauses"])
+        every = quantity(held["every"])
+        pauses = (quantity(held.get("first", held["every"])), quantity(held["length"]), every)
+        if every <= 0:
+            raise NetworkError("its pauses have no period")
+    return Path_(rates + sorted(changes), outages, pauses)
 
 
 def load(file):

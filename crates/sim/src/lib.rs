@@ -87,6 +87,8 @@ pub use ids::{End, LinkId, NodeId, RouteId, SourceId};
 pub use latency::DurationHistogram;
 pub use link::LinkStats;
 pub use link::loss_range::LossRange;
+pub use link::pauses::Pauses;
+pub use link::policer::Policer;
 pub use network::{AddressChange, Happening, Network, PathDrops, RouteSpec};
 pub use observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 pub use packet::{Delivery, DropCause, PacketPool, TooLong};

@@ -11,9 +11,13 @@ use crate::packet::{DropCause, Handle, Packet, Packets};
 use crate::queue::{Due, SlotQueue};
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit};
 use loss_range::LossRange;
+use pauses::PausesNs;
+use policer::Bucket;
 use red::RedState;
 
 pub(crate) mod loss_range;
+pub(crate) mod pauses;
+pub(crate) mod policer;
 mod red;
 #[cfg(test)]
 mod tests;
@@ -34,6 +38,8 @@ pub struct LinkStats {
     pub overflowed: u64,
     /// Packets dropped early by RED.
     pub early: u64,
+    /// Packets dropped by the policer.
+    pub policed: u64,
     /// Packets that came while the link was down.
     pub cut: u64,
     /// Packets that were longer than the link's MTU and had the DF bit.
@@ -58,7 +64,7 @@ impl LinkStats {
 
     /// Packets dropped for whatever cause.
     pub fn dropped(&self) -> u64 {
-        self.lost + self.overflowed + self.early + self.cut + self.too_long
+        self.lost + self.overflowed + self.early + self.policed + self.cut + self.too_long
     }
 }
 
@@ -91,6 +97,8 @@ pub(crate) struct Link {
     is_bad: bool,
     loss_range: LossRange,
     red: Option<RedState>,
+    policer: Option<Bucket>,
+    pauses: Option<PausesNs>,
     /// When the last packet's last bit leaves.
     busy_until: Instant,
     /// By time of arrival.
@@ -114,6 +122,8 @@ impl Link {
             is_bad: false,
             loss_range: LossRange::ANY,
             red: spec.red.map(RedState::new),
+            policer: spec.policer.map(Bucket::new),
+            pauses: spec.pauses.map(PausesNs::from),
             busy_until: Instant::ZERO,
             underway: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -242,6 +252,10 @@ impl Link {
             self.stats.lost += 1;
             return Err(DropCause::Loss);
         }
+        if self.policer.is_some() && !self.is_conforming(now, size) {
+            self.stats.policed += 1;
+            return Err(DropCause::Policed);
+        }
         self.forget_departed(now);
         if self.red.is_some() && self.is_dropped_early(now) {
             self.stats.early += 1;
@@ -260,7 +274,7 @@ impl Link {
             return Err(DropCause::QueueFull);
         }
         let sending = self.sending_ns(size);
-        let departure = later(self.busy_until.max(now), sending);
+        let departure = self.departure(self.busy_until.max(now), sending);
         self.busy_until = departure;
         self.backlog.push_back((departure, size));
         self.backlog_bytes += size as usize;
@@ -286,6 +300,20 @@ impl Link {
                 let loss = if self.is_bad { model.loss_in_bad } else { model.loss_in_good };
                 self.rng.chance(loss)
             }
+        }
+    }
+
+    #[inline(never)]
+    fn is_conforming(&mut self, now: Instant, size: u32) -> bool {
+        self.policer.as_mut().is_none_or(|policer| policer.admits(now, size))
+    }
+
+    /// The departure of a packet whose sending may begin at `from` and takes `sending` nanoseconds.
+    #[inline]
+    fn departure(&self, from: Instant, sending: u64) -> Instant {
+        match self.pauses {
+            Some(pauses) => pauses.send(from, sending),
+            None => later(from, sending),
         }
     }
 
@@ -336,7 +364,7 @@ impl Link {
             let (old, size) = self.backlog[i];
             let new = match moves.last() {
                 None => old,
-                Some(&(_, before)) => later(before, self.sending_ns(size)),
+                Some(&(_, before)) => self.departure(before, self.sending_ns(size)),
             };
             self.backlog[i].0 = new;
             moves.push((old, new));
@@ -364,8 +392,7 @@ impl Link {
     }
 
     fn sending_ns(&self, size: u32) -> u64 {
-        let nanos = (u128::from(self.byte_time) * u128::from(size)) >> 32;
-        u64::try_from(nanos).unwrap_or(u64::MAX)
+        scaled(self.byte_time, size)
     }
 
     #[inline]
@@ -421,6 +448,13 @@ impl Link {
             self.underway.insert(index, new);
         }
     }
+}
+
+/// The nanoseconds that a number of bytes takes. `byte_time` is that of a byte, times 2^32.
+#[inline]
+fn scaled(byte_time: u64, bytes: u32) -> u64 {
+    let nanos = (u128::from(byte_time) * u128::from(bytes)) >> 32;
+    u64::try_from(nanos).unwrap_or(u64::MAX)
 }
 
 /// `at` plus nanoseconds; the hot path's way round `Duration`, which divides by 10^9.

@@ -159,11 +159,13 @@ pub enum DropCause {
     Corrupt = 7,
     /// It was longer than the link's MTU and had the DF bit.
     TooLong = 8,
+    /// It came faster than a policer lets through.
+    Policed = 9,
 }
 
 impl DropCause {
     /// The name in results and traces: `loss`, `queue_full`, `cut`, `no_route`, `unmapped`,
-    /// `early`, `corrupt`, `too_long`.
+    /// `early`, `corrupt`, `too_long`, `policed`.
     pub fn name(self) -> &'static str {
         match self {
             DropCause::Loss => "loss",
@@ -174,6 +176,7 @@ impl DropCause {
             DropCause::Early => "early",
             DropCause::Corrupt => "corrupt",
             DropCause::TooLong => "too_long",
+            DropCause::Policed => "policed",
         }
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use manypath_proto::Instant;
 use manypath_proto::sizes::ETHERNET_MTU;
 
+use crate::link::pauses::Pauses;
+use crate::link::policer::Policer;
+
 /// How fast a link sends, in bits per second of IP packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rate(Option<u64>);
@@ -161,9 +164,9 @@ impl Default for Red {
 
 /// One direction of a link.
 ///
-/// A packet that enters is dropped if the link is down, if it is too long, by loss, early by RED,
-/// or by a full queue; otherwise it waits for those before it, is sent at the link's rate, and
-/// arrives a delay later.
+/// A packet that enters is dropped if the link is down, if it is too long, by loss, by the policer,
+/// early by RED, or by a full queue; otherwise it waits for those before it, is sent at the link's
+/// rate, and arrives a delay later.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// How fast it sends.
@@ -175,6 +178,10 @@ pub struct LinkSpec {
     pub queue: Option<QueueLimit>,
     /// Drops packets before the queue is full, if any.
     pub red: Option<Red>,
+    /// Drops packets that come faster than it lets through, if any.
+    pub policer: Option<Policer>,
+    /// Times in which it sends nothing, if any.
+    pub pauses: Option<Pauses>,
     /// Which packets are lost.
     pub loss: Loss,
     /// Probability in 0..=1 that a packet arrives twice.
@@ -206,6 +213,8 @@ impl LinkSpec {
             delay,
             queue: None,
             red: None,
+            policer: None,
+            pauses: None,
             loss: Loss::NONE,
             duplicate: 0.0,
             reorder: 0.0,
@@ -232,6 +241,18 @@ impl LinkSpec {
     /// The same with random early detection.
     pub fn red(mut self, red: Red) -> LinkSpec {
         self.red = Some(red);
+        self
+    }
+
+    /// The same with a policer.
+    pub fn policer(mut self, policer: Policer) -> LinkSpec {
+        self.policer = Some(policer);
+        self
+    }
+
+    /// The same with pauses.
+    pub fn pauses(mut self, pauses: Pauses) -> LinkSpec {
+        self.pauses = Some(pauses);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use manypath_realtime::hosts::{HostPlan, Report};
+use manypath_sim::LinkStats;
 
 /// The hosts and their addresses.
 pub(super) fn introduction(hosts: &[HostPlan]) -> String {
@@ -25,14 +26,15 @@ pub(super) fn table(report: &Report) -> String {
         "lost",
         "queue full",
         "early",
+        "policed",
         "cut",
         "too long",
     ]);
     for link in &report.links {
         let stats = &link.stats;
         let rate = stats.bytes as f64 * 8.0 / 1e6 / report.seconds.max(1e-9);
-        let counts = [stats.lost, stats.overflowed, stats.early, stats.cut, stats.too_long]
-            .map(|n| n.to_string());
+        let LinkStats { lost, overflowed, early, policed, cut, too_long, .. } = link.stats;
+        let counts = [lost, overflowed, early, policed, cut, too_long].map(|n| n.to_string());
         let row = [link.link.clone(), link.direction.to_owned(), stats.packets.to_string()];
         table.add_row(row.into_iter().chain([format!("{rate:.2}")]).chain(counts));
     }
@@ -56,7 +58,6 @@ pub(super) fn table(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use manypath_realtime::hosts::{Lateness, LinkReport};
-    use manypath_sim::LinkStats;
 
     use super::*;
 

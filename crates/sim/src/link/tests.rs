@@ -1,5 +1,7 @@
 use bytes::Bytes;
 
+use super::pauses::Pauses;
+use super::policer::Policer;
 use super::*;
 use crate::ids::RouteId;
 use crate::packet::Packet;
@@ -139,6 +141,52 @@ fn a_reordered_packet_is_passed_by_later_ones() {
     link.change(us(0), &LinkChange::Reorder(0.0, Duration::ZERO));
     let _ = inside.enter(&mut link, us(0), 1, 1000);
     assert_eq!(inside.arrivals(&mut link), [(1, us(12_000)), (0, us(16_000))]);
+}
+
+#[test]
+fn a_policer_drops_what_comes_faster_and_lets_a_burst_through() {
+    // 1 Mbit/s: 8 ms for a packet of 1000 bytes; three of them at once.
+    let (mut link, mut inside) = link(|spec| {
+        spec.policer = Some(Policer { rate: Rate::bps(1_000_000), burst: 3000 });
+    });
+    assert_eq!(offer(&mut link, &mut inside, &[us(0); 5]), 3);
+    assert_eq!(offer(&mut link, &mut inside, &[us(7_900), us(8_100), us(8_100)]), 1);
+    let times: Vec<Instant> = (2..1000).map(|n| us(4000 * n)).collect();
+    let passed = offer(&mut link, &mut inside, &times);
+    assert!((498..=500).contains(&passed), "half of them: {passed}");
+    assert_eq!(offer(&mut link, &mut inside, &[us(10_000_000); 5]), 3, "after a pause a burst");
+    let dropped = link.stats().policed;
+    assert_eq!((dropped, link.stats().dropped()), (2 + 2 + 998 - passed as u64 + 2, dropped));
+}
+
+#[test]
+fn in_a_pause_packets_wait_and_then_leave_at_the_rate() {
+    let (mut link, mut inside) = link(|spec| {
+        let [length, every] = [200, 2000].map(Duration::from_millis);
+        spec.pauses = Some(Pauses { first: every, length, every });
+        spec.queue = Some(QueueLimit::Packets(4));
+    });
+    let at = |ms: u64| us(1000 * ms);
+    // One leaves before the pause and arrives in it, one is interrupted, and the fourth waits.
+    offer(&mut link, &mut inside, &[at(1998), us(1_998_500), at(2100), at(2199)]);
+    let times: Vec<Instant> = inside.arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
+    assert_eq!(times, [at(2009), at(2010), at(2211), at(2212)]);
+    // What finds the queue full is lost, as ever.
+    assert_eq!(offer(&mut link, &mut inside, &[at(4050); 6]), 4);
+    let times: Vec<Instant> = inside.arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
+    assert_eq!(times, [4211, 4212, 4213, 4214].map(at));
+}
+
+#[test]
+fn a_new_rate_in_a_pause_holds_from_its_end_on() {
+    let (mut link, mut inside) = link(|spec| {
+        let [first, length, every] = [10, 20, 100].map(Duration::from_millis);
+        spec.pauses = Some(Pauses { first, length, every });
+    });
+    offer(&mut link, &mut inside, &[us(12_000); 3]);
+    link.change(us(15_000), &LinkChange::Rate(Rate::bps(4_000_000)));
+    let times: Vec<Instant> = inside.arrivals(&mut link).into_iter().map(|(_, at)| at).collect();
+    assert_eq!(times, [us(41_000), us(43_000), us(45_000)]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::model::{
 use super::{Point, Scenario};
 use crate::cross::Pattern;
 use crate::ids::End;
+use crate::link::pauses::Pauses;
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit, Rate};
 
 impl Scenario {
@@ -270,6 +271,21 @@ fn explain_link(there: &LinkSpec, back: &LinkSpec) -> String {
         None => "off".to_owned(),
     };
     both("RED ", &red, "off");
+    let policer = |link: &LinkSpec| match link.policer {
+        Some(policer) => {
+            format!("{} in bursts of {} bytes", rate_text(policer.rate), policer.burst)
+        }
+        None => "off".to_owned(),
+    };
+    both("policer ", &policer, "off");
+    let pauses = |link: &LinkSpec| match link.pauses {
+        Some(Pauses { first, length, every }) => {
+            let [length, every, first] = [length, every, first].map(print_duration);
+            format!("{length} every {every} from {first} on")
+        }
+        None => "none".to_owned(),
+    };
+    both("pauses ", &pauses, "none");
     parts.join(", ")
 }
 

@@ -89,6 +89,8 @@ pub(super) static LINK_SETTINGS: Section = Section {
         "duplicate", "ratio", "0 %", "\"0.1 %\"": "Probability that a packet arrives twice.";
         "reorder", "table", "none", "{ probability = \"1 %\", by = \"5 ms\" }": "Delays some packets so that later ones pass them.";
         "red", "table", "none", "{ min = \"5 packets\", max = \"15 packets\" }": "Random early detection in addition to the queue's limit, see below.";
+        "policer", "table", "none", "{ rate = \"5 Mbit/s\", burst = \"64 KiB\" }": "Drops packets that come faster than a token bucket fills, see below.";
+        "pauses", "table", "none", "{ length = \"200 ms\", every = \"2 s\" }": "Regular pauses, as radio links have them: the link holds all packets, and sends them afterwards at its rate. Nothing is lost by it but what finds the queue full.";
         "jitter", "time", "0 s", "\"2 ms\"": "Upper bound of a uniform random extra delay; it causes reordering.";
         "corrupt", "ratio", "0 %", "\"0.1 %\"": "Probability that one to eight bits of a packet are flipped. The packet still crosses the links; the receiver's checksum (CRC32c) detects it and it is dropped.";
         "mtu", "bytes or \"unlimited\"", "unlimited", "1420": "Largest IP packet on the link, 68 or more. A larger one is dropped, or fragmented if its sender allows that. Hosts assume an interface of 1500 bytes, or the MTU of their first link if that is larger.";
@@ -128,6 +130,25 @@ pub(super) static RED: Section = Section {
         "weight", "ratio", "0.002", "0.002": "Weight of a new sample in the average.";
         "gentle", "true or false", "true", "false": "The drop probability rises to 1 between `max` and twice `max`; otherwise everything is dropped from `max` on.";
         "mean_packet", "size", "500 B", "\"500 B\"": "A typical packet; it determines how fast the average of an idle link falls.";
+    },
+};
+
+pub(super) static POLICER: Section = Section {
+    title: "`policer`",
+    more: NONE,
+    keys: keys! {
+        "rate", "rate", "needed", "\"5 Mbit/s\"": "The rate at which tokens come, IP headers included.";
+        "burst", "size", "needed", "\"64 KiB\"": "Size of the bucket, 1500 bytes or more. It is full at first.";
+    },
+};
+
+pub(super) static PAUSES: Section = Section {
+    title: "`pauses`",
+    more: NONE,
+    keys: keys! {
+        "length", "time", "needed", "\"200 ms\"": "Length of each pause.";
+        "every", "time", "needed", "\"2 s\"": "From the begin of a pause to that of the next; more than `length`.";
+        "first", "time", "as `every`", "\"1 s\"": "When the first pause begins, from the start of the run on.";
     },
 };
 
@@ -302,6 +323,8 @@ static ALL: &[&Section] = &[
     &BOTH,
     &LOSS,
     &RED,
+    &POLICER,
+    &PAUSES,
     &REORDER,
     &SCHEDULES,
     &DOWN,

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use super::error::ScenarioError;
-use super::keys::{CHANGE, DOWN, LOSS, RED, REORDER};
+use super::keys::{CHANGE, DOWN, LOSS, PAUSES, POLICER, RED, REORDER};
 use super::model::{After, Way, queue_of_bdp};
 use super::read::{Named, Reader};
 use super::tree::Value;
+use crate::link::pauses::Pauses;
+use crate::link::policer::Policer;
 use crate::spec::{GilbertElliott, LinkChange, LinkSpec, Loss, QueueLimit, Rate, Red};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -26,6 +28,8 @@ pub(super) struct Settings<'t> {
     pub(super) delay: Option<(Duration, Duration)>,
     queue: Option<(Queue, Queue)>,
     red: Option<(Red, Red)>,
+    policer: Option<(Policer, Policer)>,
+    pauses: Option<(Pauses, Pauses)>,
     loss: Option<(Loss, Loss)>,
     duplicate: Option<(f64, f64)>,
     reorder: Option<((f64, Duration), (f64, Duration))>,
@@ -37,8 +41,19 @@ pub(super) struct Settings<'t> {
 }
 
 /// The keys that a path with hops passes on to its slowest hop.
-pub(super) const PASSED_ON: [&str; 9] =
-    ["loss", "queue", "red", "duplicate", "reorder", "jitter", "corrupt", "mtu", "icmp"];
+pub(super) const PASSED_ON: [&str; 11] = [
+    "loss",
+    "queue",
+    "red",
+    "policer",
+    "pauses",
+    "duplicate",
+    "reorder",
+    "jitter",
+    "corrupt",
+    "mtu",
+    "icmp",
+];
 
 impl<'t> Settings<'t> {
     pub(super) fn read(reader: Reader<'t>) -> Result<Settings<'t>> {
@@ -47,6 +62,8 @@ impl<'t> Settings<'t> {
             delay: both(&reader, "delay", |named| named.duration())?,
             queue: both(&reader, "queue", queue)?,
             red: both(&reader, "red", red)?,
+            policer: both(&reader, "policer", policer)?,
+            pauses: both(&reader, "pauses", pauses)?,
             loss: both(&reader, "loss", loss)?,
             duplicate: both(&reader, "duplicate", |named| named.ratio())?,
             reorder: both(&reader, "reorder", reorder)?,
@@ -68,6 +85,8 @@ impl<'t> Settings<'t> {
         }
         self.queue = self.queue.or(path.queue);
         self.red = self.red.or(path.red);
+        self.policer = self.policer.or(path.policer);
+        self.pauses = self.pauses.or(path.pauses);
         self.loss = self.loss.or(path.loss);
         self.duplicate = self.duplicate.or(path.duplicate);
         self.reorder = self.reorder.or(path.reorder);
@@ -87,6 +106,8 @@ impl<'t> Settings<'t> {
             let delay = self.delay.map_or(Duration::ZERO, |pair| side(pair, i));
             let mut link = LinkSpec::new(rate, delay);
             link.red = self.red.map(|pair| side(pair, i));
+            link.policer = self.policer.map(|pair| side(pair, i));
+            link.pauses = self.pauses.map(|pair| side(pair, i));
             link.loss = self.loss.map_or(Loss::NONE, |pair| side(pair, i));
             link.duplicate = self.duplicate.map_or(0.0, |pair| side(pair, i));
             (link.reorder, link.reorder_by) =
@@ -224,6 +245,29 @@ fn red(named: &Named<'_>) -> Result<Red> {
             fits.ok_or_else(|| named.error("not the size of a packet", "write \"500 B\""))?;
     }
     Ok(red)
+}
+
+fn policer(named: &Named<'_>) -> Result<Policer> {
+    let table = named.table(&POLICER)?;
+    let burst = table.need("burst", "\"64 KiB\"")?;
+    let bytes = u32::try_from(burst.size()?).ok().filter(|bytes| *bytes >= 1500);
+    let wrong = || burst.error("not a bucket", "write 1500 B or more, and less than 4 GiB");
+    Ok(Policer {
+        rate: table.need("rate", "\"5 Mbit/s\"")?.rate()?,
+        burst: bytes.ok_or_else(wrong)?,
+    })
+}
+
+fn pauses(named: &Named<'_>) -> Result<Pauses> {
+    let table = named.table(&PAUSES)?;
+    let length = table.need("length", "\"200 ms\"")?.duration()?;
+    let every = table.need("every", "\"2 s\"")?;
+    if length.is_zero() || every.duration()? <= length {
+        return Err(every.error("no pauses", "write a length, and a longer time for every"));
+    }
+    let every = every.duration()?;
+    let first = table.get("first").map_or(Ok(every), |named| named.duration())?;
+    Ok(Pauses { first, length, every })
 }
 
 fn reorder(named: &Named<'_>) -> Result<(f64, Duration)> {

@@ -336,3 +336,24 @@ fn later_settings_replace_what_the_sweep_sets_where_they_are_wanted() {
         scenario.points_with(&set, &|_| true).expect_err(name);
     }
 }
+
+#[test]
+fn pauses_and_policers_hold_in_the_directions_that_the_file_names() {
+    let run_with = |keys: &str| {
+        let text = format!(
+            "name = \"one path\"\nseeds = 1\n[transport]\npreset = \"sctp\"\nprofile = \"fast\"\n\
+             [transfer]\nsize = \"4 MB\"\n[[path]]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{keys}\n"
+        );
+        run(&text, 1).transfer.transfer_time_s
+    };
+    let plain = run_with("");
+    // Half of the time, from 50 ms on: the handshake is over by then.
+    let pauses = "{ length = \"50 ms\", every = \"100 ms\" }";
+    let paused = run_with(&format!("pauses = {pauses}\nqueue = \"unlimited\""));
+    assert!((1.9..2.2).contains(&(paused / plain)), "{paused} and {plain}");
+    let never = "{ length = \"1 s\", every = \"1001 s\" }";
+    let back = run_with(&format!("pauses = {{ forward = {never}, reverse = {pauses} }}"));
+    assert!(back < 0.85 * paused, "{back} and {paused}");
+    let policed = run_with("policer = { rate = \"5 Mbit/s\", burst = \"64 KiB\" }");
+    assert!((1.7..4.0).contains(&(policed / plain)), "{policed} and {plain}");
+}

@@ -1,7 +1,7 @@
 //! BBR on networks where controllers that halve their window do badly, and on those where they do
 //! well.
 
-use manypath_sim::{Pair, PairBuilder, PathSpec, secs};
+use manypath_sim::{Pair, PairBuilder, PathSpec, Policer, Rate, secs};
 
 /// The share of the links' sum that 25 MB get over paths of these rates (Mbit/s), delays (ms) and
 /// losses, each way.
@@ -77,4 +77,34 @@ fn a_slow_path_does_not_hold_up_the_end() {
     let without = seconds(&adaptive[..2], &[fast, slow]);
     assert!(both <= alone * 1.05, "{both:.2} s, and {alone:.2} s with the fast path alone");
     assert!(both + 0.5 < without, "{both:.2} s, and {without:.2} s without both policies");
+}
+
+/// "Handling Token Bucket Policers" of the draft's appendix: a link of 20 Mbit/s that lets 5 Mbit/s
+/// through, after a first burst.
+#[test]
+fn handling_token_bucket_policers() {
+    let policer = Policer { rate: Rate::mbps(5.0), burst: 256 << 10 };
+    for control in ["bbr", "bbr-draft"] {
+        let spec = PathSpec::default().rate_mbps(20.0).delay_ms(20.0);
+        let spec = spec.each(|link| link.policer = Some(policer));
+        let mut t = Pair::paths("cmt-pf", vec![spec])
+            .profile("fast")
+            .set("congestion_control", control)
+            .lean()
+            .connect();
+        t.a.send_file(1 << 30);
+        // The burst lasts for 140 ms at the link's rate, and a probing cycle for three seconds.
+        t.run_until(secs(5));
+        let counts = |t: &Pair| {
+            let sent = t.a.paths()[0].counters.data_chunks_sent;
+            (t.z.received_bytes(), sent, t.net.dropped_on_path(0).0.packets)
+        };
+        let before = counts(&t);
+        t.run_until(secs(25));
+        let after = counts(&t);
+        let rate = (after.0 - before.0) as f64 * 8.0 / 20.0 / 5e6;
+        let lost = (after.2 - before.2) as f64 / (after.1 - before.1) as f64;
+        assert!(rate > 0.85, "{control}: {rate:.3} of the rate");
+        assert!(lost < 0.08, "{control}: {lost:.3} of the packets lost");
+    }
 }

@@ -19,6 +19,7 @@ mod ns2;
 mod ns2_one_path;
 mod outages;
 mod packet_sizes;
+mod pauses;
 mod pf_paper;
 mod protection;
 mod rack;
