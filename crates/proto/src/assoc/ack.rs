@@ -52,6 +52,7 @@ impl Association {
             via,
             watches_delays: self.policies.wants.delays
                 || self.paths.iter().any(|p| p.rate.is_some() || p.wanted.rtt),
+            waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, Some(sack)),
@@ -77,6 +78,7 @@ impl Association {
             echo: None,
             via: None,
             watches_delays: false,
+            waits_for_late: false,
         };
         self.digest.reset(&self.out);
         self.out.lose_late_on_all(now, &rules, &mut self.digest);

@@ -31,6 +31,8 @@ pub(crate) struct AckRules<'a> {
     pub(crate) via: Option<PathId>,
     /// The delay of all chunks is watched, not only of those that measure the RTT for RTO.
     pub(crate) watches_delays: bool,
+    /// After a timeout that was in vain, what is under way is waited for: no other path works.
+    pub(crate) waits_for_late: bool,
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -353,7 +355,7 @@ impl Outstanding {
             return self.acked_on_either(tsn, second, rules, digest);
         }
         let path = sent.path;
-        let is_last = self.note_arrival(tsn, now, digest);
+        let is_last = self.note_arrival(tsn, now, rules, digest);
         let is_first = self.first_in_queue(path) == Some(tsn);
         let Some(sent) = self.get(tsn) else { return };
         let p = &mut digest.paths[path.index()];

@@ -19,7 +19,7 @@ use manypath_wire::{Sack, Tsn};
 use super::digest::{AckRules, SackDigest};
 use super::extra::{Claim, Transmission};
 use super::outstanding::Outstanding;
-use super::ring::TsnState;
+use super::ring::{Sent, TsnState};
 use crate::path::PathId;
 use crate::policy::recovery::ReportScope;
 use crate::policy::rtx::LossCause;
@@ -123,7 +123,13 @@ impl Outstanding {
 
     /// Takes note of a chunk that a SACK acknowledges for the first time. False if an earlier
     /// transmission of it than the last must have arrived.
-    pub(super) fn note_arrival(&mut self, tsn: Tsn, now: Instant, digest: &mut SackDigest) -> bool {
+    pub(super) fn note_arrival(
+        &mut self,
+        tsn: Tsn,
+        now: Instant,
+        rules: &AckRules<'_>,
+        digest: &mut SackDigest,
+    ) -> bool {
         if !self.doubts.is_wanted {
             return true;
         }
@@ -136,6 +142,10 @@ impl Outstanding {
             && rack.is_clearly_early(now.saturating_since(sent.sent_at));
         let Some(loss) = loss else { return !is_early };
         let is_only = transmissions == if waits { 1 } else { 2 };
+        let order = sent.order;
+        if rules.waits_for_late && waits && is_only && loss.cause == LossCause::Timeout {
+            self.return_to_flight(loss, order);
+        }
         if waits || is_early {
             let took = is_only.then(|| now.saturating_since(loss.sent_at));
             self.was_none(loss, (is_only, took), now, digest);
@@ -143,6 +153,43 @@ impl Outstanding {
             self.doubts.remember(tsn, loss, is_only);
         }
         !is_early
+    }
+
+    /// After a timeout something arrived that was not sent again: what was sent after it on the
+    /// path is still under way, too, and need not be sent again (RFC 5682). If it is lost, it is
+    /// found missing like any other; that takes time, in which another path may have carried it.
+    #[cold]
+    fn return_to_flight(&mut self, loss: Loss, after: u64) {
+        let Some(queue) = self.queues.get_mut(loss.path.index()) else { return };
+        let is_behind = |sent: &Sent| {
+            let is_of_timeout = sent.loss.is_some_and(|other| {
+                (other.path, other.episode, other.cause) == (loss.path, loss.episode, loss.cause)
+            });
+            let waits = sent.state == TsnState::Marked && sent.transmissions == 1;
+            waits && is_of_timeout && sent.path == loss.path && sent.order > after
+        };
+        let (ring, listed) = (&self.ring, queue.marked.len());
+        let mut behind = Vec::new();
+        queue.marked.retain(|&tsn| {
+            let is_behind = ring.get(tsn).is_some_and(is_behind);
+            // A chunk that was marked before may be listed twice, one entry after the other.
+            if is_behind && behind.last() != Some(&tsn) {
+                behind.push(tsn);
+            }
+            !is_behind
+        });
+        self.listed -= listed - queue.marked.len();
+        for tsn in behind {
+            self.unmark(tsn);
+            if let Some(sent) = self.get_mut(tsn) {
+                sent.loss = None;
+            }
+            self.enter_flight_in_order(tsn);
+            let episode = &mut self.queues[loss.path.index()].episode;
+            if episode.number == loss.episode {
+                episode.open = episode.open.saturating_sub(1);
+            }
+        }
     }
 
     /// Looks for the reports of duplicates of chunks that were taken for lost: both transmissions

@@ -151,6 +151,9 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window {
         // §4.8: the next stage begins where its curve is flat.
         self.w_max = None;
+        // What was in flight is sent again, if only for nothing: with the window of before it would
+        // overflow the queue.
+        self.undo = None;
         let ssthresh = self.cut(window, limits);
         Window { cwnd: limits.packet, ssthresh, partial_bytes_acked: 0 }
     }
@@ -165,7 +168,7 @@ impl CongestionControl for Cubic {
         });
     }
 
-    /// §4.9. A window that has grown beyond what it was stays.
+    /// §4.9.2. A window that has grown beyond what it was stays.
     fn on_spurious_losses(&mut self, window: Window) -> Window {
         let before = self.undo.take().filter(|undo| window.cwnd < undo.window.cwnd);
         let Some(undo) = before else { return window };

@@ -38,6 +38,7 @@ pub(in crate::tx) const RULES: AckRules<'static> = AckRules {
     echo: None,
     via: None,
     watches_delays: false,
+    waits_for_late: true,
 };
 
 fn sack(cum: u32, gaps: &[(u16, u16)]) -> Sack {

@@ -198,8 +198,24 @@ fn a_timeout_in_vain_is_found() {
     assert_eq!(s.out.mark_path(PATH, None).0, 3);
     let episode = s.out.loss_episode(PATH);
     s.out.retransmit(Tsn(1), PATH, s.now);
-    assert_eq!(s.sack(2, &[], &[]), None, "TSN 3 is still away");
-    assert_eq!(s.sack(3, &[], &[]), Some(episode), "RFC 5682: nothing needed to be sent again");
+    s.now += ms(60);
+    assert_eq!(s.sack(2, &[], &[]), None, "TSN 1 may have been lost");
+    assert_eq!(s.out.next_marked(PATH), None, "RFC 5682: TSN 3 is under way");
+    assert_eq!(s.out.chunks_in_flight(PATH), 1);
+    assert_eq!(s.sack(3, &[], &[1]), Some(episode));
+}
+
+#[test]
+fn after_a_timeout_what_was_sent_before_an_arrival_is_sent_again() {
+    let mut s = Sender::with_in_flight(4);
+    s.out.mark_path(PATH, None);
+    let episode = s.out.loss_episode(PATH);
+    assert_eq!(s.sack(0, &[(3, 3)], &[]), None);
+    assert_eq!(s.out.chunks_in_flight(PATH), 1, "TSN 4");
+    s.retransmit();
+    s.now += ms(60);
+    assert_eq!(s.sack(4, &[], &[]), None);
+    assert_eq!((s.sack(4, &[], &[2]), s.sack(4, &[], &[1])), (None, Some(episode)));
 }
 
 #[test]
