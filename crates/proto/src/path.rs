@@ -101,6 +101,8 @@ pub(crate) struct Path {
     pub(crate) timed_out: TimedOut,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
+    /// Bytes acknowledged since the last cut of the window, and between the two before.
+    since_cut: (u64, u64),
     /// The episode of losses that congestion control knows of, as the records of outstanding data
     /// number them. 0 before the first, and after one that was spurious.
     loss_episode: u64,
@@ -204,6 +206,7 @@ impl Path {
             doubted_order: None,
             timed_out: TimedOut::default(),
             cut_order: None,
+            since_cut: (0, 0),
             loss_episode: 0,
             tail_probed: false,
             probe: None,
@@ -382,6 +385,21 @@ impl Path {
             last_active: self.last_active,
             last_data_received: self.last_data_received,
         }
+    }
+
+    /// Bytes of DATA chunks were acknowledged.
+    pub(crate) fn count_acked(&mut self, bytes: usize) {
+        self.since_cut.0 += bytes as u64;
+    }
+
+    /// The window is cut for losses.
+    pub(crate) fn count_cut(&mut self) {
+        self.since_cut = (0, self.since_cut.0);
+    }
+
+    /// Bytes acknowledged between the last two cuts, or since the last if those are more.
+    pub(crate) fn between_losses(&self) -> u64 {
+        self.since_cut.0.max(self.since_cut.1)
     }
 
     /// Losses of this episode are about to be acted upon.

@@ -159,12 +159,14 @@ impl Association {
         let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost, timed_out };
         let verdict = self.recovery.policy.on_path_sack(&of_path, &self.out);
         self.recovery.bursts.renew(&mut p.burst);
+        p.count_acked(facts.newly_acked_bytes);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
         if let Some(rtt) = facts.rtt {
             p.rto.sample(rtt);
         }
         if grows {
             let ack = AckFacts {
+                path: id,
                 acked_bytes: facts.newly_acked_bytes,
                 counted_bytes: counted_bytes(&self.recovery.rules, facts, p.window.cwnd),
                 flight_before: facts.flight_before,
@@ -189,6 +191,7 @@ impl Association {
         p.counters.chunks_lost += lost as u64;
         self.recovery.past_cwnd.allow_if(verdict.passes_cwnd);
         if verdict.cuts {
+            p.count_cut();
             let limits = p.limits(config);
             p.window = p.cc.on_fast_retransmit(p.window, &limits);
         }
@@ -231,7 +234,12 @@ impl Association {
             return SmallVec::new();
         }
         let carries = |p: &&Path| p.id == id || p.usable && p.last_data_sent.is_some();
-        let window = |p: &Path| PathWindow { path: p.id, cwnd: p.window.cwnd, srtt: p.rto.srtt() };
+        let window = |p: &Path| PathWindow {
+            path: p.id,
+            cwnd: p.window.cwnd,
+            srtt: p.rto.srtt(),
+            between_losses: p.between_losses(),
+        };
         self.paths.iter().filter(carries).map(window).collect()
     }
 

@@ -98,6 +98,7 @@ impl Association {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
             if covers_all || p.cut_order.is_none_or(|order| latest > order) {
                 let limits = p.limits(&config);
+                p.count_cut();
                 p.note_losses(self.out.loss_episode(id));
                 if let Some(limits) = self.recovery.policy.timeout_limits(&p.window, limits) {
                     p.window = p.cc.on_timeout(p.window, &limits);

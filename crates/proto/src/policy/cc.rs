@@ -6,6 +6,7 @@ mod coupled;
 mod cubic;
 mod lia;
 mod model;
+mod olia;
 mod rfc2960;
 mod rfc9260;
 mod used_up;
@@ -17,6 +18,7 @@ pub use bbr::{Bbr, Guards, State as BbrState};
 pub use cubic::Cubic;
 pub use lia::Lia;
 pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
+pub use olia::Olia;
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
 
@@ -51,6 +53,8 @@ pub struct Limits {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AckFacts<'a> {
+    /// The path.
+    pub path: PathId,
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,
     /// Those of them that count towards growth in congestion avoidance. All do, unless
@@ -88,6 +92,16 @@ pub struct PathWindow {
     pub cwnd: usize,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// Bytes acknowledged between the last two losses that cut the window, or since the last if
+    /// those are more.
+    pub between_losses: u64,
+}
+
+impl PathWindow {
+    /// Smoothed round-trip time in seconds, if it was measured and is not 0.
+    fn rtt(&self) -> Option<f64> {
+        self.srtt.filter(|srtt| !srtt.is_zero()).map(|srtt| srtt.as_secs_f64())
+    }
 }
 
 /// The facts that a controller wants in addition to those of every SACK. The engine gathers them
@@ -148,6 +162,7 @@ registry!(CongestionControl {
     "rfc2960" => |_| Box::new(Rfc2960),
     "cubic" => |_| Box::<Cubic>::default(),
     "lia" => |_| Box::<Lia>::default(),
+    "olia" => |_| Box::<Olia>::default(),
     "balia" => |_| Box::<Balia>::default(),
     "bbr" => |_| Box::new(Bbr::new(Guards::ON)),
     "bbr-draft" => |_| Box::new(Bbr::new(Guards::OFF)),
@@ -158,6 +173,7 @@ impl AckFacts<'_> {
     /// Facts of a SACK that acknowledges the first bytes of a flight, outside of fast recovery.
     fn of(acked_bytes: usize, flight_before: usize) -> AckFacts<'static> {
         AckFacts {
+            path: PathId(0),
             acked_bytes,
             counted_bytes: acked_bytes,
             flight_before,

@@ -1,5 +1,5 @@
-//! Coupled windows (LIA of RFC 6356, BALIA): what paths over one bottleneck leave to others, and
-//! what disjoint ones reach.
+//! Coupled windows (LIA of RFC 6356, OLIA, BALIA): what paths over one bottleneck leave to others,
+//! and what disjoint ones reach.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn mean(of: impl Fn(u64) -> f64) -> f64 {
 #[test]
 fn two_paths_over_one_bottleneck_leave_others_more_than_uncoupled_ones() {
     let uncoupled = mean(|seed| share_of_one_flow("rfc9260", seed));
-    for control in ["lia", "balia"] {
+    for control in ["lia", "olia", "balia"] {
         let coupled = mean(|seed| share_of_one_flow(control, seed));
         assert!((0.38..0.60).contains(&coupled), "RFC 6356 §2, goal 2: {coupled:.3}, {control}");
     }
@@ -74,7 +74,7 @@ fn disjoint_paths_reach_more_than_the_best_of_them() {
         t.result().goodput_bps / 40e6
     };
     let uncoupled = mean(|seed| share("rfc9260", seed));
-    for control in ["lia", "balia"] {
+    for control in ["lia", "olia", "balia"] {
         let coupled = mean(|seed| share(control, seed));
         assert!(coupled > 0.8, "RFC 6356 §2, goal 1: {coupled:.3}, {control}");
         assert!(coupled > uncoupled - 0.05, "{control}: {coupled:.3} and {uncoupled:.3}");

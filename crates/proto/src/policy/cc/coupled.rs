@@ -9,7 +9,7 @@ use super::{AckFacts, Limits, PathWindow, WantedFacts, Window};
 #[derive(Debug, Default)]
 pub(super) struct Coupled {
     used_up: UsedUp,
-    /// Growth that is less than a byte.
+    /// Growth that is less than a byte; negative if the window shrinks.
     rest: f64,
 }
 
@@ -38,9 +38,13 @@ impl Coupled {
         }
         let packet = limits.packet as f64;
         // More than a window is acknowledged at once if SACKs were lost.
-        let growth = (per_byte() * ack.acked_bytes as f64 * packet).min(packet) + self.rest;
+        let growth = (per_byte() * ack.acked_bytes as f64 * packet).clamp(-packet, packet);
+        let growth = growth + self.rest;
         self.rest = growth.fract();
-        w.cwnd = w.cwnd.saturating_add(growth as usize);
+        w.cwnd = match growth < 0.0 {
+            true => w.cwnd.saturating_sub(-growth as usize).max(limits.packet.min(w.cwnd)),
+            false => w.cwnd.saturating_add(growth as usize),
+        };
         w
     }
 }
@@ -49,7 +53,7 @@ impl Coupled {
 /// not measured are left out.
 pub(super) fn rates(paths: &[PathWindow]) -> impl Iterator<Item = (f64, f64)> + '_ {
     paths.iter().filter_map(|path| {
-        let rtt = path.srtt.filter(|srtt| !srtt.is_zero())?.as_secs_f64();
+        let rtt = path.rtt()?;
         Some((path.cwnd as f64 / rtt, rtt))
     })
 }
@@ -74,6 +78,7 @@ pub(super) mod tests {
             path: PathId(id as u8),
             cwnd: packets * PACKET,
             srtt: Some(Duration::from_millis(ms)),
+            between_losses: 0,
         };
         of.iter().enumerate().map(path).collect()
     }
