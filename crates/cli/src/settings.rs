@@ -3,25 +3,27 @@
 use std::path::Path;
 use std::time::Duration;
 
-use manypath::config::{Config, Preset, units};
+use manypath::config::{Config, units};
 
 use crate::args::{TransportArgs, ViaArgs};
 use crate::failure::{Failure, Result};
 
 /// The command line's default profile; the library's is `rfc9260`.
 const DEFAULT_PROFILE: &str = "fast";
-/// Its default preset where paths lead through relays.
+/// Its default preset; the library's is `cmt-pf`.
+const DEFAULT_PRESET: &str = "adaptive";
+/// The default preset where paths lead through relays.
 const PRESET_WITH_RELAYS: &str = "mtcp";
 
 /// The configuration that `args` and its file describe; the command line wins over the file.
 pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
-    build(args, Preset::DEFAULT.name)
+    build(args, DEFAULT_PRESET)
 }
 
 /// The same for a command that may send through relays. With relays the default preset is mTCP's,
 /// which was made for such paths: it finds out which of them are one.
 pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
-    let preset = if via.via.is_empty() { Preset::DEFAULT.name } else { PRESET_WITH_RELAYS };
+    let preset = if via.via.is_empty() { DEFAULT_PRESET } else { PRESET_WITH_RELAYS };
     build(args, preset)
 }
 
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn the_defaults_are_fast_and_cmt_pf() {
         let config = config(&args()).unwrap();
-        assert_eq!((config.preset, config.profile.name()), ("cmt-pf", "fast"));
+        assert_eq!((config.preset, config.profile.name()), ("adaptive", "fast"));
     }
 
     #[test]
@@ -131,7 +133,7 @@ mod tests {
         let relays = ViaArgs { via: vec!["turn:ann:secret@192.0.2.1".to_owned()] };
         let preset = |args: &TransportArgs, via: &ViaArgs| config_via(args, via).unwrap().preset;
         assert_eq!(preset(&args(), &relays), "mtcp");
-        assert_eq!(preset(&args(), &ViaArgs { via: vec![] }), "cmt-pf");
+        assert_eq!(preset(&args(), &ViaArgs { via: vec![] }), "adaptive");
         assert_eq!(preset(&TransportArgs { preset: Some("cmt".into()), ..args() }, &relays), "cmt");
     }
 

@@ -52,7 +52,7 @@ fn files_directories_and_empty_files_arrive_as_they_were() {
         assert_eq!(result["bytes"], 30_000_005);
         assert_eq!(result["files_total"], 7);
         assert_eq!(result["files_failed"], 0);
-        assert_eq!(result["preset"], "cmt-pf");
+        assert_eq!(result["preset"], "adaptive");
         assert!(result["goodput_bps"].as_u64().unwrap() > 0);
         assert!(result["max_delivery_gap_s"].as_f64().unwrap() > 0.0);
         assert!(result["first_byte_s"].as_f64().unwrap() > 0.0);

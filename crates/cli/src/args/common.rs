@@ -16,7 +16,7 @@ pub(crate) const TURN_PORT: u16 = 3478;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportArgs {
-    /// Policies of a whole system: see `manypath presets` [default: cmt-pf; with --via: mtcp]
+    /// Policies of a whole system: see `manypath presets` [default: adaptive; with --via: mtcp]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
     /// Set of constants: see `manypath presets` [default: fast]

@@ -502,7 +502,7 @@ params! {
     /// Receive buffer in the beginning, if less. It grows with what the application reads in a
     /// round-trip time and with what paths bring out of order, as far as the endpoint has memory.
     receive_buffer_initial: usize, "bytes", 1500..=2 * GIB, "implementation",
-        default: 2 * GIB;
+        default: 2 * GIB, rarely: "buffers grow by themselves";
     /// Send buffer of an association, at most: user data that is queued or not yet acknowledged.
     /// Sending waits while it is full.
     send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
@@ -510,7 +510,7 @@ params! {
     /// Send buffer in the beginning, if less. It grows to twice of what is in flight, as far as the
     /// endpoint has memory.
     send_buffer_initial: usize, "bytes", 1500..=2 * GIB, "implementation",
-        default: 2 * GIB;
+        default: 2 * GIB, rarely: "buffers grow by themselves";
 
     [Packets]
     /// IP MTU of a path: IP header, UDP header if any, and SCTP packet. With pmtu_discovery, the
