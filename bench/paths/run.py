@@ -23,7 +23,7 @@ import page
 import stacks
 
 HERE = pathlib.Path(__file__).resolve().parent
-OURS = ["manypath=", "manypath-bbr=--set congestion_control=bbr"]
+OURS = ["manypath=", "manypath-cmt-pf=--preset cmt-pf"]
 OTHERS = ["mptcp-cubic", "mptcp-bbr", "usrsctp"]
 
 
@@ -118,7 +118,7 @@ def parse():
                         help="the program to measure, which also emulates the links [default: target/dist/manypath]")
     parser.add_argument("--ours", action="append", metavar="NAME=OPTIONS",
                         help="options of manypath for both ends, such as 'bbr=--set congestion_control=bbr'; repeatable "
-                             "[default: none, and congestion_control=bbr]")
+                             "[default: none, and --preset cmt-pf]")
     parser.add_argument("--only", action="append", metavar="NAME",
                         help=f"measures only this system: one of --ours, {', '.join(OTHERS)}, a peer; repeatable")
     parser.add_argument("--network", action="append", metavar="PATTERN", help="only the networks with such file names; repeatable")

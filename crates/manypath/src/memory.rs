@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// What is given to buffers that grow where the system says nothing, in bytes.
+/// The memory for buffers that grow, in bytes, where the system says nothing.
 const UNKNOWN: usize = 256 << 20;
 
 /// A quarter of what is free, in bytes: within the limits of the control group, if there is one.

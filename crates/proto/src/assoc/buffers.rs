@@ -15,7 +15,7 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 const NOMINAL_RTT: Duration = Duration::from_millis(100);
 /// The longest that the handshake is taken to have measured: a peer may answer late.
 const MAX_HANDSHAKE_RTT: Duration = Duration::from_secs(1);
-/// A receive buffer of so many times what is read in a round-trip time: one is under way, the next
+/// The receive buffer as a multiple of the bytes read in a round-trip time: one is under way, the next
 /// may be twice as large in slow start.
 const READ_FACTOR: usize = 8;
 /// The same of what waits for a missing chunk, which may wait as long again.
@@ -44,7 +44,7 @@ impl Reserve {
     }
 }
 
-/// What an association has taken of a reserve. It gives that back when it ends.
+/// The part of a reserve that an association has taken. It gives that back when it ends.
 #[derive(Debug, Default)]
 struct Share {
     of: Option<Arc<Reserve>>,
@@ -107,7 +107,7 @@ impl Buffers {
         self.share = std::mem::take(&mut old.share);
     }
 
-    /// What is taken from now on is taken of this.
+    /// Takes all further memory from this reserve.
     pub(super) fn draw_on(&mut self, reserve: Arc<Reserve>) {
         self.share = Share { of: Some(reserve), taken: 0 };
     }

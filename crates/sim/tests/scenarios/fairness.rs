@@ -20,8 +20,8 @@ type Sender<'a> = (&'a str, &'a str, usize);
 const ADAPTIVE: Sender<'_> = ("adaptive", "bbr", 1);
 const CUBIC: Sender<'_> = ("cmt-pf", "cubic", 1);
 
-/// The bytes that each of these transfers gets over the link between `from` and `until` seconds. One
-/// begins every 200 ms.
+/// The bytes that each of these transfers gets over the link between `from` and `until` seconds.
+/// One begins every 200 ms.
 fn received(
     senders: &[Sender<'_>],
     queue: usize,

@@ -1,21 +1,17 @@
 //! Delay that varies from packet to packet, as on Wi-Fi and in cellular networks, and reorders
 //! them.
 //!
-//! Not held yet: loss is found by counting reports, which takes reordering for loss. The tests hold
-//! today's figures down, so that whoever mends it by detecting loss in time has to turn them round:
-//! what `is_not_held_yet` asserts becomes a lower bound then.
+//! The preset `adaptive` finds losses by time, so reordering costs it little. With the presets that
+//! count missing reports it costs most of the throughput.
 
 use std::time::Duration;
 
 use manypath_sim::{Pair, secs};
 
-/// Of the goodput without jitter, what must be left with it.
-const TARGET: f64 = 0.9;
-
-/// Goodput in Mbit/s over ten seconds, with jitter up to `jitter_ms` on each path.
-fn goodput(jitter_ms: &[u64]) -> f64 {
+/// Goodput in Mbit/s over ten seconds with a preset, with jitter up to `jitter_ms` on each path.
+fn goodput(preset: &str, jitter_ms: &[u64]) -> f64 {
     let builder =
-        if jitter_ms.len() == 1 { Pair::one_path("cmt-pf") } else { Pair::two_paths("cmt-pf") };
+        if jitter_ms.len() == 1 { Pair::one_path(preset) } else { Pair::two_paths(preset) };
     let mut t = builder.profile("fast").rate_mbps(20.0).delay_ms(20.0).lean().connect();
     for (path, &jitter) in jitter_ms.iter().enumerate() {
         t.net.path(path).set_jitter(Duration::from_millis(jitter));
@@ -27,47 +23,46 @@ fn goodput(jitter_ms: &[u64]) -> f64 {
     t.z.received_bytes() as f64 * 8.0 / 10.0 / 1e6
 }
 
-/// A bound that must hold and does not yet: `today` is the figure of this engine, in Mbit/s.
+/// With jitter, `adaptive` keeps this share of its goodput without.
 #[track_caller]
-fn is_not_held_yet(jitter_ms: &[u64], today: f64) {
-    let clean = goodput(&vec![0; jitter_ms.len()]);
-    let jittery = goodput(jitter_ms);
-    println!(
-        "jitter up to {jitter_ms:?} ms: {clean:.1} -> {jittery:.1} Mbit/s, target {TARGET} of it"
-    );
-    assert!(
-        jittery < TARGET * clean,
-        "{jittery} of {clean} Mbit/s is held now: turn this test round"
-    );
-    assert!(jittery > 0.7 * today, "{jittery} Mbit/s is worse than the {today} it was");
+fn keeps(least: f64, jitter_ms: &[u64]) {
+    let clean = goodput("adaptive", &vec![0; jitter_ms.len()]);
+    let jittery = goodput("adaptive", jitter_ms);
+    assert!(jittery >= least * clean, "{jittery:.1} of {clean:.1} Mbit/s, {jitter_ms:?}");
 }
 
 #[test]
 fn one_path_with_jitter_up_to_20_ms() {
-    is_not_held_yet(&[20], 2.0);
+    keeps(0.85, &[20]);
 }
 
 #[test]
 fn one_path_with_jitter_up_to_60_ms() {
-    is_not_held_yet(&[60], 1.0);
+    keeps(0.80, &[60]);
 }
 
 #[test]
 fn two_paths_with_jitter_up_to_20_ms() {
-    is_not_held_yet(&[20, 20], 3.6);
+    keeps(0.85, &[20, 20]);
 }
 
 #[test]
 fn two_paths_with_jitter_up_to_60_ms() {
-    is_not_held_yet(&[60, 60], 2.0);
+    keeps(0.80, &[60, 60]);
 }
 
 #[test]
 fn one_of_two_paths_with_jitter_up_to_20_ms() {
-    is_not_held_yet(&[0, 20], 19.7);
+    keeps(0.85, &[0, 20]);
 }
 
 #[test]
 fn one_of_two_paths_with_jitter_up_to_60_ms() {
-    is_not_held_yet(&[0, 60], 19.5);
+    keeps(0.85, &[0, 60]);
+}
+
+#[test]
+fn missing_reports_take_jitter_for_loss() {
+    let [clean, jittery] = [0, 20].map(|jitter| goodput("cmt-pf", &[jitter, jitter]));
+    assert!(jittery < 0.3 * clean, "{jittery:.1} of {clean:.1} Mbit/s");
 }

@@ -53,7 +53,8 @@ pub struct Guards {
     /// queue stands.
     pub bounds_need_high_loss: bool,
     /// A loss while a queue stands lowers the volume in flight by 30 %, as it does with CUBIC, not
-    /// only to what was delivered. Otherwise a flow of CUBIC keeps 0.3 of a link with a short queue.
+    /// only to what was delivered. Otherwise a flow of CUBIC keeps 0.3 of a link whose queue is
+    /// short.
     pub yields_with_queue: bool,
     /// A round-trip time that exceeds the least by no more than this share of it confirms that. The
     /// path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its rate.

@@ -16,7 +16,7 @@ const HEADROOM: f64 = 0.15;
 /// BBRStartupFullLossCnt: SACKs of one round trip that report losses.
 const STARTUP_LOSSES: u32 = 6;
 
-/// A round-trip time of so many times the least is that of a path with a queue.
+/// A round-trip time longer than the least by this factor is that of a path with a queue.
 const STANDING_QUEUE: f64 = 1.5;
 
 /// The bounds, and the signals that they follow.
