@@ -84,9 +84,9 @@ async fn ranks_are_set_when_an_endpoint_is_bound_and_later() {
     let told = async {
         let mut ranks = Vec::new();
         while ranks.len() < 2 {
-            match events.next().await.expect("the association goes on") {
-                Event::PathRank { rank, .. } => ranks.push(rank),
-                _ => {}
+            let event = events.next().await.expect("the association goes on");
+            if let Event::PathRank { rank, .. } = event {
+                ranks.push(rank);
             }
         }
         ranks

@@ -15,8 +15,8 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 const NOMINAL_RTT: Duration = Duration::from_millis(100);
 /// The longest that the handshake is taken to have measured: a peer may answer late.
 const MAX_HANDSHAKE_RTT: Duration = Duration::from_secs(1);
-/// The receive buffer as a multiple of the bytes read in a round-trip time: one is under way, the next
-/// may be twice as large in slow start.
+/// The receive buffer, in multiples of the bytes read in a round-trip time. One is under way, and
+/// the next may be twice as large in slow start.
 const READ_FACTOR: usize = 8;
 /// The same of what waits for a missing chunk, which may wait as long again.
 const HELD_FACTOR: usize = 2;
