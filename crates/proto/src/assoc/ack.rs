@@ -91,6 +91,9 @@ impl Association {
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
+        if digest.cum_advanced {
+            self.redundancy.note_progress(now);
+        }
         if let Some(sack) = sack {
             self.peer_window.on_sack(sack, digest);
         }

@@ -57,6 +57,9 @@ impl Association {
         if let Some((path, tsn)) = self.choose_copy() {
             return Some(Choice { path, source: Source::Copy(tsn) });
         }
+        if let Some((path, tsn)) = self.choose_overdue(now) {
+            return Some(Choice { path, source: Source::Copy(tsn) });
+        }
         if !self.new_data_allowed() {
             self.note_held(now);
             let late = self.choose_late(now)?;

@@ -2,6 +2,7 @@
 //! paths end.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use manypath_wire::{PacketBuilder, Tsn};
 
@@ -14,6 +15,10 @@ use crate::time::Instant;
 /// Bytes that may be copied because they are late: this number, and one of fifty acknowledged.
 const LATE_BYTES: u64 = 512 << 10;
 const LATE_SHARE: u64 = 50;
+
+/// The least time without progress of the cumulative TSN ack after which chunks are overdue. A
+/// shorter pause troubles no application, and is over sooner than copies would help.
+const LEAST_STALL: Duration = Duration::from_millis(50);
 
 /// The paths' roles, and their flights.
 #[derive(Debug, Default)]
@@ -30,9 +35,16 @@ pub(super) struct Redundancy {
     flights: Vec<Option<u64>>,
     /// Bytes of chunks that were copied.
     copied_bytes: u64,
+    /// When the cumulative TSN ack point last moved.
+    progress_at: Instant,
 }
 
 impl Redundancy {
+    /// A SACK moved the cumulative TSN ack point.
+    pub(super) fn note_progress(&mut self, now: Instant) {
+        self.progress_at = now;
+    }
+
     /// Forgets what was looked at and not copied.
     fn look_again(&mut self) {
         self.seen_up_to = self.copied_up_to;
@@ -73,8 +85,7 @@ impl Association {
     /// A chunk in flight on a slow path that a faster one, which has nothing else to send, delivers
     /// sooner; and that path. The chunk that holds back most comes first.
     pub(super) fn choose_late(&self, now: Instant) -> Option<(PathId, Tsn)> {
-        let limit = LATE_BYTES + self.stats.bytes_acked / LATE_SHARE;
-        if !self.policies.wants.late_copies || self.redundancy.copied_bytes >= limit {
+        if !self.may_copy_late() {
             return None;
         }
         let measured = || self.paths.iter().filter_map(|p| Some((p, p.rto.srtt()?)));
@@ -92,6 +103,33 @@ impl Association {
         let found = slower.filter_map(|(p, srtt)| late_on(p.id, srtt));
         let (tsn, _) = found.min_by_key(|(tsn, _)| tsn.distance_from(base))?;
         Some((fast.id, tsn))
+    }
+
+    /// Late chunks may be copied, and were not too many yet.
+    fn may_copy_late(&self) -> bool {
+        let limit = LATE_BYTES + self.stats.bytes_acked / LATE_SHARE;
+        self.policies.wants.late_copies && self.redundancy.copied_bytes < limit
+    }
+
+    /// The receiver waits for a chunk that is under way for two round-trip times of its path, which
+    /// may be silent or have become slow: the earliest such chunk that was not copied yet, and
+    /// another path with room. It comes before new data, for that would have to wait, too.
+    pub(super) fn choose_overdue(&self, now: Instant) -> Option<(PathId, Tsn)> {
+        if !self.policies.wants.late_copies || now - self.redundancy.progress_at < LEAST_STALL {
+            return None;
+        }
+        let next = self.out.get(self.out.cum_tsn_ack_point().next())?;
+        let slow = next.path;
+        let patience = (2 * self.paths.get(slow)?.rto.srtt()?).max(LEAST_STALL);
+        let is_overdue = |sent_at: Instant| now.saturating_since(sent_at) >= patience;
+        if !self.may_copy_late() || !is_overdue(next.sent_at.max(self.redundancy.progress_at)) {
+            return None;
+        }
+        let others = self.paths.iter().filter(|p| p.id != slow && p.usable && self.has_room(p.id));
+        let other = others.min_by_key(|p| p.rto.srtt().unwrap_or(Duration::MAX))?;
+        let mut flight = self.out.sent_in_order(slow);
+        let (tsn, sent) = flight.find(|(tsn, _)| self.out.may_copy(*tsn, slow))?;
+        is_overdue(sent.sent_at).then_some((other.id, tsn))
     }
 
     /// The earliest chunk on the covered path that is to be copied.

@@ -108,3 +108,25 @@ fn handling_token_bucket_policers() {
         assert!(lost < 0.08, "{control}: {lost:.3} of the packets lost");
     }
 }
+
+/// What is under way on a path that falls silent is sent again on the other before T3-rtx expires.
+#[test]
+fn a_silent_path_does_not_hold_up_delivery_until_its_timeout() {
+    let gap = |redundancy| {
+        let path = || PathSpec::default().rate_mbps(20.0).delay_ms(10.0);
+        let pair = Pair::paths("adaptive", vec![path(), path()]).profile("fast");
+        let mut t = pair.set("redundancy", redundancy).lean().connect();
+        t.a.send_file(20_000_000);
+        t.run_until(secs(2));
+        t.net.path(1).cut();
+        t.run_to_end(secs(60));
+        let result = t.result();
+        let copied: u64 = t.a.paths().iter().map(|p| p.counters.redundant_chunks_sent).sum();
+        (result.max_delivery_gap_s, copied)
+    };
+    let (without, none) = gap("off");
+    let (with, copied) = gap("late");
+    assert!(none == 0 && without > 0.2, "rto_min is 200 ms: {without:.3} s");
+    assert!(with < 0.12, "{with:.3} s");
+    assert!((1..1000).contains(&copied), "{copied} chunks");
+}
