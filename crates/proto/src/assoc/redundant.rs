@@ -17,7 +17,7 @@ const LATE_BYTES: u64 = 512 << 10;
 const LATE_SHARE: u64 = 50;
 
 /// The least time without progress of the cumulative TSN ack after which chunks are overdue. A
-/// shorter pause troubles no application, and is over sooner than copies would help.
+/// shorter pause is over sooner than copies would help.
 const LEAST_STALL: Duration = Duration::from_millis(50);
 
 /// The paths' roles, and their flights.
@@ -111,9 +111,9 @@ impl Association {
         self.policies.wants.late_copies && self.redundancy.copied_bytes < limit
     }
 
-    /// The receiver waits for a chunk that is under way for two round-trip times of its path, which
-    /// may be silent or have become slow: the earliest such chunk that was not copied yet, and
-    /// another path with room. It comes before new data, for that would have to wait, too.
+    /// The earliest overdue chunk that was not copied yet, and another path with room. A chunk is
+    /// overdue if it is under way for two round-trip times of its path while the receiver waits.
+    /// The copy comes before new data, which would have to wait, too.
     pub(super) fn choose_overdue(&self, now: Instant) -> Option<(PathId, Tsn)> {
         if !self.policies.wants.late_copies || now - self.redundancy.progress_at < LEAST_STALL {
             return None;

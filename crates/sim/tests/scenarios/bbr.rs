@@ -109,7 +109,7 @@ fn handling_token_bucket_policers() {
     }
 }
 
-/// What is under way on a path that falls silent is sent again on the other before T3-rtx expires.
+/// Chunks under way on a path that falls silent go again on the other before T3-rtx expires.
 #[test]
 fn a_silent_path_does_not_hold_up_delivery_until_its_timeout() {
     let gap = |redundancy| {
