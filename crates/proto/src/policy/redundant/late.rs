@@ -4,11 +4,15 @@ use super::{Cover, RedundancyPolicy};
 use crate::path::PathId;
 use crate::policy::{PolicyCx, Wants};
 
-/// No path duplicates another. But when a path has nothing else to send, at the end of a transfer
-/// or because the peer's receive buffer is full, it sends again what it delivers sooner than the
-/// slower path that has it in flight (reinjection). And while the receiver waits for a chunk that is
-/// overdue on a path, which may be silent or have become slow, other paths send again what is overdue
-/// there. The copies are 512 KiB and 2 % of what is acknowledged, at most.
+/// No path duplicates another. But chunks that are late on one path are sent again on another
+/// (reinjection), in two cases:
+///
+/// - A path has nothing else to send, at the end of a transfer or because the peer's receive buffer
+///   is full, and delivers sooner than the slower path that has a chunk in flight.
+/// - The receiver waits for a chunk that is overdue on a path, which may be silent or have become
+///   slow.
+///
+/// The copies are 512 KiB and 2 % of what is acknowledged, at most.
 #[derive(Debug, Default)]
 pub struct Late;
 
