@@ -19,13 +19,14 @@ fn place(text: &str) -> BindTo {
 }
 
 fn client_with(ranks: Vec<(BindTo, PathRank)>) -> Endpoint {
-    let quick = config(&[
-        ("rto_initial", "100 ms"),
-        ("rto_min", "100 ms"),
-        ("rto_max", "400 ms"),
+    // A machine that stands still for less than a second is no path that fails.
+    let patient = config(&[
+        ("rto_initial", "1 s"),
+        ("rto_min", "1 s"),
+        ("rto_max", "1 s"),
         ("hb_interval", "200 ms"),
     ]);
-    Endpoint::bind(EndpointOptions { ranks, config: quick, ..options(&[CHEAP, DEAR], false) })
+    Endpoint::bind(EndpointOptions { ranks, config: patient, ..options(&[CHEAP, DEAR], false) })
         .unwrap()
 }
 
