@@ -265,7 +265,7 @@ impl Association {
             PathState::Active => self.schedule_heartbeat(now, id),
         }
         self.end_outage(now, &stuck, (id, probe.sent_at));
-        if was_in_doubt {
+        if was_in_doubt && state != PathState::Unconfirmed {
             self.path_answers(now, id);
         }
     }

@@ -190,6 +190,7 @@ impl Association {
                 p.last_active = now;
             }
             self.set_path_state(now, id, PathState::Active);
+            self.path_answers(now, id);
             self.start_size_search(now, id);
             self.measure_primary(now);
             // What was acknowledged elsewhere while this address was not verified may not have

@@ -35,16 +35,6 @@ fn data_waits_for_the_handshake_and_then_goes() {
     assert!(t.sent(DATA).first() >= t.sent(COOKIE_ECHO).first(), "RFC 9260 §5.1, C");
 }
 
-/// COOKIE ACK may arrive before the SACK of the data that left with COOKIE ECHO: no reason to send
-/// that again.
-#[test]
-fn data_of_the_cookie_is_not_sent_again_when_the_association_opens() {
-    let mut t = Pair::one_path("cmt-pf").profile("fast").start();
-    t.a.send(0, 700);
-    t.run_to_end(secs(10));
-    assert_eq!((t.z.received_messages(), t.sent(DATA).count()), (1, 1));
-}
-
 #[test]
 fn a_lost_init_is_repeated_after_rto_initial() {
     let mut t = Pair::one_path("sctp").start();
