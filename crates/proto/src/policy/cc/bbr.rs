@@ -56,9 +56,14 @@ pub struct Guards {
     /// only to what was delivered. Otherwise a flow of CUBIC keeps 0.3 of a link whose queue is
     /// short.
     pub yields_with_queue: bool,
-    /// A round-trip time that exceeds the least by no more than this share of it confirms that. The
-    /// path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its rate.
+    /// A round-trip time that exceeds the least ever by no more than this share of it confirms
+    /// that. The path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its
+    /// rate.
     pub rtt_tolerance: f64,
+    /// ProbeRTT lasts for at most this many of the least round-trip times, and for one round trip
+    /// at least. Its 200 ms are meant for paths through the Internet: one of a millisecond would
+    /// stand idle for most of them.
+    pub probe_rtts: Option<u32>,
     /// The best sample of a round trip shows whether the path delivers more, not its first. Where
     /// packets overtake each other the first may be far too low, or missing.
     pub best_of_round: bool,
@@ -71,6 +76,7 @@ impl Guards {
         bounds_need_high_loss: true,
         yields_with_queue: true,
         rtt_tolerance: 1.0 / 16.0,
+        probe_rtts: Some(10),
         best_of_round: true,
     };
     /// The draft as it is, the policy `bbr-draft`.
@@ -79,6 +85,7 @@ impl Guards {
         bounds_need_high_loss: false,
         yields_with_queue: false,
         rtt_tolerance: 0.0,
+        probe_rtts: None,
         best_of_round: false,
     };
 }

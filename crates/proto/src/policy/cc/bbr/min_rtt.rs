@@ -23,6 +23,8 @@ pub(super) struct MinRtt {
     least: Option<(Duration, Instant)>,
     /// BBR.probe_rtt_min_delay and its time.
     recent: Option<(Duration, Instant)>,
+    /// The least since the path began to carry data.
+    ever: Option<Duration>,
     /// While in ProbeRTT.
     done_at: Option<Instant>,
     round_done: bool,
@@ -51,17 +53,19 @@ impl MinRtt {
         expired
     }
 
-    /// Renews the least one if this sample is hardly longer ([`rtt_tolerance`]). It stays as it is,
-    /// or a queue could raise it little by little.
+    /// Renews the least one if this sample is hardly longer than the least ever
+    /// ([`rtt_tolerance`]). A queue that others keep up raises the least of the last ten seconds;
+    /// to see that again proves nothing.
     ///
     /// [`rtt_tolerance`]: super::Guards::rtt_tolerance
     fn confirm(&mut self, now: Instant, rtt: Option<Duration>, tolerance: f64) {
-        let (Some(rtt), Some((least, at)), Some((recent, recent_at))) =
-            (rtt, &mut self.least, &mut self.recent)
-        else {
-            return;
-        };
-        if tolerance > 0.0 && rtt <= least.mul_f64(1.0 + tolerance) {
+        let Some(rtt) = rtt else { return };
+        let ever = self.ever.map_or(rtt, |ever| ever.min(rtt));
+        self.ever = Some(ever);
+        if let (Some((least, at)), Some((recent, recent_at))) = (&mut self.least, &mut self.recent)
+            && tolerance > 0.0
+            && rtt <= ever.mul_f64(1.0 + tolerance)
+        {
             (*recent, *recent_at, *at) = ((*recent).min(*least), now, now);
         }
     }
@@ -99,7 +103,7 @@ impl Bbr {
     fn go_on_with_probe_rtt(&mut self, delivery: &Delivery) {
         if self.min_rtt.done_at.is_none() {
             if delivery.in_flight <= self.probe_rtt_cwnd() {
-                self.min_rtt.done_at = Some(delivery.now + PROBE_RTT_DURATION);
+                self.min_rtt.done_at = Some(delivery.now + self.probe_rtt_duration());
                 self.min_rtt.round_done = false;
                 self.start_round(delivery.total);
             }
@@ -108,6 +112,13 @@ impl Bbr {
             if self.min_rtt.round_done {
                 self.check_probe_rtt_done();
             }
+        }
+    }
+
+    fn probe_rtt_duration(&self) -> Duration {
+        match (self.guards.probe_rtts, self.min_rtt.get()) {
+            (Some(most), Some(least)) => PROBE_RTT_DURATION.min(least * most),
+            _ => PROBE_RTT_DURATION,
         }
     }
 

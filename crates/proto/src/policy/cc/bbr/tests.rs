@@ -185,6 +185,27 @@ fn a_longer_round_trip_time_is_found_by_probe_rtt() {
     s.run(Duration::from_secs(12));
     assert!(s.states.iter().any(|(_, state)| *state == State::ProbeRtt));
     assert!(is_near(s.bbr.min_rtt.get().unwrap().as_secs_f64(), 0.05, 0.1), "{:?}", s.bbr.min_rtt);
+    // The queue is there as before: to see the same time again proves nothing.
+    let seen = s.states.len();
+    s.run(Duration::from_secs(12));
+    let probes = s.states[seen..].iter().filter(|(_, state)| *state == State::ProbeRtt).count();
+    assert!(probes >= 2, "{:?}", &s.states[seen..]);
+}
+
+/// A short path is not held back for the 200 ms that a long one needs.
+#[test]
+fn probe_rtt_is_short_on_a_short_path() {
+    for (guards, least, most) in [(Guards::ON, ms(20), ms(60)), (Guards::OFF, ms(200), ms(240))] {
+        let mut s = Sender::over(Link { rtt: ms(2), ..LINK }, guards);
+        s.run_to(State::ProbeDown);
+        // What others keep in the queue hides the round-trip time.
+        s.link.rtt = ms(3);
+        s.run_to(State::ProbeRtt);
+        let began = s.now;
+        s.run_while(Duration::from_secs(1), |s| s.state() == State::ProbeRtt);
+        let took = s.now - began;
+        assert!((least..most).contains(&took), "{guards:?}: {took:?}");
+    }
 }
 
 /// A first packet of a few bytes, as COOKIE ECHO carries, says nothing of the rate.
