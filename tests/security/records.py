@@ -128,8 +128,8 @@ class Keys:
         self.material = (key, sn_key, iv)
         self.cipher, self.mask = self.suite.aead(key), self.suite.mask(sn_key)
         self.iv = int.from_bytes(iv, "big")
-        # One more than the highest number that was opened or sealed.
-        self.next, self.seen = 0, set()
+        # One more than the highest number that was opened or sealed, and the records by number.
+        self.next, self.seen = 0, {}
 
     def _nonce(self, number):
         """RFC 8446, section 5.3."""
@@ -207,10 +207,12 @@ class Opener:
         if flags or value[0]:
             raise Malformed(f"flags {flags:#x}, pre-padding {value[0]:#x}")
         tag = struct.unpack_from("!I", data, 4)[0]
-        keys, number, chunks = self._record(tag, value[1:])
-        if number in keys.seen:
-            raise Malformed(f"epoch {keys.epoch}, number {number}: a second record")
-        keys.seen.add(number)
+        record = value[1:]
+        keys, number, chunks = self._record(tag, record)
+        earlier = keys.seen.setdefault(number, record)
+        if earlier is not record:
+            same = "the same once more" if earlier == record else "another one: a nonce was used twice"
+            raise Malformed(f"epoch {keys.epoch}, number {number}: a second record, {same}")
         self.opened[tag, keys.epoch] = self.opened.get((tag, keys.epoch), 0) + 1
         return list(chunks_of(chunks)), keys
 
