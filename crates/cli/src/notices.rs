@@ -125,7 +125,7 @@ pub(crate) enum Notice {
         /// Which.
         #[serde(flatten)]
         name: PathName,
-        /// `better`, `too_few`, `disjoint`, `failover`, `overflow` or `ranked`.
+        /// `better`, `too_few`, `disjoint`, `again`, `failover`, `overflow` or `ranked`.
         reason: RestoreReason,
     },
     /// The largest packets that a path carries, as far as is known.

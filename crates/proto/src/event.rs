@@ -157,6 +157,7 @@ impl fmt::Display for RestoreReason {
             RestoreReason::Better => "it promises more than the worst path in use",
             RestoreReason::TooFew => "too few others work",
             RestoreReason::Disjoint => "it shares its way with no other that works",
+            RestoreReason::Again => "it is tried again, as it may have a bottleneck of its own now",
             RestoreReason::Failover => "no cheaper path works",
             RestoreReason::Overflow => "cheaper paths cannot carry what is offered",
             RestoreReason::Ranked => "no path that works is cheaper now",

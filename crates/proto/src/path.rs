@@ -146,7 +146,7 @@ pub(crate) struct Path {
     pub(crate) is_kept_idle: bool,
     /// Set aside by the path set: carries no data although it works, and why.
     pub(crate) suppressed: Option<SuppressReason>,
-    /// Half of its window is to be used, so that its effect on other paths is seen.
+    /// Half of its window and rate is to be used, so that its effect on other paths is seen.
     pub(crate) is_throttled: bool,
     /// The packets that may leave at once (Max.Burst).
     pub(crate) burst: Burst,

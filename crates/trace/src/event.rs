@@ -149,8 +149,9 @@ pub enum Event {
         /// The path.
         path: u16,
         /// Why: `better` (its score), `too_few` (others work), `disjoint` (it shares its hops with
-        /// none that works), `failover` (no cheaper path works), `overflow` (cheaper paths cannot
-        /// carry what is offered) or `ranked` (ranks were changed).
+        /// none that works), `again` (it shared a bottleneck long ago), `failover` (no cheaper path
+        /// works), `overflow` (cheaper paths cannot carry what is offered) or `ranked` (ranks were
+        /// changed).
         reason: String,
     },
     /// All SACKs of one side take another path (mTCP paper, section 3.5.2).

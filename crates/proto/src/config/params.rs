@@ -460,8 +460,13 @@ params! {
     [SharedBottlenecks]
     /// Policy that detects paths that share a bottleneck.
     shared_congestion: Factory<dyn SharedPolicy>, "policy", Any,
-        "mtcp: mTCP paper, section 3.2; rfc8382: RFC 8382, section 3; trial: docs/mtcp.md",
+        "mtcp: mTCP paper, section 3.2; rfc8382: RFC 8382, section 3; trial, trial_of_alike: docs/mtcp.md",
         default: const { known("off") };
+    /// A path that was set aside for a shared bottleneck is used again after this time, and each
+    /// time it is found again after twice as long as before, up to 16 times this. Off: only if it
+    /// promises much more than the paths in use, or too few work.
+    shared_retry: Option<Duration>, "time", OrOff(secs(1)..=HOUR), "implementation",
+        default: None;
     /// Fast retransmits of two paths within this time count as one congestion. A longer time misses
     /// fewer shared bottlenecks, and reports more that are not shared.
     shared_interval: Duration, "time", ms(1)..=secs(10), "mTCP paper, sections 3.2.1 and 5.4",
@@ -489,7 +494,7 @@ params! {
     /// Consecutive flights without a timeout after which msacmt_rtv2 leaves redundancy for new data
     /// on all paths, or ranks the paths again.
     redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
-        default: 10;
+        default: 10, rarely: "repeats the MSACMT-RTv2 paper";
     /// When msacmt_rtv2 returns to redundancy: only after a failure (keep), or also after each
     /// review of all paths (restart).
     redundancy_cycle: RedundancyCycle, "choice", Any, "MSACMT-RTv2 paper, Algorithm 1, step 11: keep",

@@ -168,6 +168,8 @@ impl Preset {
                 ("scheduler", "soonest"),
                 ("redundancy", "late"),
                 ("cut_once_per_flight", "true"),
+                ("shared_congestion", "trial_of_alike"),
+                ("shared_retry", "60 s"),
                 ("receive_buffer", "128 MiB"),
                 ("receive_buffer_initial", "8 MiB"),
                 ("send_buffer", "128 MiB"),

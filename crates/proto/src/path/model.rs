@@ -56,7 +56,7 @@ impl Path {
             };
             self.window = model.on_delivery(self.window, &limits, &delivery);
             // What is not reported yet seems to be on its way: samples come out too low.
-            if model.holds_back() || is_full {
+            if model.holds_back() || is_full || self.is_throttled {
                 rate.limit_by_application(in_flight);
             }
         }
@@ -75,9 +75,12 @@ impl Path {
         }
     }
 
-    /// Sets the rate of the model.
+    /// Sets the rate of the model; half of it in a trial.
     pub(crate) fn pace_by_model(&mut self, now: Instant) {
-        if let Some(pace) = self.cc.model().and_then(|model| model.pace()) {
+        if let Some(mut pace) = self.cc.model().and_then(|model| model.pace()) {
+            if self.is_throttled {
+                pace.rate /= 2.0;
+            }
             self.pacer.follow(now, pace);
         }
     }

@@ -47,6 +47,8 @@ pub enum RestoreReason {
     /// The paths that it shares its hops with do not work, or a later look at the hops found
     /// others.
     Disjoint,
+    /// It shared a bottleneck some time ago (`shared_retry`), and may have one of its own now.
+    Again,
     /// No cheaper path works.
     Failover,
     /// Cheaper paths cannot carry what the application offers.
@@ -56,13 +58,14 @@ pub enum RestoreReason {
 }
 
 impl RestoreReason {
-    /// The name used in JSON results: `better`, `too_few`, `disjoint`, `failover`, `overflow` or
-    /// `ranked`.
+    /// The name used in JSON results: `better`, `too_few`, `disjoint`, `again`, `failover`,
+    /// `overflow` or `ranked`.
     pub const fn name(self) -> &'static str {
         match self {
             RestoreReason::Better => "better",
             RestoreReason::TooFew => "too_few",
             RestoreReason::Disjoint => "disjoint",
+            RestoreReason::Again => "again",
             RestoreReason::Failover => "failover",
             RestoreReason::Overflow => "overflow",
             RestoreReason::Ranked => "ranked",

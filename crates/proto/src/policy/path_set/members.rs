@@ -7,6 +7,8 @@ use crate::overlay::Route;
 use crate::path::{PathId, PathState, RestoreReason, SuppressReason, score};
 use crate::time::Instant;
 
+/// The time after which a path is tried again doubles so often at most.
+const RETRY_DOUBLINGS: u32 = 4;
 /// Chunks that make a loss rate.
 const SENT_MIN: u64 = 100;
 
@@ -39,6 +41,8 @@ struct Aside {
 struct Member {
     aside: Option<Aside>,
     route: Route,
+    /// How often it was found to share a bottleneck.
+    shared: u32,
     /// Since when it may carry data without a break.
     in_use_since: Instant,
     /// At the review before the last, and at the last.
@@ -68,6 +72,7 @@ impl Members {
         self.of[path.index()] = Some(Member {
             aside: None,
             route: Route::default(),
+            shared: 0,
             in_use_since: now,
             reviewed: [begin; 2],
         });
@@ -191,8 +196,21 @@ impl Members {
     ) {
         let Some(loss_rate) = now.path(path).map(|p| self.loss_rate(p)) else { return };
         let Some(member) = self.get_mut(path) else { return };
-        member.aside = Some(Aside { reason: why.reason(), since: now.now, loss_rate });
+        let reason = why.reason();
+        member.shared += u32::from(reason == SuppressReason::SharedBottleneck);
+        member.aside = Some(Aside { reason, since: now.now, loss_rate });
         made.push(Decision::Suppress { path, why });
+    }
+
+    /// A working path shared a bottleneck, and that was long ago: after `retry` at first, after
+    /// twice as long each time it is found again.
+    pub(super) fn is_due_again(&self, now: Standings<'_>, p: &Standing, retry: Duration) -> bool {
+        let Some(member) = self.get(p.id) else { return false };
+        let wait = retry * (1 << member.shared.saturating_sub(1).min(RETRY_DOUBLINGS));
+        p.state == PathState::Active
+            && member.aside.is_some_and(|aside| {
+                aside.reason == SuppressReason::SharedBottleneck && now.now - aside.since >= wait
+            })
     }
 
     /// A path carries data again.

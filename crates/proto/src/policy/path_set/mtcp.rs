@@ -29,6 +29,8 @@ pub struct Mtcp {
     suppress_below: Option<f64>,
     review: Option<Duration>,
     gain: f64,
+    /// A path that shared a bottleneck is tried again after this time at first.
+    retry: Option<Duration>,
 }
 
 impl Mtcp {
@@ -42,6 +44,7 @@ impl Mtcp {
             suppress_below: config.suppress_below.map(f64::from),
             review: config.path_review_interval,
             gain: f64::from(config.path_addition_gain),
+            retry: config.shared_retry,
         }
     }
 
@@ -164,6 +167,21 @@ impl Mtcp {
         }
     }
 
+    /// Uses paths again that shared a bottleneck long ago. What was found of them is forgotten.
+    fn try_again(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
+        let Some(retry) = self.retry else { return };
+        let before = made.len();
+        for p in now.paths {
+            if self.members.is_due_again(now, p, retry) {
+                self.members.restore(now, p.id, RestoreReason::Again, made);
+            }
+        }
+        self.follow(now.now, &made[before..]);
+        if made.len() > before {
+            self.settle_into(now, made);
+        }
+    }
+
     /// Brings a path back that promises much more than the worst in use.
     fn add_better(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
         let used = now.paths.iter().filter(|p| self.members.is_in_use(p));
@@ -188,7 +206,7 @@ impl PathSet for Mtcp {
         Wants {
             bottlenecks: self.detector.is_on(),
             delays: self.detector.watches_delays(),
-            review: self.review,
+            review: self.review.or(self.retry),
             ..Wants::default()
         }
     }
@@ -221,8 +239,11 @@ impl PathSet for Mtcp {
     /// Paths that are too slow go, unused ones that promise more come.
     fn review(&mut self, now: Standings<'_>) -> Vec<Decision> {
         let mut made = Vec::new();
-        self.suppress_slow(now, &mut made);
-        self.add_better(now, &mut made);
+        self.try_again(now, &mut made);
+        if self.review.is_some() {
+            self.suppress_slow(now, &mut made);
+            self.add_better(now, &mut made);
+        }
         self.members.end_review(now);
         // What is known of an unused path is kept up to date by probes.
         let unused = now.paths.iter().filter(|p| self.members.is_aside(p.id) && !p.is_probed);

@@ -179,4 +179,5 @@ registry!(SharedPolicy {
     "mtcp" => |c| Box::new(MtcpMatch::new(c)),
     "rfc8382" => |_| Box::new(Rfc8382::new()),
     "trial" => |c| Box::new(Trial::new(c)),
+    "trial_of_alike" => |c| Box::new(Trial::of_alike(c)),
 });

@@ -121,6 +121,27 @@ fn the_slower_of_two_paths_with_one_bottleneck_goes() {
 }
 
 #[test]
+fn a_path_with_a_shared_bottleneck_is_tried_again_after_longer_and_longer() {
+    let paths = [path(0, 2_000_000), path(1, 1_000_000)];
+    let settings = [("shared_retry", "30 s"), ("path_review_interval", "off")];
+    let mut set = Mtcp::new(&config(&settings), Box::<Told>::default());
+    begin(&mut set, &paths);
+    let mut since_ms = 5000;
+    for wait_ms in [30_000, 60_000, 120_000, 240_000, 480_000, 480_000] {
+        let made = set.judge(at(since_ms, &paths), vec![evidence(0, 1)]);
+        assert_eq!(suppressed(&made), [(1, "shared_bottleneck")]);
+        assert_eq!(suppressed(&set.review(at(since_ms + wait_ms - 1, &paths))), []);
+        since_ms += wait_ms;
+        assert_eq!(suppressed(&set.review(at(since_ms, &paths))), [(1, "again")]);
+        assert_eq!(set.evidence(), [], "it is looked for anew");
+    }
+    let mut failed = paths;
+    set.judge(at(since_ms, &failed), vec![evidence(0, 1)]);
+    failed[1].state = PathState::Inactive;
+    assert_eq!(suppressed(&set.review(at(since_ms + 3_600_000, &failed))), [], "it does not work");
+}
+
+#[test]
 fn paths_min_stay_in_use_and_the_bottleneck_is_told_once() {
     let paths = [path(0, 2_000_000), path(1, 1_000_000)];
     let told = Told { found: vec![(0, 1)] };

@@ -91,6 +91,13 @@ pub(super) struct Alike {
     pub(super) chance: f64,
 }
 
+impl Alike {
+    /// More often than by chance.
+    pub(super) fn is_frequent(&self) -> bool {
+        f64::from(self.alike) / f64::from(self.moments) > self.typical
+    }
+}
+
 impl Compared {
     /// Counts changes that were alike. How likely that is by chance is told by the other path's
     /// changes at other moments: a queue that grows steadily is like any other one.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::chance::needed;
 use super::delays::{BEGIN_RTTS, Delays, END_RTTS};
-use super::moments::Moments;
+use super::moments::{Alike, Moments};
 use super::sequential::START_RTTS;
 use super::{MtcpMatch, SharedEvidence, SharedPolicy, SharedSign};
 use crate::config::Config;
@@ -24,6 +24,9 @@ const SETTLE_RTTS: f64 = 0.75;
 const PAUSE_SHARES: (f64, f64) = (0.02, 0.1);
 /// About four packets: the half of a smaller window is hardly one.
 const CWND_MIN: usize = 5600;
+/// As unlikely as this by chance, and paths whose delays change alike are tried even by
+/// [`Trial::of_alike`].
+const DOUBT: f64 = 0.25;
 /// RTTs after which losses decide where delays have not told anything.
 const PATIENCE_RTTS: u32 = 60;
 
@@ -43,6 +46,9 @@ const PATIENCE_RTTS: u32 = 60;
 pub struct Trial {
     delta: f64,
     zeta: f64,
+    /// Only paths are tried whose delays already change like those of another one, and losses that
+    /// come together prove nothing.
+    only_alike: bool,
     /// By path; `None` for those that carry no data.
     paths: Vec<Option<Watched>>,
     moments: Moments,
@@ -67,12 +73,12 @@ struct Watched {
     trials: u32,
 }
 
-/// One moment without a trial, and then one with.
+/// One moment without a trial, and then one with; without a path to try the first only.
 #[derive(Copy, Clone, Debug)]
 struct Round {
     begun: Instant,
     rtt: Duration,
-    path: PathId,
+    path: Option<PathId>,
     /// The path uses half of its window now.
     is_trial: bool,
 }
@@ -91,7 +97,8 @@ impl Round {
     }
 
     fn ends(&self) -> Instant {
-        self.trial() + self.rtt.mul_f64(END_RTTS)
+        let last = if self.path.is_some() { self.trial() } else { self.quiet_moment() };
+        last + self.rtt.mul_f64(END_RTTS)
     }
 }
 
@@ -101,6 +108,7 @@ impl Trial {
         Trial {
             delta: config.shared_delta,
             zeta: config.shared_zeta,
+            only_alike: false,
             paths: Vec::new(),
             moments: Moments::default(),
             losses: MtcpMatch::new(config),
@@ -110,6 +118,14 @@ impl Trial {
             next_round: Instant::ZERO,
             round: None,
         }
+    }
+
+    /// The same for paths that mostly have bottlenecks of their own: one is tried only after its
+    /// delay has changed like that of another one for some time. So trials cost nothing where
+    /// queues have nothing in common. Only delays decide, since independent paths that are loaded
+    /// alike lose at the same times again and again.
+    pub fn of_alike(config: &Config) -> Trial {
+        Trial { only_alike: true, ..Trial::new(config) }
     }
 
     fn watched(&self, path: PathId) -> Option<&Watched> {
@@ -133,6 +149,16 @@ impl Trial {
         }
     }
 
+    /// The delays of a path change like those of another one, and it is not known that this is by
+    /// chance.
+    fn is_alike(&self, path: PathId) -> bool {
+        self.pairs().filter(|pair| pair.0 == path || pair.1 == path).any(|pair| {
+            let compared = self.moments.compare(pair);
+            let is_unlikely = |alike: Alike| alike.is_frequent() && alike.chance <= DOUBT;
+            compared.follows() != Some(false) && compared.alike().is_some_and(is_unlikely)
+        })
+    }
+
     /// Begins a round with the path that had the fewest trials, of those that a trial does
     /// something to.
     fn begin_round(&mut self, cx: &mut PolicyCx<'_>) {
@@ -146,15 +172,21 @@ impl Trial {
             p.usable && p.state == PathState::Active && is_past_start && is_full
         };
         let trials = |p: &PathView| this.watched(p.id).map_or(0, |w| w.trials);
-        let Some(path) = cx.argmax(is_apt, |p| std::cmp::Reverse(trials(p))) else { return };
-        if let Some(Some(w)) = self.paths.get_mut(path.index()) {
+        let Some(apt) = cx.argmax(is_apt, |p| std::cmp::Reverse(trials(p))) else { return };
+        let is_alike = |p: &PathView| is_apt(p) && this.is_alike(p.id);
+        let path = match self.only_alike {
+            true => cx.argmax(is_alike, |p| std::cmp::Reverse(trials(p))),
+            false => Some(apt),
+        };
+        if let Some(Some(w)) = path.and_then(|path| self.paths.get_mut(path.index())) {
             w.trials += 1;
         }
         self.round = Some(Round { begun: now, rtt: self.rtt, path, is_trial: false });
     }
 
     fn end_round(&mut self, cx: &mut PolicyCx<'_>, round: Round) -> Vec<SharedEvidence> {
-        for (at, tried) in [(round.quiet_moment(), None), (round.trial(), Some(round.path))] {
+        let trial = round.path.map(|path| (round.trial(), Some(path)));
+        for (at, tried) in [(round.quiet_moment(), None)].into_iter().chain(trial) {
             let change = |(index, w): (usize, &Option<Watched>)| {
                 let mut change = w.as_ref()?.delays.change(at, round.rtt)?;
                 change.acted |= tried == Some(PathId(index as u8));
@@ -186,11 +218,10 @@ impl Trial {
             chance: 1.0,
             is_shared: false,
         };
-        let ratio = evidence.ratio();
-        if ratio > alike.typical {
+        if alike.is_frequent() {
             evidence.chance = alike.chance;
         }
-        let is_likely = ratio > self.delta && evidence.chance <= self.zeta;
+        let is_likely = evidence.ratio() > self.delta && evidence.chance <= self.zeta;
         evidence.is_shared = is_likely && compared.follows() == Some(true);
         Some(evidence)
     }
@@ -214,10 +245,13 @@ impl SharedPolicy for Trial {
         }
         self.losses.end(path);
         self.moments.forget(path);
-        self.round = self.round.filter(|round| round.path != path);
+        self.round = self.round.filter(|round| round.path != Some(path));
     }
 
     fn on_fast_retransmit(&mut self, cx: &PolicyCx<'_>, path: PathId) -> Vec<SharedEvidence> {
+        if self.only_alike {
+            return Vec::new();
+        }
         let is_late = cx.now - self.begun >= self.rtt * PATIENCE_RTTS;
         let mut found = self.losses.on_fast_retransmit(cx, path);
         found.retain(|evidence| {
@@ -261,7 +295,7 @@ impl SharedPolicy for Trial {
     }
 
     fn tried(&self) -> Option<PathId> {
-        self.round.filter(|round| round.is_trial).map(|round| round.path)
+        self.round.filter(|round| round.is_trial)?.path
     }
 }
 

@@ -32,11 +32,26 @@ fn common_way_back(ms: u64, tried: [bool; 2]) -> [f64; 2] {
     tried.map(|tried| 40.0 + of_others(ms) / 2.0 - if tried { 12.0 } else { 0.0 })
 }
 
+/// A queue each, that differ as their others do.
+fn two_apart(ms: u64, tried: [bool; 2]) -> [f64; 2] {
+    let others = [of_others(ms), of_others(ms * 7 / 3 + 400)];
+    [0, 1].map(|n| 40.0 + others[n] / 2.0 - if tried[n] { 12.0 } else { 0.0 })
+}
+
+/// Runs the trials of the preset `mtcp` for `seconds`, see [`run_by`].
+fn run(seconds: u64, queue: Queue) -> (Option<(u64, SharedEvidence)>, [u64; 2]) {
+    run_by(Trial::new, seconds, queue)
+}
+
 /// Runs for `seconds`, with a packet on each path every 5 ms. Returns the first verdict with its
 /// time, and for how many milliseconds each path was tried.
-fn run(seconds: u64, queue: Queue) -> (Option<(u64, SharedEvidence)>, [u64; 2]) {
+fn run_by(
+    policy: fn(&Config) -> Trial,
+    seconds: u64,
+    queue: Queue,
+) -> (Option<(u64, SharedEvidence)>, [u64; 2]) {
     let config = Config::build("fast", "mtcp", &[]).expect("valid");
-    let mut policy = Trial::new(&config);
+    let mut policy = policy(&config);
     let srtt = Some(Duration::from_millis(RTT_MS));
     let full = |id| PathView { srtt, cwnd: 60_000, flight_size: 60_000, ..view(id) };
     let paths = [full(0), full(1)];
@@ -91,6 +106,41 @@ fn what_paths_have_in_common_on_the_way_back_does_not_count() {
 }
 
 #[test]
+fn paths_whose_delays_are_alike_are_tried_and_found() {
+    let (found, tried_ms) = run_by(Trial::of_alike, 15, one_queue);
+    assert!(found.is_some_and(|(at_ms, _)| at_ms < 10_000), "{found:?}");
+    assert!(tried_ms.iter().sum::<u64>() > 0, "{tried_ms:?}");
+    // The way back alone makes them alike: trials tell.
+    assert_eq!(run_by(Trial::of_alike, 60, common_way_back).0, None);
+}
+
+#[test]
+fn paths_whose_delays_differ_are_not_tried_if_only_alike_ones_are() {
+    let tried_ms = |policy| run_by(policy, 60, two_apart).1.iter().sum::<u64>();
+    let (alike, all) = (tried_ms(Trial::of_alike), tried_ms(Trial::new));
+    assert!(alike * 4 < all, "{alike} of {all} ms");
+}
+
+#[test]
+fn losses_at_the_same_times_prove_nothing_where_only_alike_paths_are_tried() {
+    let config = Config::build("fast", "mtcp", &[]).expect("valid");
+    for (mut policy, is_found) in [(Trial::new(&config), true), (Trial::of_alike(&config), false)] {
+        let paths = [view(0), view(1)];
+        let mut rng = Rng::from_number(1);
+        [PathId(0), PathId(1)].iter().for_each(|&id| policy.begin(Instant::ZERO, id));
+        let mut found = Vec::new();
+        for ms in (20_000..60_000).step_by(2000) {
+            for id in [PathId(0), PathId(1)] {
+                let mut at = cx(&paths, 0, &mut rng);
+                at.now = Instant::from_millis(ms);
+                found.extend(policy.on_fast_retransmit(&at, id));
+            }
+        }
+        assert_eq!(!found.is_empty(), is_found, "{found:?}");
+    }
+}
+
+#[test]
 fn trials_become_rare_once_paths_are_known_to_be_apart() {
     let early = run(10, two_in_step).1;
     let late = run(110, two_in_step).1;
@@ -107,7 +157,7 @@ fn a_path_that_ends_during_its_trial_is_tried_no_longer() {
     let mut policy = Trial::new(&config);
     policy.begin(Instant::ZERO, PathId(0));
     let rtt = Duration::from_millis(RTT_MS);
-    policy.round = Some(Round { begun: Instant::ZERO, rtt, path: PathId(0), is_trial: true });
+    policy.round = Some(Round { begun: Instant::ZERO, rtt, path: Some(PathId(0)), is_trial: true });
     assert_eq!(policy.tried(), Some(PathId(0)));
     policy.end(PathId(0));
     assert_eq!(policy.tried(), None);
