@@ -177,6 +177,7 @@ impl Association {
         if self.redundancy.to_copy.front() == Some(&tsn) {
             self.redundancy.to_copy.pop_front();
         }
+        self.ack_test.sends_early(tsn);
         self.out.copy(tsn, path, now);
         if let Some(p) = self.paths.get_mut(path) {
             p.counters.data_chunks_sent += 1;

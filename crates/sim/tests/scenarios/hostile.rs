@@ -52,7 +52,7 @@ fn without_tests_they_draw_many_times_the_bottleneck() {
 
 #[test]
 fn honest_receivers_pass_whatever_the_network_does() {
-    for preset in ["sctp", "sctp-pf", "cmt", "cmt-pf", "mtcp", "msacmt-rt"] {
+    for preset in ["sctp", "sctp-pf", "cmt", "cmt-pf", "mtcp", "msacmt-rt", "adaptive"] {
         for (loss, rate) in [(0.0, 200.0), (0.01, 20.0), (0.05, 20.0)] {
             for seed in 0..4 {
                 let builder = Pair::two_paths(preset).profile("fast").rate_mbps(rate);
@@ -66,6 +66,19 @@ fn honest_receivers_pass_whatever_the_network_does() {
                 assert_eq!(got, 12 * MIB, "{preset}, loss {loss}, seed {seed}: {:?}", t.a.closed());
             }
         }
+    }
+}
+
+/// What is skipped may be overdue then, and copied to the other path before its test is over.
+#[test]
+fn honest_receivers_pass_while_a_path_is_silent() {
+    for begin in (300..1500).step_by(20) {
+        let t = Pair::two_paths("adaptive").profile("fast").rate_mbps(20.0).delay_ms(10.0);
+        let mut t = t.lean().connect();
+        t.a.send_file(64 * MIB);
+        t.net.path(1).at(millis(begin)).cut_for(std::time::Duration::from_millis(500));
+        t.run_until(millis(begin + 1000));
+        assert_eq!(t.a.closed(), None, "silent from {begin} ms on");
     }
 }
 
