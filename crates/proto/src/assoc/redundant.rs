@@ -128,7 +128,7 @@ impl Association {
         let others = self.paths.iter().filter(|p| p.id != slow && p.usable && self.has_room(p.id));
         let other = others.min_by_key(|p| p.rto.srtt().unwrap_or(Duration::MAX))?;
         let mut flight = self.out.sent_in_order(slow);
-        let (tsn, sent) = flight.find(|(tsn, _)| self.out.may_copy(*tsn, slow))?;
+        let (tsn, sent) = flight.find(|(tsn, _)| self.out.may_copy_overdue(*tsn, slow))?;
         is_overdue(sent.sent_at).then_some((other.id, tsn))
     }
 

@@ -61,9 +61,16 @@ impl Outstanding {
     }
 
     /// True if a chunk may also be sent on another path than `covered`: it is in flight there, sent
-    /// once only, and has no copy. One that was revoked may have one still.
+    /// once only, and has no copy.
     pub(crate) fn may_copy(&self, tsn: Tsn, covered: PathId) -> bool {
-        let is_alone = |s: &Sent| s.transmissions == 1 && s.also_on.is_none();
+        self.get(tsn).is_some_and(|sent| sent.transmissions == 1)
+            && self.may_copy_overdue(tsn, covered)
+    }
+
+    /// The same of a chunk that is overdue, which may be a retransmission. One that was revoked may
+    /// have a copy still.
+    pub(crate) fn may_copy_overdue(&self, tsn: Tsn, covered: PathId) -> bool {
+        let is_alone = |s: &Sent| s.also_on.is_none();
         let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;
         let has_copy = |q: &PathQueues| q.extra.find(tsn, |_| true).is_some();
         self.get(tsn).is_some_and(|sent| is_here(sent) && is_alone(sent))
