@@ -47,6 +47,9 @@ const CMT_ON_NS2: (Profile, Values) = (Profile::Ns2, &[("rtx_age_heuristic", "fa
 /// The same in release 3.5 of its module.
 const CMT_ON_NS2_35: (Profile, Values) = (Profile::Ns2Release35, &[("rtx_age_heuristic", "false")]);
 
+/// A path that comes back is found within a tenth of a second, or two round trips if that is more.
+const ADAPTIVE_ON_FAST: (Profile, Values) = (Profile::Fast, &[("hb_probe_max", "100 ms")]);
+
 /// One path for all SACKs: they are few then. A queue that drops the first packet of a flight and
 /// its last would cut the window twice.
 const MTCP_ON_FAST: (Profile, Values) = (
@@ -175,7 +178,7 @@ impl Preset {
                 ("send_buffer", "128 MiB"),
                 ("send_buffer_initial", "8 MiB"),
             ],
-            for_profiles: &[],
+            for_profiles: &[ADAPTIVE_ON_FAST],
         },
         Self {
             name: "mtcp",

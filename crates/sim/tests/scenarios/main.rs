@@ -28,6 +28,7 @@ mod redundancy;
 mod repeatable;
 mod roaming;
 mod shared_hops;
+mod silence;
 mod start_under_loss;
 mod strangers;
 
