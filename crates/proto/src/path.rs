@@ -29,7 +29,7 @@ pub(crate) use view::score;
 pub use view::{PathId, PathView};
 
 use crate::config::{Config, Units};
-use crate::policy::cc::{CongestionControl, Limits, WantedFacts, Window};
+use crate::policy::cc::{CongestionControl, Estimate, Limits, WantedFacts, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::sizes;
 use crate::time::Instant;
@@ -87,6 +87,8 @@ pub(crate) struct Path {
     pub(crate) wanted: WantedFacts,
     /// Measures what the path delivers, if congestion control has a model of it.
     pub(crate) rate: Option<Box<DeliveryRate>>,
+    /// The speed of the path by that model.
+    pub(crate) estimate: Option<Estimate>,
     pub(crate) rto: Rto,
     pub(crate) pacer: Pacer,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
@@ -199,6 +201,7 @@ impl Path {
             cc,
             wanted,
             rate,
+            estimate: None,
             rto: Rto::new(config),
             pacer: Pacer::default(),
             error_count: 0,
@@ -379,6 +382,7 @@ impl Path {
             pipe: in_use.pipe,
             cwnd_space: self.cwnd_space(in_use.counted),
             srtt: self.rto.srtt(),
+            estimate: self.estimate,
             rto: self.rto.rto(),
             loss_rate: self.loss_rate(),
             error_count: self.error_count,

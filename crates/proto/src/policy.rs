@@ -214,6 +214,7 @@ pub(crate) mod tests {
             pipe: 0,
             cwnd_space: 4000,
             srtt: None,
+            estimate: None,
             rto: Duration::from_secs(1),
             loss_rate: 0.0,
             error_count: 0,

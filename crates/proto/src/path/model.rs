@@ -55,6 +55,7 @@ impl Path {
                 sample: facts.latest_sent.and_then(|latest| rate.sample(latest)),
             };
             self.window = model.on_delivery(self.window, &limits, &delivery);
+            self.estimate = model.estimate();
             // What is not reported yet seems to be on its way: samples come out too low.
             if model.holds_back() || is_full || self.is_throttled {
                 rate.limit_by_application(in_flight);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::rank::PathRank;
 use super::state::PathState;
+use crate::policy::cc::Estimate;
 use crate::time::Instant;
 
 /// Number of a path within its association, from 0. Shown as "path 1" for 0.
@@ -49,6 +50,8 @@ pub struct PathView {
     pub cwnd_space: usize,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// Its rate and its round-trip time without a queue, where congestion control measures them.
+    pub estimate: Option<Estimate>,
     /// Retransmission timeout, with its back-off.
     pub rto: Duration,
     /// Fraction of chunks lost: what a simulation's oracle says, or else what was measured.

@@ -17,7 +17,7 @@ pub use balia::Balia;
 pub use bbr::{Bbr, Guards, State as BbrState};
 pub use cubic::Cubic;
 pub use lia::Lia;
-pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
+pub use model::{Delivery, Estimate, LostPacket, Model, Pace, RateSample, SentPacket};
 pub use olia::Olia;
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;

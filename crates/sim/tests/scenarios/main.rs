@@ -13,6 +13,7 @@ mod fairness;
 mod handshake;
 mod hostile;
 mod jitter;
+mod latency;
 mod mtcp_paper;
 mod nat;
 mod ns2;

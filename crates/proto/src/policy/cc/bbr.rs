@@ -20,7 +20,7 @@ mod undo;
 
 use std::time::Duration;
 
-use super::model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
+use super::model::{Delivery, Estimate, LostPacket, Model, Pace, RateSample, SentPacket};
 use super::{AckFacts, CongestionControl, Limits, WantedFacts, Window};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -396,6 +396,11 @@ impl Model for Bbr {
 
     fn pace(&self) -> Option<Pace> {
         self.pacing_rate.map(|rate| Pace { rate, quantum: self.quantum() })
+    }
+
+    fn estimate(&self) -> Option<Estimate> {
+        let min_rtt = self.min_rtt.get()?;
+        Some(Estimate { rate: self.bw, min_rtt }).filter(|estimate| estimate.rate > 0.0)
     }
 
     fn holds_back(&self) -> bool {

@@ -90,6 +90,15 @@ pub struct Pace {
     pub quantum: usize,
 }
 
+/// The measured speed of a path.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bytes of DATA chunks that it delivers per second, as far as is known.
+    pub rate: f64,
+    /// Its round-trip time without a queue.
+    pub min_rtt: Duration,
+}
+
 /// A controller that keeps a model of its path: how much it delivers, and how fast.
 ///
 /// The engine measures what is delivered only for controllers that have one.
@@ -109,6 +118,11 @@ pub trait Model {
 
     /// The rate at which the path may be sent on. `None` before anything was measured.
     fn pace(&self) -> Option<Pace>;
+
+    /// The speed of the path, for schedulers. `None` before it was measured.
+    fn estimate(&self) -> Option<Estimate> {
+        None
+    }
 
     /// True while it sends less than it could on purpose: rates measured meanwhile say nothing of
     /// the path.

@@ -5,23 +5,41 @@ use std::time::Duration;
 use super::Scheduler;
 use crate::path::{PathId, PathView};
 use crate::policy::PolicyCx;
+use crate::policy::cc::Estimate;
 
-/// Of the paths with room, the one with the least round-trip time. If a faster path has no room
+/// Of the paths with room, the one that delivers a packet soonest. If a faster path has no room
 /// now, but would deliver all that waits before the slower one delivers a packet, it is waited for:
 /// a slow path is of use for a long transfer, and does not delay the end of it (as ECF and BLEST
-/// do). The rate of a path is taken as cwnd / SRTT.
+/// do).
+///
+/// Where congestion control measures the rate of a path, what is in flight beyond its
+/// bandwidth-delay product stands in its queue. Otherwise SRTT is all that is known of the queue,
+/// and the rate is taken as cwnd / SRTT.
 #[derive(Debug, Default)]
 pub struct Soonest;
 
 /// How long a packet takes that is sent now.
 fn one_way(path: &PathView) -> Duration {
-    path.srtt.unwrap_or(path.rto) / 2
+    let Some(Estimate { rate, min_rtt }) = path.estimate else {
+        return path.srtt.unwrap_or(path.rto) / 2;
+    };
+    let drains = seconds(path.flight_size as f64 / rate);
+    min_rtt / 2 + drains.saturating_sub(min_rtt)
 }
 
 /// How long `bytes` take that are sent from now on.
 fn takes(path: &PathView, bytes: usize) -> Duration {
-    let windows = bytes as f64 / path.cwnd.max(1) as f64;
-    one_way(path) + one_way(path).mul_f64(2.0 * windows)
+    let of_window = |srtt: Duration| path.cwnd.max(1) as f64 / srtt.as_secs_f64().max(1e-6);
+    let rate = match path.estimate {
+        Some(estimate) => estimate.rate,
+        None => of_window(path.srtt.unwrap_or(path.rto)),
+    };
+    one_way(path) + seconds(bytes as f64 / rate)
+}
+
+/// A duration of at most an hour.
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.min(3600.0))
 }
 
 impl Scheduler for Soonest {
@@ -56,6 +74,23 @@ mod tests {
     fn the_fastest_path_with_room_is_taken() {
         assert_eq!(choice(&[path(0, 30, 1), path(1, 20, 1)], 1 << 20), Some(1));
         assert_eq!(choice(&[path(0, 30, 1), path(1, 20, 0)], 1 << 20), Some(0));
+    }
+
+    /// 10 Mbit/s, whose queue is empty with 25 kB in flight.
+    fn measured(id: u8, flight_size: usize, cwnd_space: usize) -> PathView {
+        let estimate = Some(Estimate { rate: 1.25e6, min_rtt: Duration::from_millis(20) });
+        PathView { estimate, flight_size, ..path(id, 20, cwnd_space) }
+    }
+
+    #[test]
+    fn what_is_in_flight_beyond_the_bandwidth_delay_product_delays_a_packet() {
+        let choose = |first, second| choice(&[measured(0, first, 1), measured(1, second, 1)], 1);
+        assert_eq!(choose(25_000, 0), Some(0), "as soon as the other");
+        assert_eq!(choose(27_000, 25_000), Some(1));
+        assert_eq!(choose(27_000, 28_000), Some(0));
+        // A packet takes 10 ms on it, and 50 ms with 50 kB in the queue.
+        assert_eq!(choice(&[measured(0, 75_000, 1), path(1, 90, 1)], 1), Some(1));
+        assert_eq!(choice(&[measured(0, 65_000, 1), path(1, 90, 1)], 1), Some(0));
     }
 
     #[test]
