@@ -81,12 +81,18 @@ class Reading:
         self.sealed = self.plain = self.too_early = 0
         self.content, self.hellos, self.parameters = {}, {}, {}
         self.wrong, self.sealed_by, self.kinds, self.handed = [], {}, {}, set()
+        self.repeated = []
         for direction, path, data in captured:
             self._packet(direction, path, data)
+        # An end repeats its last words, and nothing else, if the other one has missed them.
+        self.wrong += [str(packet) for packet in self.repeated if not self.opener.is_last(packet)]
 
     def _packet(self, direction, path, data):
         try:
             chunks, keys_used = self.opener.open(data)
+        except r.Repeated as packet:
+            self.repeated.append(packet)
+            return
         except r.Malformed as why:
             self.wrong.append(str(why))
             return

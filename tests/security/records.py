@@ -29,6 +29,14 @@ class Malformed(Exception):
     """Bytes that are not what they should be."""
 
 
+class Repeated(Malformed):
+    """A packet that was opened before."""
+
+    def __init__(self, tag, keys, number):
+        super().__init__(f"epoch {keys.epoch}, number {number}: the same record once more")
+        self.tag, self.keys, self.number = tag, keys, number
+
+
 def _crc32c_tables():
     """The table of a byte (RFC 9260, appendix A), and from it that of two."""
     one = []
@@ -192,7 +200,7 @@ class Opener:
 
     def __init__(self, log):
         self.log = log
-        self.opened, self.replays = {}, 0
+        self.opened = {}
 
     def open(self, data):
         """The chunks of a packet, whether they were protected, and the keys if so."""
@@ -211,10 +219,16 @@ class Opener:
         keys, number, chunks = self._record(tag, record)
         earlier = keys.seen.setdefault(number, record)
         if earlier is not record:
-            same = "the same once more" if earlier == record else "another one: a nonce was used twice"
-            raise Malformed(f"epoch {keys.epoch}, number {number}: a second record, {same}")
+            if earlier != record:
+                raise Malformed(f"epoch {keys.epoch}, number {number}: another record, so a nonce was used twice")
+            raise Repeated(tag, keys, number)
         self.opened[tag, keys.epoch] = self.opened.get((tag, keys.epoch), 0) + 1
         return list(chunks_of(chunks)), keys
+
+    def is_last(self, repeated):
+        """Whether nothing was opened that was sealed after a packet that came once more."""
+        newest = max(epoch for tag, epoch in self.opened if tag == repeated.tag)
+        return (repeated.keys.epoch, repeated.number) == (newest, repeated.keys.next - 1)
 
     def _record(self, tag, record):
         """Tries the epochs that have the record's two bits, the newest that was used first."""
