@@ -69,7 +69,7 @@ fn honest_receivers_pass_whatever_the_network_does() {
     }
 }
 
-/// What is skipped may be overdue then, and copied to the other path before its test is over.
+/// A TSN that is skipped may be overdue then, and copied to the other path before its test is over.
 #[test]
 fn honest_receivers_pass_while_a_path_is_silent() {
     for begin in (300..1500).step_by(20) {

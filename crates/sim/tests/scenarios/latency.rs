@@ -57,7 +57,7 @@ fn messages_take_as_long_as_on_the_faster_path_alone() {
     }
 }
 
-/// The row asks for 1.3 here, too. It cannot be had: with their headers the messages need 21 Mbit/s,
+/// The row asks for 1.3 here, too. It cannot be had: with headers the messages need 21 Mbit/s,
 /// so some must take the path of 40 ms, which is 3.8 times the 10.4 ms of the faster path alone.
 /// What is more comes from Startup and ProbeUp: they fill the queue of the faster path, until it
 /// overflows and what is lost holds up all that follows.
