@@ -28,7 +28,7 @@ fn p99(paths: &[Path], rate: f64, seed: u64) -> f64 {
         });
         waiting.push_back(next);
         t.a.send(0, 1000);
-        next = next + every;
+        next += every;
     }
     assert!(t.z.received_messages() + 1000 > t.a.sent_messages(), "the paths keep up");
     latencies.sort_unstable();
