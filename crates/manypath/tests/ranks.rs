@@ -19,8 +19,10 @@ fn place(text: &str) -> BindTo {
 }
 
 fn client_with(ranks: Vec<(BindTo, PathRank)>) -> Endpoint {
-    // A machine that stands still for less than a second is no path that fails.
+    // A machine that stands still for less than a second is no path that fails, and the socket of a
+    // relay that is not read meanwhile holds all that is in flight.
     let patient = config(&[
+        ("send_buffer", "64 KiB"),
         ("rto_initial", "1 s"),
         ("rto_min", "1 s"),
         ("rto_max", "1 s"),
