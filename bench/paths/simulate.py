@@ -16,6 +16,7 @@ import tomllib
 
 import page
 import table
+import throughput
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -63,7 +64,7 @@ def below_floors(networks, medians):
 
 def unlike(options, medians):
     """Where emulated transfers and simulated ones differ by more than --within, in words."""
-    emulated = {m["network"]: m for m in json.loads(options.against.read_text())["medians"] if m["stack"] == options.system}
+    emulated = {m["network"]: m for m in json.loads(options.against.read_text())["throughput"]["medians"] if m["stack"] == options.system}
     if not emulated:
         yield f"{options.against} has no system {options.system}"
     for found in medians:
@@ -98,11 +99,13 @@ def main():
     options = parse()
     try:
         networks = table.chosen(options.scenario, options.network)
+        if not networks:
+            raise table.NetworkError("no network has a name like that")
         medians = [median(options, network) for network in networks]
     except (SimulationError, table.NetworkError, OSError) as why:
         print(f"bench/paths: {why}", file=sys.stderr)
         return 1
-    print(json.dumps({"medians": medians}, indent=1) if options.json else page.tables(networks, [options.preset], medians))
+    print(json.dumps({"medians": medians}, indent=1) if options.json else page.tables(throughput.TABLES, networks, [options.preset], medians))
     wrong = list(below_floors(networks, medians)) if options.require else []
     if options.against:
         wrong += unlike(options, medians)

@@ -2,11 +2,11 @@
 import json
 import os
 import shlex
-import signal
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import emulation
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -16,6 +16,8 @@ GRACE_S = 60
 # As large as the receive buffer of ours. With its own, of 256 KiB, it fills two paths of 20 Mbit/s by half.
 USRSCTP_BUFFERS = 8 << 20
 PEER_VARIABLE = "MANYPATH_BENCH_PEER"
+OURS = ["manypath=", "manypath-plain=--insecure", "manypath-cmt-pf=--preset cmt-pf"]
+OTHERS = ["mptcp-cubic", "mptcp-bbr", "usrsctp"]
 
 
 class StackError(Exception):
@@ -28,8 +30,11 @@ class Stack:
     name: str
     server: str
     client: str
+    # The client that sends messages of 1 kB at {rate} and prints their latency, if there is one.
+    paced: str | None = None
     # All addresses are announced to MPTCP peers.
     mptcp: bool = False
+    is_ours: bool = False
 
 
 @dataclass
@@ -38,6 +43,8 @@ class Outcome:
     bytes: int = 0
     seconds: float = 0.0
     gap_s: float | None = None
+    # 99th percentile, of a paced client.
+    latency_s: float | None = None
     error: str | None = None
     # Of the emulated links: 99 of 100 packets were late by at most this, and its warnings.
     late_p99_s: float | None = None
@@ -48,8 +55,9 @@ def ours(label, binary, arguments):
     """manypath with these arguments at both ends."""
     words = " ".join(shlex.quote(word) for word in shlex.split(arguments))
     own = shlex.quote(str(binary))
-    return Stack(label, f"exec {own} perf server --once --json --quiet --port {{port}} {words} >{{out}}",
-                 f"exec {own} perf client z:{{port}} -t {{seconds}} --json --quiet {words}")
+    client = f"exec {own} perf client z:{{port}} -t {{seconds}} --json --quiet {words}"
+    return Stack(label, f"exec {own} perf server --once --json --quiet --port {{port}} {words} >{{out}}", client,
+                 paced=f"{client} --messages 1kB --rate {{rate}}bit/s", is_ours=True)
 
 
 def mptcp(label, control):
@@ -59,8 +67,9 @@ def mptcp(label, control):
         raise StackError("the kernel has no MPTCP")
     if control not in available.read_text(encoding="ascii").split():
         raise StackError(f"the kernel has no {control}; try: modprobe tcp_{control}")
-    program = f"exec {shlex.quote(sys.executable)} {shlex.quote(str(HERE / 'tcp.py'))}"
-    return Stack(label, f"{program} server {{port}} {{out}}", f"{program} client z-1 {{port}} {{seconds}} {control}", mptcp=True)
+    program = emulation.python("tcp.py")
+    client = f"{program} client z-1 {{port}} {{seconds}} {control}"
+    return Stack(label, f"{program} server {{port}} {{out}}", client, paced=f"{client} {{rate}}", mptcp=True)
 
 
 def usrsctp(label, build):
@@ -103,50 +112,66 @@ def result(text):
     return None
 
 
-def stop_emulation(child):
-    """Ends an emulation, which ends all that runs in it."""
-    child.send_signal(signal.SIGTERM)
-    try:
-        return child.communicate(timeout=15)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return child.communicate()
+def latency(text):
+    """The message latency that a paced client printed, in seconds; None without one."""
+    for line in reversed(text.splitlines()):
+        try:
+            return float(json.loads(line)["message_latency_p99_s"])
+        except (ValueError, TypeError, KeyError):
+            continue
+    return None
 
 
-def transfer(stack, network, options, seed, directory):
-    """One transfer by a stack over a network."""
-    out, report = Path(directory, "server.out"), Path(directory, "report.json")
-    for file in (out, report):
-        file.unlink(missing_ok=True)
-    values = {"{seconds}": f"{options.seconds:g}", "{port}": str(PORT), "{out}": shlex.quote(str(out))}
+def chosen(options):
+    """The systems to compare. Those that cannot run here are named, and are errors if they were asked for."""
+    wanted = {}
+    for text in options.ours or OURS:
+        label, _, arguments = text.partition("=")
+        wanted[label] = lambda label=label, arguments=arguments: ours(label, options.manypath, arguments)
+    for control in ("cubic", "bbr"):
+        wanted[f"mptcp-{control}"] = lambda control=control: mptcp(f"mptcp-{control}", control)
+    wanted["usrsctp"] = lambda: usrsctp("usrsctp", options.build.resolve())
+    for stack in peers(os.environ.get(PEER_VARIABLE, "")):
+        wanted[stack.name] = lambda stack=stack: stack
+    for name in options.only or ():
+        if name not in wanted:
+            raise StackError(f"no system {name}; there are {', '.join(wanted)}")
+    found, missing = [], {}
+    for name in options.only or wanted:
+        try:
+            found.append(wanted[name]())
+        except StackError as why:
+            if options.only:
+                raise
+            missing[name] = why
+    return found, missing
 
-    def fill(command):
-        for name, value in values.items():
-            command = command.replace(name, value)
-        # The shell at the host knows them.
-        return command.replace("{servers}", f"$(echo $MANYPATH_ADDRESSES_Z | sed 's/,/:{PORT},/g'):{PORT}")
-    command = [str(options.manypath), "emulate", str(network.file), "--quiet", "--seed", str(seed), "--report", str(report)]
-    command += ["--mptcp"] if stack.mptcp else []
-    command += ["--at", "z", fill(stack.server), "--", "sh", "-c", fill(stack.client)]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env={**os.environ, "LC_ALL": "C"})
-    error = None
-    try:
-        printed, errors = child.communicate(timeout=options.seconds + GRACE_S)
-        if child.returncode != 0:
-            error = (errors.strip().splitlines() or [f"exit code {child.returncode}"])[0]
-    except subprocess.TimeoutExpired:
-        printed, errors = stop_emulation(child)
-        error = f"not over {GRACE_S} s after its time"
-    except BaseException:
-        stop_emulation(child)
-        raise
+
+def fill(command, **values):
+    """A command of a system with values in the place of names in braces."""
+    for name, value in values.items():
+        command = command.replace(f"{{{name}}}", str(value))
+    # The shell at the host knows them.
+    return command.replace("{servers}", f"$(echo $MANYPATH_ADDRESSES_Z | sed 's/,/:{PORT},/g'):{PORT}")
+
+
+def transfer(stack, scenario, options, seed, directory, seconds, rate=None, beside=(), first=":"):
+    """One transfer by a system from host a to host z of a scenario. With a rate in bit/s it sends messages of 1 kB.
+
+    Commands `beside`, pairs of a host and a command, start before it. At host a, `first` runs just before the client.
+    """
+    out = Path(directory, "server.out")
+    out.unlink(missing_ok=True)
+    values = {"seconds": f"{seconds:g}", "port": PORT, "out": shlex.quote(str(out)), "rate": f"{rate or 0:.0f}"}
+    client = fill(stack.paced if rate else stack.client, **values)
+    done = emulation.emulate(options, scenario, seed, directory, f"{first}; {client}",
+                             at=[("z", fill(stack.server, **values)), *beside], mptcp=stack.mptcp, host="a",
+                             limit_s=seconds + GRACE_S)
     seen = out.read_text(errors="replace") if out.exists() else ""
-    outcome = result(seen) or result(printed)
+    outcome = result(seen) or result(done.printed)
     if outcome is None:
-        outcome = Outcome(error=error or "no result was printed")
-    outcome.error = outcome.error or error
-    if report.exists():
-        links = json.loads(report.read_text())
-        outcome.late_p99_s, outcome.warnings = links["lateness"]["p99_s"], links["warnings"]
+        outcome = Outcome(error=done.error or "no result was printed")
+    outcome.error = outcome.error or done.error
+    outcome.latency_s = latency(done.printed)
+    outcome.late_p99_s, outcome.warnings = done.late_p99_s, done.warnings
     return outcome

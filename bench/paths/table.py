@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+FOLDER = Path(__file__).resolve().parent / "networks"
 UNITS = {"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "ms": 1e-3, "s": 1}
 
 
@@ -27,6 +28,8 @@ class Path_:
     rates: list
     outages: list
     pauses: tuple = ()
+    # One way.
+    delay_s: float = 0.0
 
     def paused(self, seconds):
         """Beginnings and ends of the pauses until an instant."""
@@ -77,7 +80,9 @@ def path_of(table):
         pauses = (quantity(held.get("first", held["every"])), quantity(held["length"]), every)
         if every <= 0:
             raise NetworkError("its pauses have no period")
-    return Path_(rates + sorted(changes), outages, pauses)
+    delay = table.get("delay")
+    delay_s = quantity(delay["forward"] if isinstance(delay, dict) else delay)
+    return Path_(rates + sorted(changes), outages, pauses, delay_s)
 
 
 def load(file):
@@ -92,16 +97,24 @@ def load(file):
     return Network(file, str(table.get("name", file.stem)), str(table.get("description", "")), paths)
 
 
+def title(file):
+    """The name and the description of a scenario in the long form."""
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        return table["name"], table["description"]
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError, KeyError) as why:
+        raise NetworkError(f"{file}: {why}") from None
+
+
+def is_wanted(name, patterns):
+    """Whether a pattern fits a name; all names are wanted without patterns."""
+    return not patterns or any(fnmatch.fnmatch(name, f"*{pattern}*") for pattern in patterns)
+
+
 def chosen(files, patterns, more=()):
     """These files, or all of the table, as far as a pattern fits their names; and more."""
-    files = [Path(file) for file in files] or sorted((Path(__file__).resolve().parent / "networks").glob("*.toml"))
-    found = [load(file) for file in files]
-    if patterns:
-        found = [n for n in found if any(fnmatch.fnmatch(n.file.stem, f"*{pattern}*") for pattern in patterns)]
-    found += more
-    if not found:
-        raise NetworkError("no network has a name like that")
-    return found
+    files = [Path(file) for file in files] or sorted(FOLDER.glob("*.toml"))
+    return [load(file) for file in files if is_wanted(file.stem, patterns)] + list(more)
 
 
 def draw(count, seed, directory):

@@ -202,12 +202,13 @@ def comparison(lab):
     peer = f"tcp :: {sys.executable} {tcp} --tcp server {{port}} {{out}} :: {sys.executable} {tcp} --tcp client z-2 {{port}} {{seconds}} reno"
     page = lab.dir / "page.md"
     command = [sys.executable, str(REPOSITORY / "bench" / "paths" / "run.py"), "--manypath", lab.options.binary, "--network",
-               "01-equal", "--seconds", "2", "--rounds", "1", "--only", "manypath", "--only", "tcp", "--json", "--page", str(page)]
+               "01-equal", "--seconds", "2", "--rounds", "1", "--measure", "throughput", "--only", "manypath", "--only", "tcp", "--json",
+               "--page", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
                           env={**os.environ, "MANYPATH_BENCH_PEER": peer})
     if done.returncode != 0:
         raise Failed(f"exit code {done.returncode}: {done.stderr.strip()}")
-    ours, tcp = json.loads(done.stdout)["runs"]
+    ours, tcp = json.loads(done.stdout)["throughput"]["runs"]
     lab.check("errors", (ours["error"], tcp["error"]), ours["error"] is None and tcp["error"] is None)
     lab.check("our share of two links", round(ours["share"], 3), 0.6 < ours["share"] < 0.98)
     lab.check("share of TCP, on one of them", round(tcp["share"], 3), 0.3 < tcp["share"] < 0.5)
