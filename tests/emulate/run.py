@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import comparison
+
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PEER = f"{sys.executable} {HERE / 'peer.py'}"
@@ -49,6 +51,10 @@ class Lab:
 
     def check(self, what, value, ok):
         self.checks.append((what, value, bool(ok)))
+
+    def lacks(self, why):
+        """Something is not there: an error with --require."""
+        raise (Failed if self.options.require else Skipped)(why)
 
     def command(self, scenario, *arguments, program, binary=None):
         file = self.dir / "scenario.toml"
@@ -178,12 +184,16 @@ def perf(lab):
     lab.check("Mbit/s of each path", [round(mbits, 1) for mbits in used], sum(mbits > 70 for mbits in used) == 2)
 
 
-def mptcp(lab):
-    """MPTCP of the kernel over both paths."""
+def require_mptcp(lab):
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).close()
     except OSError as why:
-        raise Skipped(f"the kernel has no MPTCP: {why}") from None
+        lab.lacks(f"the kernel has no MPTCP: {why}")
+
+
+def mptcp(lab):
+    """MPTCP of the kernel over both paths."""
+    require_mptcp(lab)
     out = lab.dir / "mptcp.json"
     done = lab.good(TWO_PATHS, "--mptcp", "--at", "z", f"{PEER} mptcp-serve 0.0.0.0 5000 {out}",
                     program=f"{PEER} mptcp-send z-1 5000 5")
@@ -196,26 +206,22 @@ def mptcp(lab):
     lab.check("bytes of each link", loads, min(loads) > 0.3 * max(loads))
 
 
-def comparison(lab):
-    """`bench/paths/run.py`: one short transfer by us and by a peer of its user."""
-    tcp = REPOSITORY / "bench" / "paths" / "tcp.py"
-    peer = f"tcp :: {sys.executable} {tcp} --tcp server {{port}} {{out}} :: {sys.executable} {tcp} --tcp client z-2 {{port}} {{seconds}} reno"
-    page = lab.dir / "page.md"
-    command = [sys.executable, str(REPOSITORY / "bench" / "paths" / "run.py"), "--manypath", lab.options.binary, "--network",
-               "01-equal", "--seconds", "2", "--rounds", "1", "--measure", "throughput", "--only", "manypath", "--only", "tcp", "--json",
-               "--page", str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "MANYPATH_BENCH_PEER": peer})
-    if done.returncode != 0:
-        raise Failed(f"exit code {done.returncode}: {done.stderr.strip()}")
-    ours, tcp = json.loads(done.stdout)["throughput"]["runs"]
-    lab.check("errors", (ours["error"], tcp["error"]), ours["error"] is None and tcp["error"] is None)
-    lab.check("our share of two links", round(ours["share"], 3), 0.6 < ours["share"] < 0.98)
-    lab.check("share of TCP, on one of them", round(tcp["share"], 3), 0.3 < tcp["share"] < 0.5)
-    gaps = [run["max_delivery_gap_s"] for run in (ours, tcp)]
-    lab.check("longest gaps, s", gaps, all(0 < gap < 1 for gap in gaps))
-    row = next((line for line in page.read_text().splitlines() if line.startswith("| 2 x 20/10 |")), "")
-    lab.check("row of the page", row, f"{ours['share']:.2f}" in row and f"{tcp['share']:.2f}" in row)
+def iperf3(lab):
+    """iperf3 by MPTCP over both paths, and by TCP over the first: a program that knows nothing of either."""
+    require_mptcp(lab)
+    for program in ("iperf3", "mptcpize"):
+        if shutil.which(program) is None:
+            lab.lacks(f"needs {program} (Debian: {program})")
+    rates = {}
+    for name, prefix, option in (("TCP", "", ()), ("MPTCP", "mptcpize run ", ("--mptcp",))):
+        # Its messages go to standard output.
+        done = lab.good(TWO_PATHS, *option, "--at", "z", f"exec {prefix}iperf3 -s >{lab.dir / 'server'}",
+                        program=f"{prefix}iperf3 -c z-1 -t 5 --json")
+        rates[name] = json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] / 1e6
+    lab.check("TCP: Mbit/s of 100", round(rates["TCP"], 1), 50 < rates["TCP"] < 100)
+    lab.check("MPTCP: Mbit/s of 200, more than one link has", round(rates["MPTCP"], 1), 120 < rates["MPTCP"] < 200)
+    loads = [link["bytes"] for link in done.report["links"] if link["direction"] == "forward"]
+    lab.check("MPTCP: bytes of each link", loads, min(loads) > 0.2 * max(loads))
 
 
 def packet_sizes(lab):
@@ -341,8 +347,11 @@ def user(lab):
         lab.check("z-2", done.stdout.split()[:1], done.stdout.split()[:1] == ["10.77.2.2"])
 
 
-CASES = {"delay": delay, "rate": rate, "loss": loss, "outage": outage, "perf": perf, "mptcp": mptcp,
-         "comparison": comparison, "packet-sizes": packet_sizes, "names": names, "exit-codes": exit_codes, "cleanup": cleanup, "user": user}
+CASES = {"delay": delay, "rate": rate, "loss": loss, "outage": outage, "perf": perf, "mptcp": mptcp, "iperf3": iperf3, **comparison.CASES,
+         "packet-sizes": packet_sizes, "names": names, "exit-codes": exit_codes, "cleanup": cleanup, "user": user}
+
+# Those that measure time.
+TIMED = ("delay", "rate", "perf", "mptcp", "iperf3", "outage")
 
 
 def unavailable():
@@ -393,7 +402,7 @@ def main():
     begin, results = time.monotonic(), {}
     for name in options.only or CASES:
         results[name] = run(name, options)
-        if results[name] is False and name in ("delay", "rate", "perf", "mptcp", "outage", "comparison"):
+        if results[name] is False and (name in TIMED or name in comparison.CASES):
             # Other programs may have had the processors; the links are at fault if it fails twice.
             print("        again:")
             results[name] = run(name, options)
