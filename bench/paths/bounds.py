@@ -23,7 +23,9 @@ def load(file=FILE):
 
 
 def violations(bounds, measurement, medians, system, peers):
-    """Bounds of a measurement that a system misses, in words, and the number of conditions that were looked at."""
+    """Bounds of a measurement that a system misses, in words, and the number of conditions that
+    were looked at.
+    """
     wrong, looked = [], 0
     for median in (median for median in medians if median["stack"] == system):
         others = {other["stack"]: other for other in medians if other["case"] == median["case"] and other["stack"] in peers}
@@ -38,7 +40,9 @@ def violations(bounds, measurement, medians, system, peers):
 
 
 def judged(value, key, conditions, others):
-    """Each condition that can be judged, in words, and the answer. Values count as the tables show them, to 1/100."""
+    """Each condition that can be judged, in words, and the answer. Values count as the tables show
+    them, to 1/100.
+    """
     shown = "unknown" if value is None else f"{value:.2f}"
     rounded = None if value is None else round(value, 2)
     if "least" in conditions:

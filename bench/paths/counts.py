@@ -8,7 +8,9 @@ import emulation
 
 
 def command(out):
-    """The command of `sh` that counts in the background until emulate ends it. The command itself ends when that has begun."""
+    """The command of `sh` that counts in the background until emulate ends it. The command itself
+    ends when that has begun.
+    """
     Path(out).unlink(missing_ok=True)
     return f"({emulation.python('probes.py', 'count', out)}) & until [ -s {shlex.quote(str(out))} ]; do sleep 0.01; done"
 
@@ -30,7 +32,9 @@ class Counts:
         return next((at for at, totals in zip(self.at, self.totals) if any(totals.values())), None)
 
     def until(self, instant, interface=None):
-        """Bytes received until an instant, of one interface or all; between two samples in proportion."""
+        """Bytes received until an instant, of one interface or all; between two samples in
+        proportion.
+        """
         after = bisect.bisect_left(self.at, instant)
         if after in (0, len(self.at)):
             return self._total(min(after, len(self.at) - 1), interface)

@@ -1,4 +1,6 @@
-"""Runs of `manypath emulate`: programs at the hosts of a scenario, bounded in time, and what the links say of themselves."""
+"""Runs of `manypath emulate`: programs at the hosts of a scenario, bounded in time, and what the
+links say of themselves.
+"""
 import json
 import os
 import shlex
@@ -27,7 +29,9 @@ def python(script, *words):
 
 
 def after(signal_file, command):
-    """A command of `sh` that ends at once and leaves another one, which begins when the file exists. Emulate ends it."""
+    """A command of `sh` that ends at once and leaves another one, which begins when the file
+    exists. Emulate ends it.
+    """
     return f"(until [ -e {shlex.quote(str(signal_file))} ]; do sleep 0.02; done; {command}) &"
 
 
@@ -42,7 +46,9 @@ def stop(child):
 
 
 def emulate(options, scenario, seed, directory, program, at=(), mptcp=False, host=None, limit_s=60.0):
-    """Runs a program by `sh` over a scenario, beside the commands `at` (pairs of a host and a command)."""
+    """Runs a program by `sh` over a scenario, beside the commands `at` (pairs of a host and a
+    command).
+    """
     report = Path(directory, "report.json")
     report.unlink(missing_ok=True)
     command = [str(options.manypath), "emulate", str(scenario), "--quiet", "--seed", str(seed), "--report", str(report)]

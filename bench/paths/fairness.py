@@ -1,8 +1,9 @@
-"""Fairness: beside one flow of the kernel's TCP with CUBIC, and of several flows of manypath beside each other.
+"""Fairness: beside one flow of the kernel's TCP with CUBIC, and of several flows of manypath beside
+each other.
 
-Beside CUBIC both begin at the same time, and the receiving hosts count IP bytes. Flows beside each other are counted by
-`perf client --interval`, as user data acknowledged. A transfer lasts three times --seconds, and the first third is a warm-up
-that does not count.
+Beside CUBIC both begin at the same time, and the receiving hosts count IP bytes. Flows beside each
+other are counted by `perf client --interval`, as user data acknowledged. A transfer lasts three
+times --seconds, and the first third is a warm-up that does not count.
 """
 import json
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Case:
     file: Path
     name: str
     description: str
-    # So many flows beside each other; none: one beside CUBIC.
+    # How many flows beside each other; none: one transfer beside CUBIC.
     flows: int | None = None
 
 
@@ -93,7 +94,8 @@ def beside_each_other(case, stack, options, number, directory):
     for index in range(case.flows):
         outs.append(out := Path(directory, f"client-{index}"))
         out.unlink(missing_ok=True)
-        # Longer than the program, which ends them all at the same time: what is in their buffers would take minutes.
+        # Longer than the program, which ends them all at the same time: what is in their buffers
+        # would take minutes.
         values = {"seconds": f"{2 * length(options) + stacks.GRACE_S:g}", "port": stacks.PORT + index, "out": "/dev/null"}
         servers.append(("z", stacks.fill(stack.server, **values)))
         clients.append(f"({stacks.fill(stack.client, **values)} --interval {INTERVAL_S}) >{out} &")

@@ -1,7 +1,9 @@
-"""Latency of messages of 1 kB at half of what two unequal paths offer, beside that of the faster path alone.
+"""Latency of messages of 1 kB at half of what two unequal paths offer, beside that of the faster
+path alone.
 
-Each network is a folder of two scenarios: both.toml, and fast.toml with the faster path of it. The second carries a quarter of
-its rate. The latency is the 99th percentile from the time at which a message is due to its acknowledgement at the sender.
+Each network is a folder of two scenarios: both.toml, and fast.toml with the faster path of it. The
+second carries a quarter of its rate. The latency is the 99th percentile from the time at which a
+message is due to its acknowledgement at the sender.
 """
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""What an outage of a path costs: capacity lost, and the time until the path is full again after its return.
+"""What an outage of a path costs: capacity lost, and the time until the path is full again after
+its return.
 
-The receiving host counts IP bytes of each interface, so any system can be measured. Outages count that are over, with a second
-after them, within twice --seconds. Their times count from the first packet, as those of the scenarios do.
+The receiving host counts IP bytes of each interface, so any system can be measured. Outages count
+that are over, with a second after them, within twice --seconds. Their times count from the first
+packet, as those of the scenarios do.
 """
 from pathlib import Path
 
@@ -29,7 +31,9 @@ def length(options):
 
 
 def outages(network, options):
-    """Pairs of the number of a path, and the begin and end of an outage that counts; in the order of paths."""
+    """Pairs of the number of a path, and the begin and end of an outage that counts; in the order
+    of paths.
+    """
     return [(number, down, up) for number, path in enumerate(network.paths, 1) for down, up in path.outages
             if up + AFTER_S <= length(options)]
 
@@ -68,7 +72,9 @@ def measure(network, stack, options, number, directory):
 
 
 def lost(network, received, begin, down, up):
-    """What was offered and not received around an outage, in seconds of all links. Each path is seen its delay later."""
+    """What was offered and not received around an outage, in seconds of all links. Each path is
+    seen its delay later.
+    """
     missing = rates = 0.0
     for number, path in enumerate(network.paths, 1):
         offered = path.bits(up + AFTER_S) - path.bits(down)
@@ -79,7 +85,9 @@ def lost(network, received, begin, down, up):
 
 
 def full_after(network, received, begin, number, up, end):
-    """Time until a path is full after its return. If it never is: until the next outage, or the end of the transfer."""
+    """Time until a path is full after its return. If it never is: until the next outage, or the end
+    of the transfer.
+    """
     path, interface = network.paths[number - 1], f"path{number}"
     until = min([down for down, _ in path.outages if down > up], default=end)
     at, step = begin + path.delay_s, 0

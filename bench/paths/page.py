@@ -11,7 +11,9 @@ from typing import Callable
 
 @dataclass
 class Table:
-    """A table of the page: a value of each network and system, and which of a row is best, if one is."""
+    """A table of the page: a value of each network and system, and which of a row is best, if one
+    is.
+    """
     key: str
     title: str
     short: str
@@ -49,7 +51,9 @@ def grid(names, rows):
 
 
 def rows(table, wanted, cases, names, medians):
-    """The rows of a table. The first table that has a network says which of its runs failed and which were late."""
+    """The rows of a table. The first table that has a network says which of its runs failed and
+    which were late.
+    """
     found = {(median["network"], median["stack"]): median for median in medians}
     for case in filter(table.has, cases):
         is_first = table is next(other for other in wanted if other.has(case))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that run beside the transfers, at the emulated hosts. They measure any system in the same way.
+"""Programs that run beside the transfers, at the emulated hosts. They measure any system in the
+same way.
 
     probes.py count OUT                 notes what the host has received by each interface, every 20 ms until it is killed
     probes.py sink PORT OUT             receives datagrams until SIGTERM, then writes the one-way delays
@@ -23,7 +24,9 @@ PROBE = struct.Struct("!Q")
 
 
 def received_bytes():
-    """IP bytes that each interface has received; no other host's, since /proc/net belongs to the namespace."""
+    """IP bytes that each interface has received; no other host's, since /proc/net belongs to the
+    namespace.
+    """
     lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]
     columns = [line.replace(":", " ").split() for line in lines]
     return {words[0]: int(words[1]) for words in columns if words[0] != "lo"}

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Compares manypath with other transports over emulated networks: throughput, latency, fairness, standing queues, outages.
+"""Compares manypath with other transports over emulated networks: throughput, latency, fairness,
+standing queues, outages.
 
-Each round is one transfer by each system over each network, in turn, through `manypath emulate`. Medians of the rounds.
-Needs Linux, root, /dev/net/tun, iproute2 and Python 3.11. README.md says how to read the result, and what it costs.
+Each round is one transfer by each system over each network, in turn, through `manypath emulate`.
+Medians of the rounds. Needs Linux, root, /dev/net/tun, iproute2 and Python 3.11. README.md says how
+to read the result, and what it costs.
 
     cargo build --profile dist
     python3 bench/paths/run.py --page page.md

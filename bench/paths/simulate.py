@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""manypath over the networks of the comparison, in the simulator: no root, no other system, the same figures each time.
+"""manypath over the networks of the comparison, in the simulator: no root, no other system, the
+same figures each time.
 
     cargo build --profile checks -p manypath-cli
     python3 bench/paths/simulate.py --manypath target/checks/manypath

@@ -11,9 +11,11 @@ import emulation
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PORT = 9899
-# Beyond the transfer's own time: connecting, closing, and draining what is queued, 8 MiB at a tenth of a link's rate.
+# Beyond the transfer's own time: connecting, closing, and draining what is queued, 8 MiB at a tenth
+# of a link's rate.
 GRACE_S = 60
-# As large as the receive buffer of ours. With its own, of 256 KiB, it fills two paths of 20 Mbit/s by half.
+# As large as the receive buffer of ours. With its own, of 256 KiB, it fills two paths of 20 Mbit/s
+# by half.
 USRSCTP_BUFFERS = 8 << 20
 PEER_VARIABLE = "MANYPATH_BENCH_PEER"
 OURS = ["manypath=", "manypath-plain=--insecure", "manypath-cmt-pf=--preset cmt-pf"]
@@ -26,7 +28,9 @@ class StackError(Exception):
 
 @dataclass
 class Stack:
-    """A system: what runs at both hosts, where {seconds}, {port}, {out} and {servers} stand for values."""
+    """A system: what runs at both hosts, where {seconds}, {port}, {out} and {servers} stand for
+    values.
+    """
     name: str
     server: str
     client: str
@@ -123,7 +127,9 @@ def latency(text):
 
 
 def chosen(options):
-    """The systems to compare. Those that cannot run here are named, and are errors if they were asked for."""
+    """The systems to compare. Those that cannot run here are named, and are errors if they were
+    asked for.
+    """
     wanted = {}
     for text in options.ours or OURS:
         label, _, arguments = text.partition("=")
@@ -156,9 +162,11 @@ def fill(command, **values):
 
 
 def transfer(stack, scenario, options, seed, directory, seconds, rate=None, beside=(), first=":"):
-    """One transfer by a system from host a to host z of a scenario. With a rate in bit/s it sends messages of 1 kB.
+    """One transfer by a system from host a to host z of a scenario. With a rate in bit/s it sends
+    messages of 1 kB.
 
-    Commands `beside`, pairs of a host and a command, start before it. At host a, `first` runs just before the client.
+    Commands `beside`, pairs of a host and a command, start before it. At host a, `first` runs just
+    before the client.
     """
     out = Path(directory, "server.out")
     out.unlink(missing_ok=True)

@@ -1,7 +1,9 @@
-"""The queue that a transfer keeps in a deep buffer, by the one-way delay of small probes over the same links.
+"""The queue that a transfer keeps in a deep buffer, by the one-way delay of small probes over the
+same links.
 
-The queueing delay of a probe is what it takes beyond the delay of its path. Divided by the path's base round-trip time it is
-the queue in units of the bandwidth-delay product (BDP). The standing queue is the median, after a warm-up.
+The queueing delay of a probe is what it takes beyond the delay of its path. Divided by the path's
+base round-trip time it is the queue in units of the bandwidth-delay product (BDP). The standing
+queue is the median, after a warm-up.
 """
 import json
 import statistics
@@ -38,7 +40,9 @@ def can(_case, _stack):
 
 
 def delays(file, begin, end):
-    """One-way delays of the probes that were sent within a part of the time from the first one on, sorted."""
+    """One-way delays of the probes that were sent within a part of the time from the first one on,
+    sorted.
+    """
     seen = json.loads(file.read_text(encoding="ascii")) if file.exists() else []
     first = min((sent for sent, _ in seen), default=0.0)
     return sorted(delay for sent, delay in seen if first + begin <= sent < first + end)

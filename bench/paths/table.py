@@ -1,4 +1,6 @@
-"""The networks of the comparison: scenario files, their links' sum over time, and ones drawn at random."""
+"""The networks of the comparison: scenario files, their links' sum over time, and ones drawn at
+random.
+"""
 import fnmatch
 import random
 import re
@@ -40,7 +42,8 @@ class Path_:
                 at += every
 
     def bits(self, seconds):
-        """Bits that the path carries from its start to an instant; none during outages and pauses."""
+        """Bits that the path carries from its start to an instant; none during outages and pauses.
+        """
         still = self.outages + list(self.paused(seconds))
         marks = {0.0, seconds} | {at for at, _ in self.rates} | {at for outage in still for at in outage}
         marks = sorted(at for at in marks if at <= seconds)
@@ -107,7 +110,7 @@ def title(file):
 
 
 def is_wanted(name, patterns):
-    """Whether a pattern fits a name; all names are wanted without patterns."""
+    """True if a pattern fits a name. Without patterns all names are wanted."""
     return not patterns or any(fnmatch.fnmatch(name, f"*{pattern}*") for pattern in patterns)
 
 
@@ -118,7 +121,9 @@ def chosen(files, patterns, more=()):
 
 
 def draw(count, seed, directory):
-    """Networks of two paths without loss, drawn at random: 5 to 100 Mbit/s, 2 to 100 ms, queues of 1 or 2 bdp."""
+    """Networks of two paths without loss, drawn at random: 5 to 100 Mbit/s, 2 to 100 ms, queues of
+    1 or 2 bdp.
+    """
     chance, drawn = random.Random(seed), []
     for number in range(1, count + 1):
         paths, names = [], []

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""A bulk transfer by the kernel's MPTCP, or by TCP: the peer that bench/paths/run.py runs beside manypath.
+"""A bulk transfer by the kernel's MPTCP, or by TCP: the peer that bench/paths/run.py runs beside
+manypath.
 
     tcp.py server PORT OUT                      accepts one connection, reads it to its end, writes the result
     tcp.py client ADDRESS PORT SECONDS CONTROL  connects, sends for so long, waits until everything was read
     tcp.py client ... CONTROL RATE              sends messages of 1 kB at this rate in bit/s, prints their latency
     tcp.py --tcp server|client ...              the same by TCP
 
-CONTROL is the congestion control. It is set for the socket, and so for every subflow: the default of a network namespace
-(net.ipv4.tcp_congestion_control) can only be one of those that net.ipv4.tcp_allowed_congestion_control has.
+CONTROL is the congestion control. It is set for the socket, and so for every subflow: the default
+of a network namespace (net.ipv4.tcp_congestion_control) can only be one of those that
+net.ipv4.tcp_allowed_congestion_control has.
 
-The latency is measured as `manypath perf client --rate` does: from the time at which a message is due to the time at which
-the kernel says that everything up to its end is acknowledged (SIOCOUTQ), which is looked up every 5 ms.
+The latency is measured as `manypath perf client --rate` does: from the time at which a message is
+due to the time at which the kernel says that everything up to its end is acknowledged (SIOCOUTQ),
+which is looked up every 5 ms.
 
-OUT gets a JSON object as the contract in README.md says. It is also written at SIGTERM, for a transfer that stalls.
+OUT gets a JSON object as the contract in README.md says. It is also written at SIGTERM, for a
+transfer that stalls.
 """
 import collections
 import fcntl
@@ -95,7 +99,9 @@ def send_all(own, seconds):
 
 
 def unacknowledged(own):
-    """Bytes of the send queue that the peer has not acknowledged; of MPTCP by its own sequence numbers."""
+    """Bytes of the send queue that the peer has not acknowledged; of MPTCP by its own sequence
+    numbers.
+    """
     # The same number as TIOCOUTQ.
     return struct.unpack("i", fcntl.ioctl(own, termios.TIOCOUTQ, bytes(4)))[0]
 

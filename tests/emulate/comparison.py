@@ -1,4 +1,6 @@
-"""Cases about `bench/paths/run.py`: each measurement once, in a few seconds, with limits that only nonsense exceeds."""
+"""Cases about `bench/paths/run.py`: each measurement once, in a few seconds, with limits that only
+nonsense exceeds.
+"""
 import json
 import os
 import subprocess
@@ -14,7 +16,9 @@ PEER = (f"tcp :: {sys.executable} {TCP} --tcp server {{port}} {{out}} :: "
 
 
 def measured(lab, measurement, seconds, systems, networks, *more):
-    """One round; the runs by network and system. None, and a check that failed, if something went wrong."""
+    """One round; the runs by network and system. None, and a check that failed, if something went
+    wrong.
+    """
     command = [sys.executable, str(PATHS / "run.py"), "--manypath", lab.options.binary, "--measure", measurement,
                "--seconds", str(seconds), "--rounds", "1", "--json", *more]
     command += [word for name in systems for word in ("--only", name)] + [word for name in networks for word in ("--network", name)]
@@ -45,7 +49,9 @@ def throughput(lab):
 
 
 def latency(lab):
-    """Alone, on a path with a round trip of 20 ms, at a quarter of its rate, nothing queues: 5 ms are the resolution."""
+    """Alone, on a path with a round trip of 20 ms, at a quarter of its rate, nothing queues: 5 ms
+    are the resolution.
+    """
     systems = ["manypath"] + ["mptcp-cubic"] * Path("/proc/sys/net/mptcp/enabled").exists()
     runs = measured(lab, "latency", 2, systems, ["3-slow-far-path"])
     for (_, system), run in (runs or {}).items():
@@ -94,7 +100,8 @@ def figures(lab):
     sys.path.insert(0, str(PATHS))
     import bounds, counts, fairness as fair, outages as out, table
     network = table.load(PATHS / "networks" / "14-silent.toml")
-    # Full rate on both paths, but for the outage from 3 to 5 s on the second and 0.4 s after it. The delay is 10 ms.
+    # Full rate on both paths, but for the outage from 3 to 5 s on the second and 0.4 s after it.
+    # The delay is 10 ms.
     file, totals, lines = lab.dir / "received", {"path1": 0.0, "path2": 0.0}, []
     for step in range(501):
         second = step * 0.02
@@ -120,7 +127,8 @@ def figures(lab):
     medians = [{"case": "08-loss-0.5", "network": "x", "stack": stack, "share": share}
                for stack, share in (("manypath", 0.9), ("mptcp-cubic", 0.44), ("mptcp-bbr", 0.96))]
     wrong, looked = bounds.violations(bounds.load(), "throughput", medians, "manypath", {"mptcp-cubic", "mptcp-bbr"})
-    # At least 0.92, and 0.95 of BBR's 0.96, which is 0.91, are missed; twice the share of CUBIC is kept.
+    # At least 0.92, and 0.95 of BBR's 0.96, which is 0.91, are missed; twice the share of CUBIC is
+    # kept.
     lab.check("bounds", (looked, wrong), looked == 3 and len(wrong) == 2 and "0.92" in wrong[0] and "mptcp-bbr" in wrong[1])
     names = {(measurement, pattern) for measurement, pattern, *_ in bounds.load()}
     files = {path.stem for path in (PATHS / "networks").glob("*.toml")}
@@ -131,3 +139,5 @@ def figures(lab):
 CASES = {f"comparison-{name}": case for name, case in (
     ("throughput", throughput), ("latency", latency), ("fairness", fairness), ("queue", queue), ("outages", outages),
     ("figures", figures))}
+# Those that measure time.
+TIMED = tuple(name for name in CASES if name != "comparison-figures")

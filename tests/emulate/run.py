@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of `manypath emulate`: delays, rates, losses and outages as programs see them, MPTCP, exit codes, and
-that nothing remains. See README.md beside this file."""
+"""Tests of `manypath emulate`: delays, rates, losses and outages as programs see them, MPTCP, exit
+codes, and that nothing remains. See README.md beside this file.
+"""
 
 import argparse
 import json
@@ -207,7 +208,9 @@ def mptcp(lab):
 
 
 def iperf3(lab):
-    """iperf3 by MPTCP over both paths, and by TCP over the first: a program that knows nothing of either."""
+    """iperf3 by MPTCP over both paths, and by TCP over the first: a program that knows nothing of
+    either.
+    """
     require_mptcp(lab)
     for program in ("iperf3", "mptcpize"):
         if shutil.which(program) is None:
@@ -297,7 +300,9 @@ def until(condition, seconds):
 
 
 def cleanup(lab):
-    """Nothing remains, however it ends. COMMAND and PROGRAM have children, of which one ignores SIGTERM."""
+    """Nothing remains, however it ends. COMMAND and PROGRAM have children, of which one ignores
+    SIGTERM.
+    """
     for number, how in enumerate((None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)):
         marker = 770000 + os.getpid() % 10000 * 10 + number
         stubborn = f"(trap '' TERM INT; sleep {marker}; sleep {marker}) & sleep {marker}"
@@ -351,7 +356,7 @@ CASES = {"delay": delay, "rate": rate, "loss": loss, "outage": outage, "perf": p
          "packet-sizes": packet_sizes, "names": names, "exit-codes": exit_codes, "cleanup": cleanup, "user": user}
 
 # Those that measure time.
-TIMED = ("delay", "rate", "perf", "mptcp", "iperf3", "outage")
+TIMED = ("delay", "rate", "perf", "mptcp", "iperf3", "outage", *comparison.TIMED)
 
 
 def unavailable():
@@ -402,7 +407,7 @@ def main():
     begin, results = time.monotonic(), {}
     for name in options.only or CASES:
         results[name] = run(name, options)
-        if results[name] is False and (name in TIMED or name in comparison.CASES):
+        if results[name] is False and name in TIMED:
             # Other programs may have had the processors; the links are at fault if it fails twice.
             print("        again:")
             results[name] = run(name, options)
