@@ -127,7 +127,8 @@ def required(options, compared, medians):
         more, count = bounds.violations(known, name, of_measurement, system, peers)
         wrong, looked = wrong + more, looked + count
     if looked == 0:
-        wrong.append(f"no bound was looked at: the system is {system}")
+        print(f"FAILED: no bound was looked at; the system is {system}", file=sys.stderr)
+        return 1
     for text in wrong:
         print(f"FAILED: {text}", file=sys.stderr)
     print(f"{system}: {looked - len(wrong)} of {looked} bounds kept", file=sys.stderr)
