@@ -4,7 +4,8 @@ same figures each time.
 
     cargo build --profile checks -p manypath-cli
     python3 bench/paths/simulate.py --manypath target/checks/manypath
-    python3 bench/paths/simulate.py --require                           # fails below the bounds of floors.toml
+    python3 bench/paths/simulate.py --require --random 10               # fails below the bounds of floors.toml
+    python3 bench/paths/simulate.py --plain --require --random 10       # the same without encryption
     python3 bench/paths/simulate.py --against result.json --within 5    # of run.py --json: shares within 5 %
 """
 import argparse
@@ -13,6 +14,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import tomllib
 
 import page
@@ -29,7 +31,8 @@ class SimulationError(Exception):
 def runs(options, network):
     """The share of what is offered and the longest gap of each seed."""
     command = [str(options.manypath), "sim", "run", str(network.file), "--json", "--seeds", str(options.rounds)]
-    settings = [f"time_limit={options.seconds:g} s", "protected=true", "transport.profile=fast", f"transport.preset={options.preset}"]
+    settings = [f"time_limit={options.seconds:g} s", f"protected={str(not options.plain).lower()}",
+                "transport.profile=fast", f"transport.preset={options.preset}"]
     settings += [f"transport.{setting}" for setting in options.set]
     command += [word for setting in settings for word in ("--set", setting)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -49,16 +52,18 @@ def median(options, network):
     }
 
 
-def below_floors(networks, medians):
+def below_floors(options, networks, medians):
     """What is below its bounds, in words."""
     floors = tomllib.loads((HERE / "floors.toml").read_text(encoding="utf-8"))
+    share = "plain" if options.plain else "share"
     for network, found in zip(networks, medians):
-        floor = floors.get(network.file.stem)
+        stem = network.file.stem
+        floor = floors.get(stem, floors.get("random") if stem.startswith("random-") else None)
         if floor is None:
-            yield f"{network.name}: floors.toml says nothing of {network.file.stem}"
+            yield f"{network.name}: floors.toml says nothing of {stem}"
             continue
-        if found["share"] < floor["share"]:
-            yield f"{network.name}: {found['share']:.3f} of what the links offer, less than {floor['share']}"
+        if found["share"] < floor[share]:
+            yield f"{network.name}: {found['share']:.3f} of what the links offer, less than {floor[share]}"
         if found["max_delivery_gap_s"] > floor["gap_s"]:
             yield f"{network.name}: a gap of {found['max_delivery_gap_s']:.3f} s, more than {floor['gap_s']} s"
 
@@ -86,7 +91,10 @@ def parse():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a transport parameter; repeatable")
     parser.add_argument("--network", action="append", metavar="PATTERN", help="only the networks with such file names; repeatable")
     parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="this network in place of the table; repeatable")
-    parser.add_argument("--rounds", type=int, default=3, help="seeds [default: 3]")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="also N networks drawn at random")
+    parser.add_argument("--random-seed", type=int, default=1, metavar="N", help="the seed of these [default: 1]")
+    parser.add_argument("--plain", action="store_true", help="without encryption, which takes 0.02 of each link")
+    parser.add_argument("--rounds", type=int, default=5, help="seeds [default: 5]")
     parser.add_argument("--seconds", type=float, default=10, help="length of each run [default: 10]")
     parser.add_argument("--require", action="store_true", help="fails if a median is below its bound in floors.toml")
     parser.add_argument("--against", type=pathlib.Path, metavar="RESULT.json", help="the output of run.py --json")
@@ -99,15 +107,17 @@ def parse():
 def main():
     options = parse()
     try:
-        networks = table.chosen(options.scenario, options.network)
-        if not networks:
-            raise table.NetworkError("no network has a name like that")
-        medians = [median(options, network) for network in networks]
+        with tempfile.TemporaryDirectory() as directory:
+            drawn = table.draw(options.random, options.random_seed, directory)
+            networks = table.chosen(options.scenario, options.network, drawn)
+            if not networks:
+                raise table.NetworkError("no network has a name like that")
+            medians = [median(options, network) for network in networks]
     except (SimulationError, table.NetworkError, OSError) as why:
         print(f"bench/paths: {why}", file=sys.stderr)
         return 1
     print(json.dumps({"medians": medians}, indent=1) if options.json else page.tables(throughput.TABLES, networks, [options.preset], medians))
-    wrong = list(below_floors(networks, medians)) if options.require else []
+    wrong = list(below_floors(options, networks, medians)) if options.require else []
     if options.against:
         wrong += unlike(options, medians)
     for text in wrong:
