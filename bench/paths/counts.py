@@ -24,8 +24,10 @@ class Counts:
         # The last line may have been cut off.
         for line in text.split("\n")[:-1]:
             at, totals = json.loads(line)
-            self.at.append(at)
-            self.totals.append(totals)
+            # At the very end the interfaces go, one after the other.
+            if not self.totals or totals.keys() >= self.totals[-1].keys():
+                self.at.append(at)
+                self.totals.append(totals)
 
     def first(self):
         """When the first bytes arrived; None if none did."""

@@ -89,11 +89,11 @@ def page(options, parts):
     lines = [
         "# Transports over several paths", "",
         f"{time.strftime('%d %B %Y', time.gmtime())}, {platform.system()} {platform.release()}, {os.cpu_count()} processors, load",
-        f"{min(loads):.1f} to {max(loads):.1f} before the transfers. Medians of {options.rounds} rounds of {options.seconds:g} s;"
+        f"{min(loads):.1f} to {max(loads):.1f} before the transfers. Medians of {options.rounds} round{'s'[:options.rounds > 1]} of {options.seconds:g} s;"
         " the best of each row is bold.",
         "Made by", "", f"    {shlex.join(['python3', 'bench/paths/run.py', *sys.argv[1:]])}", "",
     ]
     for measurement, cases, text, _ in parts:
-        lines += [f"## {measurement.NAME.capitalize()}", "", text, "", "The networks:", "", "| name | links |", "| --- | --- |",
+        lines += [f"## {measurement.NAME.capitalize().replace('-', ' ')}", "", text, "", "The networks:", "", "| name | links |", "| --- | --- |",
                   *(f"| {case.name} | {case.description} |" for case in cases), ""]
     return "\n".join(lines)

@@ -108,9 +108,11 @@ def figures(lab):
         lines.append(json.dumps([100 + second + 0.01, {name: int(total) for name, total in totals.items()}]))
         totals["path1"] += 50_000
         totals["path2"] += 0 if 3 <= round(second, 2) < 5.4 else 50_000
-    # The last line is cut off.
-    file.write_text("\n".join(lines) + "\n[1")
+    # At the end the interfaces go, and the last line is cut off.
+    file.write_text("\n".join([*lines, '[111, {"path2": 9}]', "[112, {}]"]) + "\n[1")
     received = counts.Counts(file)
+    total = sum(totals.values()) - 100_000
+    lab.check("all bytes", received.until(200), abs(received.until(200) - total) < 1)
     lost = out.lost(network, received, 100.0, 3.0, 5.0)
     lab.check("lost: 0.4 s of one of two equal paths, s", round(lost, 3), abs(lost - 0.2) < 0.005)
     full = out.full_after(network, received, 100.0, 2, 5.0, 10.0)
