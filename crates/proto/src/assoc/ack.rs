@@ -43,7 +43,9 @@ impl Association {
             let (config, recovery) = (&*self.config, &mut self.recovery);
             self.paths.iter_mut().for_each(|p| p.decay_in_silence(config, recovery, now, false));
         }
+        let is_full = self.is_report_full(sack);
         let rules = AckRules {
+            is_full,
             by: &self.recovery.rules,
             dac: self.agreed.sack_paths.dac,
             reports_gaps,
@@ -55,7 +57,7 @@ impl Association {
             waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
-            Ok(true) => self.on_digest(now, Some(sack)),
+            Ok(true) => self.on_digest(now, Some((sack, is_full))),
             // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
             Ok(false) | Err(SackError::BadGapAckBlocks) => {}
             Err(SackError::AcksUnsent) => {
@@ -74,6 +76,7 @@ impl Association {
             by: &self.recovery.rules,
             dac: false,
             reports_gaps: true,
+            is_full: false,
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: None,
             via: None,
@@ -85,16 +88,17 @@ impl Association {
         self.on_digest(now, None);
     }
 
-    /// Acts on what a SACK says, or on losses found without one. Both are in `digest`.
-    fn on_digest(&mut self, now: Instant, sack: Option<&Sack>) {
-        let is_full = sack.is_some_and(|sack| self.is_report_full(sack));
+    /// Acts on what a SACK says, or on losses found without one. Both are in `digest`. The flag
+    /// says that the SACK is full.
+    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>) {
+        let is_full = sack.is_some_and(|(_, is_full)| is_full);
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
         let released = digest.released;
         if digest.cum_advanced {
             self.redundancy.note_progress(now);
         }
-        if let Some(sack) = sack {
+        if let Some((sack, _)) = sack {
             self.peer_window.on_sack(sack, digest);
         }
         if digest.newly_acked > 0 {

@@ -23,6 +23,8 @@ pub(crate) struct AckRules<'a> {
     /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260
     /// §3.3.8).
     pub(crate) reports_gaps: bool,
+    /// It has hardly room for more gap ack blocks.
+    pub(crate) is_full: bool,
     /// Some path is in fast recovery.
     pub(crate) in_fast_recovery: bool,
     /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
@@ -202,6 +204,7 @@ impl Outstanding {
         digest.reset(self);
         digest.watches_earliest = rules.by.t3.watches == T3Watches::EarliestSent;
         digest.read_blocks(sack, self.highest_tsn())?;
+        self.full_report_at = if rules.is_full { Some(now) } else { self.full_report_at };
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.newest = digest.highest_newly_acked.or(self.newest);
         self.acknowledge_gaps(rules, now, digest);

@@ -71,6 +71,8 @@ pub(crate) struct Outstanding {
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged
     /// since.
     pub(super) newest: Option<Tsn>,
+    /// When a SACK last had hardly room for more gap ack blocks, so that some may be missing.
+    pub(super) full_report_at: Option<Instant>,
 }
 
 impl Outstanding {
@@ -92,6 +94,7 @@ impl Outstanding {
             has_extra: false,
             doubts: Doubts::default(),
             newest: None,
+            full_report_at: None,
         }
     }
 

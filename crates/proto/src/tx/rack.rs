@@ -129,7 +129,7 @@ impl Rack {
     ///
     /// Deviation: it may grow to SRTT and four times RTTVAR, not to SRTT only. Where the delay
     /// varies by more than its least value, as on radio links, chunks are late by that much.
-    fn window(&self) -> Duration {
+    pub(super) fn window(&self) -> Duration {
         let quarter = self.min_rtt.unwrap_or_default() / 4;
         quarter.saturating_mul(self.quarters).min(self.srtt + 4 * self.rttvar)
     }

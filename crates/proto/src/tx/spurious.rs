@@ -73,6 +73,9 @@ impl Doubts {
     }
 }
 
+/// How long after a full SACK chunks that it left out may be reported as arrived.
+const FULL_FOR: Duration = Duration::from_secs(1);
+
 impl Outstanding {
     /// Finds out from now on which losses were none.
     pub(crate) fn watch_for_spurious_losses(&mut self) {
@@ -245,7 +248,10 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         let Some(queue) = self.queues.get_mut(loss.path.index()) else { return };
-        if loss.cause == LossCause::FastRetransmit {
+        // What a full SACK left out had come in time. A reordering window that grew with it would
+        // find real losses later than T3-rtx does.
+        let was_full = self.full_report_at.is_some_and(|at| now.saturating_since(at) < FULL_FOR);
+        if loss.cause == LossCause::FastRetransmit && !was_full {
             queue.rack.on_spurious(now, took);
         }
         let episode = &mut queue.episode;

@@ -10,6 +10,7 @@ mod coupled;
 mod cubic;
 mod failure;
 mod fairness;
+mod full_speed;
 mod handshake;
 mod hostile;
 mod jitter;

@@ -38,6 +38,7 @@ pub(in crate::tx) const RULES: AckRules<'static> = AckRules {
     echo: None,
     via: None,
     watches_delays: false,
+    is_full: false,
     waits_for_late: true,
 };
 

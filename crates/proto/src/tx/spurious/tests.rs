@@ -18,6 +18,8 @@ struct Sender {
     out: Outstanding,
     digest: SackDigest,
     now: Instant,
+    /// SACKs have hardly room for more gap ack blocks.
+    is_full: bool,
 }
 
 fn ms(n: u64) -> Duration {
@@ -30,7 +32,8 @@ impl Sender {
         let mut out = Outstanding::new(Tsn(0));
         out.add_path(PATH);
         out.watch_for_spurious_losses();
-        let mut s = Sender { out, digest: SackDigest::default(), now: Instant::from_millis(1000) };
+        let now = Instant::from_millis(1000);
+        let mut s = Sender { out, digest: SackDigest::default(), now, is_full: false };
         s.send(1);
         s.now += RTT;
         s.sack(0, &[], &[]);
@@ -67,7 +70,8 @@ impl Sender {
         let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("well formed");
         let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("not a SACK") };
         self.digest.reset(&self.out);
-        let result = self.out.acknowledge(&sack, &RULES, self.now, &mut self.digest);
+        let rules = AckRules { is_full: self.is_full, ..RULES };
+        let result = self.out.acknowledge(&sack, &rules, self.now, &mut self.digest);
         self.out.check_invariants();
         result
     }
@@ -99,6 +103,19 @@ fn a_chunk_that_arrives_before_it_is_sent_again_was_not_lost() {
     let mut s = Sender::with_in_flight(10);
     let episode = s.lose(1);
     assert_eq!(s.sack(4, &[], &[]), Some(episode));
+}
+
+#[test]
+fn what_a_full_sack_left_out_does_not_widen_the_reordering_window() {
+    for (is_full, widens) in [(false, true), (true, false)] {
+        let mut s = Sender::with_in_flight(10);
+        let before = s.out.queues[0].rack.window();
+        s.is_full = is_full;
+        let episode = s.lose(1);
+        s.is_full = false;
+        assert_eq!(s.sack(4, &[], &[]), Some(episode));
+        assert_eq!(s.out.queues[0].rack.window() > before, widens, "full: {is_full}");
+    }
 }
 
 #[test]
