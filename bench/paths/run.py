@@ -171,7 +171,10 @@ def main():
         print("\n\n".join(text for _, _, text, _ in parts))
     if options.page:
         options.page.write_text(page.page(options, parts), encoding="utf-8")
-    return required(options, compared, medians) if options.require else 0
+    if not options.require:
+        return 0
+    is_whole = sum(map(len, runs.values())) == len(transfers)
+    return required(options, compared, medians) or int(not is_whole)
 
 
 if __name__ == "__main__":
