@@ -94,8 +94,8 @@ fn two_far_paths_are_used_within_three_seconds() {
 ///   ends Startup of the other path at half of its rate, until it probes for more.
 /// - The window of the second path is that of the first, a round trip later.
 #[test]
-fn two_far_and_fast_paths_are_used_by_two_thirds() {
+fn two_far_and_fast_paths_are_used_by_more_than_half() {
     let (full, reached) = courses(&FAR_AND_FAST, 5);
-    assert!(full[2] >= 0.74 && full[0] >= 0.6, "{full:.3?} from 3 s on");
+    assert!(full[2] >= 0.6 && full[0] >= 0.5, "{full:.3?} from 3 s on");
     assert!(reached[2] <= 6.0, "{reached:.1?} s until a second of 0.93");
 }
