@@ -82,6 +82,17 @@ fn an_idle_path_gets_a_new_burst() {
     }
 }
 
+/// With `pipe_accounting` an overdue retransmission that was copied, and then acknowledged, stayed
+/// in the pipe of the path that had lost it.
+#[test]
+fn a_retransmission_that_was_copied_leaves_the_pipe() {
+    for seed in [21, 602, 1162] {
+        if let Err(failure) = Plan::of_family(Family::Adaptive, seed).run() {
+            panic!("{failure}");
+        }
+    }
+}
+
 #[test]
 fn a_plan_repeats_exactly() {
     for seed in 1..20 {

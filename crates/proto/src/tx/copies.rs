@@ -100,6 +100,9 @@ impl Outstanding {
         rules: &AckRules<'_>,
         digest: &mut SackDigest,
     ) {
+        if self.counts_lost {
+            self.settle_lost(tsn); // it may be a retransmission
+        }
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.also_on = None;
         let first = sent.path;
