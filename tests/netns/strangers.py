@@ -117,6 +117,8 @@ def aborts(case, lab):
     make_file(source, 1_000_000)
     for what, words, stranger_words in (("protected", [], ["--protected"]), ("plain", ["--insecure"], [])):
         recv = receiver(case, lab, server, *words)
+        # The last line before it is ready; lines of both outputs come in any order.
+        recv.wait_for(lambda: "followed by this ticket" in recv.said() or None, 20, "does not say how to send")
         before = len(recv.said().splitlines())
         peer = stranger_does(lab, stranger, "abort", "--stay", 4, *stranger_words)
         honest_words = ["send", "--token", TOKEN, *words, str(source), "10.81.1.2"]
