@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,18 @@ def after(signal_file, command):
     return f"(until [ -e {shlex.quote(str(signal_file))} ]; do sleep 0.02; done; {command}) &"
 
 
+# Emulations under way, in any thread, and whether none shall begin any more.
+CHILDREN = set()
+STOPPED = threading.Event()
+
+
+def stop_all():
+    """Ends the emulations of other threads, which see them fail."""
+    STOPPED.set()
+    for child in list(CHILDREN):
+        child.send_signal(signal.SIGTERM)
+
+
 def stop(child):
     """Ends an emulation, which ends all that runs in it."""
     child.send_signal(signal.SIGTERM)
@@ -49,6 +62,8 @@ def emulate(options, scenario, seed, directory, program, at=(), mptcp=False, hos
     """Runs a program by `sh` over a scenario, beside the commands `at` (pairs of a host and a
     command).
     """
+    if STOPPED.is_set():
+        return Emulated(error="interrupted")
     report = Path(directory, "report.json")
     report.unlink(missing_ok=True)
     command = [str(options.manypath), "emulate", str(scenario), "--quiet", "--seed", str(seed), "--report", str(report)]
@@ -57,6 +72,7 @@ def emulate(options, scenario, seed, directory, program, at=(), mptcp=False, hos
     command += [word for name, text in at for word in ("--at", name, text)]
     child = subprocess.Popen([*command, "--", "sh", "-c", program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, env={**os.environ, "LC_ALL": "C"})
+    CHILDREN.add(child)
     done = Emulated()
     try:
         done.printed, errors = child.communicate(timeout=limit_s)
@@ -68,6 +84,8 @@ def emulate(options, scenario, seed, directory, program, at=(), mptcp=False, hos
     except BaseException:
         stop(child)
         raise
+    finally:
+        CHILDREN.discard(child)
     if report.exists():
         links = json.loads(report.read_text())
         done.late_p99_s, done.warnings = links["lateness"]["p99_s"], links["warnings"]

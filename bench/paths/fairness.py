@@ -58,6 +58,11 @@ def seconds(_case, options):
     return length(options) + 2
 
 
+def rate(_case):
+    """What the links offer together, in bit/s."""
+    return LINK_BPS
+
+
 def can(case, stack):
     return case.flows is None or stack.is_ours
 

@@ -43,6 +43,11 @@ def seconds(_case, options):
     return 2 * (options.seconds + 1.5)
 
 
+def rate(case):
+    """What the links offer together, in bit/s."""
+    return case.both.offered_bps(1)
+
+
 def can(_case, stack):
     return stack.paced is not None
 

@@ -47,6 +47,11 @@ def seconds(_case, options):
     return length(options) + 1.5
 
 
+def rate(case):
+    """What the links offer together, in bit/s."""
+    return case.offered_bps(1)
+
+
 def can(_case, _stack):
     return True
 

@@ -12,6 +12,7 @@ to read the result, and what it costs.
     python3 bench/paths/run.py --measure latency,fairness --quick
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -20,6 +21,7 @@ import sys
 import tempfile
 
 import bounds
+import emulation
 import fairness
 import latency
 import outages
@@ -33,6 +35,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 MEASUREMENTS = {module.NAME: module for module in (throughput, latency, fairness, standing_queue, outages)}
 # The rounds and seconds of --quick.
 QUICK = (1, 3)
+# Beside others run only networks whose links have less than this together, in bit/s.
+ALONE_FROM = 100e6
 
 
 def interrupt(*_):
@@ -66,6 +70,8 @@ def parse():
     parser.add_argument("--rounds", type=int, help="transfers of each system over each network [default: 5]")
     parser.add_argument("--seconds", type=float, help="how long each transfer sends; three times that for fairness, twice for "
                                                       "outages [default: 10]")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="so many transfers at once, over networks of less than 100 Mbit/s; watch for late links [default: 1]")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK[0]} round and {QUICK[1]} s, unless these are given")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "target/bench", help="where to build the usrsctp program")
     parser.add_argument("--json", action="store_true", help="prints one JSON object instead of the tables")
@@ -78,6 +84,8 @@ def parse():
     options.seconds = seconds if options.seconds is None else options.seconds
     if options.rounds < 1 or not 0.5 <= options.seconds <= 600 or not 0 <= options.random <= 1000:
         parser.error("--rounds is at least 1, --seconds from 0.5 to 600, --random from 0 to 1000")
+    if not 1 <= options.jobs <= 64:
+        parser.error("--jobs is from 1 to 64")
     names = options.measure.split(",") if options.measure else list(MEASUREMENTS)
     for name in names:
         if name not in MEASUREMENTS:
@@ -100,20 +108,48 @@ def planned(options, compared, directory):
     return plan, transfers
 
 
-def run_all(options, compared, transfers, directory):
+def batches(options, transfers):
+    """Transfers that run at once, in order. Each on fast links is alone."""
+    batch = []
+    for transfer in transfers:
+        measurement, _, case, _ = transfer
+        is_alone = measurement.rate(case) >= ALONE_FROM
+        if batch and (is_alone or len(batch) == options.jobs):
+            yield batch
+            batch = []
+        batch.append(transfer)
+        if is_alone:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def run_one(options, transfer):
+    """One transfer, in a directory of its own."""
+    measurement, number, case, stack = transfer
+    run = {"network": case.name, "case": case.file.stem, "stack": stack.name, "round": number, "load": os.getloadavg()[0]}
+    with tempfile.TemporaryDirectory(prefix="manypath-paths-") as directory:
+        run |= measurement.measure(case, stack, options, number, directory)
+    said = page.described(measurement.TABLES, run)
+    print(f"{measurement.NAME:<14} {case.name:<40} {stack.name:<15} {number}  {said}", file=sys.stderr, flush=True)
+    return run
+
+
+def run_all(options, transfers):
     """The runs of each measurement; after an interruption those until then."""
-    minutes = sum(measurement.seconds(case, options) for measurement, _, case, _ in transfers) / 60
+    groups = list(batches(options, transfers))
+    minutes = sum(max(measurement.seconds(case, options) for measurement, _, case, _ in group) for group in groups) / 60
     print(f"{len(transfers)} measurements: about {minutes:.0f} minutes", file=sys.stderr)
     runs = {measurement.NAME: [] for measurement in options.measurements}
-    try:
-        for measurement, number, case, stack in transfers:
-            run = {"network": case.name, "case": case.file.stem, "stack": stack.name, "round": number, "load": os.getloadavg()[0]}
-            run |= measurement.measure(case, stack, options, number, directory)
-            runs[measurement.NAME].append(run)
-            said = page.described(measurement.TABLES, run)
-            print(f"{measurement.NAME:<14} {case.name:<40} {stack.name:<15} {number}  {said}", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        print(f"interrupted; the result is that of {sum(map(len, runs.values()))} of {len(transfers)}", file=sys.stderr)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            for group in groups:
+                for transfer, run in zip(group, pool.map(lambda transfer: run_one(options, transfer), group)):
+                    runs[transfer[0].NAME].append(run)
+        except KeyboardInterrupt:
+            emulation.stop_all()
+            print(f"interrupted; the result is that of {sum(map(len, runs.values()))} of {len(transfers)}", file=sys.stderr)
     return runs
 
 
@@ -154,7 +190,7 @@ def main():
             print(f"without {name}: {why}", file=sys.stderr)
         with tempfile.TemporaryDirectory(prefix="manypath-paths-") as directory:
             plan, transfers = planned(options, compared, directory)
-            runs = run_all(options, compared, transfers, directory)
+            runs = run_all(options, transfers)
     except (stacks.StackError, table.NetworkError, bounds.BoundsError) as why:
         print(f"bench/paths: {why}", file=sys.stderr)
         return 1
