@@ -109,7 +109,7 @@ def planned(options, compared, directory):
 
 
 def batches(options, transfers):
-    """Transfers that run at once, in order. Each on fast links is alone."""
+    """Groups of transfers that run at once, in order. A transfer over fast links runs alone."""
     batch = []
     for transfer in transfers:
         measurement, _, case, _ = transfer
