@@ -23,6 +23,10 @@ const AFTER_MAX: u64 = 16 << 20;
 const WINDOWS: u64 = 64;
 /// Packets that must follow a skipped TSN at once: else its end would wait for a timeout.
 const FOLLOWERS: usize = 8;
+/// Room that the peer's buffer must have, in volumes in flight, where a path's rate is measured.
+/// What follows a skipped TSN waits there, and the next window comes two round trips later. Sending
+/// at a rate that doubles takes six of them, and would stop without room.
+const FLIGHTS_AHEAD: usize = 8;
 
 /// Where the tests of an association stand.
 #[derive(Debug, Default)]
@@ -71,8 +75,16 @@ impl Association {
             && has_room
             && self.queue.bytes() > ahead
             && self.peer_rwnd() > ahead
+            && self.has_room_behind(path)
             && !self.policies.wants.roles
             && !self.out.may_have_marked()
+    }
+
+    /// The peer's buffer has room for all that may follow a skipped TSN before that arrives.
+    fn has_room_behind(&self, path: PathId) -> bool {
+        let is_measured = self.paths.get(path).is_some_and(|p| p.rate.is_some());
+        let in_flight: usize = self.paths.ids().map(|id| self.out.counted(id)).sum();
+        !is_measured || self.peer_rwnd() > FLIGHTS_AHEAD.saturating_mul(in_flight)
     }
 
     /// `tsn` counts as sent and was not.

@@ -377,7 +377,7 @@ params! {
     /// Policy that chooses the path of each retransmission.
     rtx_policy: Factory<dyn RtxPolicy>, "policy", Any,
         "CMT paper, section IV-B; all_rtx_alt, all_rtx_same, fr_same_rto_alt: retransmission policies paper, \
-         sections 2 and 3; pipe_cwnd: mTCP paper, section 3.1.4",
+         sections 2 and 3; pipe_cwnd: mTCP paper, section 3.1.4; soonest: implementation",
         default: const { known("same") };
     /// Missing reports that mark a TSN for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",

@@ -169,6 +169,7 @@ impl Preset {
                 ("congestion_control", "bbr"),
                 ("recovery", "rack"),
                 ("scheduler", "soonest"),
+                ("rtx_policy", "soonest"),
                 ("redundancy", "late"),
                 ("cut_once_per_flight", "true"),
                 ("shared_congestion", "trial_of_alike"),

@@ -265,7 +265,7 @@ fn values_out_of_range_or_form_are_refused_and_change_nothing() {
         (
             "rtx_policy",
             "random",
-            "lossrate, csl, all_rtx_alt, all_rtx_same, fr_same_rto_alt or pipe_cwnd",
+            "lossrate, soonest, csl, all_rtx_alt, all_rtx_same, fr_same_rto_alt or pipe_cwnd",
         ),
         ("initial_cwnd", "0 mtu", "1 mtu or more"),
         ("initial_cwnd", "4 packets", "pmdcs"),

@@ -22,6 +22,8 @@ pub(crate) struct Pacer {
     capacity: i64,
     /// Data waits for the bucket, and for nothing else.
     holds: bool,
+    /// The bucket was empty and does not hold enough yet.
+    gathers: bool,
 }
 
 /// How much time's worth of data may leave at once.
@@ -30,9 +32,11 @@ const BURST_TIME: Duration = Duration::from_millis(2);
 const MIN_BURST_PACKETS: usize = 10;
 
 impl Pacer {
-    /// True unless the bucket is empty.
+    /// True unless the bucket is empty, or was. With a model of the path it then gathers half a
+    /// burst: each SACK would otherwise draw a packet on every path, and a SACK has no room for so
+    /// many gaps between them.
     pub(crate) fn may_send(&self) -> bool {
-        self.tokens.is_none_or(|t| t > 0)
+        !self.gathers && self.tokens.is_none_or(|t| t > 0)
     }
 
     /// Sets the rate from the window and refills the bucket up to `now`.
@@ -49,11 +53,17 @@ impl Pacer {
         let rate = gain * cwnd as f64 / srtt.as_secs_f64().max(1e-6);
         let burst = (rate * BURST_TIME.as_secs_f64()) as usize;
         let quantum = burst.max(MIN_BURST_PACKETS * packet);
-        self.follow(now, Pace { rate, quantum });
+        self.refill(now, Pace { rate, quantum }, 1);
     }
 
-    /// Sets the rate and refills the bucket up to `now`.
+    /// Sets the rate of a model of the path and refills the bucket up to `now`.
     pub(crate) fn follow(&mut self, now: Instant, pace: Pace) {
+        self.refill(now, pace, pace.quantum as i64 / 2);
+    }
+
+    /// Sets the rate and refills the bucket up to `now`. Once it was empty, it gives nothing until
+    /// it holds `least` bytes.
+    fn refill(&mut self, now: Instant, pace: Pace, least: i64) {
         self.rate = pace.rate;
         self.capacity = pace.quantum as i64;
         let elapsed = now - self.refilled_at;
@@ -67,6 +77,7 @@ impl Pacer {
         });
         self.refilled_at = now;
         self.holds = false;
+        self.gathers &= self.tokens.is_some_and(|t| t < least);
     }
 
     /// Takes the tokens for a packet.
@@ -79,9 +90,12 @@ impl Pacer {
     /// When at least half a burst may be sent again, if the bucket is empty now. Data waits until
     /// then.
     pub(crate) fn hold(&mut self) -> Option<Instant> {
-        let missing = self.tokens.filter(|&t| t <= 0).map(|t| self.capacity / 2 - t)?;
+        self.gathers |= self.tokens.is_some_and(|t| t <= 0);
+        let missing = self.tokens.filter(|_| self.gathers).map(|t| self.capacity / 2 - t)?;
         self.holds = true;
-        Some(self.refilled_at + Duration::from_secs_f64(missing as f64 / self.rate.max(1.0)))
+        // Rounded up: a moment too early it would not be half a burst.
+        let wait = Duration::from_secs_f64(missing.max(1) as f64 / self.rate.max(1.0));
+        Some(self.refilled_at + wait + Duration::from_micros(1))
     }
 }
 
@@ -130,6 +144,23 @@ mod tests {
         assert!((39..=41).contains(&send(80, 1000)));
         assert_eq!(send(100, 3), 3, "nothing waits any more");
         assert_eq!(send(200, 1000), 10, "after a pause a burst");
+    }
+
+    #[test]
+    fn an_empty_bucket_gives_nothing_before_it_holds_half_a_burst() {
+        let mut p = Pacer::default();
+        let pace = Pace { rate: 1e6, quantum: 20_000 };
+        let at = |us| Instant::ZERO + Duration::from_micros(us);
+        p.follow(at(0), pace);
+        p.spend(20_000);
+        let ready = p.hold().expect("the bucket is empty");
+        p.follow(at(9_000), pace);
+        assert!(!p.may_send(), "9 kB");
+        assert!(p.hold().is_some_and(|again| again <= ready + Duration::from_micros(2)));
+        p.follow(ready, pace);
+        assert!(p.may_send(), "10 kB");
+        p.spend(9_000);
+        assert!(p.may_send() && p.hold().is_none(), "the rest may follow");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod fr_same_rto_alt;
 mod lossrate;
 mod pipe_cwnd;
 mod same;
+mod soonest;
 mod ssthresh;
 
 pub use all_rtx_alt::AllRtxAlt;
@@ -18,6 +19,7 @@ pub use fr_same_rto_alt::FrSameRtoAlt;
 pub use lossrate::RtxLossrate;
 pub use pipe_cwnd::RtxPipeCwnd;
 pub use same::RtxSame;
+pub use soonest::RtxSoonest;
 pub use ssthresh::RtxSsthresh;
 
 use super::{PolicyCx, registry};
@@ -76,6 +78,7 @@ registry!(RtxPolicy {
     "cwnd" => |_| Box::new(RtxCwnd),
     "ssthresh" => |_| Box::new(RtxSsthresh),
     "lossrate" => |_| Box::new(RtxLossrate),
+    "soonest" => |_| Box::new(RtxSoonest),
     "csl" => |_| Box::new(RtxCsl),
     "all_rtx_alt" => |_| Box::new(AllRtxAlt),
     "all_rtx_same" => |_| Box::new(RtxSame),

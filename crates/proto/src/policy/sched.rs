@@ -11,6 +11,7 @@ pub use fill_in_turn::FillInTurn;
 pub use pipe_cwnd::PipeCwnd;
 pub use primary::Primary;
 pub use soonest::Soonest;
+pub(in crate::policy) use soonest::one_way;
 
 use super::{PolicyCx, registry};
 use crate::path::PathId;

@@ -75,27 +75,22 @@ fn courses(paths: &[Path], seeds: u64) -> (Vec<f64>, Vec<f64>) {
     (full, of_seeds(seeds, |seed| reached(&all[seed as usize - 1])))
 }
 
-/// The row asks for 0.95 within 3 s. A second of 0.93 is over after 2.9 s, but not each later one
-/// is as good: a probe for more fills the queue, what is lost then is found after 0.2 to 0.3 s, and
-/// everything waits until it came by the path with the greatest ssthresh, whose queue may be full,
-/// too. Whoever mends that raises the bounds to 0.95.
+/// The row asks for 0.95 within 3 s. A second of 0.93 is over after 2.5 to 2.9 s. Later a probe for
+/// more fills a queue now and then, what is lost is found after 0.2 to 0.3 s, and delivery in order
+/// waits for it.
 #[test]
 fn two_far_paths_are_used_within_three_seconds() {
     let (full, reached) = courses(&FAR, 5);
-    assert!(full[2] >= 0.87 && full[0] >= 0.84, "{full:.3?} from 3 s on");
-    assert!(reached[2] <= 3.0 && reached[4] <= 4.0, "{reached:.1?} s until then");
+    assert!(full[2] >= 0.92 && full[0] >= 0.91, "{full:.3?} from 3 s on");
+    assert!(reached[2] <= 3.0 && reached[4] <= 3.0, "{reached:.1?} s until then");
 }
 
 /// The row asks for 0.95 within 3 s, the least there can be: two round trips of handshake and
-/// eleven doublings of the first window take 2.6 s. A second of 0.93 comes after 5 s, or not within
-/// ten. Three things keep it from more:
-/// - Tests of acknowledgements skip a TSN, and the first receive buffer of 8 MiB is full of what
-///   waits for it. Nothing is sent then for a round trip.
-/// - While the queue of one path fills at the end of Startup, SACKs have no room for all gaps. That
-///   ends Startup of the other path at half of its rate, until it probes for more.
-/// - The window of the second path is that of the first, a round trip later.
+/// eleven doublings of the first window take 2.6 s. 0.9 is reached after 3.5 s. Between two probes
+/// for more, 0.85 to 0.88 are used: Startup ends when a queue overflows or a SACK has no room for
+/// more gaps, and that bounds the volume in flight, of which 15 % stay free for other flows.
 #[test]
-fn two_far_and_fast_paths_are_used_by_more_than_half() {
+fn two_far_and_fast_paths_are_used_by_more_than_four_fifths() {
     let (full, _) = courses(&FAR_AND_FAST, 5);
-    assert!(full[2] >= 0.6 && full[0] >= 0.5, "{full:.3?} from 3 s on");
+    assert!(full[2] >= 0.86 && full[0] >= 0.85, "{full:.3?} from 3 s on");
 }

@@ -1,10 +1,13 @@
 //! Each policy against paths written by hand.
 
+use std::time::Duration;
+
 use super::*;
 use crate::Rng;
 use crate::config::Config;
 use crate::path::PathView;
 use crate::policy::Factory;
+use crate::policy::cc::Estimate;
 use crate::policy::tests::{cx, view};
 
 fn choose(name: &str, paths: &[PathView], last: u8, seed: u64) -> Option<PathId> {
@@ -37,6 +40,20 @@ fn every_policy_follows_its_own_measure() {
 }
 
 #[test]
+fn soonest_counts_what_waits_in_queues() {
+    // 10 Mbit/s: 25 kB fill the path, what is more waits in its queue.
+    let estimate = Some(Estimate { rate: 1.25e6, min_rtt: Duration::from_millis(20) });
+    let path = |id, flight_size| PathView { estimate, flight_size, cwnd_space: 1, ..view(id) };
+    assert_eq!(choose("soonest", &[path(0, 50_000), path(1, 30_000)], 0, 1), Some(PathId(1)));
+    assert_eq!(choose("soonest", &[path(0, 30_000), path(1, 50_000)], 1, 1), Some(PathId(0)));
+    let srtt = Some(Duration::from_millis(20));
+    let full = PathView { cwnd_space: 0, srtt, ..path(0, 25_000) };
+    let far = |ms| PathView { srtt: Some(Duration::from_millis(ms)), cwnd_space: 1, ..view(1) };
+    assert_eq!(choose("soonest", &[full.clone(), far(40)], 0, 1), Some(PathId(1)));
+    assert_eq!(choose("soonest", &[full, far(80)], 0, 1), None, "30 ms there, 40 ms here");
+}
+
+#[test]
 fn no_policy_uses_a_path_that_is_not_usable() {
     let mut paths = [view(0), view(1)];
     paths[0] = PathView { cwnd: 9000, ssthresh: 9000, usable: false, ..paths[0].clone() };
@@ -52,7 +69,8 @@ fn a_ranking_policy_waits_for_the_best_path_and_asap_does_not() {
     paths[0].cwnd_space = 0;
     for &name in Factory::<dyn RtxPolicy>::NAMES {
         // AllRtxAlt ranks nothing: path 1 is its choice, and has room.
-        let expected = matches!(name, "asap" | "all_rtx_alt" | "pipe_cwnd").then_some(PathId(1));
+        let expected =
+            matches!(name, "asap" | "all_rtx_alt" | "pipe_cwnd" | "soonest").then_some(PathId(1));
         assert_eq!(choose(name, &paths, 0, 1), expected, "{name}");
     }
 }

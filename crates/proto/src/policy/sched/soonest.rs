@@ -19,7 +19,7 @@ use crate::policy::cc::Estimate;
 pub struct Soonest;
 
 /// How long a packet takes that is sent now.
-fn one_way(path: &PathView) -> Duration {
+pub(in crate::policy) fn one_way(path: &PathView) -> Duration {
     let Some(Estimate { rate, min_rtt }) = path.estimate else {
         return path.srtt.unwrap_or(path.rto) / 2;
     };
