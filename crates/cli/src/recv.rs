@@ -190,14 +190,16 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                 }
             }
             () = transport::interrupted() => {
-                let busy = !sessions.is_empty();
-                // Sessions notice the interruption themselves; what they say counts with `once`.
+                let mut failed = once;
+                // Sessions notice the interruption themselves; one may have received everything.
                 while let Some(ended) = sessions.join_next().await {
-                    if let (true, Ok(Some(end))) = (once, ended) {
-                        return end;
+                    match ended {
+                        Ok(Some(end)) if once => return end,
+                        Ok(None | Some(Ok(()))) => {}
+                        Ok(Some(Err(_))) | Err(_) => failed = true,
                     }
                 }
-                return match once || busy {
+                return match failed {
                     true => Err(Failure::failed("interrupted")),
                     false => Ok(()),
                 };
