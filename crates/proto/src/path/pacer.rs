@@ -22,6 +22,8 @@ pub(crate) struct Pacer {
     capacity: i64,
     /// Data waits for the bucket, and for nothing else.
     holds: bool,
+    /// Once it was empty, it gathers half a burst before it gives again.
+    in_runs: bool,
     /// The bucket was empty and does not hold enough yet.
     gathers: bool,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Pacer {
 const BURST_TIME: Duration = Duration::from_millis(2);
 /// A burst is at least this many packets.
 const MIN_BURST_PACKETS: usize = 10;
+/// How much longer it waits for half a burst: a timer is rounded, and must not come too early.
+const ROUNDING: Duration = Duration::from_micros(1);
 
 impl Pacer {
     /// True unless the bucket is empty, or was. With a model of the path it then gathers half a
@@ -53,17 +57,18 @@ impl Pacer {
         let rate = gain * cwnd as f64 / srtt.as_secs_f64().max(1e-6);
         let burst = (rate * BURST_TIME.as_secs_f64()) as usize;
         let quantum = burst.max(MIN_BURST_PACKETS * packet);
-        self.refill(now, Pace { rate, quantum }, 1);
+        self.in_runs = false;
+        self.refill(now, Pace { rate, quantum });
     }
 
     /// Sets the rate of a model of the path and refills the bucket up to `now`.
     pub(crate) fn follow(&mut self, now: Instant, pace: Pace) {
-        self.refill(now, pace, pace.quantum as i64 / 2);
+        self.in_runs = true;
+        self.refill(now, pace);
     }
 
-    /// Sets the rate and refills the bucket up to `now`. Once it was empty, it gives nothing until
-    /// it holds `least` bytes.
-    fn refill(&mut self, now: Instant, pace: Pace, least: i64) {
+    /// Sets the rate and refills the bucket up to `now`.
+    fn refill(&mut self, now: Instant, pace: Pace) {
         self.rate = pace.rate;
         self.capacity = pace.quantum as i64;
         let elapsed = now - self.refilled_at;
@@ -77,7 +82,7 @@ impl Pacer {
         });
         self.refilled_at = now;
         self.holds = false;
-        self.gathers &= self.tokens.is_some_and(|t| t < least);
+        self.gathers &= self.in_runs && self.tokens.is_some_and(|t| t < self.capacity / 2);
     }
 
     /// Takes the tokens for a packet.
@@ -90,12 +95,12 @@ impl Pacer {
     /// When at least half a burst may be sent again, if the bucket is empty now. Data waits until
     /// then.
     pub(crate) fn hold(&mut self) -> Option<Instant> {
-        self.gathers |= self.tokens.is_some_and(|t| t <= 0);
-        let missing = self.tokens.filter(|_| self.gathers).map(|t| self.capacity / 2 - t)?;
+        let tokens = self.tokens.filter(|&t| t <= 0 || self.gathers)?;
+        self.gathers = self.in_runs;
         self.holds = true;
-        // Rounded up: a moment too early it would not be half a burst.
-        let wait = Duration::from_secs_f64(missing.max(1) as f64 / self.rate.max(1.0));
-        Some(self.refilled_at + wait + Duration::from_micros(1))
+        let missing = self.capacity / 2 - tokens;
+        let wait = Duration::from_secs_f64(missing as f64 / self.rate.max(1.0));
+        Some(self.refilled_at + if self.gathers { wait + ROUNDING } else { wait })
     }
 }
 
