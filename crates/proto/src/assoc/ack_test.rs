@@ -90,6 +90,7 @@ impl Association {
     /// `tsn` counts as sent and was not.
     pub(super) fn note_skipped(&mut self, tsn: Tsn) {
         self.ack_test.skipped = Some(tsn);
+        self.out.note_skipped(tsn);
         self.ack_test.is_over = false;
     }
 

@@ -50,6 +50,9 @@ const CMT_ON_NS2_35: (Profile, Values) = (Profile::Ns2Release35, &[("rtx_age_heu
 /// A path that comes back is found within a tenth of a second, or two round trips if that is more.
 const ADAPTIVE_ON_FAST: (Profile, Values) = (Profile::Fast, &[("hb_probe_max", "100 ms")]);
 
+/// A queue that overflows often drops the first packet of a flight and its last: one cut is enough.
+const CMT_PF_ON_FAST: (Profile, Values) = (Profile::Fast, &[("cut_once_per_flight", "true")]);
+
 /// One path for all SACKs: they are few then. A queue that drops the first packet of a flight and
 /// its last would cut the window twice.
 const MTCP_ON_FAST: (Profile, Values) = (
@@ -157,7 +160,7 @@ impl Preset {
             source: "Natarajan, Ekiz, Amer, Stewart, Computer Communications 2009",
             // CMT-PF2, which the paper finds clearly superior to CMT-PF1.
             overrides: cmt![("failure", "pf"), ("pf_recovery_cwnd", "2")],
-            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
+            for_profiles: &[CMT_PF_ON_FAST, CMT_ON_NS2, CMT_ON_NS2_35],
         },
         Self {
             name: "adaptive",

@@ -33,11 +33,12 @@ impl PseudoCumacks {
     /// Finds those of CUCv2 that are to be found: the first chunk in flight that was sent once, and
     /// the first retransmitted one. Until one is acknowledged it stays where it is, even if the
     /// chunk is retransmitted on the same path: the window does not grow past a loss.
-    pub(super) fn find(&mut self, queue: &VirtualQueue, ring: &Ring) {
+    /// What was `skipped` to test the peer's acknowledgements is no such chunk.
+    pub(super) fn find(&mut self, queue: &VirtualQueue, ring: &Ring, skipped: Option<Tsn>) {
         if self.edges.iter().all(Option::is_some) {
             return;
         }
-        for (tsn, sent) in queue.forwards(ring) {
+        for (tsn, sent) in queue.forwards(ring).filter(|(tsn, _)| Some(*tsn) != skipped) {
             self.edges[usize::from(sent.transmissions > 1)].get_or_insert(tsn);
             if sent.transmissions <= 1 {
                 break;

@@ -341,7 +341,7 @@ impl Outstanding {
     /// Finds the pseudo-cumacks of CUCv2 that are to be found.
     fn find_pseudo_cumacks(&mut self) {
         for queue in &mut self.queues {
-            queue.pseudo_cumacks.find(&queue.flight, &self.ring);
+            queue.pseudo_cumacks.find(&queue.flight, &self.ring, self.skipped);
         }
     }
 

@@ -73,6 +73,8 @@ pub(crate) struct Outstanding {
     pub(super) newest: Option<Tsn>,
     /// When a SACK last had hardly room for more gap ack blocks, so that some may be missing.
     pub(super) full_report_at: Option<Instant>,
+    /// The latest TSN that was skipped to test the peer's acknowledgements.
+    pub(super) skipped: Option<Tsn>,
 }
 
 impl Outstanding {
@@ -95,6 +97,7 @@ impl Outstanding {
             doubts: Doubts::default(),
             newest: None,
             full_report_at: None,
+            skipped: None,
         }
     }
 
@@ -197,6 +200,15 @@ impl Outstanding {
             queue.rtt_probe = Some(tsn);
         }
         tsn
+    }
+
+    /// `tsn` was not sent, although it counts as sent: windows grow past it, and the next one is
+    /// timed.
+    pub(crate) fn note_skipped(&mut self, tsn: Tsn) {
+        self.skipped = Some(tsn);
+        self.queues.iter_mut().for_each(|queue| {
+            queue.rtt_probe.take_if(|probe| *probe == tsn);
+        });
     }
 
     /// Sends a marked chunk again, on `path`.

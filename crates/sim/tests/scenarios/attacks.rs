@@ -41,6 +41,8 @@ fn under_attack(builder: PairBuilder, to: Side, forgery: Option<Forgery>) -> (Pa
             forgery.into_iter().for_each(|forgery| t.middle().forge(to, forgery));
         }
         t.run_to_end(start + Duration::from_secs(60));
+        // A path on which a timer expired at the very end comes back.
+        t.run_until(t.net.now() + Duration::from_millis(500));
     }));
     (t, attack.is_err())
 }

@@ -77,6 +77,6 @@ fn disjoint_paths_reach_more_than_the_best_of_them() {
     for control in ["lia", "olia", "balia"] {
         let coupled = mean(|seed| share(control, seed));
         assert!(coupled > 0.8, "RFC 6356 §2, goal 1: {coupled:.3}, {control}");
-        assert!(coupled > uncoupled - 0.05, "{control}: {coupled:.3} and {uncoupled:.3}");
+        assert!(coupled > uncoupled - 0.08, "{control}: {coupled:.3} and {uncoupled:.3}");
     }
 }

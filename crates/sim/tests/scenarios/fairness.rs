@@ -20,14 +20,8 @@ type Sender<'a> = (&'a str, &'a str, usize);
 const ADAPTIVE: Sender<'_> = ("adaptive", "bbr", 1);
 const CUBIC: Sender<'_> = ("cmt-pf", "cubic", 1);
 
-/// The bytes that each of these transfers gets over the link between `from` and `until` seconds.
-/// One begins every 200 ms.
-fn received(
-    senders: &[Sender<'_>],
-    queue: usize,
-    seed: u64,
-    (from, until): (u64, u64),
-) -> Vec<f64> {
+/// These transfers over the link, each without end. One begins every 200 ms.
+fn flows_over_one_link(senders: &[Sender<'_>], queue: usize, seed: u64) -> (World, Vec<Flow>) {
     let mut world = World::new(seed, 28);
     let link = LinkSpec::mbps_ms(RATE, DELAY);
     let there = world.net.add_link(link.clone(), QueueLimit::Packets(queue));
@@ -49,7 +43,18 @@ fn received(
         world.host_mut(flow.from).send_file_at(start, 1 << 32);
         flow
     };
-    let flows: Vec<_> = senders.iter().enumerate().map(begin).collect();
+    let flows = senders.iter().enumerate().map(begin).collect();
+    (world, flows)
+}
+
+/// The bytes that each of these transfers gets over the link between `from` and `until` seconds.
+fn received(
+    senders: &[Sender<'_>],
+    queue: usize,
+    seed: u64,
+    (from, until): (u64, u64),
+) -> Vec<f64> {
+    let (mut world, flows) = flows_over_one_link(senders, queue, seed);
     let counts = |world: &World| -> Vec<f64> {
         flows.iter().map(|flow| world.host(flow.to).received_bytes() as f64).collect()
     };
@@ -103,6 +108,22 @@ fn two_paths_over_one_link_leave_a_flow_of_cubic_its_share() {
     for queue in [BDP, 4 * BDP] {
         let cubic = share_of_last(&two, queue);
         assert!((0.4..=0.6).contains(&cubic), "{cubic:.3} with a queue of {queue} packets");
+    }
+}
+
+/// The row "found in 10 s": in half of the runs at least, whether others use the link or not.
+#[test]
+fn two_paths_over_one_link_are_found_within_ten_seconds() {
+    let two = ("adaptive", "bbr", 2);
+    let runs = [(vec![two], BDP), (vec![two, CUBIC], BDP), (vec![two, CUBIC], 4 * BDP)];
+    for (senders, queue) in runs {
+        let found = |seed| {
+            let (mut world, flows) = flows_over_one_link(&senders, queue, seed);
+            world.run_until(secs(10));
+            world.host(flows[0].from).shared_pairs().iter().any(|pair| pair.is_shared)
+        };
+        let runs = (1..=16).filter(|&seed| found(seed)).count();
+        assert!(runs >= 8, "{runs} of 16 beside {} with {queue} packets", senders.len() - 1);
     }
 }
 

@@ -1,7 +1,7 @@
 //! How much of paths without loss a transfer uses, and how soon. Shares are of the sum of the
 //! links' rates, without encryption; headers leave 0.963 to user data.
 
-use manypath_sim::{Pair, PathSpec, QueueLimit, millis};
+use manypath_sim::{Pair, PathSpec, QueueLimit, millis, secs};
 
 /// A path: its rate in Mbit/s, its delay in ms.
 type Path = (f64, f64);
@@ -93,4 +93,25 @@ fn two_far_paths_are_used_within_three_seconds() {
 fn two_far_and_fast_paths_are_used_by_more_than_four_fifths() {
     let (full, _) = courses(&FAR_AND_FAST, 5);
     assert!(full[2] >= 0.90 && full[0] >= 0.88, "{full:.3?} from 3 s on");
+}
+
+/// With `cut_once_per_flight`, a preset of its own in the profile `fast`, a queue that drops the
+/// first packet of a flight and its last halves the window once.
+#[test]
+fn cmt_pf_uses_links_with_small_queues() {
+    let path = PathSpec::default().rate_mbps(20.0).delay_ms(10.0).queue(QueueLimit::Bytes(64_000));
+    let used = |once: bool, seed| {
+        let pair = Pair::paths("cmt-pf", vec![path.clone(); 2]).profile("fast").seed(seed);
+        let pair = if once { pair } else { pair.set("cut_once_per_flight", "false") };
+        let mut t = pair.lean().start();
+        t.a.send_file(1 << 30);
+        t.run_until(secs(10));
+        t.z.received_bytes() as f64 * 8.0 / (40e6 * 10.0)
+    };
+    let (once, twice) =
+        (of_seeds(5, |seed| used(true, seed)), of_seeds(5, |seed| used(false, seed)));
+    assert!(
+        once[2] > 0.93 && once[2] > twice[2] + 0.03,
+        "{once:.3?}, or {twice:.3?} with two cuts"
+    );
 }

@@ -204,11 +204,8 @@ fn told_of_a_change_a_host_asks_its_paths_at_once() {
 
 #[test]
 fn a_route_that_flaps_costs_two_round_trips_beyond_the_flap() {
-    for away in [20, 100, 250, 600, 1500, 4000] {
-        // A probe of the path's size at the start moves the packets that the flap hits: if it is
-        // the tail-loss probe, T3-rtx decides, with discovery after 100 ms, without after 80.
-        let t = fast(Pair::one_path("cmt-pf")).set("pmtu_discovery", "false");
-        let mut t = t.connect();
+    for away in [20, 60, 80, 100, 120, 250, 600, 1500, 4000] {
+        let mut t = fast(Pair::one_path("cmt-pf")).connect();
         t.a.send_file(40 * MIB);
         t.run_until(secs(3));
         t.net.path(0).forward().cut_for(ms(away));
@@ -222,7 +219,8 @@ fn a_route_that_flaps_costs_two_round_trips_beyond_the_flap() {
         let flows = |t: &Pair| t.z.received_bytes() > before;
         assert!(t.run_until_true(now + ms(1000), flows), "away {away} ms");
         let pause = (t.net.now() - now).as_secs_f64();
-        assert!(pause < 0.2, "away {away} ms: {pause} s");
+        // Two round trips are 0.12 s. If the flap hits the tail-loss probe, T3-rtx decides.
+        assert!(pause < 0.22, "away {away} ms: {pause} s");
     }
 }
 
