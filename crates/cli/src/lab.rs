@@ -3,10 +3,12 @@
 mod find;
 mod page;
 mod print;
+mod shards;
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 
+use indicatif::ProgressBar;
 use manypath_lab::claims::Verdict;
 use manypath_lab::experiment::{Experiment, Kind};
 use manypath_lab::lab::{self, Options, Outcome, Progress};
@@ -19,7 +21,7 @@ use serde_json::json;
 use find::{find, wrong};
 use print::Size;
 
-use crate::args::lab::{JudgeArgs, LabCommand, ListArgs, RunArgs};
+use crate::args::lab::{JudgeArgs, LabCommand, ListArgs, RunArgs, Seeds};
 use crate::failure::{Failure, Result};
 use crate::runs::{cancel_on_ctrl_c, progress_bar};
 use crate::show::print;
@@ -30,6 +32,9 @@ pub(crate) fn run(command: &LabCommand) -> Result<()> {
         LabCommand::List(args) => list(args),
         LabCommand::Run(args) => run_experiments(args),
         LabCommand::Judge(args) => judge(args),
+        LabCommand::Plan(args) => shards::plan(args),
+        LabCommand::Exec(args) => shards::execute(args),
+        LabCommand::Collect(args) => shards::collect(args),
         LabCommand::Report(args) => page::run(args),
     }
 }
@@ -85,24 +90,13 @@ fn run_experiments(args: &RunArgs) -> Result<()> {
         |experiment: &Experiment, extent: &Extent| realtime.plan(experiment, extent);
     let options = Options {
         out: args.out.clone(),
-        jobs: args
-            .jobs
-            .and_then(|jobs| NonZeroUsize::new(usize::from(jobs)))
-            .unwrap_or_else(all_processors),
-        extent: Extent { quick: args.quick, seeds: args.seeds.clone().map(|seeds| seeds.0) },
+        jobs: jobs(args.jobs),
+        extent: extent(args.quick, args.seeds.as_ref()),
         realtime: Some(&plan_realtime),
     };
     let cancel = cancel_on_ctrl_c()?;
     let bar = progress_bar(args.report.quiet || args.report.json);
-    let mut show = |progress: Progress<'_>| {
-        bar.set_length(progress.planned as u64);
-        bar.set_position(progress.done as u64);
-        let failed = match progress.failed {
-            0 => String::new(),
-            failed => format!(", {failed} failed"),
-        };
-        bar.set_message(format!("{}{failed}", progress.experiment));
-    };
+    let mut show = |progress: Progress<'_>| show_progress(&bar, progress);
     let outcomes = lab::run(&experiments, &selected, &options, &cancel, &mut show);
     bar.finish_and_clear();
     let outcomes = outcomes.map_err(wrong)?;
@@ -112,6 +106,25 @@ fn run_experiments(args: &RunArgs) -> Result<()> {
         return Err(Failure::failed(format!("{what} in {}", args.out.display())));
     }
     finish(&outcomes, args.strict)
+}
+
+fn jobs(asked: Option<u16>) -> NonZeroUsize {
+    let asked = asked.and_then(|jobs| NonZeroUsize::new(usize::from(jobs)));
+    asked.unwrap_or_else(all_processors)
+}
+
+fn extent(quick: bool, seeds: Option<&Seeds>) -> Extent {
+    Extent { quick, seeds: seeds.map(|seeds| seeds.0.clone()) }
+}
+
+fn show_progress(bar: &ProgressBar, progress: Progress<'_>) {
+    bar.set_length(progress.planned as u64);
+    bar.set_position(progress.done as u64);
+    let failed = match progress.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    bar.set_message(format!("{}{failed}", progress.experiment));
 }
 
 fn judge(args: &JudgeArgs) -> Result<()> {

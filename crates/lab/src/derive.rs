@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::cell::Cell;
 
 /// A quantity over time in one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Series {
     /// Its name, such as `path1.cwnd_bytes`.
     pub name: String,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::claims::{Evidence, Judgement};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Experiments, Kind};
 use crate::memo::Memo;
-use crate::plan::{Extent, Plan};
+use crate::plan::{Extent, Plan, PlannedPoint, RunData};
 use crate::reference::{Agreement, compare};
 use crate::results::{About, FailedRun, Results, load, write_judgements};
 use crate::runner::run_in_order;
@@ -59,7 +59,10 @@ pub struct Outcome {
 }
 
 /// The runs at hand, by experiment.
-type Runs = BTreeMap<String, (About, Table)>;
+pub(crate) type Runs = BTreeMap<String, (About, Table)>;
+
+/// Experiments with their runs.
+pub type Plans<'a> = Vec<(&'a Experiment, Plan)>;
 
 /// Runs experiments and judges them. When `cancel` becomes true the current runs are finished,
 /// and the finished ones are kept and judged.
@@ -74,13 +77,41 @@ pub fn run(
     cancel: &AtomicBool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Vec<Outcome>, LabError> {
-    let to_run = with_runs(experiments, selected);
+    let plans = plan(experiments, selected, options)?;
+    let mut ledger = Ledger::begin(&plans, options)?;
+    let runs = runs_of(&plans);
+    let memo = Memo::expecting(runs.iter().map(|run| (run.point, run.seed)));
+    let work = |number: usize| {
+        let Run { experiment, point, seed, .. } = runs.get(number).ok_or("no such run")?;
+        memo.run(point, *seed, experiment.sampling(&point.seeds, *seed))
+    };
+    run_in_order(runs.len(), options.jobs, cancel, work, |number, result| {
+        let Some(run) = runs.get(number) else { return };
+        ledger.push(number, result);
+        let (done, planned, failed) = (number + 1, runs.len(), ledger.failed);
+        progress(Progress { done, planned, failed, experiment: &run.experiment.id });
+    });
+    let (results, failed) = ledger.finish()?;
+    judge_all(experiments, selected, options, results, &failed)
+}
+
+/// Plans the runs that these experiments need: their own, or those of the experiment from which
+/// they borrow.
+///
+/// # Errors
+///
+/// If a scenario is wrong.
+pub fn plan<'a>(
+    experiments: &'a Experiments,
+    selected: &[&'a Experiment],
+    options: &Options<'_>,
+) -> Result<Plans<'a>, LabError> {
     let named = |parameter: &str| {
         let claims = experiments.all().iter().flat_map(|e| &e.claims);
         claims.flat_map(|claim| claim.values_of(parameter)).map(str::to_owned).collect()
     };
     let mut plans = Vec::new();
-    for experiment in to_run {
+    for experiment in with_runs(experiments, selected) {
         let plan = match (experiment.kind, options.realtime) {
             (Kind::Simulated | Kind::Overlay, _) => {
                 Plan::of_scenarios(experiment, &options.extent, &named)?
@@ -92,8 +123,7 @@ pub fn run(
     }
     // Those go on by themselves: waiting for them comes last.
     plans.sort_by_key(|(experiment, _)| experiment.kind == Kind::Realtime);
-    let (runs, failed) = run_plans(&plans, options, cancel, progress)?;
-    judge_all(experiments, selected, options, runs, &failed)
+    Ok(plans)
 }
 
 /// Judges the results of earlier runs again.
@@ -122,65 +152,99 @@ fn with_runs<'a>(experiments: &'a Experiments, selected: &[&'a Experiment]) -> V
     found
 }
 
-fn run_plans(
-    plans: &[(&Experiment, Plan)],
-    options: &Options<'_>,
-    cancel: &AtomicBool,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<(Runs, Vec<FailedRun>), LabError> {
-    // All runs in one row, so that the threads do not wait between experiments.
-    let mut jobs = Vec::new();
-    let mut open = Vec::new();
-    for (number, (experiment, plan)) in plans.iter().enumerate() {
-        let quick = options.extent.quick;
-        open.push(Some(Results::begin(&options.out, experiment, plan, quick)?));
-        for point in &plan.points {
-            jobs.extend(point.seeds.iter().map(|seed| (number, point, *seed)));
-        }
+/// A run of several plans.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    /// Its plan.
+    plan: usize,
+    pub experiment: &'a Experiment,
+    pub point: &'a PlannedPoint,
+    pub seed: u64,
+}
+
+/// All runs of these plans in one row, so that threads do not wait between experiments.
+pub(crate) fn runs_of<'a>(plans: &'a Plans<'a>) -> Vec<Run<'a>> {
+    let of = |(plan, (experiment, own)): (usize, &'a (&'a Experiment, Plan))| {
+        own.points.iter().flat_map(move |point| {
+            point.seeds.iter().map(move |&seed| Run { plan, experiment, point, seed })
+        })
+    };
+    plans.iter().enumerate().flat_map(of).collect()
+}
+
+/// Takes the results of all runs, in order, and writes the files.
+pub(crate) struct Ledger<'a> {
+    runs: Vec<Run<'a>>,
+    out: &'a Path,
+    /// Of the experiments that are not over.
+    open: Vec<Option<Results>>,
+    over: Runs,
+    failed: usize,
+    all_failed: Vec<FailedRun>,
+    trouble: Option<LabError>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn begin(
+        plans: &'a Plans<'a>,
+        options: &'a Options<'_>,
+    ) -> Result<Ledger<'a>, LabError> {
+        let begin = |(experiment, plan): &(&Experiment, Plan)| {
+            Results::begin(&options.out, experiment, plan, options.extent.quick).map(Some)
+        };
+        Ok(Ledger {
+            runs: runs_of(plans),
+            out: &options.out,
+            open: plans.iter().map(begin).collect::<Result<_, _>>()?,
+            over: Runs::new(),
+            failed: 0,
+            all_failed: Vec::new(),
+            trouble: None,
+        })
     }
-    let memo = Memo::expecting(plans.iter().flat_map(|(_, plan)| &plan.points));
-    let work = |job: usize| {
-        let job = jobs.get(job).and_then(|job| Some((job, plans.get(job.0)?)));
-        let ((_, point, seed), (experiment, _)) = job.ok_or("no such run")?;
-        memo.run(point, *seed, experiment.sampling(&point.seeds, *seed))
-    };
-    let (mut runs, mut all_failed) = (Runs::new(), Vec::new());
-    let mut trouble: Option<LabError> = None;
-    let mut failed = 0;
-    let mut finish = |results: Results| {
-        let (about, table, failed) = results.finish()?;
-        all_failed.extend(failed);
-        runs.insert(about.id.clone(), (about, table));
-        Ok(())
-    };
-    run_in_order(jobs.len(), options.jobs, cancel, work, |job, result| {
-        let Some((number, point, seed)) = jobs.get(job) else { return };
-        failed += usize::from(result.is_err());
-        let Some((experiment, _)) = plans.get(*number) else { return };
-        if let Some(Some(results)) = open.get_mut(*number)
-            && let Err(error) = results.push(point, *seed, result)
+
+    /// Runs without a result until now.
+    pub(crate) fn failed(&self) -> usize {
+        self.failed
+    }
+
+    /// Takes the result of run `number`; they come in order.
+    pub(crate) fn push(&mut self, number: usize, result: Result<RunData, String>) {
+        let Some(&Run { plan, point, seed, .. }) = self.runs.get(number) else { return };
+        self.failed += usize::from(result.is_err());
+        if let Some(Some(results)) = self.open.get_mut(plan)
+            && let Err(error) = results.push(point, seed, result)
         {
             let remedy = "make room, or use another folder with `--out`";
-            trouble.get_or_insert(LabError::file(&options.out, error, remedy));
+            self.trouble.get_or_insert(LabError::file(self.out, error, remedy));
         }
-        let is_last = jobs.get(job + 1).is_none_or(|(next, ..)| next != number);
-        let done = if is_last { open.get_mut(*number).and_then(Option::take) } else { None };
-        if let Some(Err(error)) = done.map(&mut finish) {
-            trouble.get_or_insert(error);
+        let is_last = self.runs.get(number + 1).is_none_or(|next| next.plan != plan);
+        let over = if is_last { self.open.get_mut(plan).and_then(Option::take) } else { None };
+        if let Some(Err(error)) = over.map(|results| self.close(results)) {
+            self.trouble.get_or_insert(error);
         }
-        let (done, planned) = (job + 1, jobs.len());
-        progress(Progress { done, planned, failed, experiment: &experiment.id });
-    });
-    for results in open.into_iter().flatten() {
-        finish(results)?;
     }
-    match trouble {
-        Some(error) => Err(error),
-        None => Ok((runs, all_failed)),
+
+    fn close(&mut self, results: Results) -> Result<(), LabError> {
+        let (about, table, failed) = results.finish()?;
+        self.all_failed.extend(failed);
+        self.over.insert(about.id.clone(), (about, table));
+        Ok(())
+    }
+
+    /// Writes what is left; experiments that were interrupted keep the runs that they have.
+    pub(crate) fn finish(mut self) -> Result<(Runs, Vec<FailedRun>), LabError> {
+        for results in std::mem::take(&mut self.open).into_iter().flatten() {
+            self.close(results)?;
+        }
+        match self.trouble {
+            Some(error) => Err(error),
+            None => Ok((self.over, self.all_failed)),
+        }
     }
 }
 
-fn judge_all(
+pub(crate) fn judge_all(
     experiments: &Experiments,
     selected: &[&Experiment],
     options: &Options<'_>,

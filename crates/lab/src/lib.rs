@@ -9,6 +9,7 @@
 pub mod cell;
 pub mod claims;
 pub mod derive;
+pub mod engine;
 pub mod error;
 pub mod experiment;
 pub mod group;
@@ -22,6 +23,7 @@ pub mod reference;
 pub mod report;
 pub mod results;
 pub mod runner;
+pub mod shard;
 mod simulated;
 pub mod stats;
 pub mod table;

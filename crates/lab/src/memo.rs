@@ -25,15 +25,13 @@ struct Group {
 }
 
 impl Memo {
-    /// For the runs of these points. Results are kept as long as runs are to come that may need
+    /// For these runs: points and seeds. Results are kept as long as runs are to come that may need
     /// them.
-    pub(crate) fn expecting<'a>(points: impl Iterator<Item = &'a PlannedPoint>) -> Memo {
+    pub(crate) fn expecting<'a>(runs: impl Iterator<Item = (&'a PlannedPoint, u64)>) -> Memo {
         let mut groups = Groups::new();
-        for point in points {
-            let group = point.run.identity().map(Identity::group);
-            for key in group.iter().flat_map(|group| point.seeds.iter().map(|seed| (*group, *seed)))
-            {
-                groups.entry(key).or_default().left += 1;
+        for (point, seed) in runs {
+            if let Some(identity) = point.run.identity() {
+                groups.entry((identity.group(), seed)).or_default().left += 1;
             }
         }
         groups.retain(|_, group| group.left > 1);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use manypath_lab::shard::Shard;
+
 use super::common::ReportArgs;
 
 /// `manypath lab`.
@@ -29,6 +31,24 @@ pub(crate) enum LabCommand {
     #[command(after_help = "Example:
   manypath lab judge cmt-fig12 --out results")]
     Judge(JudgeArgs),
+    /// Lists the runs of experiments, for other machines to make
+    ///
+    /// Each run has the hash of all that its result depends on: program, scenario, point, seed.
+    #[command(after_help = "Examples:
+  manypath lab plan 'rtx-*' --shards 7
+  manypath lab plan cmt-fig12 --json")]
+    Plan(PlanArgs),
+    /// Makes the runs of one shard and writes them to a part, a file
+    ///
+    /// A shard that was stopped goes on where it was: repeat its command.
+    #[command(after_help = "Examples:
+  manypath lab exec 'rtx-*' --shard 3/7 --out part-3
+  parallel manypath lab exec cmt-fig12 --shard {}/7 --jobs 1 --out part-{} ::: $(seq 7)")]
+    Exec(ExecArgs),
+    /// Puts parts together: the same files as of `lab run`, and the same verdicts
+    #[command(after_help = "Example:
+  manypath lab collect part-* --out results")]
+    Collect(CollectArgs),
     /// Writes a page with every figure, claim and comparison, from the results of earlier runs
     ///
     /// The page is one HTML file that needs no network. docs/report.md describes figures.toml.
@@ -80,6 +100,81 @@ pub(crate) struct RunArgs {
     /// Seeds 1 to N, or A to B [default: the experiment's]
     #[arg(long, value_name = "N|A..B", value_parser = read_seeds)]
     pub seeds: Option<Seeds>,
+    /// Fails if a claim does not hold
+    #[arg(long)]
+    pub strict: bool,
+    /// Prints all points compared with the reference, not only those that differ
+    #[arg(long = "all-points")]
+    pub verbose_agreement: bool,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// Identifiers, papers (002), patterns, or all
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Plans five seeds and thins long sweeps
+    #[arg(long)]
+    pub quick: bool,
+    /// Seeds 1 to N, or A to B [default: the experiment's]
+    #[arg(long, value_name = "N|A..B", value_parser = read_seeds)]
+    pub seeds: Option<Seeds>,
+    /// Says which of N shards makes each run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub shards: u32,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab exec`.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// Identifiers, papers (002), patterns, or all
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Which shard of how many
+    #[arg(long, value_name = "I/N")]
+    pub shard: Shard,
+    /// The part to write, or to go on with
+    #[arg(long, value_name = "PART")]
+    pub out: PathBuf,
+    /// Runs five seeds and thins long sweeps
+    #[arg(long)]
+    pub quick: bool,
+    /// Number of parallel runs [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Seeds 1 to N, or A to B [default: the experiment's]
+    #[arg(long, value_name = "N|A..B", value_parser = read_seeds)]
+    pub seeds: Option<Seeds>,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab collect`.
+#[derive(Debug, Args)]
+pub(crate) struct CollectArgs {
+    /// Parts of all shards
+    #[arg(value_name = "PART", required = true)]
+    pub parts: Vec<PathBuf>,
+    /// Folder of the results, with a folder for each experiment
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub out: PathBuf,
     /// Fails if a claim does not hold
     #[arg(long)]
     pub strict: bool,

@@ -63,7 +63,7 @@ fn points(runs: &Arc<AtomicUsize>) -> Vec<PlannedPoint> {
 fn what_runs_have_in_common_is_made_once_and_then_forgotten() {
     let runs = Arc::new(AtomicUsize::new(0));
     let points = points(&runs);
-    let memo = Memo::expecting(points.iter());
+    let memo = Memo::expecting(all_runs(&points));
     let mut different: Vec<RunData> = Vec::new();
     for point in &points {
         for seed in [1, 2] {
@@ -85,10 +85,14 @@ fn what_runs_have_in_common_is_made_once_and_then_forgotten() {
 fn runs_with_samples_are_made() {
     let runs = Arc::new(AtomicUsize::new(0));
     let points = points(&runs);
-    let memo = Memo::expecting(points.iter());
+    let memo = Memo::expecting(all_runs(&points));
     let times = SampleTimes::Every(Duration::from_millis(100));
     let sampling = Sampling { times, most: 100 };
     memo.run(&points[0], 1, None).unwrap();
     memo.run(&points[1], 1, Some(sampling)).unwrap();
     assert_eq!(runs.load(Ordering::Relaxed), 2);
+}
+
+fn all_runs(points: &[PlannedPoint]) -> impl Iterator<Item = (&PlannedPoint, u64)> {
+    points.iter().flat_map(|point| point.seeds.iter().map(move |seed| (point, *seed)))
 }

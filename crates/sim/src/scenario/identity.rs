@@ -27,6 +27,11 @@ impl Identity {
         self.rest
     }
 
+    /// A hash of everything, losses included.
+    pub fn hash(&self) -> u128 {
+        xxh3_128(format!("{self:?}").as_bytes())
+    }
+
     /// True if the run of `self` that had these ranges, one for each link, is that of `other` with
     /// the same seed.
     pub fn has_run_in_common(&self, ranges: &[LossRange], other: &Identity) -> bool {
