@@ -1,4 +1,4 @@
-//! Which engine this is: results of different ones are not put together.
+//! The identity of the engine: results of different ones are not put together.
 
 use std::sync::LazyLock;
 
