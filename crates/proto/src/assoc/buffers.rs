@@ -96,10 +96,15 @@ impl Buffers {
         Buffers { send, share: Share::default(), reading: Reading::default(), handshake_rtt: None }
     }
 
-    /// The handshake took this time from INIT ACK to COOKIE ECHO. An end that only receives may
-    /// have no other measurement of its first path.
+    /// The handshake took this time from INIT to INIT ACK, or from INIT ACK to COOKIE ECHO. An end
+    /// that only receives may have no other measurement of its first path.
     pub(super) fn note_handshake(&mut self, rtt: Duration) {
         self.handshake_rtt = Some(rtt.min(MAX_HANDSHAKE_RTT));
+    }
+
+    /// The time that the handshake took.
+    pub(super) fn handshake_rtt(&self) -> Option<Duration> {
+        self.handshake_rtt
     }
 
     /// Takes over the memory of an association that this one succeeds.

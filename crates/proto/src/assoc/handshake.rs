@@ -79,7 +79,6 @@ impl Association {
         };
         let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
-        a.buffers.note_handshake(now.saturating_since(cookie.created));
         if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
             a.protect(keys, Some(both.own.clone()));
             a.begin_key_management(Some(&both.peers));
@@ -95,11 +94,15 @@ impl Association {
             // RFC 9260 §5.4: the cookie came back from there, so the address is the peer's.
             a.confirm_path(now, first);
         }
+        a.note_handshake(now.saturating_since(cookie.created), (cookie.local, cookie.remote));
         a
     }
 
     fn send_init(&mut self, now: Instant) {
         self.push_init();
+        if let Some(opening) = self.state.opening_mut() {
+            opening.init_sent = now;
+        }
         let rto = self.handshake_rto(0);
         self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
     }
@@ -110,6 +113,19 @@ impl Association {
         let primary = self.primary;
         let paths = self.paths.iter().filter(|p| p.id == primary || (on_all && p.given));
         self.control.extend(paths.map(|p| Control::Init { on: p.id }));
+    }
+
+    /// The handshake took this time for a round trip on this path. It is no measurement, because a
+    /// repeated chunk makes it longer, but a better guess than RTO.Initial if the first DATA is
+    /// lost.
+    fn note_handshake(&mut self, rtt: Duration, (local, remote): (SocketAddr, SocketAddr)) {
+        self.buffers.note_handshake(rtt);
+        let path = self.paths.find(&local, &remote);
+        if let Some(p) = path.and_then(|id| self.paths.get_mut(id))
+            && self.config.handshake_rto.is_some()
+        {
+            p.rto.expect(rtt);
+        }
     }
 
     /// Timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
@@ -192,6 +208,9 @@ impl Association {
             // §3.2.2: it goes with COOKIE ECHO.
             let cause = ErrorCause::UnrecognizedParameters(raw.into());
             self.control.push_front(Control::Error(cause));
+        }
+        if opening.attempts == 0 {
+            self.note_handshake(now - opening.init_sent, from);
         }
         let opening = Opening { attempts: 0, ..opening };
         self.state = State::CookieEchoed { cookie, opening };

@@ -41,6 +41,8 @@ pub(crate) struct Opening {
     pub(super) attempts: u32,
     /// Cookies that were too old when the peer got them.
     pub(super) stale_cookies: u32,
+    /// When the first INIT of this attempt was sent.
+    pub(super) init_sent: Instant,
     /// When a change of the network last repeated an attempt.
     pub(super) repeated_at: Option<Instant>,
 }

@@ -61,7 +61,7 @@ impl Association {
         // ahead of a chunk that an earlier expiry has spared.
         let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
         let may_wait = p.error_count == 0 && watches_earliest;
-        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
+        let due = earliest.map(|at| at + p.rto.t3()).filter(|_| may_wait);
         if let Some(due) = due.filter(|due| *due > now) {
             // The chunk it was started for was marked by missing reports and left this path: the
             // next one has an RTO of its own, or a burst of losses would look like a path that is
@@ -190,7 +190,9 @@ impl Association {
     fn set_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get(id) else { return };
         let may_probe = p.state == PathState::Active && !p.tail_probed;
-        let Some(srtt) = p.rto.srtt().filter(|_| may_probe) else { return };
+        // The first words may be lost before anything else was measured.
+        let measured = p.rto.srtt().or(self.buffers.handshake_rtt());
+        let Some(srtt) = measured.filter(|_| may_probe) else { return };
         // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for
         // it.
         let delayed = if self.out.chunks_in_flight(id) <= 2 {
@@ -204,11 +206,17 @@ impl Association {
         }
     }
 
-    /// Repeats the last chunk in flight once, to draw a SACK that shows what is missing. It is no
-    /// sign of congestion, and T3-rtx keeps running.
+    /// Repeats the last chunks in flight once, as many as a packet holds, to draw a SACK that shows
+    /// what is missing. It is no sign of congestion, and T3-rtx keeps running.
     fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
-        let Some(tsn) = self.out.last_in_flight(id) else { return };
-        self.out.mark_for_probe(tsn);
+        let Some(room) = self.paths.get(id).map(|p| p.pmdcs) else { return };
+        let last = self.out.last_in_flight(id, room);
+        if last.is_empty() {
+            return;
+        }
+        for tsn in last {
+            self.out.mark_for_probe(tsn);
+        }
         self.recovery.past_cwnd.allow_if(true);
         if let Some(p) = self.paths.get_mut(id) {
             p.counters.tail_loss_probes += 1;

@@ -289,9 +289,16 @@ impl Outstanding {
         !has_extra && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
     }
 
-    /// The chunk that was last sent on `path`, of those in flight: what a tail-loss probe repeats.
-    pub(crate) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
-        self.queues[path.index()].flight.tail()
+    /// The chunks that were last sent on `path`, of those in flight: what a tail-loss probe repeats.
+    /// As many as fit into `room` bytes, and at least one if there is any.
+    pub(crate) fn last_in_flight(&self, path: PathId, room: usize) -> Vec<Tsn> {
+        let mut bytes = 0;
+        let fits = |(tsn, sent): (Tsn, &Sent)| {
+            let is_first = bytes == 0;
+            bytes += sent.size();
+            (is_first || bytes <= room).then_some(tsn)
+        };
+        self.queue_from_tail(path).map_while(fits).collect()
     }
 
     /// Notes the IP packet in which chunks were sent, by its length in bytes.

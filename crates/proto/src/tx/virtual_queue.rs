@@ -37,11 +37,6 @@ impl VirtualQueue {
         self.head
     }
 
-    /// The chunk that was sent last.
-    pub(super) fn tail(&self) -> Option<Tsn> {
-        self.tail
-    }
-
     /// The chunks, first sent first.
     pub(super) fn forwards<'a>(&self, ring: &'a Ring) -> impl Iterator<Item = (Tsn, &'a Sent)> {
         std::iter::successors(self.head, |&t| ring.get(t)?.next)

@@ -386,13 +386,13 @@ fn a_tail_loss_probe_repeats_the_last_chunk_once_and_t3_rtx_goes_on() {
     let mut t = Setup::client().profile("fast").established();
     t.send_packets(1);
     t.expect("DATA 1");
-    t.run_ms(100);
-    t.peer(sack(1)); // RTT 100 ms
+    t.run_ms(20);
+    t.peer(sack(1)); // RTT 20 ms
     t.send_packets(3);
     t.all_sent();
     let start = t.now();
-    t.run_ms(210);
-    t.expect_after_ms(start, 200, "DATA 4"); // RFC 8985 §7.2: two round trips
+    t.run_ms(50);
+    t.expect_after_ms(start, 40, "DATA 4"); // RFC 8985 §7.2: two round trips
     assert_eq!((t.path(1).counters.tail_loss_probes, t.path(1).counters.t3_expirations), (1, 0));
     let rto = t.path(1).rto;
     t.run(rto);

@@ -136,3 +136,36 @@ fn nobody_there_is_found_out_after_about_a_minute_as_before() {
     let last = t.sent(INIT).times().last().copied().expect("sent");
     assert!((secs(60)..secs(66)).contains(&last), "with RTO.Max 10 s it was 55 s: {last:?}");
 }
+
+/// How long two messages in one packet take from the client or the server of a new association if
+/// its path of 45 ms loses everything for this time.
+fn first_words(client_speaks: bool, outage: Duration) -> Duration {
+    let mut t = Pair::one_path("adaptive").profile("fast").start();
+    t.run_until_true(secs(1), |t| t.a.is_established() && t.z.is_established());
+    let link = t.net.path(0);
+    let way = if client_speaks { link.forward() } else { link.reverse() };
+    way.cut_for(outage);
+    t.run_for(Duration::from_millis(1));
+    let start = t.net.now();
+    for _ in 0..2 {
+        match client_speaks {
+            true => t.a.send(0, 200),
+            false => t.z.send(0, 200),
+        }
+    }
+    t.run_until_true(secs(5), |t| t.a.received_messages() + t.z.received_messages() == 2);
+    t.net.now() - start
+}
+
+#[test]
+fn lost_first_words_of_either_end_are_repeated_after_the_round_trip_of_the_handshake() {
+    for client_speaks in [true, false] {
+        let once = first_words(client_speaks, Duration::from_millis(5));
+        let twice = first_words(client_speaks, Duration::from_millis(250));
+        println!("client {client_speaks}: {once:?}, {twice:?}");
+        // A tail-loss probe after two round trips of 90 ms and the delay of a SACK.
+        assert!(once < Duration::from_millis(260), "client {client_speaks}: {once:?}");
+        // The probe, and three round trips after it T3-rtx.
+        assert!(twice < Duration::from_millis(530), "client {client_speaks}: {twice:?}");
+    }
+}

@@ -312,7 +312,7 @@ proptest! {
                 Step::Retransmit => s.retransmit(),
                 Step::TimeOut => drop(s.out.mark_path(PATH, None)),
                 Step::Probe => {
-                    if let Some(tsn) = s.out.last_in_flight(PATH) {
+                    for tsn in s.out.last_in_flight(PATH, 2000) {
                         s.out.mark_for_probe(tsn);
                     }
                 }
