@@ -12,7 +12,7 @@ pub(crate) struct Rto {
     samples: u64,
     rttvar: Duration,
     rto: Duration,
-    /// What T3-rtx takes without a measurement, if it is less.
+    /// The timeout of T3-rtx without a measurement, if it is less than `rto`.
     expected: Option<Duration>,
     initial: Duration,
     min: Duration,

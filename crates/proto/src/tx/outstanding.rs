@@ -289,8 +289,8 @@ impl Outstanding {
         !has_extra && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
     }
 
-    /// The chunks that were last sent on `path`, of those in flight: what a tail-loss probe repeats.
-    /// As many as fit into `room` bytes, and at least one if there is any.
+    /// The chunks in flight that were last sent on `path`, as a tail-loss probe repeats them: as
+    /// many as fit into `room` bytes, and at least one if there is any.
     pub(crate) fn last_in_flight(&self, path: PathId, room: usize) -> Vec<Tsn> {
         let mut bytes = 0;
         let fits = |(tsn, sent): (Tsn, &Sent)| {
