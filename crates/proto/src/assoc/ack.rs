@@ -285,7 +285,7 @@ impl Association {
     pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
-        let at = now + p.rto.t3();
+        let at = now + p.rto.rto();
         let waits = self.recovery.rules.t3.covers_waiting && self.out.waiting_bytes(id) > 0;
         if !self.out.needs_t3(id) && !waits {
             self.timers.stop(t3);

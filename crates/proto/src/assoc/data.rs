@@ -84,7 +84,7 @@ impl Association {
         if restarts_t3 {
             // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts
             // T3-rtx.
-            let at = now + p.rto.t3();
+            let at = now + p.rto.rto();
             self.timers.set(Timer::Path(path, PathTimer::T3Rtx), at);
         }
         true
@@ -120,11 +120,11 @@ impl Association {
             true => p.note_sent(now, self.out.last_order(), (before, self.out.counted(path))),
             false => p.pacer.spend(len),
         }
-        let (rto, t3) = (p.rto.rto(), p.rto.t3());
+        let rto = p.rto.rto();
         if self.recovery.rules.decays_in_silence {
             self.recovery.policy.on_data_sent(path, now + rto);
         }
-        self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + t3);
+        self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
         self.arm_tail_loss_probe(now, path);
         if self.policies.wants.silence {
             self.start_silence(now, path);

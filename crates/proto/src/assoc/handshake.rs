@@ -94,7 +94,7 @@ impl Association {
             // RFC 9260 §5.4: the cookie came back from there, so the address is the peer's.
             a.confirm_path(now, first);
         }
-        a.note_handshake(now.saturating_since(cookie.created), (cookie.local, cookie.remote));
+        a.buffers.note_handshake(now.saturating_since(cookie.created));
         a
     }
 
@@ -113,19 +113,6 @@ impl Association {
         let primary = self.primary;
         let paths = self.paths.iter().filter(|p| p.id == primary || (on_all && p.given));
         self.control.extend(paths.map(|p| Control::Init { on: p.id }));
-    }
-
-    /// The handshake took this time for a round trip on this path. It is no measurement, because a
-    /// repeated chunk makes it longer, but a better guess than RTO.Initial if the first DATA is
-    /// lost.
-    fn note_handshake(&mut self, rtt: Duration, (local, remote): (SocketAddr, SocketAddr)) {
-        self.buffers.note_handshake(rtt);
-        let path = self.paths.find(&local, &remote);
-        if let Some(p) = path.and_then(|id| self.paths.get_mut(id))
-            && self.config.handshake_rto.is_some()
-        {
-            p.rto.expect(rtt);
-        }
     }
 
     /// Timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
@@ -210,7 +197,7 @@ impl Association {
             self.control.push_front(Control::Error(cause));
         }
         if opening.attempts == 0 {
-            self.note_handshake(now - opening.init_sent, from);
+            self.buffers.note_handshake(now - opening.init_sent);
         }
         let opening = Opening { attempts: 0, ..opening };
         self.state = State::CookieEchoed { cookie, opening };

@@ -61,7 +61,7 @@ impl Association {
         // ahead of a chunk that an earlier expiry has spared.
         let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
         let may_wait = p.error_count == 0 && watches_earliest;
-        let due = earliest.map(|at| at + p.rto.t3()).filter(|_| may_wait);
+        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
         if let Some(due) = due.filter(|due| *due > now) {
             // The chunk it was started for was marked by missing reports and left this path: the
             // next one has an RTO of its own, or a burst of losses would look like a path that is

@@ -141,9 +141,7 @@ params! {
     max_init_retransmits: u32, "retransmissions", 0..=255, "RFC 9260 §5.1, §16",
         default: 8, fast: 64;
     /// First timeout of INIT, and again of COOKIE ECHO. It doubles up to handshake_rto_max. Where
-    /// the RTT is longer, a packet is repeated for nothing. T3-rtx follows the round trip of the
-    /// handshake until another is measured. Off: INIT and COOKIE ECHO use the RTO of their path,
-    /// and T3-rtx starts with rto_initial.
+    /// the RTT is longer, a packet is repeated for nothing. Off: both use the RTO of their path.
     handshake_rto: Option<Duration>, "time", OrOff(ms(10)..=secs(600)), "RFC 9260 §5.1 takes RTO.Initial; fast: implementation",
         default: None, fast: Some(ms(250));
     /// Upper bound of the time between two INITs or two COOKIE ECHOs, if handshake_rto is set.

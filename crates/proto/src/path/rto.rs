@@ -12,8 +12,6 @@ pub(crate) struct Rto {
     samples: u64,
     rttvar: Duration,
     rto: Duration,
-    /// The timeout of T3-rtx without a measurement, if it is less than `rto`.
-    expected: Option<Duration>,
     initial: Duration,
     min: Duration,
     max: Duration,
@@ -37,7 +35,6 @@ impl Rto {
             samples: 0,
             rttvar: Duration::ZERO,
             rto: config.rto_initial,
-            expected: None,
             initial: config.rto_initial,
             min: config.rto_min,
             max: config.rto_max,
@@ -64,11 +61,6 @@ impl Rto {
         (srtt + (4 * self.rttvar).max(self.min_variation)).clamp(self.min, self.max)
     }
 
-    /// Until there is a measurement, T3-rtx takes what `rtt` as the first one would make the RTO.
-    pub(crate) fn expect(&mut self, rtt: Duration) {
-        self.expected = Some((rtt + (2 * rtt).max(self.min_variation)).clamp(self.min, self.max));
-    }
-
     /// Takes one measurement (RFC 9260 §6.3.1, C2 and C3). It also ends any back-off.
     pub(crate) fn sample(&mut self, rtt: Duration) {
         self.samples += 1;
@@ -90,17 +82,11 @@ impl Rto {
     /// Doubles the timeout after it expired, up to `rto_max` (RFC 9260 §6.3.3, E2).
     pub(crate) fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.max);
-        self.expected = self.expected.map(|expected| (expected * 2).min(self.max));
     }
 
     /// The current timeout.
     pub(crate) fn rto(&self) -> Duration {
         self.rto
-    }
-
-    /// The timeout of T3-rtx.
-    pub(crate) fn t3(&self) -> Duration {
-        self.expected.filter(|_| self.srtt.is_none()).map_or(self.rto, |it| it.min(self.rto))
     }
 
     /// Smoothed round-trip time, once measured.
@@ -128,20 +114,6 @@ impl Rto {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_expectation_counts_for_t3_until_there_is_a_measurement() {
-        let mut r = rto(1000, 200, 60_000);
-        r.expect(ms(100));
-        assert_eq!((r.t3(), r.rto()), (ms(300), ms(1000)), "three times the expected RTT");
-        r.back_off();
-        assert_eq!((r.t3(), r.rto()), (ms(600), ms(2000)));
-        r.sample(ms(400));
-        assert_eq!((r.t3(), r.rto()), (ms(1200), ms(1200)));
-        let mut r = rto(1000, 200, 60_000);
-        r.expect(ms(900));
-        assert_eq!(r.t3(), ms(1000), "never longer than rto_initial");
-    }
-
     fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
     }
@@ -153,7 +125,6 @@ mod tests {
             samples: 0,
             rttvar: Duration::ZERO,
             rto: ms(initial),
-            expected: None,
             initial: ms(initial),
             min: ms(min),
             max: ms(max),
