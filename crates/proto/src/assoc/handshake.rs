@@ -79,6 +79,7 @@ impl Association {
         };
         let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
+        a.buffers.note_handshake(now.saturating_since(cookie.created));
         if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
             a.protect(keys, Some(both.own.clone()));
             a.begin_key_management(Some(&both.peers));
@@ -94,7 +95,6 @@ impl Association {
             // RFC 9260 §5.4: the cookie came back from there, so the address is the peer's.
             a.confirm_path(now, first);
         }
-        a.buffers.note_handshake(now.saturating_since(cookie.created));
         a
     }
 

@@ -400,7 +400,7 @@ params! {
     /// RTT of retransmissions. DATA chunks are 12 bytes shorter. Used if the peer supports it.
     timestamp: bool, "switch", Any, "retransmission policies paper, section 4.2; RFC 9260 has none",
         default: false, rarely: "repeats the retransmission policies paper";
-    /// Sends the last outstanding TSN again before T3-rtx expires, to draw a SACK.
+    /// Sends the last outstanding packet again before T3-rtx expires, to draw a SACK.
     tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
         default: false, fast: true;
     /// Spares TSNs sent less than one SRTT ago when T3-rtx expires.
