@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
+use indexmap::IndexMap;
 use manypath_sim::{SampleTimes, Sampling};
 use serde::Deserialize;
 
@@ -92,6 +93,8 @@ struct File {
     counts_incomplete: bool,
     samples: Option<toml::Spanned<SamplesEntry>>,
     #[serde(default)]
+    quick: IndexMap<String, toml::Value>,
+    #[serde(default)]
     derive: Vec<toml::Spanned<DeriveEntry>>,
     #[serde(default)]
     group: Vec<toml::Spanned<GroupEntry>>,
@@ -128,6 +131,8 @@ pub struct Experiment {
     pub counts_incomplete: bool,
     /// The time series it keeps.
     pub samples: Option<Samples>,
+    /// Dotted names with their values in quick runs, which come after all others.
+    pub quick: Vec<(String, String)>,
     /// Columns that are computed from others or from time series.
     pub derived: Vec<Derive>,
     /// The groups of its runs, if not by the swept parameters.
@@ -304,6 +309,7 @@ impl Experiment {
             derived,
             groups,
             placebos,
+            quick: placebo::settings(file.quick),
             claims,
         })
     }

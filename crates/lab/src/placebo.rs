@@ -56,14 +56,10 @@ impl Placebo {
         if entry.seeds == Some(0) {
             return bad("without a seed nothing runs");
         }
-        let text = |value: toml::Value| match value {
-            toml::Value::String(text) => text,
-            other => other.to_string(),
-        };
         Ok(Placebo {
             id: entry.id,
             says: entry.says,
-            set: entry.set.into_iter().map(|(name, value)| (name, text(value))).collect(),
+            set: settings(entry.set),
             at: entry.at.into_iter().map(|(name, values)| (name, values.values())).collect(),
             seeds: entry.seeds.unwrap_or(SEEDS),
         })
@@ -85,6 +81,15 @@ impl Placebo {
     pub(crate) fn points(&self, scenario: &Scenario) -> Result<Vec<Point>, ScenarioError> {
         scenario.points_with(&self.set, &|params| self.is_at(params))
     }
+}
+
+/// Dotted names with their values as text.
+pub(crate) fn settings(set: IndexMap<String, toml::Value>) -> Vec<(String, String)> {
+    let text = |value: toml::Value| match value {
+        toml::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    set.into_iter().map(|(name, value)| (name, text(value))).collect()
 }
 
 /// The value of `placebo` in a claim that has none.

@@ -41,6 +41,7 @@ impl Plan {
             seeds.truncate(placebo.map_or(usize::MAX, |placebo| placebo.seeds));
             let points = match placebo {
                 Some(placebo) => placebo.points(&scenario)?,
+                None if extent.quick => scenario.points_with(&experiment.quick, &|_| true)?,
                 None => scenario.points()?,
             };
             let all: Vec<_> = points.iter().map(|point| &point.params).collect();
@@ -58,7 +59,7 @@ impl Plan {
                         seeds: seeds.clone(),
                         command: match placebo {
                             Some(_) => format!("manypath lab run {}", experiment.id),
-                            None => repeat(experiment, path, number),
+                            None => repeat(experiment, path, number, extent.quick),
                         },
                     });
                 }
@@ -79,11 +80,14 @@ impl Plan {
 }
 
 /// The command that repeats the runs of a point, without the seed.
-fn repeat(experiment: &Experiment, scenario: &Path, point: usize) -> String {
+fn repeat(experiment: &Experiment, scenario: &Path, point: usize, is_quick: bool) -> String {
     if experiment.is_built_in {
         return format!("manypath lab run {}", experiment.id);
     }
-    format!("manypath sim run {} --point {}", scenario.display(), point + 1)
+    let quick = experiment.quick.iter().filter(|_| is_quick);
+    let sets = quick.map(|(name, value)| format!(" --set '{name}={value}'"));
+    let sets: String = sets.collect();
+    format!("manypath sim run {} --point {}{sets}", scenario.display(), point + 1)
 }
 
 /// Which points a quick run keeps: of a parameter with more than three numeric values the first,

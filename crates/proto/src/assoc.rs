@@ -43,6 +43,8 @@ mod stats;
 mod timeout;
 mod timers;
 mod timestamp;
+#[cfg(feature = "testing")]
+mod touch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

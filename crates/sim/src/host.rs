@@ -45,9 +45,9 @@ const SCTP_PORT: u16 = 9899;
 
 impl HostConfig {
     /// The engine of a host that has lost all its state `restarts` times.
-    fn endpoint(&self, restarts: u32) -> Endpoint {
+    fn endpoint(&self, config: Arc<Config>, restarts: u32) -> Endpoint {
         let config = EndpointConfig {
-            config: Arc::new(self.config.for_simulation()),
+            config,
             sctp_port: SCTP_PORT,
             accept: self.connect.is_empty(),
             max_associations: 16,
@@ -66,6 +66,8 @@ impl HostConfig {
 pub struct Host {
     node: NodeId,
     setup: HostConfig,
+    /// The configuration in force: that of the setup, as simulations have it.
+    engine_config: Arc<Config>,
     endpoint: Endpoint,
     assoc: Option<AssocId>,
     /// Times the host lost all its state.
@@ -96,8 +98,8 @@ pub struct Host {
     /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be
     /// again.
     oracle: Option<u64>,
-    /// Bytes received at each of the network's moments.
-    received_at: Vec<u64>,
+    /// Bytes received by each moment that concerned it.
+    received_at: Vec<(Instant, u64)>,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) ledger: Option<Ledger>,
@@ -109,9 +111,20 @@ pub struct Host {
 impl Host {
     /// A host at that node.
     pub fn new(node: NodeId, setup: HostConfig) -> Host {
+        let engine_config = Arc::new(setup.config.for_simulation());
+        Host::with_engine_config(node, setup, engine_config)
+    }
+
+    /// The same with a given configuration for simulations: hosts may share it.
+    pub(crate) fn with_engine_config(
+        node: NodeId,
+        setup: HostConfig,
+        engine_config: Arc<Config>,
+    ) -> Host {
         Host {
             node,
-            endpoint: setup.endpoint(0),
+            endpoint: setup.endpoint(Arc::clone(&engine_config), 0),
+            engine_config,
             assoc: None,
             restarts: 0,
             epoch: 0,

@@ -105,6 +105,6 @@ pub use spec::{
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};
 pub use traffic::{LONGEST_MESSAGE, Pace};
-pub use world::{Flow, FlowSpec, HostId, World};
+pub use world::{Flow, FlowSpec, HostId, MOST_FLOWS, World};
 
 pub use manypath_wire::chunk_type;

@@ -162,6 +162,12 @@ impl Link {
         self.underway.front().map(|head| head.arrival)
     }
 
+    /// The packets that arrive until then, the first first.
+    pub(crate) fn arriving_until(&self, limit: Instant) -> impl Iterator<Item = Handle> {
+        let arriving = self.underway.iter().take_while(move |head| head.arrival.at() <= limit);
+        arriving.map(|head| head.packet)
+    }
+
     /// Takes the packet that arrives next.
     pub(crate) fn pop(&mut self) -> Option<Handle> {
         self.underway.pop_front().map(|head| head.packet)

@@ -17,9 +17,11 @@ use crate::spec::{LinkChange, LinkSpec, QueueLimit};
 use crate::trace_hash::TraceHash;
 
 mod addresses;
+mod ahead;
 mod facts;
 mod feed;
 mod fixed;
+mod moments;
 mod passage;
 mod path;
 mod route;
@@ -30,6 +32,9 @@ mod tests;
 
 pub use addresses::AddressChange;
 use feed::{Feed, SourceState};
+pub(crate) use ahead::AHEAD;
+use moments::Moments;
+pub(crate) use moments::{Concerned, Moment};
 pub(crate) use path::Path;
 pub use path::PathDrops;
 use route::Route;
@@ -121,17 +126,14 @@ pub struct Network {
     rng: Rng,
     /// Links that went down or up, and when.
     outages: Vec<(Instant, LinkId, bool)>,
-    /// When links went down or up and paths changed their state: the instants at which a driver
-    /// notes what its hosts received.
-    moments: Vec<Instant>,
-    /// How many of them the driver has seen to.
-    noted: usize,
+    moments: Moments,
     /// Changes of what links lose.
     loss_changes: u64,
     /// Addresses that nodes had.
     gone: Vec<(NodeId, SocketAddr)>,
     /// No link changes, and each but the first of a route gets packets from one other link alone.
     has_fixed_links: bool,
+    ahead: ahead::Ahead,
 }
 
 impl Network {
@@ -162,11 +164,11 @@ impl Network {
             observer: None,
             rng,
             outages: Vec::new(),
-            moments: Vec::new(),
-            noted: 0,
+            moments: Moments::default(),
             loss_changes: 0,
             gone: Vec::new(),
             has_fixed_links: false,
+            ahead: ahead::Ahead::default(),
         }
     }
 
@@ -279,7 +281,7 @@ impl Network {
         let is_down = state.link.is_down();
         if is_down != was_down {
             self.outages.push((self.queue.now(), link, is_down));
-            self.note_moment();
+            self.moments.of_all(self.queue.now());
         }
         self.loss_changes += u64::from(matches!(change, LinkChange::Loss(_)));
     }
@@ -327,6 +329,11 @@ impl Network {
     /// For which losses of the link everything so far would have been the same.
     pub fn loss_range(&self, link: LinkId) -> LossRange {
         self.links[link.0 as usize].link.loss_range()
+    }
+
+    /// Bytes of the packets that are under way now, without IP and UDP headers.
+    pub fn bytes_under_way(&self) -> usize {
+        self.packets.bytes()
     }
 
     /// Packets sent so far by all nodes.

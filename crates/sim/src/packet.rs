@@ -30,7 +30,7 @@ pub(crate) struct Packet {
 }
 
 /// Names a packet inside the network until it leaves.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handle(u32);
 
 /// The packets inside the network. Links pass handles on: a packet stays where it is.
@@ -59,6 +59,11 @@ impl Packets {
     #[inline]
     pub(crate) fn get_mut(&mut self, handle: Handle) -> &mut Packet {
         &mut self.packets[handle.0 as usize]
+    }
+
+    /// The bytes of all that are under way.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packets.iter().filter_map(|packet| packet.payload.as_ref()).map(Bytes::len).sum()
     }
 
     /// True if none is under way.

@@ -347,8 +347,8 @@ impl FirstOutage {
             return None;
         }
         let end = self.end.or(self.detected).map_or(over, |end| end.min(over));
-        let after = if end == over { to.received_bytes() } else { to.received_by(end, net) };
-        let bytes = after.saturating_sub(to.received_by(self.begin, net));
+        let after = if end == over { to.received_bytes() } else { to.received_by(end) };
+        let bytes = after.saturating_sub(to.received_by(self.begin));
         Some(bytes as f64 * 8.0 / to_secs(end, self.begin))
     }
 }

@@ -16,6 +16,7 @@
 
 mod generate;
 pub mod hostile;
+pub mod many;
 mod run;
 pub mod tamper;
 

@@ -38,6 +38,11 @@ static PATTERN: LazyLock<&'static [u8]> = LazyLock::new(|| {
     bytes.leak()
 });
 
+/// Makes the bytes that all messages are slices of, if nobody has yet.
+pub(crate) fn make_pattern() {
+    LazyLock::force(&PATTERN);
+}
+
 /// The content of a message.
 fn content(stream: u16, unordered: bool, number: u32, length: usize) -> &'static [u8] {
     let name = u64::from(number) << 17 | u64::from(stream) << 1 | u64::from(unordered);
@@ -117,6 +122,11 @@ impl Sender {
     /// A new association begins: counts and numbers start again, what is not sent yet stays.
     pub(crate) fn restart(&mut self) {
         *self = Sender { sources: std::mem::take(&mut self.sources), ..Sender::default() };
+    }
+
+    /// Reads what the next message will need.
+    pub(crate) fn touch(&self) -> usize {
+        self.sources.front().map_or(0, |source| source.left as usize) + self.next.len()
     }
 
     /// Drops what is not sent yet.
@@ -232,6 +242,11 @@ impl Receiver {
             assert_eq!(number, expected, "ordered message on stream {index} out of order");
             stream.next_ordered = expected.wrapping_add(1);
         }
+    }
+
+    /// Reads what the next message will need.
+    pub(crate) fn touch(&self) -> usize {
+        self.streams.first().map_or(0, |stream| stream.next_ordered as usize)
     }
 
     /// A new association begins.

@@ -1,6 +1,7 @@
 //! Any number of hosts on one network.
 
 use std::borrow::BorrowMut;
+use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use manypath_proto::{Instant, Rng};
 use crate::host::{Host, HostConfig};
 use crate::ids::NodeId;
 use crate::latency::LatencyMeter;
-use crate::network::{Happening, Network};
+use crate::network::{AHEAD, Concerned, Happening, Moment, Network};
 use crate::paths::{PathEnds, PathLinks};
 use crate::protection::Keys;
 use crate::result::TransferResult;
@@ -54,6 +55,10 @@ pub struct FlowSpec {
     pub has_ledger: bool,
 }
 
+/// Flows of a world at most: each has a network of addresses of its own, between 10.0.0.0/8 and
+/// the loopback addresses.
+pub const MOST_FLOWS: usize = (127 - 10) * 256 - 1;
+
 /// A network in virtual time and the hosts on it.
 ///
 /// ```
@@ -92,14 +97,16 @@ pub struct World {
     pub net: Network,
     /// In the order of their nodes.
     hosts: Vec<Host>,
-    /// A host may have commands that wait.
-    is_waiting: bool,
+    /// Hosts that may have commands that wait.
+    waiting: Vec<HostId>,
     flows: u32,
     seed: u64,
     rng: Rng,
     checks_invariants: bool,
     watched: Vec<Watched>,
     timed: Vec<Timed>,
+    /// The configurations of hosts, and what engines make of each: one for all hosts that share it.
+    configs: Vec<(Arc<Config>, Arc<Config>)>,
 }
 
 /// A transfer of which samples are taken.
@@ -126,13 +133,14 @@ impl World {
         World {
             net: Network::new(rng.fork("network"), header_bytes),
             hosts: Vec::new(),
-            is_waiting: false,
+            waiting: Vec::new(),
             flows: 0,
             seed,
             rng,
             checks_invariants: false,
             watched: Vec::new(),
             timed: Vec::new(),
+            configs: Vec::new(),
         }
     }
 
@@ -150,24 +158,38 @@ impl World {
     pub fn add_host(&mut self, setup: HostConfig) -> HostId {
         let id = HostId(self.hosts.len() as u32);
         let node = self.net.add_node();
-        self.hosts.push(Host::new(node, setup));
-        self.is_waiting = true;
+        let engine = self.engine_config(&setup.config);
+        self.hosts.push(Host::with_engine_config(node, setup, engine));
+        self.waiting.push(id);
         id
     }
 
+    /// The configuration of the engine of a host that has this one.
+    fn engine_config(&mut self, config: &Arc<Config>) -> Arc<Config> {
+        // Hosts mostly come in the order of their configurations.
+        let latest = self.configs.iter().rev().take(8);
+        if let Some((_, engine)) = latest.into_iter().find(|(own, _)| Arc::ptr_eq(own, config)) {
+            return Arc::clone(engine);
+        }
+        let engine = Arc::new(config.for_simulation());
+        self.configs.push((Arc::clone(config), Arc::clone(&engine)));
+        engine
+    }
+
     /// Adds two hosts and their paths. Path `p` of flow `f`, counted from 0, leads from
-    /// 10.f+1.p+1.1 to 10.f+1.p+1.2.
+    /// 10.f+1.p+1.1 to 10.f+1.p+1.2; from flow 255 on from 11.0.p+1.1, and so on.
     ///
     /// # Panics
     ///
-    /// If the world has 255 flows already, or the flow has no path or more than 200.
+    /// If the world has [`MOST_FLOWS`] already, or the flow has no path or more than 200.
     pub fn add_flow(&mut self, spec: FlowSpec) -> Flow {
         let count = spec.paths.len();
         assert!((1..=200).contains(&count), "flow {:?} has {count} paths", spec.name);
+        assert!((self.flows as usize) < MOST_FLOWS, "at most {MOST_FLOWS} flows");
         self.flows += 1;
-        let net = u8::try_from(self.flows).expect("at most 255 flows");
+        let [.., block, net] = (self.flows + 10 * 256).to_be_bytes();
         let address = |path: usize, end| {
-            let ip = Ipv4Addr::new(10, net, path as u8 + 1, end);
+            let ip = Ipv4Addr::new(block, net, path as u8 + 1, end);
             SocketAddr::new(IpAddr::V4(ip), 9899)
         };
         let ends = |end| (0..count).map(|path| address(path, end)).collect::<Vec<_>>();
@@ -201,16 +223,19 @@ impl World {
 
     /// A host, to give it commands.
     pub fn host_mut(&mut self, id: HostId) -> &mut Host {
-        self.is_waiting = true;
+        if self.waiting.last() != Some(&id) {
+            self.waiting.push(id);
+        }
         &mut self.hosts[id.0 as usize]
     }
 
     /// Does what happens next, if that is not beyond `limit`. False if nothing is left to do until
     /// then.
     pub fn step(&mut self, limit: Instant) -> bool {
-        if std::mem::take(&mut self.is_waiting) {
-            drive_waiting(&mut self.hosts, &mut self.net);
+        if !self.waiting.is_empty() {
+            self.drive_waiting();
         }
+        self.read_ahead();
         let has_acted = if self.watched.is_empty() {
             advance(&mut self.hosts, &mut self.net, limit, self.checks_invariants)
         } else {
@@ -220,6 +245,44 @@ impl World {
             self.note_latencies();
         }
         has_acted
+    }
+
+    /// Reads what the next events will need, if there are many hosts: see
+    /// [`network::ahead`](crate::network).
+    #[inline]
+    fn read_ahead(&mut self) {
+        let mut nodes = [NodeId(0); AHEAD];
+        let count = self.net.look_ahead(&mut nodes);
+        if count > 0 {
+            self.touch_hosts(&nodes[..count]);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_hosts(&self, nodes: &[NodeId]) {
+        let mut sum = 0_usize;
+        for depth in 0..4 {
+            for node in nodes {
+                let host = self.hosts.get(node.0 as usize);
+                sum = sum.wrapping_add(host.map_or(0, |host| host.touch(depth)));
+            }
+        }
+        black_box(sum);
+    }
+
+    /// Lets the hosts that were given commands carry them out, in the order of their nodes.
+    fn drive_waiting(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_unstable();
+        waiting.dedup();
+        for id in &waiting {
+            let host = &mut self.hosts[id.0 as usize];
+            if host.has_commands() {
+                host.drive(&mut self.net);
+            }
+        }
+        waiting.clear();
+        self.waiting = waiting; // its memory is used again
     }
 
     fn note_latencies(&mut self) {
@@ -292,7 +355,11 @@ impl World {
     /// Runs until everything that any host sends is acknowledged, at most to `limit`. Returns
     /// whether it is.
     pub fn run_to_end(&mut self, limit: Instant) -> bool {
-        self.run_until_true(limit, |world| world.hosts.iter().all(Host::has_been_acked_all))
+        let mut first = FirstUnsettled::default();
+        self.run_until_true(limit, |world| {
+            let hosts = &world.hosts;
+            first.find(hosts.len(), |host| hosts[host].has_been_acked_all()).is_none()
+        })
     }
 
     /// Result so far of the transfer from one host to another.
@@ -301,6 +368,27 @@ impl World {
         let timed = self.timed.iter().find(|timed| (timed.from, timed.to) == (from, to));
         result.message_latency_p99_s = timed.and_then(|timed| timed.meter.p99_s());
         result
+    }
+}
+
+/// Looks for one that is not settled among many, of which hardly any unsettles again: it goes on
+/// where it was, so that all questions together cost little more than one walk over all.
+#[derive(Debug, Default)]
+pub(crate) struct FirstUnsettled(usize);
+
+impl FirstUnsettled {
+    /// One of `count` that is not settled; `None` if all are.
+    #[inline]
+    pub(crate) fn find(
+        &mut self,
+        count: usize,
+        is_settled: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if self.0 < count && !is_settled(self.0) {
+            return Some(self.0);
+        }
+        self.0 = (self.0..count).chain(0..self.0.min(count)).find(|at| !is_settled(*at))?;
+        Some(self.0)
     }
 }
 
@@ -363,11 +451,20 @@ pub(crate) fn handle<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network, hap
     }
 }
 
-/// Notes what every host has received by the network's new moments.
+/// Has the hosts note what they have received by the network's new moments.
 #[inline]
 pub(crate) fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Network) {
-    if let Some(moments) = net.new_moments() {
-        hosts.iter_mut().for_each(|host| host.borrow_mut().note_received(moments));
+    for Moment { at, concerned } in net.new_moments().into_iter().flatten() {
+        match concerned {
+            Concerned::All => {
+                hosts.iter_mut().for_each(|host| host.borrow_mut().note_received(at));
+            }
+            Concerned::These(nodes) => nodes.into_iter().for_each(|node| {
+                if let Some(host) = host_at(hosts, node) {
+                    host.note_received(at);
+                }
+            }),
+        }
     }
 }
 

@@ -251,6 +251,7 @@ pub(crate) fn paper_title(paper: &str) -> (&str, &str) {
             "MSACMT: redundant paths",
             "Multipath state aware concurrent multipath transfer using redundant transmission (MSACMT-RTv2)",
         ),
+        "900-worlds" => ("Large worlds", "Ours: many associations in one network"),
         other => (other, ""),
     }
 }

@@ -90,7 +90,14 @@ impl AssocTable {
 
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<&Association> {
-        self.slots[index as usize].assoc.as_deref()
+        self.slots.get(index as usize)?.assoc.as_deref()
+    }
+
+    /// Reads what is needed to find the first association.
+    #[cfg(feature = "testing")]
+    pub(super) fn touch(&self) -> usize {
+        let tag = self.by_tag.first_key_value().map_or(0, |(tag, _)| *tag as usize);
+        tag + self.slots.first().map_or(0, |slot| slot.generation as usize)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! Commands to a host, which run now or at a planned time.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use manypath_proto::{Association, Instant, PathId, PathRank, PathState, PathStats};
 
@@ -114,7 +115,7 @@ impl Host {
     /// does so at once. Unsent data is lost.
     pub fn kill_and_restart(&mut self) {
         self.restarts += 1;
-        self.endpoint = self.setup.endpoint(self.restarts);
+        self.endpoint = self.setup.endpoint(Arc::clone(&self.engine_config), self.restarts);
         self.is_new = true;
         self.has_new_ranks = !self.ranks.is_empty();
         self.assoc = None;

@@ -18,18 +18,38 @@ impl Host {
         self.has_commands
     }
 
-    /// Notes what was received by the network's latest moments.
-    pub(crate) fn note_received(&mut self, moments: usize) {
-        self.received_at.resize(moments, self.receiver.bytes);
+    /// Notes what was received by a moment: since then nothing was.
+    pub(crate) fn note_received(&mut self, at: Instant) {
+        match self.received_at.last_mut().filter(|(latest, _)| *latest == at) {
+            Some((_, bytes)) => *bytes = self.receiver.bytes,
+            None => self.received_at.push((at, self.receiver.bytes)),
+        }
     }
 
-    /// Bytes received by then; exact at the network's moments.
-    pub(crate) fn received_by(&self, at: Instant, net: &Network) -> u64 {
-        let noted = &net.moments()[..self.received_at.len()];
-        match noted.partition_point(|moment| *moment <= at) {
+    /// Bytes received by then; exact at the moments that concern this host.
+    pub(crate) fn received_by(&self, at: Instant) -> u64 {
+        match self.received_at.partition_point(|(moment, _)| *moment <= at) {
             0 => 0,
-            count => self.received_at[count - 1],
+            count => self.received_at[count - 1].1,
         }
+    }
+
+    /// Reads what the next event will need: see [`Endpoint::touch`](manypath_proto::Endpoint).
+    pub(crate) fn touch(&self, depth: usize) -> usize {
+        let own = match depth {
+            0 => {
+                self.receiver.bytes as usize
+                    + self.sender.bytes as usize
+                    + self.planned.len()
+                    + self.out.len()
+                    + self.has_commands as usize
+                    + self.setup.max_segments
+                    + self.node.0 as usize
+            }
+            1 => self.receiver.touch() + self.sender.touch() + usize::from(self.out.capacity() > 0),
+            _ => 0,
+        };
+        own.wrapping_add(self.endpoint.touch(depth))
     }
 
     /// Hands a packet to the engine.
@@ -160,7 +180,7 @@ impl Host {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),
             Event::Restarted => self.new_epoch(),
-            Event::PathState { .. } => net.note_moment(),
+            Event::PathState { .. } => net.note_path_state(self.node),
             Event::PathAdded { .. } => self.oracle = None,
             Event::SendBufferEmpty => self.sender.on_all_acked(now),
             Event::PeerShutdown => self.has_begun_shutdown = true,

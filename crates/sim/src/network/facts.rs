@@ -14,23 +14,6 @@ impl Network {
         &self.outages
     }
 
-    /// Lets the driver note what its hosts have received by now.
-    pub(crate) fn note_moment(&mut self) {
-        self.moments.push(self.queue.now());
-    }
-
-    /// How many such instants there are, if there are new ones since the last call.
-    #[inline]
-    pub(crate) fn new_moments(&mut self) -> Option<usize> {
-        let count = self.moments.len();
-        (std::mem::replace(&mut self.noted, count) < count).then_some(count)
-    }
-
-    /// The instants so noted.
-    pub(crate) fn moments(&self) -> &[Instant] {
-        &self.moments
-    }
-
     /// How often the loss of a link was changed.
     pub(crate) fn loss_changes(&self) -> u64 {
         self.loss_changes

@@ -1,6 +1,7 @@
 //! An error in a scenario, its place, and its remedy.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where something was written.
@@ -21,6 +22,13 @@ impl Place {
     /// Not in a file: the command line, or a program.
     pub(super) fn outside(source: String) -> Place {
         Place { file: source.into(), line: 0 }
+    }
+
+    /// A line of a file in the same folder, and that file's path.
+    pub(super) fn beside(&self, name: &str) -> (PathBuf, Arc<str>) {
+        let path = Path::new(&*self.file).with_file_name(name);
+        let shown = path.display().to_string().into();
+        (path, shown)
     }
 
     /// An error about what stands here.

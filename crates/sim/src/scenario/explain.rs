@@ -91,7 +91,15 @@ impl CompiledScenario {
 
     fn explain_flow(&self, flow: &Flow, text: &mut String) {
         let (from, to) = (&self.nodes[flow.ends.0], &self.nodes[flow.ends.1]);
-        let _ = writeln!(text, "{from} to {to}: {}", explain_transfers(&flow.transfers));
+        let transfers = explain_transfers(&flow.transfers);
+        let _ = match flow.copies {
+            1 => writeln!(text, "{from} to {to}: {transfers}"),
+            copies => writeln!(text, "{from} to {to}, {copies} flows, each: {transfers}"),
+        };
+        if !flow.spread.is_zero() {
+            let within = print_duration(flow.spread);
+            let _ = writeln!(text, "  each starts at a random time within {within} after that");
+        }
         for (i, path) in flow.paths.iter().enumerate() {
             let primary = if i == 0 && flow.paths.len() > 1 { ", the primary" } else { "" };
             let _ = writeln!(text, "  path {}{primary}", path.name);

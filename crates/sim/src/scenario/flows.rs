@@ -28,6 +28,8 @@ pub(super) fn flow(
         preset: transport.preset.clone(),
         paths,
         transfers,
+        copies: 1,
+        spread: Duration::ZERO,
     }
 }
 

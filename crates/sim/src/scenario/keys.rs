@@ -57,6 +57,7 @@ pub(super) static SCENARIO: Section = Section {
         "path", "list of tables", "short form", "[[path]]": "Independent paths between two hosts; the first is the primary.";
         "node", "list of tables", "long form", "[[node]]": "Named places of the network.";
         "link", "list of tables", "long form", "[[link]]": "Links between nodes.";
+        "topology", "table", "none", "{ file = \"backbone.graphml\" }": "Nodes and links from a file that another program wrote, beside those of [[node]] and [[link]]: see large-worlds.md. Long form.";
         "flow", "list of tables", "long form", "[[flow]]": "Transfers from node to node.";
         "traffic", "list of tables", "none", "[[traffic]]": "Cross-traffic from node to node; long form.";
         "event", "list of tables", "none", "[[event]]": "Changes of paths and links at given times.";
@@ -259,6 +260,15 @@ pub(super) static LINK: Section = Section {
     },
 };
 
+pub(super) static TOPOLOGY: Section = Section {
+    title: "[topology]",
+    more: &[&LINK_SETTINGS],
+    keys: keys! {
+        "file", "file", "needed", "\"backbone.graphml\"": "A file in the folder of the scenario: GraphML as of the Internet Topology Zoo, the output of BRITE, or a list of relations of autonomous systems as CAIDA has it. `rate` and `delay` are for the links of which it has none; what else a link has is the same for all.";
+        "format", "graphml, brite or as-rel", "as the file begins", "\"brite\"": "The form of the file.";
+    },
+};
+
 pub(super) static FLOW: Section = Section {
     title: "[[flow]]",
     more: &[&TRANSFER],
@@ -267,6 +277,8 @@ pub(super) static FLOW: Section = Section {
         "from", "node", "needed", "\"client\"": "The host that associates.";
         "to", "node", "needed", "\"server\"": "The host that waits.";
         "path", "list of tables", "the shortest way over each link of the first node", "[{ via = [\"r1\"] }, { via = [\"r2\"] }]": "Its paths; the first is the primary.";
+        "copies", "number", "1", "1000": "Number of such flows, each with hosts of its own. Results have them together, in `groups`: see below.";
+        "spread", "time", "0 s", "\"5 s\"": "Each flow starts at a random time within this one after its `start`.";
         "transport", "table", "none", "{ preset = \"sctp\" }": "Parameters that differ from [transport].";
         "transfer", "list of tables", "none", "[{ size = \"1 MB\", start = \"5 s\" }]": "More transfers on the same association.";
     },
@@ -333,6 +345,7 @@ static ALL: &[&Section] = &[
     &EVENT,
     &NODE,
     &LINK,
+    &TOPOLOGY,
     &FLOW,
     &ROUTE,
     &TRAFFIC,

@@ -101,6 +101,19 @@ impl<'t> Settings<'t> {
     pub(super) fn links(&self) -> Result<[LinkSpec; 2]> {
         self.reader.need("rate", "\"10 Mbit/s\"")?;
         self.reader.need("delay", "\"25 ms\"")?;
+        Ok(self.made())
+    }
+
+    /// The same for a link whose rate and delay are known otherwise, both ways.
+    pub(super) fn with(&self, rate: Option<Rate>, delay: Option<Duration>) -> Settings<'t> {
+        let mut own = self.clone();
+        own.rate = rate.map(|rate| (rate, rate)).or(own.rate);
+        own.delay = delay.map(|delay| (delay, delay)).or(own.delay);
+        own
+    }
+
+    /// The links, there and back, with whatever rate and delay are known.
+    pub(super) fn made(&self) -> [LinkSpec; 2] {
         let make = |i: usize| {
             let rate = self.rate.map_or(Rate::INFINITE, |pair| side(pair, i));
             let delay = self.delay.map_or(Duration::ZERO, |pair| side(pair, i));
@@ -118,7 +131,7 @@ impl<'t> Settings<'t> {
             link.icmp = self.icmp.is_none_or(|pair| side(pair, i));
             link
         };
-        Ok([make(0), make(1)])
+        [make(0), make(1)]
     }
 
     /// The queues, there and back, given what a bdp is made of; `None` where the file says none.

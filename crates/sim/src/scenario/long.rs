@@ -1,11 +1,14 @@
 //! The long form: nodes, links, flows and traffic.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::ScenarioError;
+use super::LARGEST_FILE;
+use super::error::{Place, ScenarioError};
 use super::events::plan;
 use super::flows::{striped, transfer, transfers};
-use super::keys::{FLOW, LINK, NODE, ROUTE, TRAFFIC};
+use super::keys::{FLOW, LINK, NODE, ROUTE, TOPOLOGY, TRAFFIC};
 use super::links::{self, Settings};
 use super::model::{
     Cable, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedRank, Transfer,
@@ -13,7 +16,8 @@ use super::model::{
 };
 use super::read::{Named, Reader};
 use super::routes::Map;
-use super::{cross, transport};
+use super::topology::{Flaw, Format};
+use super::{cross, topology, transport};
 use crate::spec::{QueueLimit, Rate};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -21,8 +25,8 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 /// Nodes and links of a file at most.
 const MOST: usize = 1000;
 
-/// Flows of a file at most: each has a network of addresses of its own.
-const MOST_FLOWS: usize = 200;
+/// Flows of a file at most, copies included.
+const MOST_FLOWS: usize = 20_000;
 
 /// Reads a network of named nodes.
 pub(super) fn compile(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
@@ -30,6 +34,9 @@ pub(super) fn compile(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()
     nodes(top, out)?;
     let links = top.elements("link")?;
     let mut settings = Vec::new();
+    if let Some(named) = top.get("topology") {
+        settings = add_topology(&named, out)?;
+    }
     for (number, link) in links.iter().enumerate() {
         if number >= MOST {
             return Err(link.error(format!("more than {MOST} links"), "remove some"));
@@ -50,9 +57,13 @@ pub(super) fn compile(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()
     for element in &traffic {
         add_traffic(top, element, &ends, out)?;
     }
-    if let Some(flow) = out.flows.get(MOST_FLOWS) {
-        let what = format!("more than {MOST_FLOWS} flows, {} among them", flow.name);
-        return Err(top.place.error(what, "remove some"));
+    let mut count = 0;
+    for flow in &out.flows {
+        count += flow.copies;
+        if count > MOST_FLOWS {
+            let what = format!("more than {MOST_FLOWS} flows, {} among them", flow.name);
+            return Err(top.place.error(what, "remove some, or write fewer `copies`"));
+        }
     }
     set_queues(&settings, out);
     for link in &links {
@@ -78,6 +89,70 @@ fn nodes(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         out.nodes.push(text);
     }
     Ok(())
+}
+
+/// Adds the nodes and links of a file; their queues are set later.
+fn add_topology<'t>(named: &Named<'t>, out: &mut CompiledScenario) -> Result<Vec<Settings<'t>>> {
+    let table = named.table(&TOPOLOGY)?;
+    let file = table.need("file", "\"backbone.graphml\"")?;
+    let (text, shown) = read_beside(&file)?;
+    let format = match table.get("format") {
+        Some(format) => format.word(&Format::ALL)?,
+        None => Format::of(&text).ok_or_else(|| {
+            let remedy = "name its format: graphml, brite or as-rel";
+            file.error(format!("{shown} begins like no network"), remedy)
+        })?,
+    };
+    let flaw = |flaw: Flaw| Place::line(&shown, flaw.line).error(flaw.what, flaw.remedy);
+    let found = topology::parse(&text, format).map_err(flaw)?;
+    let first = out.nodes.len();
+    for node in &found.nodes {
+        if out.nodes[..first].contains(node) {
+            let what = format!("{shown} has a node `{node}`, too");
+            return Err(file.error(what, "give the [[node]] another name"));
+        }
+    }
+    out.nodes.extend(found.nodes);
+    let common = Settings::read(table)?;
+    let mut names: HashMap<String, usize> = HashMap::new();
+    let mut settings = Vec::with_capacity(found.links.len());
+    for link in &found.links {
+        let ends = (first + link.ends.0, first + link.ends.1);
+        let between = format!("{}-{}", out.nodes[ends.0], out.nodes[ends.1]);
+        let own = common.with(link.rate, link.delay);
+        for (what, is_missing) in [("rate", own.rate.is_none()), ("delay", own.delay.is_none())] {
+            if is_missing {
+                let remedy = format!("write {what} = … in [topology], for links without one");
+                let what = format!("the link {between} has no {what}");
+                return Err(Place::line(&shown, link.line).error(what, remedy));
+            }
+        }
+        let count = names.entry(between.clone()).and_modify(|count| *count += 1).or_insert(1);
+        let name = if *count == 1 { between } else { format!("{between} {count}") };
+        let [forward, reverse] = own.made();
+        out.cables.push(Cable { name, ends, forward, reverse });
+        settings.push(own);
+    }
+    Ok(settings)
+}
+
+/// Reads a file of the scenario's folder: its text, and its path for messages.
+fn read_beside(file: &Named<'_>) -> Result<(String, Arc<str>)> {
+    let name = file.text()?;
+    if name.is_empty() || name.contains(['/', '\\']) || name == ".." {
+        let what = format!("`{name}` is not the name of a file of this folder");
+        return Err(file.error(what, "write a name such as \"backbone.graphml\""));
+    }
+    let (path, shown) = file.item.place.beside(&name);
+    let cannot = |error: std::io::Error| {
+        file.error(format!("{shown} cannot be read: {error}"), "correct its name, or its rights")
+    };
+    if std::fs::metadata(&path).map_err(cannot)?.len() > LARGEST_FILE {
+        return Err(file.error(format!("{shown} is larger than 10 MB"), "take a part of it"));
+    }
+    let bytes = std::fs::read(&path).map_err(cannot)?;
+    // Names of places may be in any encoding; nothing else hangs on it.
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), shown))
 }
 
 /// Adds a link; its queues are set later.
@@ -185,8 +260,15 @@ fn add_flow(
     if sends.is_empty() {
         return Err(element.error("nothing is to be sent", "add size = \"8 MB\""));
     }
+    let copies = table.get("copies").map_or(Ok(1), |named| named.whole(1..=MOST_FLOWS as u64))?;
+    let copies = copies as usize;
+    let spread = table.get("spread").map_or(Ok(Duration::ZERO), |named| named.duration())?;
+    if let Some(named) = table.get("spread").filter(|_| ends_before(&sends, spread, out)) {
+        let remedy = "write a shorter one, a later `until`, or a longer time_limit";
+        return Err(named.error("a flow may start after its end", remedy));
+    }
     if transport.is_striped {
-        if !is_only {
+        if !is_only || copies > 1 {
             let remedy = "keep one flow, or choose another preset";
             return Err(element.error("the preset appstripe needs the file to itself", remedy));
         }
@@ -206,8 +288,15 @@ fn add_flow(
         preset: transport.preset,
         paths,
         transfers: sends,
+        copies,
+        spread,
     });
     Ok(())
+}
+
+/// True if a transfer that is so much later may end before it starts.
+fn ends_before(transfers: &[Transfer], by: Duration, out: &CompiledScenario) -> bool {
+    transfers.iter().any(|t| t.start + by >= t.until.unwrap_or(out.time_limit))
 }
 
 /// The paths of a flow: as named, or one for each link of the node it starts at.
@@ -300,6 +389,8 @@ fn add_traffic(
                         pace: None,
                         latency: false,
                     }],
+                    copies: 1,
+                    spread: Duration::ZERO,
                 });
             }
         }

@@ -213,3 +213,65 @@ fn a_long_row_of_files_is_not_called_a_circle() {
     let error = Scenario::load(file(0)).expect_err("too long");
     assert_eq!(error.what, "extends: more than 16 files in a row");
 }
+
+/// Twenty flows of one kind over one link, one more beside them, and what is known of each.
+const COPIES: &str = r#"
+    time_limit = "20 s"
+    [[node]]
+    name = "left"
+    [[node]]
+    name = "right"
+    [[link]]
+    from = "left"
+    to = "right"
+    rate = "10 Mbit/s"
+    delay = "20 ms"
+    [[flow]]
+    name = "all"
+    from = "left"
+    to = "right"
+    size = "endless"
+    until = "20 s"
+    copies = 20
+    spread = "1 s"
+    [[flow]]
+    name = "one"
+    from = "left"
+    to = "right"
+    size = "100 kB"
+    start = "5 s"
+"#;
+
+#[test]
+fn copies_of_a_flow_share_a_link_and_their_results_are_put_together() {
+    let scenario = Scenario::parse("test.toml", COPIES).unwrap();
+    let points = scenario.points().unwrap();
+    let run = |seed| points[0].run.run(seed, &RunOptions::default()).unwrap().result;
+    let result = run(1);
+    let [(name, all)] = &result.groups[..] else { panic!("{:?}", result.groups) };
+    assert_eq!((name.as_str(), all.flows, all.completed), ("all", 20, 20));
+    assert_eq!(all.jain_by_tenth.len(), 10);
+    let (half, bps) = (all.jain_second_half.unwrap(), all.second_half_bps.unwrap());
+    assert!(half > 0.8, "they share the link: {half}");
+    assert!((8.5e6..10e6).contains(&bps), "and fill it: {bps}");
+    assert_eq!(all.starved, Some(0));
+    assert!(all.goodput_min_bps < all.goodput_median_bps);
+    assert!(all.goodput_median_bps < all.goodput_max_bps);
+    // The first stands for itself, too; the flow that has no copies has its own result.
+    assert!(result.transfer.bytes < all.bytes);
+    let [(name, one)] = &result.flows[..] else { panic!("{} flows", result.flows.len()) };
+    assert_eq!((name.as_str(), one.completed, one.bytes), ("one", true, 100_000));
+    assert_eq!(run(1), result);
+    assert_ne!(run(2).groups, result.groups, "they start at other times");
+}
+
+#[test]
+fn copies_that_end_themselves_end_the_run() {
+    let text = COPIES.replace("size = \"endless\"\n    until = \"20 s\"", "size = \"20 kB\"");
+    let scenario = Scenario::parse("test.toml", &text).unwrap();
+    let result = scenario.points().unwrap()[0].run.run(1, &RunOptions::default()).unwrap().result;
+    let (_, all) = &result.groups[0];
+    assert_eq!((all.completed, all.bytes), (20, 20 * 20_000));
+    assert!(all.jain_index > 0.3);
+    assert_eq!(all.jain_second_half, None, "the run is over before half of its time");
+}

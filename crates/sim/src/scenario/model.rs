@@ -64,6 +64,17 @@ pub(super) struct Flow {
     pub(super) preset: String,
     pub(super) paths: Vec<PathModel>,
     pub(super) transfers: Vec<Transfer>,
+    /// Associations like this one, each between hosts of its own.
+    pub(super) copies: usize,
+    /// The transfers of each are later by a random time, which is less than this.
+    pub(super) spread: Duration,
+}
+
+impl Flow {
+    /// The name of a copy, counted from 1.
+    pub(super) fn name_of(&self, copy: usize) -> String {
+        if self.copies == 1 { self.name.clone() } else { format!("{} {copy}", self.name) }
+    }
 }
 
 /// Cross-traffic in one direction of a way.

@@ -32,7 +32,7 @@ impl CompiledScenario {
     ///
     /// What it has beside that, in words.
     pub fn plain(&self) -> Result<PlainTransfer, String> {
-        let [flow] = self.flows.as_slice() else {
+        let [flow @ Flow { copies: 1, .. }] = self.flows.as_slice() else {
             return Err("it has more than one association".to_owned());
         };
         if !self.cross.is_empty() {

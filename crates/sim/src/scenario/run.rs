@@ -3,13 +3,16 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use manypath_proto::Instant;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
 use serde::{Serialize, Serializer};
 
+use super::groups::{GroupResult, Groups};
 use super::model::{
     After, CompiledScenario, Flow as FlowModel, PlannedChange, PlannedMove, PlannedRank,
 };
@@ -20,7 +23,7 @@ use crate::protection::{RunKeys, shared_key};
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
 use crate::tracer::TraceTo;
-use crate::world::{Flow, FlowSpec, HostId, World};
+use crate::world::{FirstUnsettled, Flow, FlowSpec, HostId, World};
 
 /// Options of a run.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,9 @@ pub struct RunResult {
     /// The other flows, by name.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<(String, TransferResult)>,
+    /// The flows that have copies, by their name.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<(String, GroupResult)>,
 }
 
 fn as_map<S: Serializer, T: Serialize>(
@@ -108,6 +114,8 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
 
 /// A flow under way.
 struct Running {
+    /// The number of its model.
+    model: usize,
     flow: Flow,
     /// Nobody waits for the end of a flow that has none.
     is_endless: bool,
@@ -132,6 +140,12 @@ struct Run<'s> {
     limit: Instant,
     wiring: Wiring,
     flows: Vec<Running>,
+    /// The first flow of each model.
+    first_of: Vec<usize>,
+    groups: Groups,
+    /// Those whose end the run waits for.
+    finite: Vec<usize>,
+    unsettled: FirstUnsettled,
     /// The keys of protected packets, where a trace shows them opened.
     keys: Option<RunKeys>,
     /// Changes that count from the first DATA, until it leaves.
@@ -157,14 +171,22 @@ impl<'s> Run<'s> {
             limit,
             wiring,
             flows: Vec::new(),
+            first_of: Vec::new(),
+            groups: Groups::default(),
+            finite: Vec::new(),
+            unsettled: FirstUnsettled::default(),
             keys: options.trace.as_ref().filter(|to| to.opened).map(|_| RunKeys::default()),
             waiting: Vec::new(),
             waiting_moves: Vec::new(),
             waiting_ranks: Vec::new(),
         };
-        for flow in &scenario.flows {
-            run.add_flow(flow, options);
+        for (number, flow) in scenario.flows.iter().enumerate() {
+            run.first_of.push(run.flows.len());
+            for copy in 1..=flow.copies {
+                run.add_flow((number, copy), flow, options);
+            }
         }
+        run.groups = Groups::of(scenario, &run.first_of);
         if let (Some(wanted), Some(first)) = (options.samples, run.flows.first()) {
             let (from, to) = first.ends();
             run.world.watch(from, to, wanted);
@@ -193,11 +215,22 @@ impl<'s> Run<'s> {
         run
     }
 
-    fn add_flow(&mut self, flow: &FlowModel, options: &RunOptions) {
+    fn add_flow(
+        &mut self,
+        (model, copy): (usize, usize),
+        flow: &FlowModel,
+        options: &RunOptions,
+    ) {
         let paths = flow.paths.iter().map(|path| self.wiring.path(&path.crossings));
+        let name = flow.name_of(copy);
+        let delay = match flow.spread.is_zero() {
+            true => Duration::ZERO,
+            false => flow.spread.mul_f64(self.world.rng(&format!("start of {name}")).unit()),
+        };
         let start = flow.transfers.iter().map(|transfer| transfer.start).min().unwrap_or_default();
+        let start = start + delay;
         let spec = FlowSpec {
-            name: flow.name.clone(),
+            name,
             sender: Arc::clone(&flow.config_a),
             receiver: Arc::clone(&flow.config_z),
             paths: paths.collect(),
@@ -210,7 +243,7 @@ impl<'s> Run<'s> {
         };
         let ends = self.world.add_flow(spec);
         for transfer in &flow.transfers {
-            let at = Instant::ZERO + transfer.start;
+            let at = Instant::ZERO + transfer.start + delay;
             let host = self.world.host_mut(if transfer.is_reverse { ends.to } else { ends.from });
             match transfer.bytes {
                 Some(bytes) => match transfer.pace {
@@ -223,6 +256,7 @@ impl<'s> Run<'s> {
             }
         }
         let running = Running {
+            model,
             flow: ends,
             is_endless: flow.transfers.iter().any(|transfer| transfer.is_endless()),
             until: flow.transfers.iter().filter_map(|t| t.until).max().map(|t| Instant::ZERO + t),
@@ -232,6 +266,9 @@ impl<'s> Run<'s> {
         if self.scenario.stripe.is_none() && flow.transfers.iter().any(|t| t.latency) {
             let (from, to) = running.ends();
             self.world.measure_latency(from, to);
+        }
+        if !running.is_endless {
+            self.finite.push(self.flows.len());
         }
         self.flows.push(running);
     }
@@ -246,12 +283,14 @@ impl<'s> Run<'s> {
         if let Some(keys) = &self.keys {
             tracer = tracer.opened_with(keys.clone());
         }
-        for (model, running) in scenario.flows.iter().zip(&self.flows) {
+        for (number, running) in self.flows.iter().enumerate() {
+            let copy = number - self.first_of[running.model] + 1;
+            let flow = scenario.flows[running.model].name_of(copy);
             for (id, end) in [(running.flow.from, "a"), (running.flow.to, "z")] {
                 let host = self.world.host(id);
-                let name = match scenario.flows.len() {
+                let name = match self.flows.len() {
                     1 => end.to_owned(),
-                    _ => format!("{}-{end}", model.name),
+                    _ => format!("{flow}-{end}"),
                 };
                 tracer.host(host.node(), &name, host.config()).map_err(failed)?;
             }
@@ -261,11 +300,15 @@ impl<'s> Run<'s> {
     }
 
     fn run(mut self) -> Result<RunOutput, RunError> {
-        while !self.is_over() && self.world.step(self.limit) {
+        while !self.is_over() && self.step() {
             let waits = !self.waiting.is_empty() || !self.waiting_moves.is_empty();
             if waits || !self.waiting_ranks.is_empty() {
                 self.plan_after_first_data();
             }
+        }
+        // A run may end with an event of the instant at which a part of it is over.
+        while self.groups.next().is_some_and(|at| at <= self.world.net.now()) {
+            self.end_tenth();
         }
         if let Some(mut observer) = self.world.net.take_observer() {
             observer.finish().map_err(|error| RunError::Trace(error.to_string()))?;
@@ -277,13 +320,31 @@ impl<'s> Run<'s> {
         Ok(RunOutput { result: self.result(), samples, loss_ranges })
     }
 
-    fn is_over(&self) -> bool {
+    /// Does what happens next; false if nothing is left to do.
+    fn step(&mut self) -> bool {
+        let Some(at) = self.groups.next() else { return self.world.step(self.limit) };
+        if self.world.step(at) {
+            return true;
+        }
+        self.end_tenth();
+        true
+    }
+
+    fn end_tenth(&mut self) {
+        let received = |flow: usize| self.world.host(self.flows[flow].ends().1).received_bytes();
+        self.groups.take(received);
+    }
+
+    fn is_over(&mut self) -> bool {
         if let Some(bytes) = self.scenario.stripe {
             let is_lost = |running: &Running| self.is_lost(running);
             return self.stripe_bytes() >= bytes || self.flows.iter().all(is_lost);
         }
-        let mut finite = self.flows.iter().filter(|running| !running.is_endless).peekable();
-        finite.peek().is_some() && finite.all(|running| self.is_settled(running))
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        let is_settled = |flow: usize| self.is_settled(&self.flows[self.finite[flow]]);
+        let is_over = unsettled.find(self.finite.len(), is_settled).is_none();
+        self.unsettled = unsettled;
+        is_over && !self.finite.is_empty()
     }
 
     fn stripe_bytes(&self) -> u64 {
@@ -331,28 +392,36 @@ impl<'s> Run<'s> {
 
     fn plan_move(&mut self, planned: &PlannedMove, from: Instant) {
         let (flow, path) = planned.path;
-        let number = self.flows[flow].flow.paths[path];
-        self.world.net.path(number).at(from + planned.at).renumber(planned.end, planned.away, None);
+        for running in self.copies_of(flow) {
+            let path = self.world.net.path(self.flows[running].flow.paths[path]);
+            path.at(from + planned.at).renumber(planned.end, planned.away, None);
+        }
+    }
+
+    /// The flows of a model.
+    fn copies_of(&self, model: usize) -> Range<usize> {
+        let first = self.first_of[model];
+        first..first + self.scenario.flows[model].copies
     }
 
     fn plan_rank(&mut self, planned: &PlannedRank, from: Instant) {
         let (flow, path) = planned.path;
-        let Flow { from: near, to: far, .. } = self.flows[flow].flow;
-        for id in [near, far] {
-            let host = self.world.host_mut(id);
-            let local = host.addresses()[path];
-            host.set_rank_at(from + planned.at, local.ip(), planned.rank);
+        for running in self.copies_of(flow) {
+            let Flow { from: near, to: far, .. } = self.flows[running].flow;
+            for id in [near, far] {
+                let host = self.world.host_mut(id);
+                let local = host.addresses()[path];
+                host.set_rank_at(from + planned.at, local.ip(), planned.rank);
+            }
         }
     }
 
     fn result(&self) -> RunResult {
-        let mut all = self.scenario.flows.iter().zip(&self.flows).map(|(model, running)| {
-            let (from, to) = running.ends();
-            let mut result = self.world.result(from, to);
-            result.scenario.clone_from(&self.scenario.name);
-            result.preset.clone_from(&model.preset);
-            result.completed |= self.has_had_its_time(running) && !self.is_lost(running);
-            (model.name.clone(), result)
+        // The first copy stands for itself if it is the first of all; the others count in groups.
+        let models = self.scenario.flows.iter().zip(&self.first_of).enumerate();
+        let singles = models.filter(|(number, (model, _))| *number == 0 || model.copies == 1);
+        let mut all = singles.map(|(_, (model, first))| {
+            (model.name.clone(), self.transfer(&self.flows[*first]))
         });
         // A scenario has at least one flow: the parser sees to it.
         let first = all.next().map(|(_, result)| result);
@@ -365,7 +434,17 @@ impl<'s> Run<'s> {
             self.finish_stripes(&mut transfer, bytes);
         }
         debug_assert_eq!(transfer.seed, self.seed);
-        RunResult { parameters: self.scenario.parameters.clone(), transfer, flows }
+        let groups = self.groups.results(|flow| self.transfer(&self.flows[flow]));
+        RunResult { parameters: self.scenario.parameters.clone(), transfer, flows, groups }
+    }
+
+    fn transfer(&self, running: &Running) -> TransferResult {
+        let (from, to) = running.ends();
+        let mut result = self.world.result(from, to);
+        result.scenario.clone_from(&self.scenario.name);
+        result.preset.clone_from(&self.scenario.flows[running.model].preset);
+        result.completed |= self.has_had_its_time(running) && !self.is_lost(running);
+        result
     }
 
     /// The time of a split file is when the sums of what the stripes delivered reach its size.
