@@ -398,7 +398,9 @@ impl Endpoint {
     pub fn touch(&self, depth: usize) -> usize {
         let first = || self.assocs.get(0);
         match depth {
-            0 => self.events.len() + self.dirty.len() + self.replies.len() + self.assocs.registered(),
+            0 => {
+                self.events.len() + self.dirty.len() + self.replies.len() + self.assocs.registered()
+            }
             1 => {
                 let next = self.deadlines.next().map_or(0, |at| at.as_nanos() as usize);
                 next.wrapping_add(self.assocs.touch())

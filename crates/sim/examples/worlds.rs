@@ -138,7 +138,9 @@ fn print(row: &Row, first: &Row, is_first: bool, json: bool) {
         return;
     }
     if is_first {
-        println!("associations  links  idle, bytes  busy  buffers  ns an event  million a second  ratio");
+        println!(
+            "associations  links  idle, bytes  busy  buffers  ns an event  million a second  ratio"
+        );
     }
     let millions = 1e3 / ns_per_event;
     println!(

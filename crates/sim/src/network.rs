@@ -31,8 +31,8 @@ mod sources;
 mod tests;
 
 pub use addresses::AddressChange;
-use feed::{Feed, SourceState};
 pub(crate) use ahead::AHEAD;
+use feed::{Feed, SourceState};
 use moments::Moments;
 pub(crate) use moments::{Concerned, Moment};
 pub(crate) use path::Path;

@@ -96,7 +96,8 @@ impl Network {
                     lines.sum::<usize>() + usize::from(payload.is_unique())
                 });
             } else {
-                sum += route.spec.links[usize::from(packet.hop) % route.spec.links.len()].0 as usize;
+                sum +=
+                    route.spec.links[usize::from(packet.hop) % route.spec.links.len()].0 as usize;
             }
         }
         black_box(sum);

@@ -43,7 +43,8 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
     if let Some(named) = top.get("time_limit").filter(|_| compiled.time_limit.is_zero()) {
         return Err(named.error("no time to run", "write a time such as \"500 s\""));
     }
-    let long = ["node", "link", "topology", "flow", "traffic"].into_iter().find_map(|key| top.get(key));
+    let long =
+        ["node", "link", "topology", "flow", "traffic"].into_iter().find_map(|key| top.get(key));
     match (long, top.get("path"), top.get("transfer")) {
         (Some(long), Some(other), _) | (Some(long), None, Some(other)) => {
             let what = format!("both {} and {}", long.name, other.name);

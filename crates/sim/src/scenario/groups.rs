@@ -1,4 +1,4 @@
-//! Flows with copies: what each got, in a few numbers for all of them.
+//! Results of flows with copies: the shares of all of them in a few numbers.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const PARTS: u32 = 10;
 /// A flow that gets less of the mean than this is starved.
 const STARVED: f64 = 0.1;
 
-/// What the copies of a flow got.
+/// The shares that the copies of a flow got.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupResult {
     /// How many flows.
@@ -142,8 +142,7 @@ impl Groups {
         goodputs.sort_by(f64::total_cmp);
         let at = |share: f64| goodputs[((goodputs.len() - 1) as f64 * share).round() as usize];
         let half = group.half.as_ref().zip(group.end.as_ref());
-        let shares: Option<Vec<f64>> =
-            half.map(|(half, end)| differences(end, half).collect());
+        let shares: Option<Vec<f64>> = half.map(|(half, end)| differences(end, half).collect());
         let jain_second_half = shares.as_ref().map(|shares| jain(shares.iter().copied()));
         let total = shares.as_ref().map(|shares| shares.iter().sum::<f64>());
         let half_s = self.time_limit.as_secs_f64() / 2.0;

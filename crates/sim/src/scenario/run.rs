@@ -215,12 +215,7 @@ impl<'s> Run<'s> {
         run
     }
 
-    fn add_flow(
-        &mut self,
-        (model, copy): (usize, usize),
-        flow: &FlowModel,
-        options: &RunOptions,
-    ) {
+    fn add_flow(&mut self, (model, copy): (usize, usize), flow: &FlowModel, options: &RunOptions) {
         let paths = flow.paths.iter().map(|path| self.wiring.path(&path.crossings));
         let name = flow.name_of(copy);
         let delay = match flow.spread.is_zero() {
@@ -420,9 +415,8 @@ impl<'s> Run<'s> {
         // The first copy stands for itself if it is the first of all; the others count in groups.
         let models = self.scenario.flows.iter().zip(&self.first_of).enumerate();
         let singles = models.filter(|(number, (model, _))| *number == 0 || model.copies == 1);
-        let mut all = singles.map(|(_, (model, first))| {
-            (model.name.clone(), self.transfer(&self.flows[*first]))
-        });
+        let mut all = singles
+            .map(|(_, (model, first))| (model.name.clone(), self.transfer(&self.flows[*first])));
         // A scenario has at least one flow: the parser sees to it.
         let first = all.next().map(|(_, result)| result);
         let mut transfer = first.unwrap_or_else(|| unreachable!("no flow"));

@@ -54,7 +54,7 @@ impl Flaw {
 pub(super) enum Format {
     /// GraphML, with the attributes of the Internet Topology Zoo.
     GraphMl,
-    /// What BRITE writes.
+    /// The output of BRITE.
     Brite,
     /// Lines of `a|b|relation`, as CAIDA's lists of relations of autonomous systems.
     AsRel,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_proto::config::{Config, ConfigError};
 use manypath_proto::Instant;
+use manypath_proto::config::{Config, ConfigError};
 
 use crate::ids::LinkId;
 use crate::paths::PathLinks;
@@ -58,8 +58,8 @@ impl Many {
     }
 
     /// Builds it. Every association has two paths, and each of them crosses two of the shared
-    /// links. A link has room for 1 Mbit/s of each path over it and a queue of 25 ms; its delay is 5
-    /// to 24 ms. The associations begin within a second.
+    /// links. A link has room for 1 Mbit/s of each path over it and a queue of 25 ms; its delay is
+    /// 5 to 24 ms. The associations begin within a second.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
-//! What BRITE (Medina, Lakhina, Matta, Byers, 2001) writes: a section of nodes, a section of edges,
-//! one in each line. Delays are in milliseconds, bandwidths in Mbit/s; -1 where none was assigned.
+//! The output of BRITE (Medina, Lakhina, Matta, Byers, 2001): a section of nodes, a section of
+//! edges, one in each line. Delays are in milliseconds, bandwidths in Mbit/s; -1 where none was
+//! assigned.
 
 use std::time::Duration;
 

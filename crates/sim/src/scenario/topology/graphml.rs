@@ -75,7 +75,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// What a unit of `LinkSpeed` stands for.
+    /// Bits per second of a unit of `LinkSpeed`.
     fn units(&self, edge: Node<'d, 'd>) -> f64 {
         match self.data(edge, "LinkSpeedUnits").map(|(text, _)| text) {
             Some("K" | "k") => 1e3,
@@ -110,15 +110,16 @@ impl Local for Node<'_, '_> {
 }
 
 pub(super) fn parse(text: &str) -> Result<Topology, Flaw> {
-    let options = ParsingOptions { allow_dtd: false, nodes_limit: MOST_ELEMENTS, ..Default::default() };
+    let options =
+        ParsingOptions { allow_dtd: false, nodes_limit: MOST_ELEMENTS, ..Default::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let line = error.pos().row as usize;
         Flaw::new(line, format!("this is no XML: {error}"), "name a GraphML file, or its `format`")
     })?;
     let elements = || document.descendants().filter(Node::is_element);
-    let keys = elements().filter(|node| node.has_tag_name_local("key")).filter_map(|key| {
-        Some((key.attribute("id")?, key.attribute("attr.name")?))
-    });
+    let keys = elements()
+        .filter(|node| node.has_tag_name_local("key"))
+        .filter_map(|key| Some((key.attribute("id")?, key.attribute("attr.name")?)));
     let reader = Reader { document: &document, keys: keys.collect() };
     let (mut nodes, mut places, mut labels) = (Nodes::default(), Vec::new(), Vec::new());
     for node in elements().filter(|node| node.has_tag_name_local("node")) {
@@ -133,7 +134,9 @@ pub(super) fn parse(text: &str) -> Result<Topology, Flaw> {
         let end = |name| nodes.find(reader.attribute(edge, name)?, line);
         let ends = (end("source")?, end("target")?);
         let far = places[ends.0].zip(places[ends.1]);
-        let delay = far.map(|(a, b)| Duration::from_secs_f64(distance_km(a, b) / KM_PER_MS / 1e3));
+        // Whole microseconds: places are not known better.
+        let micros = |(a, b)| (distance_km(a, b) / KM_PER_MS * 1e3).round() as u64;
+        let delay = far.map(|ends| Duration::from_micros(micros(ends)));
         topology.add(TopologyLink { ends, rate: reader.rate(edge)?, delay, line })?;
     }
     Ok(topology)
