@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use manypath_lab::cell::fields_of_json;
+use manypath_lab::cell::fields_of_result;
 use manypath_lab::output::{write_csv, write_parquet};
 use manypath_lab::runner::{all_processors, run_in_order};
 use manypath_lab::table::Table;
@@ -181,9 +181,7 @@ impl<'a> Output<'a> {
             print(&format!("{line}\n"))?;
         }
         if self.keeps_rows {
-            let fields = fields_of_json(&line).map_err(|e| Failure::failed(e.to_string()))?;
-            let own = |name: &str| name == "seed" || name.starts_with("parameters");
-            let fields = fields.into_iter().filter(|(name, _)| !own(name)).collect();
+            let fields = fields_of_result(&line).map_err(|e| Failure::failed(e.to_string()))?;
             let params = Arc::new(self.points[point].params.clone());
             self.rows.push(&Arc::from("scenario"), &params, seed, fields);
         }

@@ -126,6 +126,17 @@ pub fn fields_of_json(text: &str) -> Result<Fields, serde_json::Error> {
     Ok(fields)
 }
 
+/// The fields of a run's result, but for its seed and parameters, which a row has by itself.
+///
+/// # Errors
+///
+/// If the text is not a JSON object.
+pub fn fields_of_result(text: &str) -> Result<Fields, serde_json::Error> {
+    let mut fields = fields_of_json(text)?;
+    fields.retain(|name, _| name != "seed" && !name.starts_with("parameters"));
+    Ok(fields)
+}
+
 fn flatten(name: &str, value: &Json, fields: &mut Fields) {
     match value {
         Json::Object(map) => {

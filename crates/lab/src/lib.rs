@@ -8,6 +8,7 @@
 
 pub mod cell;
 pub mod claims;
+pub mod column;
 pub mod derive;
 pub mod engine;
 pub mod error;

@@ -16,6 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use crate::cell::{Cell, fields_of_json, json_text};
+use crate::column::{Column, ColumnKind};
 use crate::table::{Params, Row, Table};
 
 /// Writes a run as one line of JSON. Lists of the result stay lists.
@@ -100,7 +101,7 @@ pub fn write_csv(path: &Path, experiment: &str, table: &Table) -> io::Result<()>
 /// If writing fails.
 pub fn write_parquet(path: &Path, experiment: &str, table: &Table) -> io::Result<()> {
     let columns = Column::all(experiment, table);
-    let fields = columns.iter().map(|column| column.schema().map(Arc::new));
+    let fields = columns.iter().map(|column| schema(column).map(Arc::new));
     let fields = fields.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     let schema = Type::group_type_builder("runs").with_fields(fields).build();
     let schema = Arc::new(schema.map_err(io::Error::other)?);
@@ -148,56 +149,19 @@ fn write_columns(
     Ok(())
 }
 
-/// A column of the tabular files.
-struct Column {
-    name: String,
-    cells: Vec<Cell>,
-}
-
-impl Column {
-    fn all(experiment: &str, table: &Table) -> Vec<Column> {
-        let rows = table.rows();
-        let of = |name: &str, cell: &dyn Fn(&Row) -> Cell| Column {
-            name: name.to_owned(),
-            cells: rows.iter().map(cell).collect(),
-        };
-        let mut columns = vec![
-            of("experiment", &|_| Cell::Text(experiment.to_owned())),
-            of("variant", &|row| Cell::Text(row.variant.to_string())),
-        ];
-        columns.extend(table.parameters().map(|name| {
-            let value = |row: &Row| crate::table::value_of(&row.params, name).map(str::to_owned);
-            of(name, &|row| value(row).map_or(Cell::Null, Cell::Text))
-        }));
-        let seed = |row: &Row| i64::try_from(row.seed).map_or(Cell::Null, Cell::Int);
-        columns.push(of("seed", &seed));
-        let fields = table.fields().enumerate();
-        columns.extend(fields.map(|(n, name)| of(name, &|row| table.cell(row, n).clone())));
-        columns
-    }
-
-    fn schema(&self) -> Result<Type, parquet::errors::ParquetError> {
-        let physical = self.physical();
-        let text = (physical == Physical::BYTE_ARRAY).then_some(LogicalType::String);
-        Type::primitive_type_builder(&self.name, physical)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(text)
-            .build()
-    }
-
-    fn physical(&self) -> Physical {
-        let known = || self.cells.iter().filter(|cell| **cell != Cell::Null);
-        let all = |is: fn(&Cell) -> bool| known().next().is_some() && known().all(is);
-        if all(|c| matches!(c, Cell::Bool(_))) {
-            Physical::BOOLEAN
-        } else if all(|c| matches!(c, Cell::Int(_))) {
-            Physical::INT64
-        } else if known().all(|c| matches!(c, Cell::Int(_) | Cell::Float(_))) {
-            Physical::DOUBLE
-        } else {
-            Physical::BYTE_ARRAY
-        }
-    }
+fn schema(column: &Column) -> Result<Type, parquet::errors::ParquetError> {
+    let kind = column.kind();
+    let text = (kind == ColumnKind::Text).then_some(LogicalType::String);
+    let physical = match kind {
+        ColumnKind::Bool => Physical::BOOLEAN,
+        ColumnKind::Int => Physical::INT64,
+        ColumnKind::Float => Physical::DOUBLE,
+        ColumnKind::Text => Physical::BYTE_ARRAY,
+    };
+    Type::primitive_type_builder(&column.name, physical)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(text)
+        .build()
 }
 
 #[cfg(test)]

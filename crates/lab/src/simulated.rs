@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manypath_sim::scenario::{CompiledScenario, Identity, RunOptions, Scenario};
 use manypath_sim::{Samples, Sampling};
 
-use crate::cell::fields_of_json;
+use crate::cell::fields_of_result;
 use crate::derive::series_of;
 use crate::error::LabError;
 use crate::experiment::{Experiment, Kind};
@@ -133,9 +133,7 @@ impl Runnable for Simulated {
         let options = RunOptions { samples, ..RunOptions::default() };
         let output = self.scenario.run(seed, &options).map_err(|e| e.to_string())?;
         let json = serde_json::to_string(&output.result).map_err(|e| e.to_string())?;
-        let mut fields = fields_of_json(&json).map_err(|e| e.to_string())?;
-        // The row has them already.
-        fields.retain(|name, _| name != "seed" && !name.starts_with("parameters"));
+        let fields = fields_of_result(&json).map_err(|e| e.to_string())?;
         let samples = output.samples.map(Samples::into_vec).unwrap_or_default();
         Ok(RunData { fields, series: series_of(&samples)?, loss_ranges: output.loss_ranges })
     }

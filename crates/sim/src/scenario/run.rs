@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use manypath_proto::Instant;
@@ -36,6 +37,8 @@ pub struct RunOptions {
     pub samples: Option<Sampling>,
     /// Writes what happens in the run as typed events and pcapng captures.
     pub trace: Option<TraceTo>,
+    /// Ends the run without a result once it is true.
+    pub cancel: Option<Arc<AtomicBool>>,
 }
 
 /// Output of a run.
@@ -81,6 +84,8 @@ pub enum RunError {
     Panicked(String),
     /// Its trace could not be written: which file, and why.
     Trace(String),
+    /// [`RunOptions::cancel`] became true.
+    Cancelled,
 }
 
 impl fmt::Display for RunError {
@@ -88,6 +93,7 @@ impl fmt::Display for RunError {
         match self {
             RunError::Panicked(message) => write!(f, "the run failed a check: {message}"),
             RunError::Trace(message) => write!(f, "{message}"),
+            RunError::Cancelled => f.write_str("the run was cancelled"),
         }
     }
 }
@@ -100,7 +106,7 @@ impl CompiledScenario {
         let run = || {
             let mut run = Run::new(self, seed, options);
             run.trace(options.trace.as_ref())?;
-            run.run()
+            run.run(options.cancel.as_deref())
         };
         let result = catch_unwind(AssertUnwindSafe(run));
         result.unwrap_or_else(|panic| Err(RunError::Panicked(message_of(&*panic))))
@@ -294,8 +300,11 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    fn run(mut self) -> Result<RunOutput, RunError> {
+    fn run(mut self, cancel: Option<&AtomicBool>) -> Result<RunOutput, RunError> {
         while !self.is_over() && self.step() {
+            if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                return Err(RunError::Cancelled);
+            }
             let waits = !self.waiting.is_empty() || !self.waiting_moves.is_empty();
             if waits || !self.waiting_ranks.is_empty() {
                 self.plan_after_first_data();

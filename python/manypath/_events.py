@@ -1,0 +1,786 @@
+"""Events of traces and chunks of packets. tools/make_events.py writes this file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened at a host. Paths are counted from 1."""
+
+    time_s: float
+    """Seconds since the start of the run."""
+
+    host: str
+    """The host it happened at; of a dropped packet, the one that had sent it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherEvent(Event):
+    """An event of a later version of manypath."""
+
+    event: str
+    """Its name in the trace."""
+
+    fields: dict[str, Any]
+    """All else that the trace says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A chunk of a packet (RFC 9260)."""
+
+    chunk: str
+    """Its type as the RFC names it, such as DATA."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherChunk(Chunk):
+    """A chunk of a later version of manypath."""
+
+    fields: dict[str, Any]
+    """All else that the trace says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataChunk(Chunk):
+    """User data (§3.3.1)."""
+
+    bytes: int
+    """User bytes."""
+
+    flags: str
+    """The bits that are set, of `I`, `U`, `B` and `E`, in this order."""
+
+    ssn: int
+    """Stream sequence number."""
+
+    stream: int
+    """Stream identifier."""
+
+    tsn: int
+    """Its TSN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitChunk(Chunk):
+    """Initiation (§3.3.2)."""
+
+    a_rwnd: int
+    """Advertised receiver window credit in bytes."""
+
+    inbound_streams: int
+    """Number of inbound streams."""
+
+    initial_tsn: int
+    """TSN of the first DATA chunk."""
+
+    initiate_tag: int
+    """The verification tag that the other side shall use."""
+
+    outbound_streams: int
+    """Number of outbound streams."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitAckChunk(Chunk):
+    """Its acknowledgement (§3.3.3)."""
+
+    a_rwnd: int
+    """Advertised receiver window credit in bytes."""
+
+    inbound_streams: int
+    """Number of inbound streams."""
+
+    initial_tsn: int
+    """TSN of the first DATA chunk."""
+
+    initiate_tag: int
+    """The verification tag that the other side shall use."""
+
+    outbound_streams: int
+    """Number of outbound streams."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SackChunk(Chunk):
+    """Selective acknowledgement (§3.3.4)."""
+
+    a_rwnd: int
+    """Advertised receiver window credit in bytes."""
+
+    cum_tsn_ack: int
+    """Cumulative TSN ack."""
+
+    duplicate_tsns: list[int]
+    """TSNs that arrived more than once."""
+
+    gap_ack_blocks: list[tuple[int, int]]
+    """Gap ack blocks: first and last TSN as offsets from the cumulative TSN ack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NrSackChunk(Chunk):
+    """Selective acknowledgement with non-renegable blocks (draft-tuexen-tsvwg-sctp-multipath)."""
+
+    a_rwnd: int
+    """Advertised receiver window credit in bytes."""
+
+    cum_tsn_ack: int
+    """Cumulative TSN ack."""
+
+    duplicate_tsns: list[int]
+    """TSNs that arrived more than once."""
+
+    gap_ack_blocks: list[tuple[int, int]]
+    """Gap ack blocks that the receiver may take back, as in SACK."""
+
+    nr_gap_ack_blocks: list[tuple[int, int]]
+    """Those that it will not take back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatChunk(Chunk):
+    """Heartbeat (§3.3.5)."""
+
+    bytes: int
+    """Bytes of sender-specific information."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatAckChunk(Chunk):
+    """Heartbeat acknowledgement (§3.3.6)."""
+
+    bytes: int
+    """Bytes of sender-specific information."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortChunk(Chunk):
+    """Immediate end (§3.3.7)."""
+
+    causes: list[int]
+    """Codes of the error causes (§3.3.10)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownChunk(Chunk):
+    """Graceful end (§3.3.8)."""
+
+    cum_tsn_ack: int
+    """Cumulative TSN ack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownAckChunk(Chunk):
+    """Acknowledgement of a graceful end (§3.3.9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorChunk(Chunk):
+    """Errors that end nothing (§3.3.10)."""
+
+    causes: list[int]
+    """Codes of the error causes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CookieEchoChunk(Chunk):
+    """The state cookie, returned (§3.3.11)."""
+
+    bytes: int
+    """Bytes of the cookie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CookieAckChunk(Chunk):
+    """Cookie acknowledgement (§3.3.12)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownCompleteChunk(Chunk):
+    """Last message of a graceful end (§3.3.13)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DtlsChunk(Chunk):
+    """The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk)."""
+
+    bytes: int
+    """Bytes of the DTLS record, its header included."""
+
+    restart: bool
+    """The R bit: a restart key context protects them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadChunk(Chunk):
+    """Padding, beside a HEARTBEAT that measures the path's size (RFC 4820)."""
+
+    bytes: int
+    """Bytes of padding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampChunk(Chunk):
+    """When the packet was sent: a private chunk."""
+
+    echo: int | None = None
+    """The timestamp that the packet echoes, beside a SACK."""
+
+    timestamp: int
+    """Microseconds of the sender's clock, modulo 2^32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SackPathChunk(Chunk):
+    """Which path SACKs take: a private chunk."""
+
+    failed: bool
+    """That path has failed: the peer shall choose another."""
+
+    serial: int
+    """Counts the changes of that path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownChunk(Chunk):
+    """A type that is not known here."""
+
+    bytes: int
+    """Length field of the chunk, header included."""
+
+    code: int
+    """The chunk type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MalformedChunk(Chunk):
+    """From here on the packet cannot be read."""
+
+    error: str
+    """The error and its position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Event):
+    """The trace of a host begins; its first line."""
+
+    preset: str
+    """The preset of the host's engine."""
+
+    profile: str
+    """The profile of the host's engine."""
+
+    scenario: str
+    """The name of the scenario."""
+
+    schema: int
+    """The version of the trace's schema."""
+
+    seed: int
+    """The seed of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketSent(Event):
+    """A packet was sent."""
+
+    bytes: int
+    """Length of the SCTP packet as it was sent, without IP and UDP headers."""
+
+    chunks: list[Chunk]
+    """Its chunks in order."""
+
+    local: str
+    """The host's transport address."""
+
+    opened: bool = False
+    """A DTLS chunk protected the packet, and `chunks` are those inside."""
+
+    packet: int
+    """Numbers the packets of a run, in the order they were sent. A copy that the network made has
+    the number of its original.
+    """
+
+    path: int | None = None
+    """The path, if the addresses are those of one."""
+
+    remote: str
+    """The peer's transport address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketReceived(Event):
+    """A packet arrived."""
+
+    bytes: int
+    """Length of the SCTP packet as it was sent, without IP and UDP headers."""
+
+    chunks: list[Chunk]
+    """Its chunks in order."""
+
+    local: str
+    """The host's transport address."""
+
+    opened: bool = False
+    """A DTLS chunk protected the packet, and `chunks` are those inside."""
+
+    packet: int
+    """Numbers the packets of a run, in the order they were sent. A copy that the network made has
+    the number of its original.
+    """
+
+    path: int | None = None
+    """The path, if the addresses are those of one."""
+
+    remote: str
+    """The peer's transport address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketDropped(Event):
+    """The network dropped a packet that this host had sent."""
+
+    cause: str
+    """Why: `loss` (at random), `queue_full`, `cut` (the link was down), `no_route`, `unmapped` (a
+    NAT had forgotten the address), `early` (random early detection), `too_long` (longer than
+    the link's MTU); a network may know more.
+    """
+
+    link: int | None = None
+    """The number of the link it got lost on, one direction of a hop."""
+
+    packet: int
+    """The packet's number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathAdded(Event):
+    """A path exists from now on."""
+
+    local: str
+    """The host's transport address on it."""
+
+    path: int
+    """The path."""
+
+    remote: str
+    """The peer's transport address on it."""
+
+    state: str
+    """Its state: `unconfirmed`, `active`, `potentially_failed` or `inactive`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathState(Event):
+    """A path changed state (RFC 9260 §8.2, RFC 7829 §4)."""
+
+    from_: str
+    """The state it left."""
+
+    path: int
+    """The path."""
+
+    to: str
+    """The state it is in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathMtu(Event):
+    """The largest packets that a path carries, as far as is known (RFC 8899)."""
+
+    mtu_bytes: int
+    """Bytes of an IP packet."""
+
+    path: int
+    """The path."""
+
+    reason: str
+    """Why: `confirmed` (a probe of that size was answered), `black_hole` (larger ones get lost),
+    `packet_too_big` (a router says so) or `interface` (the host's own does not take larger
+    ones).
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRank(Event):
+    """A path has another rank: which paths carry data before it does."""
+
+    path: int
+    """The path."""
+
+    rank: str
+    """Its rank from now on: `normal`, `cost=N` or `backup`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBottleneck(Event):
+    """Two paths share a bottleneck (mTCP paper, section 3.2)."""
+
+    chance: float
+    """A bound on the probability that this many come together by chance."""
+
+    events: tuple[int, int]
+    """How many of these signs each of them showed."""
+
+    lag_s: float
+    """How much later the second path shows a congestion, in seconds."""
+
+    matched: int
+    """How many of them came on both together."""
+
+    needed: int | None = None
+    """Events that the path with fewer of them had to have before that was judged."""
+
+    paths: tuple[int, int]
+    """The paths."""
+
+    ratio: float
+    """That number over the smaller of theirs."""
+
+    sign: str = 'fast_retransmits'
+    """The sign that it was judged by: `fast_retransmits`, `delays` or `delay_statistics`."""
+
+    suppressed: int | None = None
+    """The path that carries no more data because of it."""
+
+    threshold: float
+    """The ratio above which a bottleneck counts as shared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedHops(Event):
+    """Two paths have too many of their hops in common (mTCP paper, section 3.3)."""
+
+    disjoint: float
+    """Their disjointness: 1 - latency of the shared links / latency of the shorter path."""
+
+    path: int
+    """The path that carries no more data because of it."""
+
+    with_: int
+    """The path that it shares its hops with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSuppressed(Event):
+    """A path that works carries no data from now on (mTCP paper, section 3.4.1; ranks)."""
+
+    path: int
+    """The path."""
+
+    reason: str
+    """Why: `shared_bottleneck`, `slow`, `spare`, `shares_hops` or `dearer` (cheaper paths work)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRestored(Event):
+    """A path that was suppressed may carry data again (mTCP paper, section 3.4.2; ranks)."""
+
+    path: int
+    """The path."""
+
+    reason: str
+    """Why: `better` (its score), `too_few` (others work), `disjoint` (it shares its hops with none
+    that works), `again` (it shared a bottleneck long ago), `failover` (no cheaper path works),
+    `overflow` (cheaper paths cannot carry what is offered) or `ranked` (ranks were changed).
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrimaryElected(Event):
+    """All SACKs of one side take another path (mTCP paper, section 3.5.2)."""
+
+    by_peer: bool
+    """True if they are the peer's."""
+
+    path: int
+    """The path that they take."""
+
+    reason: str
+    """Why they left the path that they took before, as far as the host knows: `failed`,
+    `set_aside` (by the host), `silent` (no data came there while it came on others) or `better`
+    (it works, and promises less).
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressGone(Event):
+    """The host has the address of one of its paths no longer."""
+
+    local: str
+    """The address that is gone."""
+
+    path: int
+    """The path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRemoved(Event):
+    """A path is gone and its number may be used again."""
+
+    path: int
+    """The path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathMetrics(Event):
+    """Variables of a path changed: what they are now."""
+
+    cwnd_bytes: int
+    """Congestion window."""
+
+    error_count: int
+    """Timeouts in a row."""
+
+    flight_size_bytes: int
+    """DATA chunks in flight, headers included."""
+
+    path: int
+    """The path."""
+
+    rto_s: float
+    """Retransmission timeout, with its back-off."""
+
+    rttvar_s: float
+    """Round-trip time variation."""
+
+    srtt_s: float | None = None
+    """Smoothed round-trip time; absent until measured."""
+
+    ssthresh_bytes: int
+    """Slow-start threshold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class T3Expired(Event):
+    """T3-rtx expired (RFC 9260 §6.3.3)."""
+
+    path: int
+    """The path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastRetransmit(Event):
+    """Missing reports made chunks lost that were last sent on the path (RFC 9260 §7.2.4); they
+    wait for retransmission.
+    """
+
+    chunks: int
+    """How many chunks."""
+
+    path: int
+    """The path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailLossProbe(Event):
+    """A tail-loss probe was sent."""
+
+    path: int
+    """The path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued(Event):
+    """The application handed messages to the association."""
+
+    bytes: int
+    """User bytes."""
+
+    total_bytes: int
+    """User bytes since the association began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged(Event):
+    """The peer acknowledged data cumulatively."""
+
+    bytes: int
+    """User bytes."""
+
+    total_bytes: int
+    """User bytes since the association began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered(Event):
+    """The application took data."""
+
+    bytes: int
+    """User bytes."""
+
+    total_bytes: int
+    """User bytes since the association began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveBufferBlocked(Event):
+    """From now on only the peer's receive buffer holds data back: there is data to send and room
+    in a congestion window.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveBufferUnblocked(Event):
+    """That is over."""
+
+    blocked_s: float
+    """How long it lasted, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected(Event):
+    """The association is established."""
+
+    incoming: bool
+    """True if the peer opened it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendBufferEmpty(Event):
+    """Everything sent so far is acknowledged cumulatively."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerShutdown(Event):
+    """The peer began a graceful shutdown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted(Event):
+    """The peer restarted: what was unacknowledged is lost (RFC 9260 §5.2.4, action A)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerError(Event):
+    """The peer reported an error that does not end the association."""
+
+    cause: int
+    """The error cause code (RFC 9260 §3.3.10)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed(Event):
+    """The association is over."""
+
+    reason: str
+    """Why, in words."""
+
+
+CHUNKS: dict[str, type[Chunk]] = {
+    "DATA": DataChunk,
+    "INIT": InitChunk,
+    "INIT_ACK": InitAckChunk,
+    "SACK": SackChunk,
+    "NR_SACK": NrSackChunk,
+    "HEARTBEAT": HeartbeatChunk,
+    "HEARTBEAT_ACK": HeartbeatAckChunk,
+    "ABORT": AbortChunk,
+    "SHUTDOWN": ShutdownChunk,
+    "SHUTDOWN_ACK": ShutdownAckChunk,
+    "ERROR": ErrorChunk,
+    "COOKIE_ECHO": CookieEchoChunk,
+    "COOKIE_ACK": CookieAckChunk,
+    "SHUTDOWN_COMPLETE": ShutdownCompleteChunk,
+    "DTLS": DtlsChunk,
+    "PAD": PadChunk,
+    "TIMESTAMP": TimestampChunk,
+    "SACK_PATH": SackPathChunk,
+    "UNKNOWN": UnknownChunk,
+    "MALFORMED": MalformedChunk,
+}
+
+
+EVENTS: dict[str, type[Event]] = {
+    "run": Run,
+    "packet_sent": PacketSent,
+    "packet_received": PacketReceived,
+    "packet_dropped": PacketDropped,
+    "path_added": PathAdded,
+    "path_state": PathState,
+    "path_mtu": PathMtu,
+    "path_rank": PathRank,
+    "shared_bottleneck": SharedBottleneck,
+    "shared_hops": SharedHops,
+    "path_suppressed": PathSuppressed,
+    "path_restored": PathRestored,
+    "primary_elected": PrimaryElected,
+    "address_gone": AddressGone,
+    "path_removed": PathRemoved,
+    "path_metrics": PathMetrics,
+    "t3_expired": T3Expired,
+    "fast_retransmit": FastRetransmit,
+    "tail_loss_probe": TailLossProbe,
+    "queued": Queued,
+    "acknowledged": Acknowledged,
+    "delivered": Delivered,
+    "receive_buffer_blocked": ReceiveBufferBlocked,
+    "receive_buffer_unblocked": ReceiveBufferUnblocked,
+    "connected": Connected,
+    "send_buffer_empty": SendBufferEmpty,
+    "peer_shutdown": PeerShutdown,
+    "restarted": Restarted,
+    "peer_error": PeerError,
+    "closed": Closed,
+}
+
+__all__ = [
+    "AbortChunk",
+    "Acknowledged",
+    "AddressGone",
+    "Chunk",
+    "Closed",
+    "Connected",
+    "CookieAckChunk",
+    "CookieEchoChunk",
+    "DataChunk",
+    "Delivered",
+    "DtlsChunk",
+    "ErrorChunk",
+    "Event",
+    "FastRetransmit",
+    "HeartbeatAckChunk",
+    "HeartbeatChunk",
+    "InitAckChunk",
+    "InitChunk",
+    "MalformedChunk",
+    "NrSackChunk",
+    "OtherChunk",
+    "OtherEvent",
+    "PacketDropped",
+    "PacketReceived",
+    "PacketSent",
+    "PadChunk",
+    "PathAdded",
+    "PathMetrics",
+    "PathMtu",
+    "PathRank",
+    "PathRemoved",
+    "PathRestored",
+    "PathState",
+    "PathSuppressed",
+    "PeerError",
+    "PeerShutdown",
+    "PrimaryElected",
+    "Queued",
+    "ReceiveBufferBlocked",
+    "ReceiveBufferUnblocked",
+    "Restarted",
+    "Run",
+    "SackChunk",
+    "SackPathChunk",
+    "SendBufferEmpty",
+    "SharedBottleneck",
+    "SharedHops",
+    "ShutdownAckChunk",
+    "ShutdownChunk",
+    "ShutdownCompleteChunk",
+    "T3Expired",
+    "TailLossProbe",
+    "TimestampChunk",
+    "UnknownChunk",
+]

@@ -1,0 +1,34 @@
+//! The native part of the Python package `manypath`; `python/manypath` is what users import.
+//!
+//! Work runs in threads without the interpreter's lock. A [`job::Job`] gives Python what is ready,
+//! so that progress, Ctrl-C and errors are ordinary Python.
+
+// The harness of `cargo test` cannot link the interpreter, and the tests are in Python.
+#![cfg(not(test))]
+
+mod arrow;
+mod error;
+mod job;
+mod runs;
+mod scenario;
+mod sim;
+mod toml_text;
+
+use pyo3::prelude::*;
+
+/// The native module.
+#[pymodule]
+mod _manypath {
+    #[pymodule_export]
+    use crate::job::Job;
+    #[pymodule_export]
+    use crate::runs::Runs;
+    #[pymodule_export]
+    use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::sim::start;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

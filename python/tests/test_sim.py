@@ -1,0 +1,135 @@
+"""Runs, their results, and errors."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from manypath import Interrupted, ScenarioError, sim
+
+TWO_PATHS = {
+    "name": "two paths",
+    "transport": {"preset": "cmt-pf"},
+    "transfer": {"size": "400 kB"},
+    "path": [
+        {"rate": "10 Mbit/s", "delay": "20 ms"},
+        {"rate": "5 Mbit/s", "delay": "40 ms", "loss": "1 %"},
+    ],
+}
+
+LONG = TWO_PATHS | {"transfer": {"size": "1 GB"}, "time_limit": "100000 s"}
+"""One run takes many seconds."""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_dict_is_a_scenario() -> None:
+    runs = sim.run(TWO_PATHS, seeds=3)
+    assert [run["seed"] for run in runs] == [1, 2, 3]
+    assert all(run["completed"] and run["bytes"] == 400_000 for run in runs)
+    assert runs.scenario == runs[0]["scenario"] == "two paths"
+    assert len(runs[-1]["paths"]) == 2
+
+
+def test_every_point_runs_with_every_seed_in_order() -> None:
+    sweep = {"path.2.loss": ["0 %", "2 %"], "transport.preset": ["cmt", "cmt-pf"]}
+    runs = sim.run(TWO_PATHS, seeds=[5, 9], sweep=sweep, jobs=2)
+    seen = [(*run["parameters"].values(), run["seed"]) for run in runs]
+    losses, presets = sweep.values()
+    assert seen == [(loss, preset, seed) for loss in losses for preset in presets for seed in (5, 9)]
+    one = sim.run(TWO_PATHS, seeds="9..9", sweep=sweep, point=3)
+    assert one[0] == runs[5]
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    paths = [{**path, "mtu": numpy.int64(1400)} for path in TWO_PATHS["path"]]  # type: ignore[dict-item]
+    scenario = {**TWO_PATHS, "path": paths, "time_limit": numpy.float64(100.5)}
+    with pytest.raises(ScenarioError, match="time_limit"):
+        sim.Scenario(scenario).points()  # a time needs a unit, and the error names the key
+    runs = sim.run(scenario | {"time_limit": "100 s"}, seeds=numpy.arange(1, 4))
+    assert [run["seed"] for run in runs] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "change, place, words",
+    [
+        ({"tranfer": {}}, "scenario['tranfer']", "did you mean `transfer`?"),
+        ({"path": [{"rate": "fast"}]}, "scenario['path'][0]['rate']", "10 Mbit/s"),
+        ({"transport": {"preset": "cmt-fp"}}, "scenario['transport']['preset']", "`cmt-pf`"),
+        ({"time_limit": None}, "scenario['time_limit']", "leave the key out"),
+        ({"name": b"bytes"}, "scenario['name']", "write a text"),
+        ({"transfer": {"size": object()}}, "scenario['transfer']['size']", "type object"),
+    ],
+)
+def test_an_error_in_a_dict_names_its_place(change: dict[str, object], place: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        sim.run(TWO_PATHS | change)
+    error = raised.value
+    assert (error.place, error.line) == (place, None), str(error)
+    assert words in str(error)
+
+
+def test_a_list_that_contains_itself_is_an_error() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(ScenarioError, match="within one another"):
+        sim.run(TWO_PATHS | {"name": endless})
+
+
+def test_errors_of_arguments_name_the_argument() -> None:
+    for arguments, place in [
+        ({"seeds": "many"}, "seeds"),
+        ({"seeds": [1, 1]}, "seeds"),
+        ({"sweep": {"path.2.loss": []}}, "sweep['path.2.loss']"),
+        ({"settings": {"path.3.loss": "1 %"}}, "settings['path.3.loss']"),
+    ]:
+        with pytest.raises(ScenarioError) as raised:
+            sim.run(TWO_PATHS, **arguments)  # type: ignore[arg-type]
+        assert raised.value.place == place
+    with pytest.raises(IndexError, match="points are 1 to 1"):
+        sim.run(TWO_PATHS, point=2)
+
+
+def test_a_file_is_missing() -> None:
+    with pytest.raises(ScenarioError, match="nowhere.toml: cannot be read"):
+        sim.run("nowhere.toml")
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    sim.run(TWO_PATHS, seeds=20, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (20, 20)
+    assert told == sorted(told)
+
+
+def test_an_error_of_the_callback_ends_the_runs() -> None:
+    def fail(done: int, total: int) -> None:
+        raise ZeroDivisionError
+
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        sim.run(LONG, progress=fail)
+    assert time.monotonic() - began < 5
+
+
+def test_ctrl_c_ends_runs_at_once_and_keeps_finished_ones() -> None:
+    def interrupt(done: int, total: int) -> None:
+        if done == 2:
+            threading.Timer(0.2, _thread.interrupt_main).start()
+
+    began = time.monotonic()
+    sweep = {"transfer.size": ["100 kB", "200 kB", "1 GB"]}
+    with pytest.raises(KeyboardInterrupt) as raised:
+        sim.run(LONG, sweep=sweep, progress=interrupt)
+    assert time.monotonic() - began < 5
+    assert isinstance(raised.value, Interrupted)
+    assert [run["bytes"] for run in raised.value.runs] == [100_000, 200_000]
