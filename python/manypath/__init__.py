@@ -1,12 +1,15 @@
 """manypath: multipath transport (SCTP) in a deterministic simulator, and its laboratory.
 
 - :mod:`manypath.sim` runs scenarios and gives results as dicts, Arrow tables and pandas frames.
+- :mod:`manypath.trace` reads what happened in a run, event by event.
+- :mod:`manypath.lab` runs the experiments of papers and draws their figures.
+- :mod:`manypath.policy` is for schedulers and congestion control of your own.
 
 Names of results end with their unit: ``transfer_time_s`` is in seconds, ``goodput_bps`` in bits per
 second, ``cwnd_bytes`` in bytes. Paths are counted from 1.
 """
 
-from . import sim
+from . import lab, policy, sim, trace
 from ._errors import Error, Interrupted, LabError, RunError, ScenarioError
 from ._manypath import __version__
 
@@ -17,5 +20,8 @@ __all__ = [
     "RunError",
     "ScenarioError",
     "__version__",
+    "lab",
+    "policy",
     "sim",
+    "trace",
 ]

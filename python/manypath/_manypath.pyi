@@ -1,8 +1,26 @@
 """The native part of the package. Use :mod:`manypath.sim` and its neighbours instead."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, final
+
+from .policy import CongestionControl, Scheduler
+
+__all__ = [
+    "AckFacts",
+    "Choice",
+    "Job",
+    "Lab",
+    "Limits",
+    "PathView",
+    "PathWindow",
+    "Runs",
+    "Scenario",
+    "Window",
+    "__version__",
+    "start",
+    "start_lab",
+]
 
 __version__: str
 
@@ -30,6 +48,7 @@ class Job:
     def total(self) -> int: ...
     def cancel(self) -> None: ...
     def runs(self) -> Runs: ...
+    def outcomes(self) -> list[str]: ...
     def error(self) -> BaseException | None: ...
 
 @final
@@ -42,4 +61,209 @@ class Runs:
     def failed(self) -> list[tuple[int, int, str]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-def start(scenario: Scenario, *, point: int | None = None, jobs: int | None = None) -> Job: ...
+@final
+class Lab:
+    def __new__(cls, folder: str | PathLike[str] | None = None) -> Lab: ...
+    def select(self, names: Sequence[str]) -> list[str]: ...
+
+def start(
+    scenario: Scenario,
+    *,
+    point: int | None = None,
+    jobs: int | None = None,
+    scheduler: Callable[[], Scheduler] | None = None,
+    congestion_control: Callable[[], CongestionControl] | None = None,
+    trace: str | PathLike[str] | None = None,
+) -> Job: ...
+def start_lab(
+    lab: Lab,
+    names: Sequence[str],
+    out: str | PathLike[str],
+    *,
+    jobs: int | None = None,
+    quick: bool = False,
+    seeds: Sequence[int] | None = None,
+) -> Job: ...
+
+# The views of manypath.policy.
+
+@final
+class PathView:
+    """A path as a policy sees it."""
+
+    @property
+    def number(self) -> int:
+        """The number of the path, counted from 1 as in scenarios and results."""
+
+    @property
+    def state(self) -> str:
+        """``unconfirmed``, ``active``, ``potentially_failed`` or ``inactive``."""
+
+    @property
+    def rank(self) -> str:
+        """``normal``, ``cost=N`` or ``backup``."""
+
+    @property
+    def usable(self) -> bool:
+        """It may carry data now: by the failure policy, the path set and its rank."""
+
+    @property
+    def cwnd_bytes(self) -> int:
+        """Congestion window."""
+
+    @property
+    def ssthresh_bytes(self) -> int:
+        """Slow-start threshold."""
+
+    @property
+    def flight_size_bytes(self) -> int:
+        """DATA chunks in flight."""
+
+    @property
+    def pipe_bytes(self) -> int:
+        """The same; with ``pipe_accounting`` also chunks that were lost and wait."""
+
+    @property
+    def cwnd_space_bytes(self) -> int:
+        """How much the congestion window, Max.Burst and pacing allow now; 0 if nothing."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time in seconds, once measured."""
+
+    @property
+    def rto_s(self) -> float:
+        """Retransmission timeout in seconds, with its back-off."""
+
+    @property
+    def loss_rate(self) -> float:
+        """Fraction of chunks lost, 0 to 1."""
+
+    @property
+    def error_count(self) -> int:
+        """Timeouts in a row."""
+
+@final
+class Choice:
+    """A scheduler's question: which path does the next new data take?"""
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the start of the run."""
+
+    @property
+    def paths(self) -> tuple[PathView, ...]:
+        """All paths of the association."""
+
+    @property
+    def primary(self) -> PathView:
+        """The primary path."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """User bytes that wait to be sent for the first time."""
+
+    def random(self) -> float:
+        """A random number in [0, 1): a function of the run's seed, so that runs repeat."""
+
+@final
+class Window:
+    """The variables of congestion control (RFC 9260 §7.2), in bytes of DATA chunks."""
+
+    def __new__(
+        cls, cwnd_bytes: int, ssthresh_bytes: int, partial_bytes_acked: int = 0
+    ) -> Window: ...
+    @property
+    def cwnd_bytes(self) -> int:
+        """Congestion window."""
+
+    @property
+    def ssthresh_bytes(self) -> int:
+        """Slow-start threshold."""
+
+    @property
+    def partial_bytes_acked(self) -> int:
+        """Progress towards the next increase in congestion avoidance, in bytes."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Limits:
+    """The constants of a path."""
+
+    @property
+    def packet_bytes(self) -> int:
+        """One packet in window arithmetic."""
+
+    @property
+    def ssthresh_floor_bytes(self) -> int:
+        """Lower bound of ssthresh after a loss."""
+
+    @property
+    def slow_start_increase_max_bytes(self) -> int:
+        """Upper bound of the growth per SACK in slow start."""
+
+@final
+class PathWindow:
+    """The window of a path that carries data."""
+
+    @property
+    def path(self) -> int:
+        """The number of the path, counted from 1."""
+
+    @property
+    def cwnd_bytes(self) -> int:
+        """Congestion window."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time in seconds, once measured."""
+
+    @property
+    def between_losses_bytes(self) -> int:
+        """Acknowledged between the last two losses that cut the window, or since the last."""
+
+@final
+class AckFacts:
+    """Facts of a SACK for congestion control."""
+
+    @property
+    def path(self) -> int:
+        """The number of the path, counted from 1."""
+
+    @property
+    def acked_bytes(self) -> int:
+        """Acknowledged for the first time on the path."""
+
+    @property
+    def counted_bytes(self) -> int:
+        """Those of them that count towards growth in congestion avoidance."""
+
+    @property
+    def flight_before_bytes(self) -> int:
+        """Flight size before the SACK."""
+
+    @property
+    def flight_after_bytes(self) -> int:
+        """Flight size after it."""
+
+    @property
+    def in_fast_recovery(self) -> bool:
+        """The path is in fast recovery."""
+
+    @property
+    def now_s(self) -> float:
+        """When the SACK arrived, in seconds since the start of the run."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The round-trip time of the latest chunk acknowledged; see ``wants_rtt``."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed round-trip time in seconds, once measured."""
+
+    @property
+    def paths(self) -> tuple[PathWindow, ...]:
+        """The windows of all paths that carry data; empty without ``wants_paths``."""

@@ -13,18 +13,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from . import _manypath, _wait
-from ._errors import Interrupted, RunError, ScenarioError
+from . import trace as _trace
+from ._errors import Interrupted, RunError
 from ._wait import Progress
+from .policy import CongestionControl, Scheduler
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["Runs", "Scenario", "run"]
+__all__ = ["Runs", "Scenario", "run", "trace"]
 
 Value: TypeAlias = object
 """A value of a scenario: a text with its unit ("10 Mbit/s"), a number, a bool, a list or a dict."""
@@ -44,6 +47,7 @@ class Scenario:
 
         Raises ScenarioError if something in it is wrong.
         """
+        self._native: _manypath.Scenario
         if isinstance(scenario, Scenario):
             self._native = scenario._native.copy()
         elif isinstance(scenario, Mapping):
@@ -142,7 +146,8 @@ class Runs(Sequence[dict[str, Any]]):
         ``frame.copy()`` to write into them. ``types_mapper=pandas.ArrowDtype`` copies none.
         `options` are those of ``pyarrow.Table.to_pandas``.
         """
-        return self.to_arrow().to_pandas(**{"split_blocks": True, **options})
+        frame: pandas.DataFrame = self.to_arrow().to_pandas(**{"split_blocks": True, **options})
+        return frame
 
 
 def run(
@@ -154,6 +159,8 @@ def run(
     point: int | None = None,
     jobs: int | None = None,
     progress: Progress | bool | None = None,
+    scheduler: str | Callable[[], Scheduler] | None = None,
+    congestion_control: str | Callable[[], CongestionControl] | None = None,
 ) -> Runs:
     """Runs every point of a scenario with every seed.
 
@@ -167,12 +174,16 @@ def run(
         jobs: How many runs at a time; else the number of processors.
         progress: Called as ``progress(done, total)`` up to ten times a second. True shows a bar,
             False none; by default a terminal gets one. The bar is tqdm's if that is installed.
+        scheduler: The name of a scheduler, or a class of your own: see manypath.policy.
+        congestion_control: The same for congestion control. With policies in Python, one run at a
+            time is the default of `jobs`.
 
     The interpreter is free meanwhile: other threads go on.
 
     Raises:
         ScenarioError: Something in the scenario or the arguments is wrong. Nothing was run.
         RunError: Runs gave no result; its `runs` has the results of the others.
+        Exception: Whatever a policy or `progress` raised.
         Interrupted: Ctrl-C. Its `runs` has the results so far. It is a KeyboardInterrupt.
     """
     ready = Scenario(scenario)
@@ -182,7 +193,43 @@ def run(
         ready.set(name, value)
     if seeds is not None:
         ready.set("seeds", seeds)
-    job = _manypath.start(ready._native, point=point, jobs=jobs)
+    if isinstance(scheduler, str):
+        ready.set("transport.scheduler", scheduler)
+    if isinstance(congestion_control, str):
+        ready.set("transport.congestion_control", congestion_control)
+    job = _manypath.start(
+        ready._native,
+        point=point,
+        jobs=jobs,
+        scheduler=None if isinstance(scheduler, str) else scheduler,
+        congestion_control=None if isinstance(congestion_control, str) else congestion_control,
+    )
+    return _result(job, progress)
+
+
+def trace(
+    scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario,
+    seed: int = 1,
+    *,
+    point: int = 1,
+    settings: Mapping[str, Value] | None = None,
+) -> Iterator[_trace.Event]:
+    """Makes one run and gives its events in order: see :mod:`manypath.trace`.
+
+    The run is over before the first event; until the last one is taken, they are in a temporary
+    file. Raises what :func:`run` raises.
+    """
+    ready = Scenario(scenario)
+    for name, value in (settings or {}).items():
+        ready.set(name, value)
+    ready.set("seeds", [seed])
+    with tempfile.TemporaryDirectory(prefix="manypath-") as folder:
+        file = os.path.join(folder, "trace.jsonl")
+        _result(_manypath.start(ready._native, point=point, trace=file), False)
+        yield from _trace.read(file)
+
+
+def _result(job: _manypath.Job, progress: Progress | bool | None) -> Runs:
     try:
         _wait.wait(job, progress)
     except KeyboardInterrupt:

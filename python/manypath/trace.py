@@ -54,11 +54,14 @@ def read_lines(lines: Iterable[str], name: str = "trace") -> Iterator[Event]:
             raise TraceError(name, number, what, remedy) from None
 
 
-_NAMES = {
-    cls: [(f.name.removesuffix("_"), f.name) for f in fields(cls)]
-    for cls in [*EVENTS.values(), *CHUNKS.values()]
+def _names(cls: type[Event | Chunk]) -> list[tuple[str, str]]:
+    """The names of the fields, in the trace and in the class."""
+    return [(field.name.removesuffix("_"), field.name) for field in fields(cls)]
+
+
+_NAMES = {cls: _names(cls) for cls in EVENTS.values()} | {
+    cls: _names(cls) for cls in CHUNKS.values()
 }
-"""Of each class: the names in the trace, and in the class."""
 
 
 def _event(record: dict[str, Any]) -> Event:

@@ -37,7 +37,6 @@ fn place(file: &str) -> String {
 }
 
 /// `LabError`.
-#[expect(dead_code, reason = "the laboratory comes next")]
 pub(crate) fn lab(error: &LabError) -> PyErr {
     // Its place has the line: `claims.toml:12`.
     let split = error.place.rsplit_once(':');

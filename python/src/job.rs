@@ -12,7 +12,6 @@ use crate::runs::{Runs, Shared};
 #[pyclass(frozen, module = "manypath._manypath")]
 pub(crate) struct Job {
     state: Arc<State>,
-    total: usize,
 }
 
 /// The part that the threads and Python share.
@@ -21,9 +20,13 @@ pub(crate) struct State {
     pub cancel: Arc<AtomicBool>,
     /// Runs that are over, failed ones included.
     done: AtomicUsize,
-    /// The results.
+    /// All runs, once they are known.
+    total: AtomicUsize,
+    /// The results of runs.
     pub runs: Mutex<Shared>,
-    /// A policy of the user's failed.
+    /// The outcomes of experiments, as JSON.
+    pub outcomes: Mutex<Vec<String>>,
+    /// The reason to end early: a policy of the user's failed, or files cannot be written.
     error: Mutex<Option<PyErr>>,
     is_over: Mutex<bool>,
     over: Condvar,
@@ -44,6 +47,8 @@ impl Job {
         let state = Arc::new(State {
             cancel: Arc::default(),
             done: AtomicUsize::new(0),
+            total: AtomicUsize::new(total),
+            outcomes: Mutex::default(),
             runs: Mutex::new(runs),
             error: Mutex::new(None),
             is_over: Mutex::new(false),
@@ -57,7 +62,7 @@ impl Job {
             drop(end);
         };
         std::thread::Builder::new().name("manypath".to_owned()).spawn(begin)?;
-        Ok(Job { state, total })
+        Ok(Job { state })
     }
 }
 
@@ -76,8 +81,18 @@ impl State {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Sets how many runs are over, and how many there are.
+    pub(crate) fn set_progress(&self, done: usize, total: usize) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// True once everything shall end.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
     /// Ends everything with this error; the first one counts.
-    #[expect(dead_code, reason = "policies come next")]
     pub(crate) fn fail(&self, error: PyErr) {
         lock(&self.error).get_or_insert(error);
         self.cancel.store(true, Ordering::Relaxed);
@@ -105,7 +120,7 @@ impl Job {
     /// Runs in all.
     #[getter]
     fn total(&self) -> usize {
-        self.total
+        self.state.total.load(Ordering::Relaxed)
     }
 
     /// Ends the runs under way; see that it is over with `wait`.
@@ -118,7 +133,12 @@ impl Job {
         Runs::new(lock(&self.state.runs).clone())
     }
 
-    /// The error of a policy, if one failed.
+    /// The outcomes of experiments, as JSON.
+    fn outcomes(&self) -> Vec<String> {
+        lock(&self.state.outcomes).clone()
+    }
+
+    /// The error that ended everything, if one did.
     fn error(&self, py: Python<'_>) -> Option<PyErr> {
         lock(&self.state.error).as_ref().map(|error| error.clone_ref(py))
     }

@@ -9,6 +9,8 @@
 mod arrow;
 mod error;
 mod job;
+mod lab;
+mod policy;
 mod runs;
 mod scenario;
 mod sim;
@@ -21,6 +23,12 @@ use pyo3::prelude::*;
 mod _manypath {
     #[pymodule_export]
     use crate::job::Job;
+    #[pymodule_export]
+    use crate::lab::{Lab, start_lab};
+    #[pymodule_export]
+    use crate::policy::congestion::{AckFacts, Limits, PathWindow, Window};
+    #[pymodule_export]
+    use crate::policy::scheduler::{Choice, PathView};
     #[pymodule_export]
     use crate::runs::Runs;
     #[pymodule_export]

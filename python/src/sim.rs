@@ -1,24 +1,33 @@
 //! Runs of the simulator.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use manypath_lab::runner::{all_processors, run_in_order};
 use manypath_lab::table::Params;
+use manypath_sim::TraceTo;
 use manypath_sim::scenario::{Point, RunError, RunOptions};
 use pyo3::prelude::*;
 
 use crate::job::{Job, State, lock};
+use crate::policy::{Classes, known_to_python};
 use crate::runs::{Run, Shared};
 use crate::scenario::{Scenario, nth};
 
-/// Begins to run every point, or one of them (counted from 1), with every seed.
+/// Begins to run every point, or one of them (counted from 1), with every seed. A file for the
+/// trace is for a single run.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, point=None, jobs=None))]
+#[pyo3(signature = (
+    scenario, *, point=None, jobs=None, scheduler=None, congestion_control=None, trace=None,
+))]
 pub(crate) fn start(
     scenario: &Bound<'_, Scenario>,
     point: Option<usize>,
     jobs: Option<NonZeroUsize>,
+    scheduler: Option<Py<PyAny>>,
+    congestion_control: Option<Py<PyAny>>,
+    trace: Option<PathBuf>,
 ) -> PyResult<Job> {
     let scenario = scenario.borrow();
     let points = scenario.compiled()?;
@@ -27,10 +36,23 @@ pub(crate) fn start(
         None => (points, 1),
     };
     let name = points.first().map_or_else(String::new, |point| point.run.name().to_owned());
-    let plan = Plan { points, first, seeds: scenario.seeds() };
-    let jobs = jobs.unwrap_or_else(all_processors);
+    let classes = Classes { scheduler, congestion_control };
+    let in_python = !classes.is_empty();
+    // Runs that ask Python would only wait for each other.
+    let jobs = jobs.unwrap_or_else(|| if in_python { NonZeroUsize::MIN } else { all_processors() });
+    let mut plan = Plan { points, first, seeds: scenario.seeds(), in_python, trace };
+    let total = plan.runs();
     let runs = Shared { name, rows: Vec::new(), failed: Vec::new() };
-    Job::begin(plan.runs(), runs, move |state| plan.run(jobs, state))
+    Job::begin(total, runs, move |state| {
+        match classes.install(state) {
+            Ok(configure) if in_python => {
+                plan.points.iter_mut().for_each(|point| point.run.configure(&configure));
+            }
+            Ok(_) => {}
+            Err(error) => return state.fail(error),
+        }
+        plan.run(jobs, state);
+    })
 }
 
 struct Plan {
@@ -38,6 +60,10 @@ struct Plan {
     /// The number of the first one.
     first: usize,
     seeds: Vec<u64>,
+    /// It asks policies in Python.
+    in_python: bool,
+    /// The file for the trace.
+    trace: Option<PathBuf>,
 }
 
 impl Plan {
@@ -46,8 +72,10 @@ impl Plan {
     }
 
     fn run(&self, jobs: NonZeroUsize, state: &Arc<State>) {
-        let options =
-            RunOptions { cancel: Some(Arc::clone(&state.cancel)), ..RunOptions::default() };
+        let trace =
+            self.trace.clone().map(|file| TraceTo { json_lines: Some(file), ..TraceTo::default() });
+        let cancel = Some(Arc::clone(&state.cancel));
+        let options = RunOptions { trace, cancel, ..RunOptions::default() };
         let all: Vec<Arc<Params>> =
             self.points.iter().map(|point| Arc::new(point.params.clone())).collect();
         let place = |number: usize| {
@@ -56,7 +84,12 @@ impl Plan {
         };
         let work = |number: usize| {
             let (point, seed) = place(number);
-            match self.points[point].run.run(seed, &options) {
+            let run = || self.points[point].run.run(seed, &options);
+            let output = match self.in_python {
+                true => known_to_python(run).unwrap_or(Err(RunError::Cancelled)),
+                false => run(),
+            };
+            match output {
                 Ok(output) => {
                     serde_json::to_string(&output.result).map(Some).map_err(|e| e.to_string())
                 }

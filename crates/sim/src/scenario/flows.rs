@@ -30,6 +30,7 @@ pub(super) fn flow(
         transfers,
         copies: 1,
         spread: Duration::ZERO,
+        is_traffic: false,
     }
 }
 

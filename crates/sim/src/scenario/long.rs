@@ -290,6 +290,7 @@ fn add_flow(
         transfers: sends,
         copies,
         spread,
+        is_traffic: false,
     });
     Ok(())
 }
@@ -391,6 +392,7 @@ fn add_traffic(
                     }],
                     copies: 1,
                     spread: Duration::ZERO,
+                    is_traffic: true,
                 });
             }
         }

@@ -68,6 +68,8 @@ pub(super) struct Flow {
     pub(super) copies: usize,
     /// The transfers of each are later by a random time, which is less than this.
     pub(super) spread: Duration,
+    /// It is cross-traffic that responds to congestion.
+    pub(super) is_traffic: bool,
 }
 
 impl Flow {
@@ -211,6 +213,16 @@ impl CompiledScenario {
     /// The configuration of the sender of the first flow.
     pub fn config(&self) -> Option<&Config> {
         self.flows.first().map(|flow| &*flow.config_a)
+    }
+
+    /// Changes the configurations of both ends of all flows but those of `[[traffic]]`, as for
+    /// policies of a program's own.
+    pub fn configure(&mut self, change: impl Fn(&mut Config)) {
+        for flow in self.flows.iter_mut().filter(|flow| !flow.is_traffic) {
+            for config in [&mut flow.config_a, &mut flow.config_z] {
+                change(Arc::make_mut(config));
+            }
+        }
     }
 
     /// The sum of the delays of a path, there and back.
