@@ -35,7 +35,7 @@ impl Classes {
     pub(crate) fn install(self, state: &Arc<State>) -> PyResult<impl Fn(&mut Config)> {
         let own = |class: Option<Py<PyAny>>| class.map(|class| Own::new(class, state));
         let scheduler = own(self.scheduler).map(|own| {
-            factory::<dyn Scheduler>(own, |policy, _| Box::new(scheduler::InPython(policy)))
+            factory::<dyn Scheduler>(own, |policy, _| Box::new(scheduler::InPython::new(policy)))
         });
         let control = own(self.congestion_control).map(|own| {
             factory::<dyn CongestionControl>(own, |policy, _| {

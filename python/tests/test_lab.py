@@ -74,3 +74,15 @@ def test_names_are_checked_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         lab.run(out=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_run_keeps_what_is_over(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.run("cmt-fig12", out=tmp_path, progress=stop)
+    about = lab.results(tmp_path, "cmt-fig12").about
+    assert 0 < about["runs"] < about["planned"]
+    assert len(lab.results(tmp_path, "cmt-fig12").to_pandas()) == about["runs"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
 from manypath import policy, sim
+
+from same_policies import FillFirst, Rfc9260
 
 SCENARIO = {
     "transport": {"preset": "cmt-pf"},
@@ -15,39 +18,12 @@ SCENARIO = {
 }
 
 
-class FillFirst(policy.Scheduler):
-    """The scheduler fill_first, again."""
+def test_the_same_policy_in_python_gives_the_same_runs() -> None:
+    def hashes(scheduler: Any, control: Any) -> list[str]:
+        runs = sim.run(SCENARIO, seeds=5, scheduler=scheduler, congestion_control=control)
+        return [run["trace_hash"] for run in runs]
 
-    def choose(self, choice: policy.Choice) -> policy.PathView | None:
-        for path in choice.paths:
-            if path.usable and path.cwnd_space_bytes > 0:
-                return path
-        return None
-
-
-class Rfc9260(policy.CongestionControl):
-    """The control rfc9260, again (RFC 9260 §7.2)."""
-
-    def on_ack(
-        self, window: policy.Window, limits: policy.Limits, ack: policy.AckFacts
-    ) -> policy.Window:
-        cwnd, ssthresh, pba = window.cwnd_bytes, window.ssthresh_bytes, window.partial_bytes_acked
-        if cwnd <= ssthresh:
-            if ack.flight_before_bytes >= cwnd and not ack.in_fast_recovery:
-                cwnd += min(ack.acked_bytes, limits.slow_start_increase_max_bytes)
-            return policy.Window(cwnd, ssthresh, pba)
-        pba += ack.counted_bytes
-        if pba >= cwnd and ack.flight_before_bytes >= cwnd:
-            cwnd, pba = cwnd + limits.packet_bytes, pba - cwnd
-        return policy.Window(cwnd, ssthresh, 0 if ack.flight_after_bytes == 0 else pba)
-
-    def on_fast_retransmit(self, window: policy.Window, limits: policy.Limits) -> policy.Window:
-        cwnd = max(window.cwnd_bytes // 2, limits.ssthresh_floor_bytes)
-        return policy.Window(cwnd, cwnd)
-
-    def on_timeout(self, window: policy.Window, limits: policy.Limits) -> policy.Window:
-        ssthresh = max(window.cwnd_bytes // 2, limits.ssthresh_floor_bytes)
-        return policy.Window(limits.packet_bytes, ssthresh)
+    assert hashes(FillFirst, Rfc9260) == hashes("fill_first", "rfc9260")
 
 
 class SecondOnly(policy.Scheduler):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from manypath import Interrupted, ScenarioError, sim
+from manypath import Interrupted, RunError, ScenarioError, _manypath, sim
 
 TWO_PATHS = {
     "name": "two paths",
@@ -109,6 +110,23 @@ def test_progress_is_told() -> None:
     sim.run(TWO_PATHS, seeds=20, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (20, 20)
     assert told == sorted(told)
+
+
+def test_a_terminal_gets_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # it cannot be imported
+    sim.run(TWO_PATHS, seeds=4, progress=True)
+    shown = capsys.readouterr().err
+    assert "4/4 runs" in shown and shown.endswith("\r\x1b[K")
+    sim.run(TWO_PATHS, seeds=4)
+    assert capsys.readouterr().err == "", "no terminal, no line"
+
+
+def test_runs_without_a_result_are_named_and_the_others_kept() -> None:
+    scenario = sim.Scenario(TWO_PATHS)
+    job = _manypath.start(scenario._native, trace="/nowhere/trace.jsonl")
+    with pytest.raises(RunError, match=r"point 1, seed 1: .*/nowhere/trace.jsonl.*\n  try: repeat it") as raised:
+        sim._result(job, False)
+    assert len(raised.value.runs) == 0
 
 
 def test_an_error_of_the_callback_ends_the_runs() -> None:

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use manypath_proto::policy::PolicyCx;
 use manypath_proto::policy::sched::Scheduler;
-use manypath_proto::{self as proto, PathId};
+use manypath_proto::{self as proto, PathId, Rng};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -126,12 +126,23 @@ impl Choice {
 
 /// A scheduler that asks one in Python.
 #[derive(Debug)]
-pub(super) struct InPython(pub(super) Policy);
+pub(super) struct InPython {
+    policy: Policy,
+    /// Its own randomness: the engine's other policies draw as they would beside one in Rust.
+    rng: Option<Rng>,
+}
+
+impl InPython {
+    pub(super) fn new(policy: Policy) -> InPython {
+        InPython { policy, rng: None }
+    }
+}
 
 impl Scheduler for InPython {
     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId> {
-        let random = cx.rng.next_u64();
-        self.0.ask(|policy| ask(policy, cx, random)).flatten()
+        let rng = self.rng.get_or_insert_with(|| cx.rng.fork("python"));
+        let random = rng.next_u64();
+        self.policy.ask(|policy| ask(policy, cx, random)).flatten()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The long form, extending files, and explanations.
 
+use manypath_proto::Config;
+
 use super::*;
 use crate::spec::{QueueLimit, Rate};
 
@@ -106,6 +108,16 @@ fn traffic_slows_a_transfer() {
         assert!(slowed.completed, "{traffic}");
         assert!(slowed.transfer_time_s > 1.4 * alone, "{traffic}: {slowed:?}");
     }
+}
+
+#[test]
+fn a_program_configures_both_ends_of_flows_but_not_responsive_traffic() {
+    let traffic = "[[traffic]]\nfrom = \"client\"\nto = \"server\"\nmodel = \"responsive\"\n";
+    let mut run = points(&format!("{NETWORK}{traffic}")).remove(0).run;
+    run.configure(|config| config.set("max_burst", "17").unwrap());
+    let is_set = |config: &Config| config.get("max_burst").unwrap() == "17";
+    let ends = run.flows.iter().map(|flow| (is_set(&flow.config_a), is_set(&flow.config_z)));
+    assert_eq!(ends.collect::<Vec<_>>(), [(true, true), (false, false)]);
 }
 
 #[test]

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::{LinkSpec, Pair, PathSpec, secs};
 
@@ -31,6 +34,16 @@ fn points(text: &str) -> Vec<Point> {
 
 fn run(text: &str, seed: u64) -> RunResult {
     points(text)[0].run.run(seed, &RunOptions::default()).unwrap().result
+}
+
+#[test]
+fn a_cancelled_run_has_no_result() {
+    let cancel = Arc::new(AtomicBool::new(true));
+    let options = RunOptions { cancel: Some(Arc::clone(&cancel)), ..RunOptions::default() };
+    let point = &points(TWO_PATHS)[0];
+    assert_eq!(point.run.run(3, &options).unwrap_err(), RunError::Cancelled);
+    cancel.store(false, Ordering::Relaxed);
+    assert!(point.run.run(3, &options).is_ok());
 }
 
 #[test]
