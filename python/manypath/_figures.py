@@ -6,6 +6,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from . import _extras
 from ._errors import LabError
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ def draw(
     spec: Spec, experiment: Experiment, results: Results, variant: str
 ) -> matplotlib.figure.Figure:
     """Draws one figure."""
-    from matplotlib.figure import Figure
-
     if "relative_to" in spec:
         what = f"`{spec.get('id')}` draws changes against another line, which is not done here"
         raise LabError(experiment.id, None, what, "`manypath lab report` draws it")
@@ -50,7 +49,9 @@ def draw(
         raise LabError(str(results.folder), None, what, f"variants are {known}")
     facet = spec.get("facet")
     panels: list[str | None] = [*_values(frame, facet)] if facet else [None]
-    figure = Figure(figsize=(6.4 if len(panels) == 1 else 4.2 * len(panels), 4.2), layout="constrained")
+    figure: matplotlib.figure.Figure = _extras.load("matplotlib.figure", "figures").Figure(
+        figsize=(6.4 if len(panels) == 1 else 4.2 * len(panels), 4.2), layout="constrained"
+    )
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for panel, ax in zip(panels, axes, strict=True):
         part = frame if panel is None else frame[frame[facet] == panel]

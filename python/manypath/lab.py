@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _figures, _manypath, _wait
+from . import _extras, _figures, _manypath, _wait
 from ._errors import LabError
 from ._wait import Progress
 from .sim import Seeds
@@ -112,9 +112,9 @@ class Results:
 
     def to_arrow(self) -> pyarrow.Table:
         """A row for each run. Needs ``pip install 'manypath[arrow]'``."""
-        from pyarrow import parquet
-
-        return parquet.read_table(self.folder / "runs.parquet")
+        parquet = _extras.load("pyarrow.parquet", "arrow")
+        table: pyarrow.Table = parquet.read_table(self.folder / "runs.parquet")
+        return table
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A row for each run; `options` are those of ``pyarrow.Table.to_pandas``.
@@ -122,6 +122,7 @@ class Results:
         Columns: ``experiment``, ``variant``, the swept parameters (texts), ``seed``, the fields of
         the result and derived columns.
         """
+        _extras.load("pandas", "pandas")
         frame: pandas.DataFrame = self.to_arrow().to_pandas(**{"split_blocks": True, **options})
         return frame
 
@@ -138,17 +139,16 @@ class Results:
 
     def claims(self) -> pandas.DataFrame:
         """A row for each claim: what the paper says, what was measured, the verdict."""
-        import pandas
-
-        return pandas.DataFrame(json.loads((self.folder / "claims.json").read_text("utf-8")))
+        claims = json.loads((self.folder / "claims.json").read_text(encoding="utf-8"))
+        frame: pandas.DataFrame = _extras.load("pandas", "pandas").DataFrame(claims)
+        return frame
 
     def _csv(self, name: str, text: list[str]) -> pandas.DataFrame:
-        import pandas
-
+        read_csv = _extras.load("pandas", "pandas").read_csv
         try:
             # Values such as "none" are texts of the scenario, not gaps.
             options: Any = {"dtype": dict.fromkeys(text, str), "keep_default_na": False}
-            frame: pandas.DataFrame = pandas.read_csv(self.folder / name, na_values=[""], **options)
+            frame: pandas.DataFrame = read_csv(self.folder / name, na_values=[""], **options)
         except OSError:
             what = f"the experiment has no {name}"
             raise LabError(str(self.folder), None, what, "see docs/laboratory.md") from None

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from . import _manypath, _wait
+from . import _extras, _manypath, _wait
 from . import trace as _trace
 from ._errors import Interrupted, RunError
 from ._wait import Progress
@@ -135,9 +135,8 @@ class Runs(Sequence[dict[str, Any]]):
 
     def to_arrow(self) -> pyarrow.Table:
         """The table for PyArrow, without a copy. Needs ``pip install 'manypath[arrow]'``."""
-        import pyarrow
-
-        return pyarrow.table(self)
+        table: pyarrow.Table = _extras.load("pyarrow", "arrow").table(self)
+        return table
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """The table for pandas. Needs ``pip install 'manypath[pandas]'``.
@@ -146,6 +145,7 @@ class Runs(Sequence[dict[str, Any]]):
         ``frame.copy()`` to write into them. ``types_mapper=pandas.ArrowDtype`` copies none.
         `options` are those of ``pyarrow.Table.to_pandas``.
         """
+        _extras.load("pandas", "pandas")
         frame: pandas.DataFrame = self.to_arrow().to_pandas(**{"split_blocks": True, **options})
         return frame
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -45,6 +46,12 @@ def test_frames_group_by_parameters(runs: sim.Runs) -> None:
     means = runs.to_pandas().groupby("path.2.loss")["transfer_time_s"].mean()
     assert list(means.index) == ["0 %", "2 %"]
     assert means["0 %"] < means["2 %"]
+
+
+def test_a_missing_package_is_named(runs: sim.Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pyarrow is not installed\n  try: pip install"):
+        runs.to_arrow()
 
 
 def test_a_table_outlives_its_runs() -> None:
