@@ -56,22 +56,49 @@ def draw(
     for panel, ax in zip(panels, axes, strict=True):
         part = frame if panel is None else frame[frame[facet] == panel]
         if panel is not None:
-            ax.set_title(f"{facet} = {_named(spec, panel)}")
-        _panel(spec, kind, part, results, ax)
+            ax.set_title(_named(spec, panel))
+        _panel(spec, panel, part, results, ax)
     figure.suptitle(spec.get("title", experiment.title))
     axes[0].set_ylabel(_label(spec, "y", _fields(spec)[0]))
     return figure
 
 
-def _panel(
-    spec: Spec, kind: str, frame: pandas.DataFrame, results: Results, ax: matplotlib.axes.Axes
+def _stated(
+    spec: Spec, panel: str | None, frame: pandas.DataFrame, ax: matplotlib.axes.Axes
 ) -> None:
+    """Numbers that the paper states: stars."""
+    texts = _values(frame, spec["x"]) if spec.get("x") in frame else []
+    numbers = None if spec.get("kind") == "bars" else _numbers(texts)[0]
+    places = dict(zip(map(_solid, texts), numbers or range(len(texts)), strict=True))
+    lines = ax.get_legend_handles_labels()[1]
+    labels = set()
+    for stated in spec.get("stated", []):
+        if panel is not None and stated.get("facet", panel) != panel:
+            continue
+        x = places.get(_solid(str(stated["x"])), stated["x"])
+        name = stated["label"]
+        # The colour of the line that it is about, if there is one.
+        color = f"C{lines.index(name)}" if name in lines else "black"
+        label = None if name in labels else f"{name}, the paper"
+        ax.plot([x], [stated["y"]], "*", color=color, markeredgecolor="black", label=label)
+        labels.add(name)
+
+
+def _panel(
+    spec: Spec,
+    panel: str | None,
+    frame: pandas.DataFrame,
+    results: Results,
+    ax: matplotlib.axes.Axes,
+) -> None:
+    kind = spec.get("kind", "lines")
     if kind == "time":
         _over_time(spec, frame, results, ax)
     elif kind == "scatter":
         _scatter(spec, frame, results, ax)
     else:
         _over_parameter(spec, frame, results, ax, is_bars=kind == "bars")
+    _stated(spec, panel, frame, ax)
     if spec.get("x_log"):
         ax.set_xscale("log")
     if spec.get("y_log"):
@@ -104,9 +131,6 @@ def _over_parameter(
     if numbers is None:
         ax.set_xticks(range(len(texts)), [_named(spec, text) for text in texts])
     ax.set_xlabel(_label(spec, "x", x, unit))
-    for stated in spec.get("stated", []):
-        place = places.get(str(stated["x"]), stated["x"])
-        ax.plot([place], [stated["y"]], "k*", label=stated["label"])
 
 
 def _scatter(

@@ -1,6 +1,6 @@
 //! The native part of the Python package `manypath`; `python/manypath` is what users import.
 //!
-//! Work runs in threads without the interpreter's lock. A [`job::Job`] gives Python what is ready,
+//! Work runs in threads without the interpreter's lock. A `Job` gives Python what is ready,
 //! so that progress, Ctrl-C and errors are ordinary Python.
 
 // The harness of `cargo test` cannot link the interpreter, and the tests are in Python.
