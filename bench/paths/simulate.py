@@ -44,18 +44,26 @@ def results(options, network, seconds):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def runs(options, network):
-    """The share of what is offered and the longest gap of each seed."""
-    found = results(options, network, options.seconds)
+def runs(options, network, emulated=None):
+    """The share of what is offered and the longest gap of each seed.
+
+    Real transfers count from the arrival of their first message, and until the last one: with the medians of emulated
+    ones so do these.
+    """
     _, begin = MEASURES[options.measure]
+    end = options.seconds
+    if emulated:
+        begin = results(options, network, options.seconds)[0]["first_byte_s"] or 0
+        end = begin + emulated["seconds"]
+    found = results(options, network, end)
     # The same seed gives the same run: a shorter one tells what was delivered until then.
     before = [r["bytes"] for r in results(options, network, begin)] if begin else [0] * len(found)
-    offered = options.seconds * network.offered_bps(options.seconds) - begin * network.offered_bps(begin)
+    offered = end * network.offered_bps(end) - begin * network.offered_bps(begin)
     return [(8 * (r["bytes"] - had) / offered, r["max_delivery_gap_s"]) for r, had in zip(found, before)]
 
 
-def median(options, network):
-    of_seeds = runs(options, network)
+def median(options, network, emulated=None):
+    of_seeds = runs(options, network, emulated)
     shares, gaps = zip(*of_seeds)
     return {
         "network": network.name, "stack": options.preset, "rounds": len(of_seeds), "share": statistics.median(shares),
@@ -78,11 +86,22 @@ def below_floors(options, networks, medians):
             yield f"{network.name}: a gap of {found['max_delivery_gap_s']:.3f} s, more than {floor['gap_s']} s"
 
 
-def unlike(options, medians):
+def emulated_medians(options):
+    """The medians of the emulated transfers with which the simulated ones are compared, by network."""
+    if not options.against:
+        return {}
+    measured = json.loads(options.against.read_text(encoding="utf-8"))["throughput"]
+    found = {m["network"]: dict(m) for m in measured["medians"] if m["stack"] == options.system}
+    if not found:
+        raise SimulationError(f"{options.against} has no system {options.system}")
+    for name, own in found.items():
+        lengths = [run["seconds"] for run in measured["runs"] if (run["network"], run["stack"]) == (name, options.system) and run["seconds"]]
+        own["seconds"] = statistics.median(lengths) if lengths else options.seconds
+    return found
+
+
+def unlike(options, emulated, medians):
     """Where emulated transfers and simulated ones differ by more than --within, in words."""
-    emulated = {m["network"]: m for m in json.loads(options.against.read_text())["throughput"]["medians"] if m["stack"] == options.system}
-    if not emulated:
-        yield f"{options.against} has no system {options.system}"
     for found in medians:
         other = emulated.get(found["network"])
         if other is None:
@@ -123,14 +142,15 @@ def main():
             networks = table.chosen(options.scenario, options.network, drawn)
             if not networks:
                 raise table.NetworkError("no network has a name like that")
-            medians = [median(options, network) for network in networks]
+            emulated = emulated_medians(options)
+            medians = [median(options, network, emulated.get(network.name)) for network in networks]
     except (SimulationError, table.NetworkError, OSError) as why:
         print(f"bench/paths: {why}", file=sys.stderr)
         return 1
     print(json.dumps({"medians": medians}, indent=1) if options.json else page.tables(throughput.TABLES, networks, [options.preset], medians))
     wrong = list(below_floors(options, networks, medians)) if options.require else []
     if options.against:
-        wrong += unlike(options, medians)
+        wrong += unlike(options, emulated, medians)
     for text in wrong:
         print(f"FAILED: {text}", file=sys.stderr)
     return int(bool(wrong))
