@@ -11,6 +11,7 @@ The page's code blocks, in order, in one empty folder with the binary on PATH:
     ```sh exit=2              the block must end with that exit code
     ```text                   directly after commands: what they print, standard error too
     ```text numbers=any       the same, but numbers may be others: results, which change with the engine
+    ```text drawing=any       the same, and rows between axes, which have numbers and a plot, may have any
 
 Stated output is compared line by line; white space at the ends of lines does not count, `…` in a line stands for any
 text, and a line that is only `…` for any lines. Other code blocks are refused, so that nothing on the page is left
@@ -71,9 +72,16 @@ def without_numbers(line):
     return re.sub(r"\s+", " ", line).strip()
 
 
+def without_plot(line):
+    """The line without numbers, and of a row of a plot its axis only."""
+    axis = re.match(r"[ \d.]*[│┤]", line)
+    return "│" if axis else without_numbers(re.sub("[─┬]+", "─", line))
+
+
 def is_stated(block, printed, exactly):
-    if block.options.get("numbers") == "any" and not exactly:
-        return fits([without_numbers(line) for line in block.text], [without_numbers(line) for line in printed])
+    for option, outline in (("numbers", without_numbers), ("drawing", without_plot)):
+        if block.options.get(option) == "any" and not exactly:
+            return fits([outline(line) for line in block.text], [outline(line) for line in printed])
     return fits(block.text, printed)
 
 
@@ -130,7 +138,7 @@ def follow(page, folder, environment, renewed):
     for block in blocks_of(page.read_text().split("\n")):
         if block is None:
             printed = None
-        elif block.kind != "text" or block.options not in ({}, {"numbers": "any"}):
+        elif block.kind != "text" or block.options not in ({}, {"numbers": "any"}, {"drawing": "any"}):
             printed = take(block, folder, environment)
             ran += printed is not None
         elif printed is None:

@@ -1,11 +1,16 @@
 //! `manypath lab`: the papers' experiments.
 
+mod compare;
+mod figures;
 mod find;
+mod new;
 mod page;
 mod print;
 mod shards;
+mod spread;
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use indicatif::ProgressBar;
@@ -35,6 +40,9 @@ pub(crate) fn run(command: &LabCommand) -> Result<()> {
         LabCommand::Plan(args) => shards::plan(args),
         LabCommand::Exec(args) => shards::execute(args),
         LabCommand::Collect(args) => shards::collect(args),
+        LabCommand::Show(args) => figures::show(args),
+        LabCommand::Compare(args) => compare::run(args),
+        LabCommand::New(args) => new::run(args),
         LabCommand::Report(args) => page::run(args),
     }
 }
@@ -88,19 +96,33 @@ fn run_experiments(args: &RunArgs) -> Result<()> {
         .map_err(|e| Failure::failed(format!("cannot start threads for transfers: {e}")))?;
     let plan_realtime =
         |experiment: &Experiment, extent: &Extent| realtime.plan(experiment, extent);
-    let options = Options {
+    let mut options = Options {
         out: args.out.clone(),
         jobs: jobs(args.jobs),
         extent: extent(args.quick, args.seeds.as_ref()),
         realtime: Some(&plan_realtime),
     };
-    let cancel = cancel_on_ctrl_c()?;
     let bar = progress_bar(args.report.quiet || args.report.json);
-    let mut show = |progress: Progress<'_>| show_progress(&bar, progress);
-    let outcomes = lab::run(&experiments, &selected, &options, &cancel, &mut show);
+    let (cancel, outcomes) = match &args.on {
+        Some(on) => {
+            // Real transfers need a machine that does nothing else.
+            options.realtime = None;
+            let outcomes = spread::run(&experiments, on, args, &mut options, &bar);
+            (Arc::default(), outcomes)
+        }
+        None => {
+            let cancel = cancel_on_ctrl_c()?;
+            let mut show = |progress: Progress<'_>| show_progress(&bar, progress);
+            let outcomes = lab::run(&experiments, &selected, &options, &cancel, &mut show);
+            (cancel, outcomes.map_err(wrong))
+        }
+    };
     bar.finish_and_clear();
-    let outcomes = outcomes.map_err(wrong)?;
+    let outcomes = outcomes?;
     report(&outcomes, args.report.json, args.verbose_agreement)?;
+    if !args.report.json && !args.report.quiet {
+        figures::show_some(&selected, &args.out)?;
+    }
     if cancel.load(Ordering::Relaxed) {
         let what = "interrupted; the finished runs are kept and judged";
         return Err(Failure::failed(format!("{what} in {}", args.out.display())));

@@ -172,6 +172,11 @@ impl Claim {
         named.chain(own).map(String::as_str).collect()
     }
 
+    /// The field that it measures.
+    pub(crate) fn field(&self) -> &str {
+        &self.measure.subject().field
+    }
+
     /// The other experiments whose runs it needs.
     pub fn experiments(&self) -> Vec<&str> {
         let subject = self.measure.subject();

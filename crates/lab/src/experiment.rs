@@ -333,7 +333,7 @@ impl Experiment {
         is_needed.then_some(samples.sampling)
     }
 
-    fn is_named(&self, name: &str) -> bool {
+    pub(crate) fn is_named(&self, name: &str) -> bool {
         let pattern = wildmatch::WildMatch::new(name);
         let is_paper = self.paper == name || self.paper.split('-').next() == Some(name);
         let mut names = self.figures.iter().chain([&self.id]);

@@ -7,6 +7,7 @@
 //! files and their columns are described in `docs/laboratory.md`.
 
 pub mod cell;
+pub mod changes;
 pub mod claims;
 pub mod column;
 pub mod derive;
@@ -29,4 +30,5 @@ mod simulated;
 pub mod stats;
 pub mod table;
 pub mod tally;
+pub mod template;
 pub mod variant;

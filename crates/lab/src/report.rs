@@ -2,7 +2,8 @@
 //! wrote.
 //!
 //! [`write()`] reads the results and each experiment's `figures.toml`, and writes one HTML file
-//! that needs no network, and if asked an SVG and a PNG file for each figure.
+//! that needs no network, and if asked an SVG and a PNG file for each figure. [`text()`] draws the
+//! figures for a terminal.
 
 mod chapter;
 mod figure;
@@ -18,6 +19,7 @@ mod spec;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod text;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +30,7 @@ use figure::{Figure, Wrong};
 use palette::Palette;
 use results::Results;
 use spec::{FigureSpec, Kind};
+pub use text::Style;
 
 use crate::error::LabError;
 use crate::experiment::{Experiment, read as read_text};
@@ -80,6 +83,37 @@ pub fn write(experiments: &[Experiment], options: &Options) -> Result<Written, L
         pictures,
         bytes: page.len(),
     })
+}
+
+/// A figure as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFigure {
+    /// The figure's name.
+    pub id: String,
+    /// Its lines: title, plot, names.
+    pub text: String,
+}
+
+/// The figures of these experiments as text, from the results in a folder; none of an experiment
+/// that has not been run.
+///
+/// # Errors
+///
+/// If a file cannot be read or is wrong.
+pub fn text(
+    experiments: &[&Experiment],
+    results: &Path,
+    style: Style,
+) -> Result<Vec<TextFigure>, LabError> {
+    let mut palette = Palette::default();
+    let mut figures = Vec::new();
+    for entry in experiments {
+        for figure in chapter(entry, results, &mut palette)?.figures {
+            let text = text::draw(&figure, style);
+            figures.push(TextFigure { id: figure.id, text });
+        }
+    }
+    Ok(figures)
 }
 
 fn read(experiments: &[Experiment], results: &Path) -> Result<Vec<Chapter>, LabError> {

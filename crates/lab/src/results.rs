@@ -429,6 +429,15 @@ pub(crate) fn load_runs_of(
     id: &str,
     experiment: &Experiment,
 ) -> Result<Option<(About, Table)>, LabError> {
+    let Some((about, mut table)) = load_runs(out, id)? else { return Ok(None) };
+    table.counts_incomplete = experiment.counts_incomplete;
+    table.derive(&experiment.derived);
+    table.regroup(&experiment.groups);
+    Ok(Some((about, table)))
+}
+
+/// Reads the runs of the experiment `id` as they are in its files; `None` if there are no results.
+pub(crate) fn load_runs(out: &Path, id: &str) -> Result<Option<(About, Table)>, LabError> {
     let folder = out.join(id);
     let path = folder.join("experiment.json");
     if !path.is_file() {
@@ -443,9 +452,6 @@ pub(crate) fn load_runs_of(
     }
     let text = crate::experiment::read(&lines)?;
     let table = read_json_lines(&text, &about.parameters);
-    let mut table = table.map_err(|e| LabError::file(&lines, e, remedy))?;
-    table.counts_incomplete = experiment.counts_incomplete;
-    table.derive(&experiment.derived);
-    table.regroup(&experiment.groups);
+    let table = table.map_err(|e| LabError::file(&lines, e, remedy))?;
     Ok(Some((about, table)))
 }

@@ -4,10 +4,10 @@
 //! A part is JSON lines. The first says of what it is a part, each other one is a run:
 //! `docs/laboratory.md` describes them.
 
-use std::collections::BTreeMap;
+mod part;
+mod work;
+
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,15 +15,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::cell::{Fields, fields_of_json, json_text};
-use crate::derive::Series;
 use crate::engine;
 use crate::error::LabError;
 use crate::experiment::{Experiment, Experiments};
 use crate::lab::{Ledger, Options, Outcome, Plans, Progress, Run, judge_all, plan, runs_of};
 use crate::memo::Memo;
-use crate::plan::{Extent, PlannedPoint, RunData};
+use crate::plan::PlannedPoint;
 use crate::runner::run_in_order;
+
+use part::{Header, Line, Part, Runs};
+pub use work::{Unit, Work};
 
 /// One of several shards; shows as `3/7`, the third of seven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,61 +120,6 @@ pub fn tasks<'a>(plans: &'a Plans<'a>) -> Vec<Task<'a>> {
     runs_of(plans).into_iter().enumerate().map(task).collect()
 }
 
-/// The first line of a part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Header {
-    /// The form of the file.
-    part: u32,
-    /// The engine that made it: see [`engine::fingerprint`].
-    engine: String,
-    /// The experiments, as they were named.
-    ids: Vec<String>,
-    quick: bool,
-    seeds: Option<Vec<u64>>,
-    shard: Shard,
-}
-
-/// The form that this program writes.
-const FORM: u32 = 1;
-
-/// A run in a part.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    task: String,
-    /// Its fields, or
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    fields: Option<Box<serde_json::value::RawValue>>,
-    /// why it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    series: Vec<Series>,
-}
-
-impl Line {
-    fn new(task: &str, result: Result<&RunData, &String>) -> serde_json::Result<Line> {
-        let (fields, error, series) = match result {
-            Ok(run) => (Some(raw_json(&run.fields)?), None, run.series.clone()),
-            Err(error) => (None, Some(error.clone()), Vec::new()),
-        };
-        Ok(Line { task: task.to_owned(), fields, error, series })
-    }
-
-    fn result(self) -> Result<RunData, String> {
-        let fields = self.fields.ok_or_else(|| self.error.unwrap_or_default())?;
-        let fields = fields_of_json(fields.get()).map_err(|e| e.to_string())?;
-        Ok(RunData { fields, series: self.series, loss_ranges: Vec::new() })
-    }
-}
-
-fn raw_json(fields: &Fields) -> serde_json::Result<Box<serde_json::value::RawValue>> {
-    let entry = |(name, cell): (&String, &crate::cell::Cell)| {
-        format!("{}:{}", json_text(name), cell.json())
-    };
-    let entries: Vec<_> = fields.iter().map(entry).collect();
-    serde_json::value::RawValue::from_string(format!("{{{}}}", entries.join(",")))
-}
-
 /// The work of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Executed {
@@ -203,13 +149,10 @@ pub fn execute(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Executed, LabError> {
     let plans = plan(experiments, &experiments.select(ids)?, options)?;
-    let Extent { quick, seeds } = options.extent.clone();
-    let engine = engine::fingerprint().to_owned();
-    let header = Header { part: FORM, engine, ids: ids.to_vec(), quick, seeds, shard };
-    let (mut out, known) = open_part(part, &header)?;
+    let mut out = Part::open(part, &Header::new(ids, &options.extent, shard))?;
     let own: Vec<_> =
         tasks(&plans).into_iter().filter(|task| task.shard(shard.of) == shard).collect();
-    let open: Vec<_> = own.iter().filter(|task| !known.contains_key(&task.id)).collect();
+    let open: Vec<_> = own.iter().filter(|task| !out.known.contains_key(&task.id)).collect();
     let memo = Memo::expecting(open.iter().map(|task| (task.point, task.seed)));
     let work = |job: usize| {
         let Task { experiment, point, seed, .. } = open.get(job).ok_or("no such run")?;
@@ -223,7 +166,7 @@ pub fn execute(
         executed.made += 1;
         executed.failed += usize::from(result.is_err());
         let line = Line::new(&task.id, result.as_ref()).map_err(std::io::Error::from);
-        if let Err(error) = line.and_then(|line| write_line(&mut out, &line)) {
+        if let Err(error) = line.and_then(|line| out.push(&line)) {
             trouble.get_or_insert(error);
             cancel.store(true, Ordering::Relaxed);
         }
@@ -234,73 +177,6 @@ pub fn execute(
     match trouble {
         Some(error) => Err(LabError::file(part, error, "make room, then repeat the command")),
         None => Ok(executed),
-    }
-}
-
-fn write_line(out: &mut File, line: &impl Serialize) -> std::io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    // At once: what a killed shard had made is found again.
-    out.write_all(&text)
-}
-
-/// Opens a part to add runs. Also returns those that it has.
-fn open_part(part: &Path, header: &Header) -> Result<(File, Runs), LabError> {
-    let bad = |error: std::io::Error| {
-        LabError::file(part, error, "name a file that can be written with `--out`")
-    };
-    if let Some(folder) = part.parent() {
-        std::fs::create_dir_all(folder).map_err(bad)?;
-    }
-    let mut out = OpenOptions::new();
-    let mut out =
-        out.read(true).write(true).create(true).truncate(false).open(part).map_err(bad)?;
-    if out.metadata().map_err(bad)?.len() == 0 {
-        write_line(&mut out, header).map_err(bad)?;
-        return Ok((out, Runs::new()));
-    }
-    let (own, mut runs, end) = read_part(part)?;
-    if own != *header {
-        let what = format!("it is shard {} of other runs: {}", own.shard, own.ids.join(" "));
-        return Err(LabError::file(part, what, "name another file with `--out`, or remove it"));
-    }
-    runs.retain(|_, result| result.is_ok());
-    // A line that was cut short is made again.
-    out.set_len(end).map_err(bad)?;
-    out.seek(SeekFrom::End(0)).map_err(bad)?;
-    Ok((out, runs))
-}
-
-/// Results by task.
-type Runs = BTreeMap<String, Result<RunData, String>>;
-
-/// Reads a part. Also returns where its last whole line ends.
-fn read_part(part: &Path) -> Result<(Header, Runs, u64), LabError> {
-    let remedy = "make it with `manypath lab exec`";
-    let bad = |what: String| LabError::file(part, what, remedy);
-    let mut text = BufReader::new(File::open(part).map_err(|e| bad(e.to_string()))?);
-    let (mut header, mut runs, mut end) = (None, Runs::new(), 0);
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let length = text.read_until(b'\n', &mut line).map_err(|e| bad(e.to_string()))?;
-        if line.pop() != Some(b'\n') {
-            break;
-        }
-        let wrong = |e: serde_json::Error| LabError::line(part, number, e, remedy);
-        match &header {
-            None => header = Some(serde_json::from_slice::<Header>(&line).map_err(wrong)?),
-            Some(_) => {
-                let run: Line = serde_json::from_slice(&line).map_err(wrong)?;
-                runs.insert(run.task.clone(), run.result());
-            }
-        }
-        end += length as u64;
-    }
-    let header = header.ok_or_else(|| bad("it is empty".to_owned()))?;
-    match header.part {
-        FORM => Ok((header, runs, end)),
-        other => Err(bad(format!("it has form {other}, and this program reads {FORM}"))),
     }
 }
 
@@ -320,7 +196,7 @@ pub fn collect(
     let mut first: Option<(&Path, Header)> = None;
     let (mut runs, mut shards) = (Runs::new(), Vec::new());
     for part in parts {
-        let (header, own, _) = read_part(part)?;
+        let (header, own, _) = part::read(part)?;
         shards.push(header.shard);
         let engine = engine::fingerprint();
         if header.engine != engine {
@@ -328,7 +204,7 @@ pub fn collect(
             return Err(LabError::file(part, what, "make it again with this program"));
         }
         match &first {
-            Some((path, other)) if !is_of_same(other, &header) => {
+            Some((path, other)) if !other.is_of_same(&header) => {
                 let what = format!("it is not of the same runs as {}", path.display());
                 return Err(LabError::file(part, what, "name the parts of one plan only"));
             }
@@ -349,7 +225,7 @@ pub fn collect(
         }
     }
     let Some((_, header)) = first else { return Ok(Vec::new()) };
-    options.extent = Extent { quick: header.quick, seeds: header.seeds.clone() };
+    options.extent = header.extent();
     let selected = experiments.select(&header.ids)?;
     let plans = plan(experiments, &selected, options)?;
     let tasks = tasks(&plans);
@@ -362,11 +238,6 @@ pub fn collect(
     }
     let (runs, failed) = ledger.finish()?;
     judge_all(experiments, &selected, options, runs, &failed)
-}
-
-fn is_of_same(one: &Header, other: &Header) -> bool {
-    let any_shard = Header { shard: one.shard, ..other.clone() };
-    any_shard == *one && one.shard.of == other.shard.of
 }
 
 fn check_complete(

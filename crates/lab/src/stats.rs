@@ -148,6 +148,19 @@ pub fn difference(a: Moments, b: Moments) -> (f64, Option<f64>) {
     (a.mean - b.mean, half)
 }
 
+/// The two-sided p value of the paired t test that values that belong together (same seed) have the
+/// same mean; `None` below two pairs. Without any spread it is 1 for equal means and 0 otherwise.
+pub fn paired_p(pairs: &[(f64, f64)]) -> Option<f64> {
+    let differences: Vec<_> = pairs.iter().map(|(a, b)| a - b).collect();
+    let Summary { n, mean, std, .. } = Summary::of(&differences)?;
+    let deviation = std? / (n as f64).sqrt();
+    if deviation == 0.0 {
+        return Some(if mean == 0.0 { 1.0 } else { 0.0 });
+    }
+    let t = StudentsT::new(0.0, 1.0, n as f64 - 1.0).ok()?;
+    Some(2.0 * t.cdf(-(mean / deviation).abs()))
+}
+
 /// The mean difference of values that belong together (same seed), first minus second, with half
 /// the width of its 95 % confidence interval.
 pub fn paired_difference(pairs: &[(f64, f64)]) -> Option<(f64, Option<f64>)> {

@@ -25,7 +25,8 @@ pub(crate) enum LabCommand {
   manypath lab run cmt-fig12a
   manypath lab run 002 'rtx-fig?' --out results
   manypath lab run all --quick
-  manypath lab run cmt-fig12 --seeds 60 --jobs 4 --json")]
+  manypath lab run cmt-fig12 --seeds 60 --jobs 4 --json
+  manypath lab run 002 --on dask://head-node:8786")]
     Run(RunArgs),
     /// Judges the results of earlier runs again, after a change of claims
     #[command(after_help = "Example:
@@ -49,6 +50,29 @@ pub(crate) enum LabCommand {
     #[command(after_help = "Example:
   manypath lab collect part-* --out results")]
     Collect(CollectArgs),
+    /// Draws the figures of earlier runs in the terminal
+    ///
+    /// Each line has a letter at its points. The first variant is drawn, without the points of the
+    /// papers' simulator; `lab report` draws all.
+    #[command(after_help = "Examples:
+  manypath lab show cmt-fig12
+  manypath lab show second-path --out results")]
+    Show(ShowArgs),
+    /// Says what changed between two folders of results
+    ///
+    /// Claims with another verdict, the runs that differ, and the means that differ by more than
+    /// chance explains: a paired t test if both have the same seeds, else Welch's, p below 0.001.
+    #[command(after_help = "Examples:
+  manypath lab run 002 --out before; manypath lab run 002 --out after
+  manypath lab compare before after
+  manypath lab compare before after cmt-fig12 --all
+  manypath lab compare before after --strict --quiet      # in a script: did anything change?")]
+    Compare(CompareArgs),
+    /// Makes the folder of a new experiment, which runs as it is, to fill in
+    #[command(after_help = "Examples:
+  manypath lab new wifi-loss
+  manypath lab run wifi-loss")]
+    New(NewArgs),
     /// Writes a page with every figure, claim and comparison, from the results of earlier runs
     ///
     /// The page is one HTML file that needs no network. docs/report.md describes figures.toml.
@@ -94,6 +118,9 @@ pub(crate) struct RunArgs {
     /// Number of parallel runs [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Makes the runs on the workers of a Dask cluster; needs the Python package
+    #[arg(long, value_name = "dask://HOST:PORT", value_parser = read_cluster, conflicts_with = "jobs")]
+    pub on: Option<String>,
     /// Folder of the results, with a folder for each experiment
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub out: PathBuf,
@@ -212,6 +239,67 @@ pub(crate) struct JudgeArgs {
     pub report: ReportArgs,
 }
 
+/// `manypath lab show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Identifiers, papers (002), patterns, or all
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub out: PathBuf,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+}
+
+/// `manypath lab compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Folder of results
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Folder of other results
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Identifiers, papers (002) or patterns [default: all]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// A field of the results that may differ; repeatable
+    #[arg(long, value_name = "FIELD")]
+    pub ignore: Vec<String>,
+    /// Prints all means that differ, and claims whose measured value changed
+    #[arg(long)]
+    pub all: bool,
+    /// Fails if any run or claim differs
+    #[arg(long)]
+    pub strict: bool,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub experiments: ExperimentsArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath lab new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Its name: lower-case letters, digits and hyphens
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The folder of experiments that it belongs to
+    #[arg(long, value_name = "NAME", default_value = "own")]
+    pub group: String,
+    /// Folder of the experiments
+    /// [default: the nearest `experiments` here or above, or a new one here]
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
 /// `manypath lab report`.
 #[derive(Debug, Args)]
 pub(crate) struct PageArgs {
@@ -239,6 +327,16 @@ pub(crate) struct PageArgs {
 /// Seeds as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds(pub Vec<u64>);
+
+fn read_cluster(text: &str) -> Result<String, String> {
+    let place = text.strip_prefix("dask://").and_then(|place| place.rsplit_once(':'));
+    match place {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+            Ok(text.to_owned())
+        }
+        _ => Err("write the address of a Dask scheduler, such as dask://head-node:8786".into()),
+    }
+}
 
 /// Most seeds of a point.
 const MOST_SEEDS: u64 = 1_000_000;

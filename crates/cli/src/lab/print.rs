@@ -11,7 +11,7 @@ use manypath_lab::tally::Tally;
 /// Widest table, in characters.
 const WIDTH: u16 = 140;
 
-fn table(header: &[&str]) -> Table {
+pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);

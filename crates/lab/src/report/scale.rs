@@ -28,7 +28,23 @@ impl Scale {
         self.ticks.len()
     }
 
-    fn place(&self, value: f64) -> f64 {
+    /// The lowest and the highest place.
+    pub(crate) fn bounds(&self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
+    /// Where a place lies between the bounds, from 0 to 1.
+    pub(crate) fn share(&self, place: f64) -> f64 {
+        (place - self.low) / (self.high - self.low)
+    }
+
+    /// The places of the ticks, with their texts.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (f64, String)> {
+        self.ticks.iter().map(|tick| (*tick, self.format_ext(&self.value(*tick))))
+    }
+
+    /// The place of a value: its logarithm on a logarithmic axis.
+    pub(crate) fn place(&self, value: f64) -> f64 {
         if self.log { value.max(f64::MIN_POSITIVE).log10() } else { value }
     }
 
@@ -72,8 +88,7 @@ impl Ranged for Scale {
     type ValueType = f64;
 
     fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
-        let share = (self.place(*value) - self.low) / (self.high - self.low);
-        from + (share * f64::from(to - from)).round() as i32
+        from + (self.share(self.place(*value)) * f64::from(to - from)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
