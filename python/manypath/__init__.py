@@ -10,7 +10,7 @@ second, ``cwnd_bytes`` in bytes. Paths are counted from 1.
 """
 
 from . import lab, policy, sim, trace
-from ._errors import Error, Interrupted, LabError, RunError, ScenarioError
+from ._errors import Error, Interrupted, LabError, RunError, ScenarioError, SpreadError
 from ._manypath import __version__
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "LabError",
     "RunError",
     "ScenarioError",
+    "SpreadError",
     "__version__",
     "lab",
     "policy",

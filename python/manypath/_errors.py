@@ -47,6 +47,10 @@ class LabError(WrittenError):
     """An experiment whose files are wrong, or whose results cannot be read or written."""
 
 
+class SpreadError(Error, RuntimeError):
+    """Runs could not be spread over a cluster. What was made is kept; the text says what to do."""
+
+
 class RunError(Error, RuntimeError):
     """Some runs gave no result. All others were made."""
 

@@ -26,7 +26,7 @@ class Work(Protocol):
 
 def wait(work: Work, progress: Progress | bool | None) -> None:
     """Waits until the work is over. If an exception ends that, the work is cancelled first."""
-    show, close = _shown(progress, work.total)
+    show, close = shower(progress, work.total)
     shown = -1
     try:
         while True:
@@ -45,7 +45,7 @@ def wait(work: Work, progress: Progress | bool | None) -> None:
         close()
 
 
-def _shown(
+def shower(
     progress: Progress | bool | None, total: int
 ) -> tuple[Progress, Callable[[], object]]:
     """What shows progress, and what ends that."""

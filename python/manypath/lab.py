@@ -10,6 +10,7 @@ Files, claims and statistics are those of ``manypath lab``: see docs/laboratory.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import warnings
@@ -17,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _extras, _figures, _manypath, _wait
+from . import _extras, _figures, _manypath, _spread, _wait
 from ._errors import LabError
 from ._wait import Progress
 from .sim import Seeds
 
 if TYPE_CHECKING:
+    import distributed
     import matplotlib.figure
     import pandas
     import pyarrow
@@ -173,6 +175,7 @@ def run(
     seeds: Seeds | None = None,
     jobs: int | None = None,
     folder: StrPath | None = None,
+    client: distributed.Client | str | None = None,
     progress: Progress | bool | None = None,
 ) -> list[Outcome]:
     """Runs experiments, writes their files and judges their claims.
@@ -185,28 +188,58 @@ def run(
         seeds: How many, a range ("1..60") or the seeds themselves; else those of the scenarios.
         jobs: How many runs at a time; else the number of processors. Files do not depend on it.
         folder: The folder of the experiments, as in :func:`experiments`.
+        client: A Dask client, or the address of a scheduler (``dask://HOST:PORT``): its workers
+            make the runs, and `jobs` does not count. Experiments in real time are left out. What
+            was made is kept in ``out/tasks``, so that the same call after a failure makes only
+            what is missing. Needs ``pip install 'manypath[dask]'`` here and at each worker.
         progress: As in :func:`manypath.sim.run`.
 
     Ctrl-C waits for the runs under way, and keeps and judges those that are over.
 
     Raises:
         LabError: A name or a file is wrong, or results cannot be written.
+        SpreadError: The cluster is lost, or has no worker with this version.
     """
     if not names:
         raise TypeError("name an experiment, such as manypath.lab.run('cmt-fig12')")
     lab = _manypath.Lab(folder)
     own = None if seeds is None else _seeds(seeds)
-    job = _manypath.start_lab(lab, names, out, jobs=jobs, quick=quick, seeds=own)
-    _wait.wait(job, progress)
-    error = job.error()
-    if error is not None:
-        raise error
-    outcomes = [Outcome(**json.loads(text)) for text in job.outcomes()]
+    if client is None:
+        job = _manypath.start_lab(lab, names, out, jobs=jobs, quick=quick, seeds=own)
+        _wait.wait(job, progress)
+        error = job.error()
+        if error is not None:
+            raise error
+        texts = job.outcomes()
+    else:
+        texts = _on_cluster(client, lab, names, out, quick, own, progress)
+    outcomes = [Outcome(**json.loads(text)) for text in texts]
     failed = [run for outcome in outcomes for run in outcome.failed]
     if failed:
         what = f"{len(failed)} runs failed, the first: {failed[0]['error']}"
         warnings.warn(f"{what}; repeat it: {failed[0]['command']}", stacklevel=2)
     return outcomes
+
+
+def _on_cluster(
+    client: distributed.Client | str,
+    lab: _manypath.Lab,
+    names: tuple[str, ...],
+    out: StrPath,
+    quick: bool,
+    seeds: list[int] | None,
+    progress: Progress | bool | None,
+) -> list[str]:
+    work = _manypath.Work(lab, names, quick=quick, seeds=seeds)
+    plan = _spread.Plan.of(work, names, quick=quick, seeds=seeds)
+    own = _spread.connect(client) if isinstance(client, str) else contextlib.nullcontext(client)
+    show, close = _wait.shower(progress, _spread.runs_of(work))
+    try:
+        with own as connected:
+            kept = _spread.run(connected, work, plan, out, tell=warnings.warn, progress=show)
+    finally:
+        close()
+    return work.collect(kept, out)
 
 
 def results(out: StrPath, id: str) -> Results:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use manypath_lab::error::LabError;
 use manypath_lab::experiment::{Experiment, Experiments};
-use manypath_lab::lab::{self, Options, Progress};
+use manypath_lab::lab::{self, Options, Outcome, Progress};
 use manypath_lab::plan::Extent;
 use manypath_lab::runner::all_processors;
 use manypath_realtime::planner::Realtime;
@@ -19,6 +19,12 @@ use crate::runs::Shared;
 /// The experiments that were found.
 #[pyclass(frozen, module = "manypath._manypath")]
 pub(crate) struct Lab(Arc<Experiments>);
+
+impl Lab {
+    pub(crate) fn experiments(&self) -> Arc<Experiments> {
+        Arc::clone(&self.0)
+    }
+}
 
 #[pymethods]
 impl Lab {
@@ -66,7 +72,7 @@ pub(crate) fn start_lab(
     quick: bool,
     seeds: Option<Vec<u64>>,
 ) -> PyResult<Job> {
-    let experiments = Arc::clone(&lab.get().0);
+    let experiments = lab.get().experiments();
     // Before the thread begins, so that a wrong name is an error of the call.
     experiments.select(&names).map_err(|e| error::lab(&e))?;
     let jobs = jobs.unwrap_or_else(all_processors);
@@ -91,7 +97,12 @@ fn run(
     let options = Options { out, jobs, extent, realtime: Some(&plan) };
     let mut progress = |now: Progress<'_>| state.set_progress(now.done, now.planned);
     let outcomes = lab::run(experiments, &selected, &options, &state.cancel, &mut progress);
-    let json = outcomes.map_err(failed)?.into_iter().map(|o| serde_json::to_string(&o));
+    as_json(outcomes.map_err(failed)?)
+}
+
+/// Each outcome as a JSON object.
+pub(crate) fn as_json(outcomes: Vec<Outcome>) -> PyResult<Vec<String>> {
+    let json = outcomes.iter().map(serde_json::to_string);
     json.collect::<Result<_, _>>()
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
 }

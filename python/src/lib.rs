@@ -15,6 +15,7 @@ mod runs;
 mod scenario;
 mod sim;
 mod toml_text;
+mod work;
 
 use pyo3::prelude::*;
 
@@ -35,6 +36,8 @@ mod _manypath {
     use crate::scenario::Scenario;
     #[pymodule_export]
     use crate::sim::start;
+    #[pymodule_export]
+    use crate::work::{Kept, Work, engine_identity};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name for it")]

@@ -58,7 +58,8 @@ fn make(asked: &str, bar: &ProgressBar) -> Result<()> {
         return Err(missing(&python, error.lines().last().unwrap_or("it has no manypath")));
     }
     let mut child = Command::new(&python)
-        .args(["-m", "manypath._spread"])
+        // Run as a module it would have another name, and workers would not find its functions.
+        .args(["-c", "import sys; from manypath._spread import main; sys.exit(main())"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
