@@ -84,6 +84,15 @@ fn uplinks() {
 }
 
 #[test]
+fn archipelago() {
+    let result = run(&points("archipelago.toml")[0]);
+    let (name, many) = &result.groups[0];
+    assert_eq!((name.as_str(), many.completed, many.bytes), ("many", 20, 20 * 500_000));
+    let (name, one) = &result.flows[0];
+    assert_eq!((name.as_str(), one.completed, one.paths.len()), ("one", true, 2));
+}
+
+#[test]
 fn no_example_is_left_out() {
     let folder = std::fs::read_dir(file("")).unwrap();
     let mut names: Vec<String> =
@@ -92,6 +101,8 @@ fn no_example_is_left_out() {
     assert_eq!(
         names,
         [
+            "archipelago.graphml",
+            "archipelago.toml",
             "dumbbell.toml",
             "failure.toml",
             "protected.toml",
