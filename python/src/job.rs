@@ -1,9 +1,11 @@
 //! Work in threads that Python waits for.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::runs::{Runs, Shared};
@@ -56,22 +58,15 @@ impl Job {
         });
         let own = Arc::clone(&state);
         let begin = move || {
-            // Also if the work panics: somebody waits.
-            let end = End(&own);
-            work(&own);
-            drop(end);
+            if catch_unwind(AssertUnwindSafe(|| work(&own))).is_err() {
+                let what = "the package failed a check of its own, a bug: see standard error";
+                own.fail(PyRuntimeError::new_err(what));
+            }
+            *lock(&own.is_over) = true;
+            own.over.notify_all();
         };
         std::thread::Builder::new().name("manypath".to_owned()).spawn(begin)?;
         Ok(Job { state })
-    }
-}
-
-struct End<'a>(&'a State);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.is_over) = true;
-        self.0.over.notify_all();
     }
 }
 

@@ -18,7 +18,6 @@ use pyo3::prelude::*;
 use crate::job::State;
 
 /// The classes that a call was given, or other callables without arguments that make a policy.
-#[derive(Default)]
 pub(crate) struct Classes {
     /// Called for each association.
     pub scheduler: Option<Py<PyAny>>,
@@ -35,10 +34,10 @@ impl Classes {
     pub(crate) fn install(self, state: &Arc<State>) -> PyResult<impl Fn(&mut Config)> {
         let own = |class: Option<Py<PyAny>>| class.map(|class| Own::new(class, state));
         let scheduler = own(self.scheduler).map(|own| {
-            factory::<dyn Scheduler>(own, |policy, _| Box::new(scheduler::InPython::new(policy)))
+            factory::<dyn Scheduler>(own, |policy| Box::new(scheduler::InPython::new(policy)))
         });
         let control = own(self.congestion_control).map(|own| {
-            factory::<dyn CongestionControl>(own, |policy, _| {
+            factory::<dyn CongestionControl>(own, |policy| {
                 Box::new(congestion::InPython::new(policy))
             })
         });
@@ -56,11 +55,11 @@ impl Classes {
 
 fn factory<P: Family + ?Sized>(
     own: Own,
-    adapt: impl Fn(Policy, &Config) -> Box<P> + Send + Sync + 'static,
+    adapt: impl Fn(Policy) -> Box<P> + Send + Sync + 'static,
 ) -> PyResult<Factory<P>> {
     let name = own.name()?;
-    let new = move |config: &Config| adapt(own.make(), config);
-    Factory::new(name, new).map_err(|error| PyTypeError::new_err(error.to_string()))
+    Factory::new(name, move |_| adapt(own.make()))
+        .map_err(|error| PyTypeError::new_err(error.to_string()))
 }
 
 /// A class of the user's.

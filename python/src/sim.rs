@@ -22,6 +22,7 @@ use crate::scenario::{Scenario, nth};
     scenario, *, point=None, jobs=None, scheduler=None, congestion_control=None, trace=None,
 ))]
 pub(crate) fn start(
+    py: Python<'_>,
     scenario: &Bound<'_, Scenario>,
     point: Option<usize>,
     jobs: Option<NonZeroUsize>,
@@ -30,7 +31,9 @@ pub(crate) fn start(
     trace: Option<PathBuf>,
 ) -> PyResult<Job> {
     let scenario = scenario.borrow();
-    let points = scenario.compiled()?;
+    let own: &Scenario = &scenario;
+    // A large sweep takes its time.
+    let points = py.detach(|| own.compiled())?;
     let (points, first) = match point {
         Some(number) => (vec![nth(&points, number)?.clone()], number),
         None => (points, 1),
