@@ -13,6 +13,11 @@ from . import lab, policy, sim, trace
 from ._errors import Error, Interrupted, LabError, RunError, ScenarioError, SpreadError
 from ._manypath import __version__
 
+# What tracebacks call them.
+for _error in (Error, Interrupted, LabError, RunError, ScenarioError):
+    _error.__module__ = __name__
+del _error
+
 __all__ = [
     "Error",
     "Interrupted",
