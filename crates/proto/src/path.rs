@@ -90,6 +90,10 @@ pub(crate) struct Path {
     /// The speed of the path by that model.
     pub(crate) estimate: Option<Estimate>,
     pub(crate) rto: Rto,
+    /// See [`PathStats::rtt_latest`].
+    pub(crate) rtt_latest: Option<(Duration, Option<PathId>)>,
+    /// See [`PathStats::rtt_heartbeat`].
+    pub(crate) rtt_heartbeat: Option<Duration>,
     pub(crate) pacer: Pacer,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
@@ -203,6 +207,8 @@ impl Path {
             rate,
             estimate: None,
             rto: Rto::new(config),
+            rtt_latest: None,
+            rtt_heartbeat: None,
             pacer: Pacer::default(),
             error_count: 0,
             one_packet: false,
@@ -452,6 +458,8 @@ impl Path {
             rtt_samples: self.rto.samples(),
             srtt: self.rto.srtt(),
             rtt_min: self.rto.rtt_min(),
+            rtt_latest: self.rtt_latest,
+            rtt_heartbeat: self.rtt_heartbeat,
             rttvar: self.rto.rttvar(),
             rto: self.rto.rto(),
             cwnd: self.window.cwnd,

@@ -7,6 +7,7 @@ use manypath_proto::{Instant, PathId, PathStats, SharedSign};
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::ChunkSummary;
+use crate::recording::{PathSample, Recorded, Recording, TransferSample};
 
 /// The version of these types. It grows when a field changes its meaning or goes, not when one
 /// comes.
@@ -247,6 +248,14 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
+    /// A record of a transfer begins; its first line. See [`Recorder`](crate::Recorder).
+    Recording(Recording),
+    /// Counters and variables of a path, in a record.
+    PathSample(PathSample),
+    /// Counters of the association, in a record.
+    TransferSample(TransferSample),
+    /// The recorded transfer is over; the last line of a record that is not cut short.
+    Recorded(Recorded),
 }
 
 /// A packet and its chunks.

@@ -5,6 +5,7 @@
 //!   JSON Schema.
 //! - [`JsonLines`] writes a [`Record`] a line, [`Records`] reads them.
 //! - [`Watch`] sees what changed in an association from one look to the next.
+//! - [`Recorder`] samples a transfer: a record, bounded in size, for `manypath replay`.
 //! - [`Capture`] writes packets as a pcapng file for Wireshark and tshark.
 //! - [`rewrite_capture`] copies a capture and replaces protected packets by opened ones.
 //!
@@ -36,6 +37,8 @@ mod chunk;
 mod event;
 mod json_lines;
 mod pcapng;
+mod recorder;
+mod recording;
 mod rewrite;
 mod watch;
 
@@ -43,6 +46,8 @@ pub use chunk::ChunkSummary;
 pub use event::{Event, PacketSummary, PathMetrics, Record, SCHEMA_VERSION};
 pub use json_lines::{JsonLines, MAX_LINE, ReadError, ReadErrorKind, Records};
 pub use pcapng::{Capture, Encapsulation};
+pub use recorder::Recorder;
+pub use recording::{PathSample, RECORD_HOST, Recorded, Recording, TransferSample};
 pub use rewrite::{Answer, OPENED, RewriteError, Rewritten, rewrite_capture};
 pub use watch::Watch;
 

@@ -52,12 +52,10 @@ impl Association {
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
             via,
-            watches_delays: self.policies.wants.delays
-                || self.paths.iter().any(|p| p.rate.is_some() || p.wanted.rtt),
             waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
-            Ok(true) => self.on_digest(now, Some((sack, is_full))),
+            Ok(true) => self.on_digest(now, Some((sack, is_full)), via),
             // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
             Ok(false) | Err(SackError::BadGapAckBlocks) => {}
             Err(SackError::AcksUnsent) => {
@@ -80,17 +78,16 @@ impl Association {
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: None,
             via: None,
-            watches_delays: false,
             waits_for_late: false,
         };
         self.digest.reset(&self.out);
         self.out.lose_late_on_all(now, &rules, &mut self.digest);
-        self.on_digest(now, None);
+        self.on_digest(now, None, None);
     }
 
     /// Acts on what a SACK says, or on losses found without one. Both are in `digest`. The flag
-    /// says that the SACK is full.
-    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>) {
+    /// says that the SACK is full; `via` is the path on which it came.
+    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<PathId>) {
         let is_full = sack.is_some_and(|(_, is_full)| is_full);
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
@@ -116,6 +113,7 @@ impl Association {
             paths.iter_mut().for_each(|facts| facts.flight_before = before);
         }
         for (index, facts) in paths.iter().enumerate() {
+            self.note_rtt(now, PathId(index as u8), facts, via);
             self.on_path_digest(now, PathId(index as u8), facts, is_full);
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
@@ -147,6 +145,14 @@ impl Association {
         let room = self.paths.iter().map(|p| p.max_packet).min().unwrap_or_default();
         let used = sack.gap_ack_blocks().len() * size_of::<u32>();
         used > room / 4 * 3
+    }
+
+    /// Keeps the latest round-trip time for whoever watches the association.
+    fn note_rtt(&mut self, now: Instant, id: PathId, facts: &PathDigest, via: Option<PathId>) {
+        let rtt = facts.latest_rtt(now);
+        if let (Some(rtt), Some(p)) = (rtt, self.paths.get_mut(id)) {
+            p.rtt_latest = Some((rtt, via));
+        }
     }
 
     fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest, is_full: bool) {

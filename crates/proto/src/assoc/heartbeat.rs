@@ -224,7 +224,8 @@ impl Association {
         }
     }
 
-    pub(super) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes) {
+    /// A heartbeat was answered, by a packet that came on the path `via`.
+    pub(super) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes, via: Option<PathId>) {
         let mut info = info.clone();
         if info.len() != INFO_LEN {
             return;
@@ -248,6 +249,9 @@ impl Association {
         p.late_probes.clear();
         self.recovery.policy.on_heartbeat_ack();
         p.rto.sample(now - probe.sent_at);
+        if via == Some(id) {
+            p.rtt_heartbeat = Some(now - probe.sent_at);
+        }
         p.error_count = 0;
         p.probes_lost = 0;
         p.last_active = now;

@@ -198,7 +198,7 @@ impl Association {
                     }
                 }
             }
-            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0, p.path),
             // A packet of ours that was late reached a peer that has closed already, and its answer
             // overtook SHUTDOWN COMPLETE: everything is delivered.
             Chunk::Abort(abort)

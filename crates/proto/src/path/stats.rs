@@ -44,6 +44,13 @@ pub struct PathStats {
     /// The shortest round-trip time that was measured.
     #[serde(skip)]
     pub rtt_min: Option<Duration>,
+    /// The round-trip time of the latest chunk that the latest SACK acknowledged, and the path on
+    /// which that SACK came.
+    #[serde(skip)]
+    pub rtt_latest: Option<(Duration, Option<PathId>)>,
+    /// The round-trip time of the latest heartbeat that was answered on the path itself.
+    #[serde(skip)]
+    pub rtt_heartbeat: Option<Duration>,
     /// Round-trip time variation.
     #[serde(skip)]
     pub rttvar: Duration,
@@ -114,7 +121,7 @@ pub struct PathCounters {
     pub acked_bytes: u64,
     /// Chunks last sent here that were found lost, for any reason.
     #[serde(skip)]
-    pub(crate) chunks_lost: u64,
+    pub chunks_lost: u64,
 }
 
 impl PathCounters {

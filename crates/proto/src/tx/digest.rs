@@ -31,8 +31,6 @@ pub(crate) struct AckRules<'a> {
     pub(crate) echo: Option<Echo>,
     /// The path on which the SACK came in.
     pub(crate) via: Option<PathId>,
-    /// The delay of all chunks is watched, not only of those that measure the RTT for RTO.
-    pub(crate) watches_delays: bool,
     /// After a timeout that was in vain, what is under way is waited for: no other path works.
     pub(crate) waits_for_late: bool,
 }
@@ -113,7 +111,7 @@ pub(crate) struct PathDigest {
     pub(crate) latest_sent: Option<u64>,
     /// The same, of chunks sent once only.
     pub(crate) latest: Option<u64>,
-    /// When that one was sent, if delays are watched.
+    /// When that one was sent.
     pub(crate) latest_sent_at: Option<Instant>,
     /// Chunks acknowledged for the first time that were sent on the path, or on it as well.
     pub(crate) chunks_sent_here: usize,
@@ -141,8 +139,8 @@ pub(crate) struct LostChunk {
 }
 
 impl PathDigest {
-    /// The round-trip time of the latest chunk acknowledged that was sent once, if delays are
-    /// watched; otherwise that of the chunk that measures it for RTO.
+    /// The round-trip time of the latest chunk acknowledged that was sent once; without one, that
+    /// of the chunk that measures it for RTO.
     pub(crate) fn latest_rtt(&self, now: Instant) -> Option<Duration> {
         self.latest_sent_at.map(|at| now.saturating_since(at)).or(self.rtt)
     }
@@ -375,7 +373,7 @@ impl Outstanding {
         }
         if sent.transmissions == 1 {
             // The ack of a retransmitted chunk does not say which transmission arrived.
-            if rules.watches_delays && p.latest < Some(sent.order) {
+            if p.latest < Some(sent.order) {
                 p.latest_sent_at = Some(sent.sent_at);
             }
             p.latest = p.latest.max(Some(sent.order));

@@ -37,7 +37,6 @@ pub(in crate::tx) const RULES: AckRules<'static> = AckRules {
     in_fast_recovery: false,
     echo: None,
     via: None,
-    watches_delays: false,
     is_full: false,
     waits_for_late: true,
 };
