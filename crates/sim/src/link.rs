@@ -16,6 +16,7 @@ use policer::Bucket;
 use red::RedState;
 
 pub(crate) mod loss_range;
+pub(crate) mod lost;
 pub(crate) mod pauses;
 pub(crate) mod policer;
 mod red;
@@ -95,6 +96,7 @@ pub(crate) struct Link {
     may_lose: bool,
     /// The loss model's bad state.
     is_bad: bool,
+    counted: lost::Counted,
     loss_range: LossRange,
     red: Option<RedState>,
     policer: Option<Bucket>,
@@ -120,6 +122,7 @@ impl Link {
             is_down: false,
             may_lose: false,
             is_bad: false,
+            counted: lost::Counted::default(),
             loss_range: LossRange::ANY,
             red: spec.red.map(RedState::new),
             policer: spec.policer.map(Bucket::new),
@@ -134,7 +137,7 @@ impl Link {
         };
         link.update_derived();
         link.loss_range = match link.spec.loss {
-            Loss::Bernoulli(_) if link.may_lose => LossRange::DRAWN,
+            Loss::Bernoulli(_) if link.spec.loss.is_possible() => LossRange::DRAWN,
             _ => LossRange::OWN,
         };
         link
@@ -293,6 +296,9 @@ impl Link {
 
     #[inline(never)] // what most links do must stay small
     fn is_lost(&mut self) -> bool {
+        if self.spec.lost.is_possible() && self.counted.loses(&self.spec.lost) {
+            return true;
+        }
         match self.spec.loss {
             Loss::Bernoulli(loss) => {
                 let draw = self.rng.unit();
@@ -390,7 +396,7 @@ impl Link {
         let spec = &self.spec;
         self.byte_time = spec.rate.byte_time();
         self.delay_ns = u64::try_from(spec.delay.as_nanos()).unwrap_or(u64::MAX);
-        self.may_lose = spec.loss.is_possible();
+        self.may_lose = spec.loss.is_possible() || spec.lost.is_possible();
         self.is_irregular = spec.duplicate > 0.0
             || spec.reorder > 0.0
             || spec.jitter > Duration::ZERO

@@ -5,6 +5,7 @@ use std::time::Duration;
 use manypath_proto::Instant;
 use manypath_proto::sizes::ETHERNET_MTU;
 
+use crate::link::lost::LostPackets;
 use crate::link::pauses::Pauses;
 use crate::link::policer::Policer;
 
@@ -184,6 +185,8 @@ pub struct LinkSpec {
     pub pauses: Option<Pauses>,
     /// Which packets are lost.
     pub loss: Loss,
+    /// Which packets are lost besides, by their number.
+    pub lost: LostPackets,
     /// Probability in 0..=1 that a packet arrives twice.
     pub duplicate: f64,
     /// Probability in 0..=1 that a packet is held back by `reorder_by`, so that later ones pass it.
@@ -216,6 +219,7 @@ impl LinkSpec {
             policer: None,
             pauses: None,
             loss: Loss::NONE,
+            lost: LostPackets::default(),
             duplicate: 0.0,
             reorder: 0.0,
             reorder_by: Duration::ZERO,

@@ -16,6 +16,7 @@ use manypath_trace::{
 use crate::ids::NodeId;
 use crate::observe::{DeliveredPacket, DroppedPacket, Observer, SentPacket};
 use crate::protection::RunKeys;
+use crate::record::RunRecord;
 
 /// Where the trace of a run goes.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct TraceTo {
     pub pcapng_dir: Option<PathBuf>,
     /// Shows protected packets opened.
     pub opened: bool,
+    /// A file for a record of one run's first transfer, as `manypath send --trace` writes it.
+    pub record: Option<PathBuf>,
 }
 
 impl TraceTo {
@@ -52,6 +55,9 @@ impl TraceTo {
         if let Some(dir) = &self.pcapng_dir {
             fs::create_dir_all(dir).map_err(|error| at_path(dir, &error))?;
             tracer.captures = Some((dir.clone(), file_stem(scenario, parameters, seed)));
+        }
+        if let Some(path) = &self.record {
+            tracer.record_to = Some(create(path)?);
         }
         Ok(tracer)
     }
@@ -81,6 +87,9 @@ pub struct Tracer {
     json: Option<JsonLinesOut>,
     captures: Option<(PathBuf, String)>,
     hosts: Vec<TracedHost>,
+    /// A record to begin, and the one that has begun.
+    record_to: Option<BufWriter<File>>,
+    record: Option<RunRecord<BufWriter<File>>>,
     /// Opens protected packets.
     keys: Option<RunKeys>,
     /// The first error; nothing is written after it.
@@ -105,6 +114,8 @@ impl Tracer {
             json: None,
             captures: None,
             hosts: Vec::new(),
+            record_to: None,
+            record: None,
             keys: None,
             error: None,
         }
@@ -151,6 +162,19 @@ impl Tracer {
         let (name, watch) = (name.to_owned(), Watch::new());
         self.hosts.push(TracedHost { node, name, watch, capture });
         Ok(())
+    }
+
+    /// Records what that host sends, if a record is wanted: content of that size, from then on.
+    pub(crate) fn record_sender(
+        &mut self,
+        node: NodeId,
+        config: &Config,
+        is_protected: bool,
+        content: (Instant, Option<u64>),
+    ) {
+        if let Some(out) = self.record_to.take() {
+            self.record = Some(RunRecord::new(node, config, is_protected, content, out));
+        }
     }
 
     /// Does something for a host that is followed, unless there was an error.
@@ -229,6 +253,10 @@ impl Observer for Tracer {
     }
 
     fn event(&mut self, at: Instant, node: NodeId, event: &manypath_proto::Event) {
+        if let Some(record) = &mut self.record {
+            let done = record.event(at, node, event);
+            self.error = self.error.take().or(done.err());
+        }
         let Some(event) = Event::of(event) else { return };
         self.at(node, |host, json| match json {
             Some(json) => json.write(at, &host.name, &event),
@@ -237,6 +265,10 @@ impl Observer for Tracer {
     }
 
     fn association(&mut self, at: Instant, node: NodeId, association: &Association) {
+        if let Some(record) = &mut self.record {
+            let done = record.association(at, node, association);
+            self.error = self.error.take().or(done.err());
+        }
         self.at(node, |host, json| {
             let mut result = Ok(());
             let mut has_new_path = false;
@@ -256,6 +288,9 @@ impl Observer for Tracer {
     fn finish(&mut self) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);
+        }
+        if let Some(record) = self.record.take() {
+            record.finish()?;
         }
         for host in &mut self.hosts {
             if let Some(capture) = &mut host.capture {

@@ -274,6 +274,7 @@ fn explain_link(there: &LinkSpec, back: &LinkSpec) -> String {
         None => "unlimited".to_owned(),
     };
     both("MTU ", &mtu, "unlimited");
+    both("lost packets ", &|link| link.lost.to_string(), "none");
     let red = |link: &LinkSpec| match link.red {
         Some(red) => format!("{} to {} packets", red.min, red.max),
         None => "off".to_owned(),

@@ -86,6 +86,7 @@ pub(super) static LINK_SETTINGS: Section = Section {
         "rate", "rate or \"infinite\"", "needed", "\"10 Mbit/s\"": "Rate of the link, IP headers included. Each of these keys takes one value for both directions, or `{ forward = …, reverse = … }`.";
         "delay", "time", "needed", "\"25 ms\"": "Propagation delay, one way.";
         "loss", "ratio or table", "0 %", "\"1 %\"": "Probability that a packet is lost, independent of others; or a loss model, see below. With `hops`, the path's own value applies to its slowest hop; this holds for the keys below too.";
+        "lost", "numbers of packets or \"none\"", "none", "\"17, 203 of 1000\"": "Loses these packets too, counted from 1 as they enter, and the same of each further 1000: losses that were seen on a real path.";
         "queue", "packets, size, bdp or \"unlimited\"", "1 bdp, at least 50 packets", "\"2 bdp\"": "Capacity of the drop-tail queue, including the packet being sent. A bdp is the path's lowest rate times its base round-trip time, in packets of 1500 bytes; for a `[[link]]`, its own rate times the longest base round-trip time of the paths over it.";
         "duplicate", "ratio", "0 %", "\"0.1 %\"": "Probability that a packet arrives twice.";
         "reorder", "table", "none", "{ probability = \"1 %\", by = \"5 ms\" }": "Delays some packets so that later ones pass them.";

@@ -7,6 +7,7 @@ use super::keys::{CHANGE, DOWN, LOSS, PAUSES, POLICER, RED, REORDER};
 use super::model::{After, Way, queue_of_bdp};
 use super::read::{Named, Reader};
 use super::tree::Value;
+use crate::link::lost::LostPackets;
 use crate::link::pauses::Pauses;
 use crate::link::policer::Policer;
 use crate::spec::{GilbertElliott, LinkChange, LinkSpec, Loss, QueueLimit, Rate, Red};
@@ -31,6 +32,7 @@ pub(super) struct Settings<'t> {
     policer: Option<(Policer, Policer)>,
     pauses: Option<(Pauses, Pauses)>,
     loss: Option<(Loss, Loss)>,
+    lost: Option<(LostPackets, LostPackets)>,
     duplicate: Option<(f64, f64)>,
     reorder: Option<((f64, Duration), (f64, Duration))>,
     jitter: Option<(Duration, Duration)>,
@@ -41,8 +43,9 @@ pub(super) struct Settings<'t> {
 }
 
 /// The keys that a path with hops passes on to its slowest hop.
-pub(super) const PASSED_ON: [&str; 11] = [
+pub(super) const PASSED_ON: [&str; 12] = [
     "loss",
+    "lost",
     "queue",
     "red",
     "policer",
@@ -65,6 +68,7 @@ impl<'t> Settings<'t> {
             policer: both(&reader, "policer", policer)?,
             pauses: both(&reader, "pauses", pauses)?,
             loss: both(&reader, "loss", loss)?,
+            lost: both(&reader, "lost", lost)?,
             duplicate: both(&reader, "duplicate", |named| named.ratio())?,
             reorder: both(&reader, "reorder", reorder)?,
             jitter: both(&reader, "jitter", |named| named.duration())?,
@@ -88,6 +92,7 @@ impl<'t> Settings<'t> {
         self.policer = self.policer.or(path.policer);
         self.pauses = self.pauses.or(path.pauses);
         self.loss = self.loss.or(path.loss);
+        self.lost = self.lost.take().or_else(|| path.lost.clone());
         self.duplicate = self.duplicate.or(path.duplicate);
         self.reorder = self.reorder.or(path.reorder);
         self.jitter = self.jitter.or(path.jitter);
@@ -122,6 +127,7 @@ impl<'t> Settings<'t> {
             link.policer = self.policer.map(|pair| side(pair, i));
             link.pauses = self.pauses.map(|pair| side(pair, i));
             link.loss = self.loss.map_or(Loss::NONE, |pair| side(pair, i));
+            link.lost = self.lost.clone().map(|pair| side(pair, i)).unwrap_or_default();
             link.duplicate = self.duplicate.map_or(0.0, |pair| side(pair, i));
             (link.reorder, link.reorder_by) =
                 self.reorder.map_or((0.0, Duration::ZERO), |pair| side(pair, i));
@@ -230,6 +236,14 @@ pub(super) fn loss(named: &Named<'_>) -> Result<Loss> {
         loss_in_good: or("loss_in_good", 0.0)?,
         loss_in_bad: or("loss_in_bad", 1.0)?,
     }))
+}
+
+/// Numbers of packets.
+fn lost(named: &Named<'_>) -> Result<LostPackets> {
+    named.text()?.parse().map_err(|wrong: String| {
+        let what = format!("`{wrong}` is not the number of a packet of a round");
+        named.error(what, "write \"17, 203 of 1000\" or \"none\"")
+    })
 }
 
 fn red(named: &Named<'_>) -> Result<Red> {

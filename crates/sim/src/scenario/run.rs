@@ -296,6 +296,14 @@ impl<'s> Run<'s> {
                 tracer.host(host.node(), &name, host.config()).map_err(failed)?;
             }
         }
+        if let (Some(model), Some(running)) = (scenario.flows.first(), self.flows.first()) {
+            let host = self.world.host(running.ends().0);
+            // What comes before the most is a greeting.
+            let content = model.transfers.iter().max_by_key(|transfer| transfer.bytes);
+            let begin = content.map(|transfer| transfer.start).unwrap_or_default();
+            let begin = (Instant::ZERO + begin, content.and_then(|transfer| transfer.bytes));
+            tracer.record_sender(host.node(), host.config(), scenario.is_protected, begin);
+        }
         self.world.net.set_observer(Box::new(tracer));
         Ok(())
     }
