@@ -10,6 +10,7 @@ pub(crate) mod emulate;
 pub(crate) mod lab;
 #[cfg(unix)]
 mod path;
+pub(crate) mod replay;
 mod security;
 pub(crate) mod sim;
 
@@ -26,6 +27,7 @@ pub(crate) use decrypt::DecryptArgs;
 use lab::LabCommand;
 #[cfg(unix)]
 pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
+use replay::{RecordArgs, ReplayArgs};
 pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
 
@@ -77,6 +79,7 @@ pub(crate) enum Command {
   manypath send --bind eth0,wlan0:backup,lte0:cost=3 big.iso manypath2:ae...
   manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
   manypath send --token-file secret big.iso server.example:9899
+  manypath send --trace monday.jsonl big.iso manypath2:ae...      (for `manypath replay`)
   manypath send big.iso server.example:9899       (asks for the token)")]
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
@@ -160,6 +163,22 @@ Then, elsewhere:
     /// Runs the papers' experiments in the simulator
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Says how other presets would have done in a recorded transfer
+    ///
+    /// A record is what --trace of `send` and `perf client` wrote. From it this estimates the
+    /// network: delays, rates over time, queues, losses, outages, shared bottlenecks. It runs the
+    /// recorded transfer over that network in the simulator, and says by how much its time differs
+    /// from the recorded one; more than 5 % draws a warning. Then it runs the presets of --preset.
+    ///
+    /// Unknown stays what the transfer never tried: the rate of a path that it did not fill is a
+    /// lower bound. docs/replay.md has more.
+    #[command(after_help = "Examples:
+  manypath replay monday.jsonl
+  manypath replay monday.jsonl --preset cmt,cmt-pf,adaptive
+  manypath replay monday.jsonl --preset sctp --seeds 31 --json
+  manypath replay monday.jsonl --out monday.toml
+  manypath sim run monday.toml --set transport.rto_min=100ms")]
+    Replay(ReplayArgs),
     /// Lists the presets (whole systems) and the profiles (sets of constants)
     Presets(ReportArgs),
     /// Shows the configuration
@@ -193,8 +212,9 @@ pub(crate) enum PerfCommand {
   manypath perf client server.example --interval 0.1
   manypath perf client server.example --rate 20Mbit/s --messages 1kB --json
   manypath perf client --via @relays server.example
+  manypath perf client server.example --trace monday.jsonl    (for `manypath replay`)
   manypath perf client 127.0.0.1 -n 1GB --json")]
-    Client(PerfClientArgs),
+    Client(Box<PerfClientArgs>),
 }
 
 /// `manypath config`.
@@ -275,6 +295,9 @@ pub(crate) struct SendArgs {
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
+    /// Recording for a replay.
+    #[command(flatten)]
+    pub record: RecordArgs,
     /// Encryption and keys.
     #[command(flatten)]
     pub security: ClientSecurityArgs,
@@ -401,6 +424,9 @@ pub(crate) struct PerfClientArgs {
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
+    /// Recording for a replay.
+    #[command(flatten)]
+    pub record: RecordArgs,
     /// Encryption and keys.
     #[command(flatten)]
     pub security: ClientSecurityArgs,

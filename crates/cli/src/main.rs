@@ -17,8 +17,10 @@ mod overlay;
 mod paths;
 mod perf;
 mod progress;
+mod record;
 mod recv;
 mod relay;
+mod replay;
 mod runs;
 mod screen;
 mod security;
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
         Command::Send(args) => block_on(transfer::sender::run(args)),
         Command::Recv(args) => block_on(recv::run(args)),
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
-        Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(args)),
+        Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(*args)),
         Command::Paths(args) => block_on(overlay::run(args)),
         #[cfg(unix)]
         Command::Path(command) => block_on(control::path::run(command)),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Decrypt(args) => decrypt::run(&args),
         Command::Sim(command) => sim::run(&command),
         Command::Lab(command) => lab::run(&command),
+        Command::Replay(args) => replay::run(&args),
         #[cfg(target_os = "linux")]
         Command::Emulate(args) => match emulate::run(&args) {
             Ok(code) => return ExitCode::from(code),

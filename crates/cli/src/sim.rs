@@ -110,6 +110,10 @@ fn options(args: &RunArgs, count: usize) -> Result<RunOptions> {
         let what = format!("--trace writes one run, but {count} are selected");
         return Err(Failure::usage(what).hint("select one: --point 1 --seeds 7..7"));
     }
+    if args.record.is_some() && count > 1 {
+        let what = format!("--record writes one run, but {count} are selected");
+        return Err(Failure::usage(what).hint("select one: --point 1 --seeds 7..7"));
+    }
     if is_to_output && args.report.json {
         let what = "--trace - and --json both write to standard output";
         return Err(Failure::usage(what).hint("write the trace to a file"));
@@ -119,10 +123,11 @@ fn options(args: &RunArgs, count: usize) -> Result<RunOptions> {
         let what = "--opened is about traces and captures, but there are none";
         return Err(Failure::usage(what).hint("add --trace FILE or --pcapng DIR"));
     }
-    let trace = is_traced.then(|| TraceTo {
+    let trace = (is_traced || args.record.is_some()).then(|| TraceTo {
         json_lines: args.trace.clone(),
         pcapng_dir: args.pcapng.clone(),
         opened: args.opened,
+        record: args.record.clone(),
     });
     Ok(RunOptions { trace, ..RunOptions::default() })
 }

@@ -69,6 +69,9 @@ pub(crate) struct RunArgs {
     /// Writes the events of a single run as JSON lines; - is standard output
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Records the transfer of a single run for `manypath replay`, as `send --trace` does
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Shows the chunks inside protected packets in --pcapng and --trace
     #[arg(long)]
     pub opened: bool,

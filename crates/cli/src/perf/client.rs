@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use manypath::{AssocClosed, Association, SendError};
+use manypath_trace::Recorded;
 use serde_json::json;
 
 use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
@@ -15,6 +16,7 @@ use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, PathWatch};
+use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
 use crate::transport::Answer;
@@ -55,9 +57,14 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let request = request(&args, message_size)?;
+    if args.record.trace.is_some() && request.direction != Direction::Up {
+        let what = "--trace records what this end sends, and no traffic beside it";
+        return Err(Failure::usage(what).hint("leave out -R and --bidir"));
+    }
     let reporting = Reporting::new(args.interval, args.report.json)?;
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?
         .filter(|_| request.direction != Direction::Down);
+    let record_file = RecordFile::create(args.record.trace.as_deref())?;
     let peer = transport::addresses(&remotes);
     match (is_protected, calling.knows_peer) {
         (false, _) => screen.line(NOT_ENCRYPTED),
@@ -76,6 +83,8 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let watch = PathWatch::start(&association, screen.clone());
     let _route_watch = via::watch_routes(&association, trace_interval);
     let measures_latency = args.report.json || request.rate.is_some();
+    let rate = request.rate.map(NonZeroU64::get);
+    let record = record_file.map(|file| file.start(&association, rate));
     let run = Run::new(&association, measures_latency);
     let intervals = Intervals::new(&run, &association, reporting, request.direction, &screen);
     let measured = tokio::select! {
@@ -85,6 +94,9 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
             return Err(Failure::failed("interrupted"));
         }
     };
+    if let Some(record) = record {
+        record.finish(recorded(&measured), &screen).await;
+    }
     let Measured { ours, theirs, latency_p99_s, intervals } = match measured {
         Ok(measured) => measured,
         Err(Stopped::Broken(broken)) => {
@@ -202,6 +214,16 @@ async fn measure(
     let latency_p99_s = run.latency_p99_s();
     let intervals = intervals.finish(theirs.bytes, ours.bytes).map_err(Stopped::Here)?;
     Ok(Measured { ours, theirs, latency_p99_s, intervals })
+}
+
+/// The end of the record of a measurement.
+fn recorded(measured: &std::result::Result<Measured, Stopped>) -> Recorded {
+    let arrived = measured.as_ref().ok().map(|measured| &measured.theirs);
+    Recorded {
+        completed: arrived.is_some(),
+        content_bytes: arrived.map(|report| report.bytes),
+        transfer_time_s: arrived.map(|report| report.time.as_secs_f64()),
+    }
 }
 
 fn failure(broken: &Broken, peer: &str) -> Failure {

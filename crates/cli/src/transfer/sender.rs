@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
 use manypath_files::SystemDisk;
+use manypath_trace::Recorded;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,6 +27,7 @@ use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
+use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED};
 use crate::token::Source;
@@ -60,6 +62,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
+    let record_file = RecordFile::create(args.record.trace.as_deref())?;
     let peer = transport::addresses(&remotes);
     if !is_protected {
         screen.line(NOT_ENCRYPTED);
@@ -97,6 +100,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
             let _route_watch = via::watch_routes(&association, trace_interval);
             let progress =
                 Progress::start(&screen, &args.report, &association, bytes, Counted::Acked);
+            let record = record_file.map(|file| file.start(&association, None));
             let heard = Cell::new(0);
             let progress_made = || association.stats().bytes_acked + heard.get();
             let done = tokio::select! {
@@ -110,6 +114,9 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                     Err(Failure::failed("interrupted; the receiver removes unfinished files"))
                 }
             };
+            if let Some(record) = record {
+                record.finish(recorded(&done), &screen).await;
+            }
             progress.end().await;
             let blocked = association.stats().receive_buffer_blocked;
             (done, Some((association, watch, blocked)))
@@ -142,6 +149,16 @@ struct Measured {
     summary: Summary,
     time: Duration,
     latency_p99_s: Option<f64>,
+}
+
+/// The end of the record of a transfer.
+fn recorded(done: &Result<Measured>) -> Recorded {
+    let measured = done.as_ref().ok();
+    Recorded {
+        completed: measured.is_some(),
+        content_bytes: measured.map(|measured| measured.summary.bytes),
+        transfer_time_s: measured.map(|measured| measured.time.as_secs_f64()),
+    }
 }
 
 /// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
