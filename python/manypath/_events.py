@@ -671,6 +671,137 @@ class Closed(Event):
     """Why, in words."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording(Event):
+    """A record of a transfer begins; its first line. See `Recorder`(crate::Recorder)."""
+
+    header_bytes: int
+    """Bytes of IP and UDP headers that `bytes_sent` does not have, for each packet."""
+
+    is_protected: bool
+    """Packets are encrypted and authenticated."""
+
+    parameters: dict[str, str]
+    """Its parameters that differ from profile and preset, with their values."""
+
+    preset: str
+    """Its preset."""
+
+    profile: str
+    """The profile of the sender's engine."""
+
+    rate_bps: int | None = None
+    """Bits per second that the application offers; absent if as many as the network takes."""
+
+    schema: int
+    """The version of the trace's schema."""
+
+    started_s: float
+    """When it began, in seconds since 1970 (UTC)."""
+
+    version: str
+    """The version of the program that records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSample(Event):
+    """Counters and variables of a path, in a record."""
+
+    acked_bytes: int
+    """User bytes that were last sent here and are acknowledged."""
+
+    bytes_sent: int
+    """Bytes of SCTP packets sent, without IP and UDP headers."""
+
+    chunks_lost: int
+    """Chunks last sent here that were found lost."""
+
+    cwnd_bytes: int
+    """Congestion window."""
+
+    data_chunks_sent: int
+    """DATA chunks sent, retransmissions and copies included."""
+
+    flight_size_bytes: int
+    """DATA chunks in flight, headers included."""
+
+    mtu_bytes: int
+    """The largest IP packet that is sent."""
+
+    packets_received: int
+    """Packets received."""
+
+    packets_sent: int
+    """Packets sent."""
+
+    path: int
+    """The path."""
+
+    redundant_chunks_sent: int
+    """DATA chunks sent here that were in flight on another path."""
+
+    retransmissions: int
+    """DATA chunks sent here again."""
+
+    rtt_heartbeat_s: float | None = None
+    """The round-trip time of the latest heartbeat; absent until one is answered."""
+
+    rtt_s: float | None = None
+    """The round-trip time that the latest SACK showed; absent until there is one."""
+
+    rtt_samples: int
+    """Measurements of the round-trip time."""
+
+    rtt_via: int | None = None
+    """The path on which that SACK came."""
+
+    since_s: float
+    """When it was last looked at before: whatever changed did so since."""
+
+    state: str
+    """Its state: `unconfirmed`, `active`, `potentially_failed` or `inactive`."""
+
+    suppressed: str | None = None
+    """Why it carries no data although it works; absent if it may."""
+
+    t3_expirations: int
+    """Expirations of T3-rtx."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferSample(Event):
+    """Counters of the association, in a record."""
+
+    acked_bytes: int
+    """User bytes acknowledged for good."""
+
+    peer_window_bytes: int
+    """Free receive buffer of the peer, as its last SACK said."""
+
+    queued_bytes: int
+    """User bytes taken from the application."""
+
+    receive_buffer_blocked_s: float
+    """How long only that buffer held the sender back so far, in seconds."""
+
+    since_s: float
+    """When it was last looked at before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded(Event):
+    """The recorded transfer is over; the last line of a record that is not cut short."""
+
+    completed: bool
+    """Everything was delivered."""
+
+    content_bytes: int | None = None
+    """Bytes of content that were to be delivered; absent if unknown."""
+
+    transfer_time_s: float | None = None
+    """The time of the transfer as its result says; absent without one."""
+
+
 CHUNKS: dict[str, type[Chunk]] = {
     "DATA": DataChunk,
     "INIT": InitChunk,
@@ -726,6 +857,10 @@ EVENTS: dict[str, type[Event]] = {
     "restarted": Restarted,
     "peer_error": PeerError,
     "closed": Closed,
+    "recording": Recording,
+    "path_sample": PathSample,
+    "transfer_sample": TransferSample,
+    "recorded": Recorded,
 }
 
 __all__ = [
@@ -761,6 +896,7 @@ __all__ = [
     "PathRank",
     "PathRemoved",
     "PathRestored",
+    "PathSample",
     "PathState",
     "PathSuppressed",
     "PeerError",
@@ -769,6 +905,8 @@ __all__ = [
     "Queued",
     "ReceiveBufferBlocked",
     "ReceiveBufferUnblocked",
+    "Recorded",
+    "Recording",
     "Restarted",
     "Run",
     "SackChunk",
@@ -782,5 +920,6 @@ __all__ = [
     "T3Expired",
     "TailLossProbe",
     "TimestampChunk",
+    "TransferSample",
     "UnknownChunk",
 ]

@@ -87,6 +87,8 @@ def kind(schema: dict) -> str:
             found.append(f"tuple[{', '.join(kind(item) for item in schema['prefixItems'])}]")
         elif name == "array":
             found.append(f"list[{kind(schema['items'])}]")
+        elif name == "object":
+            found.append(f"dict[str, {kind(schema['additionalProperties'])}]")
         else:
             found.append(names[name])
     return " | ".join(found)
