@@ -204,7 +204,7 @@ pub(crate) enum PerfCommand {
     /// Serves measurements; needs no token and stores nothing
     #[command(after_help = "Example:
   manypath perf server --listen 192.0.2.7,198.51.100.7")]
-    Server(PerfServerArgs),
+    Server(Box<PerfServerArgs>),
     /// Measures against a server: by default ten seconds towards the server
     #[command(after_help = "Examples:
   manypath perf client server.example

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => block_on(demo::run(args)),
         Command::Send(args) => block_on(transfer::sender::run(args)),
         Command::Recv(args) => block_on(recv::run(args)),
-        Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(args)),
+        Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(*args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(*args)),
         Command::Paths(args) => block_on(overlay::run(args)),
         #[cfg(unix)]

@@ -36,7 +36,7 @@ fn run(trace: Option<TraceTo>) -> RunResult {
 
 fn traced(dir: &Path, opened: bool) -> RunResult {
     let (lines, captures) = (dir.join("events.jsonl"), dir.to_owned());
-    run(Some(TraceTo { json_lines: Some(lines), pcapng_dir: Some(captures), opened }))
+    run(Some(TraceTo { json_lines: Some(lines), pcapng_dir: Some(captures), opened, record: None }))
 }
 
 fn packets(dir: &Path) -> Vec<(String, PacketSummary)> {

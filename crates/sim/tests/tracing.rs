@@ -413,7 +413,7 @@ fn a_scenario_traces_each_run_into_files_of_its_own() {
         let trace = Some(TraceTo {
             json_lines: Some(lines.clone()),
             pcapng_dir: Some(dir.path().to_owned()),
-            opened: false,
+            ..TraceTo::default()
         });
         let options = RunOptions { trace, ..RunOptions::default() };
         let result = point.run.run(5, &options).unwrap().result;
