@@ -278,7 +278,7 @@ pub(super) static FLOW: Section = Section {
         "from", "node", "needed", "\"client\"": "The host that associates.";
         "to", "node", "needed", "\"server\"": "The host that waits.";
         "path", "list of tables", "the shortest way over each link of the first node", "[{ via = [\"r1\"] }, { via = [\"r2\"] }]": "Its paths; the first is the primary.";
-        "copies", "number", "1", "1000": "Number of such flows, each with hosts of its own. Results have them together, in `groups`: see below.";
+        "copies", "number", "1", "1000": "Number of such flows, each with hosts of its own. Results have them together, in `groups`.";
         "spread", "time", "0 s", "\"5 s\"": "Each flow starts at a random time within this one after its `start`.";
         "transport", "table", "none", "{ preset = \"sctp\" }": "Parameters that differ from [transport].";
         "transfer", "list of tables", "none", "[{ size = \"1 MB\", start = \"5 s\" }]": "More transfers on the same association.";
