@@ -137,5 +137,5 @@ fn too_many(line: usize, what: &str) -> Flaw {
 
 /// A rate in bits per second, if it is one that a link can have.
 fn rate_of(bits: f64) -> Option<Rate> {
-    (bits >= 1.0 && bits <= 1e15).then(|| Rate::bps(bits.round() as u64))
+    (1.0..=1e15).contains(&bits).then(|| Rate::bps(bits.round() as u64))
 }
