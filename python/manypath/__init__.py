@@ -3,22 +3,40 @@
 - :mod:`manypath.sim` runs scenarios and gives results as dicts, Arrow tables and pandas frames.
 - :mod:`manypath.trace` reads what happened in a run, event by event.
 - :mod:`manypath.lab` runs the experiments of papers and draws their figures.
+- :mod:`manypath.net` opens endpoints and associations over real networks, with asyncio.
 - :mod:`manypath.policy` is for schedulers and congestion control of your own.
 
 Names of results end with their unit: ``transfer_time_s`` is in seconds, ``goodput_bps`` in bits per
 second, ``cwnd_bytes`` in bytes. Paths are counted from 1.
 """
 
-from . import lab, policy, sim, trace
-from ._errors import Error, Interrupted, LabError, RunError, ScenarioError, SpreadError
+from . import lab, net, policy, sim, trace
+from ._errors import (
+    AssociationError,
+    Error,
+    Interrupted,
+    LabError,
+    RunError,
+    ScenarioError,
+    SpreadError,
+)
 from ._manypath import __version__
 
 # What tracebacks call them.
-for _error in (Error, Interrupted, LabError, RunError, ScenarioError):
+for _error in (
+    AssociationError,
+    Error,
+    Interrupted,
+    LabError,
+    RunError,
+    ScenarioError,
+    SpreadError,
+):
     _error.__module__ = __name__
 del _error
 
 __all__ = [
+    "AssociationError",
     "Error",
     "Interrupted",
     "LabError",
@@ -27,6 +45,7 @@ __all__ = [
     "SpreadError",
     "__version__",
     "lab",
+    "net",
     "policy",
     "sim",
     "trace",

@@ -47,6 +47,10 @@ class LabError(WrittenError):
     """An experiment whose files are wrong, or whose results cannot be read or written."""
 
 
+class AssociationError(Error, ConnectionError):
+    """An endpoint or an association failed; the text says why."""
+
+
 class SpreadError(Error, RuntimeError):
     """Runs could not be spread over a cluster. What was made is kept; the text says what to do."""
 

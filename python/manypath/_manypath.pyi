@@ -1,6 +1,6 @@
 """The native part of the package. Use :mod:`manypath.sim` and its neighbours instead."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, final
@@ -9,16 +9,23 @@ from .policy import CongestionControl, Scheduler
 
 __all__ = [
     "AckFacts",
+    "Association",
     "Choice",
+    "Endpoint",
+    "Events",
     "Job",
+    "Kept",
     "Lab",
     "Limits",
     "PathView",
     "PathWindow",
     "Runs",
     "Scenario",
+    "Security",
     "Window",
+    "Work",
     "__version__",
+    "engine_identity",
     "start",
     "start_lab",
 ]
@@ -288,3 +295,75 @@ class Kept:
     def path(self) -> Path: ...
 
 def engine_identity() -> str: ...
+
+@final
+class Security:
+    """How associations are protected. Both ends need the same kind."""
+
+    @staticmethod
+    def keys(identity: str | None = None, peers: Sequence[str] | None = None) -> Security:
+        """Keys of TLS 1.3, encryption and authentication of every packet.
+
+        Args:
+            identity: A private key in PEM, as :attr:`pem` gives it; without it a new one.
+            peers: Fingerprints of the peers' public keys; without it every peer will do.
+        """
+
+    @staticmethod
+    def shared(secret: bytes) -> Security:
+        """A secret that both ends have: at least 16 bytes drawn at random."""
+
+    @staticmethod
+    def plain() -> Security:
+        """None: anyone on the way can read and change everything."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the own public key, for the peer's `peers`."""
+
+    @property
+    def pem(self) -> str | None:
+        """The own private key, to be the same after a restart. Keep it secret."""
+
+@final
+class Endpoint:
+    def __new__(
+        cls,
+        security: Security,
+        bind: Sequence[str],
+        port: int,
+        accept: bool,
+        profile: str,
+        preset: str,
+        settings: Sequence[tuple[str, str]],
+    ) -> Endpoint: ...
+    @property
+    def addresses(self) -> list[tuple[str, int]]: ...
+    @property
+    def port(self) -> int: ...
+    def connect(self, remotes: Sequence[str]) -> Awaitable[Association]: ...
+    def accept(self) -> Awaitable[Association | None]: ...
+    def close(self) -> Awaitable[None]: ...
+    def abort(self, reason: str) -> None: ...
+
+@final
+class Association:
+    def send(self, data: bytes, stream: int, ppid: int, unordered: bool) -> Awaitable[None]: ...
+    def recv(self) -> Awaitable[tuple[bytes, int, int, bool, bool] | None]: ...
+    def acknowledged(self) -> Awaitable[None]: ...
+    def shutdown(self) -> Awaitable[None]: ...
+    def closed(self) -> Awaitable[str]: ...
+    def abort(self, reason: str) -> None: ...
+    def events(self) -> Events: ...
+    def paths(self) -> list[tuple[int, str]]: ...
+    def counters(self) -> list[int]: ...
+    @property
+    def peer(self) -> tuple[str, int] | None: ...
+    @property
+    def is_protected(self) -> bool: ...
+    @property
+    def peer_key(self) -> str | None: ...
+
+@final
+class Events:
+    def next(self) -> Awaitable[str | None]: ...

@@ -44,3 +44,12 @@ pub(crate) fn lab(error: &LabError) -> PyErr {
     let (place, line) = split.map_or((&*error.place, None), |(file, line)| (file, Some(line)));
     written("LabError", place, line, &error.what, &error.remedy)
 }
+
+/// An error of a class of the package that takes its text only.
+pub(crate) fn of_class(class: &str, text: String) -> PyErr {
+    Python::attach(|py| {
+        let made =
+            py.import("manypath._errors").and_then(|module| module.getattr(class)?.call1((text,)));
+        made.map_or_else(|error| error, PyErr::from_value)
+    })
+}

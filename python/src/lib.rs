@@ -10,6 +10,7 @@ mod arrow;
 mod error;
 mod job;
 mod lab;
+mod net;
 mod policy;
 mod runs;
 mod scenario;
@@ -26,6 +27,8 @@ mod _manypath {
     use crate::job::Job;
     #[pymodule_export]
     use crate::lab::{Lab, start_lab};
+    #[pymodule_export]
+    use crate::net::{Association, Endpoint, Events, Security};
     #[pymodule_export]
     use crate::policy::congestion::{AckFacts, Limits, PathWindow, Window};
     #[pymodule_export]
