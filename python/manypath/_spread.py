@@ -159,8 +159,8 @@ class Spread:
         """Looks who is there; newcomers prove themselves."""
         try:
             threads = self.client.nthreads()
-        except (OSError, TimeoutError) as why:
-            raise self.lost() from why
+        except (OSError, TimeoutError) as error:
+            raise self.lost() from error
         if self.client.status != "running":
             if time.monotonic() - self.seen_at > self.patience_s:
                 raise self.lost()
@@ -168,32 +168,26 @@ class Spread:
         new = [
             worker for worker in threads if worker not in self.good and worker not in self.refused
         ]
-        answers = (
-            self.client.run(prepare, self.plan, self.engine, workers=new, on_error="return")
-            if new
-            else {}
-        )
+        answers: dict[str, object] = {}
+        if new:
+            options = {"workers": new, "on_error": "return"}
+            answers = self.client.run(prepare, self.plan, self.engine, **options)
         for worker, answer in answers.items():
             if answer == self.engine:
                 self.good[worker] = threads[worker]
                 continue
-            own = (
-                f"it has manypath {answer}, this is {self.engine}"
-                if isinstance(answer, str)
-                else f"{type(answer).__name__}: {answer}"
-            )
-            self.refused[worker] = own
-            self.tell(f"worker {worker} gets no runs: {own}")
+            why = f"{type(answer).__name__}: {answer}"
+            if isinstance(answer, str):
+                why = f"it has manypath {answer}, this is {self.engine}"
+            self.refused[worker] = why
+            self.tell(f"worker {worker} gets no runs: {why}")
         self.good = {worker: count for worker, count in self.good.items() if worker in threads}
         if self.good:
             self.seen_at = time.monotonic()
         elif time.monotonic() - self.seen_at > self.patience_s:
-            why = (
-                "; ".join(f"{worker}: {own}" for worker, own in self.refused.items()) or "none came"
-            )
-            raise SpreadError(
-                f"no worker can make the runs: {why}\n  try: pip install this version of manypath at each worker"
-            )
+            reasons = [f"{worker}: {why}" for worker, why in self.refused.items()]
+            what = f"no worker can make the runs: {'; '.join(reasons) or 'none came'}"
+            raise SpreadError(f"{what}\n  try: install this version of manypath at each worker")
         for future, (tasks, allowed) in list(self.under_way.items()):
             if not allowed & self.good.keys():
                 del self.under_way[future]
@@ -276,7 +270,8 @@ def connect(on: str) -> Any:
     except ImportError:
         raise SpreadError("Dask is not installed\n  try: pip install 'manypath[dask]'") from None
     try:
-        return distributed.Client(address(on), timeout="5s", set_as_default=False)
+        client: Any = distributed.Client
+        return client(address(on), timeout="5s", set_as_default=False)
     except (OSError, TimeoutError, ValueError) as why:
         raise SpreadError(
             f"no scheduler answers at {on}: {why}\n  try: dask scheduler --host HOST --port PORT"
