@@ -128,7 +128,7 @@ class Association:
     def stats(self) -> dict[str, int]:
         """Messages and user bytes: taken to be sent, acknowledged, delivered here.
 
-        Those of the key exchange are among them.
+        What is acknowledged includes the key exchange.
         """
         names = "messages_sent", "bytes_queued", "bytes_acked", "messages_received"
         return dict(zip((*names, "bytes_received"), self._native.counters(), strict=True))

@@ -68,8 +68,8 @@ def test_an_echo_over_two_paths() -> None:
             await client.shutdown()
             await answering
             stats = client.stats()
-            # Messages of the key exchange are among them.
-            assert stats["bytes_acked"] == stats["bytes_queued"] >= 200 * 10000
+            # Those of the key exchange are acknowledged, too.
+            assert stats["bytes_queued"] == 200 * 10000 <= stats["bytes_acked"]
             assert stats["messages_received"] >= 200
 
     play(scene)
