@@ -71,7 +71,10 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
     if items.len() > MOST_POINTS {
         return Err(too_many_points(place));
     }
-    let is_group = !SCENARIO.names().any(|key| Some(key) == name.split('.').next());
+    let is_key = SCENARIO.names().any(|key| Some(key) == name.split('.').next());
+    // Rows with names are a group, even if it is named like a key.
+    let is_named = |item: &Item| matches!(&item.value, Value::Table(t) if t.get("name").is_some());
+    let is_group = !is_key || (!name.contains('.') && items.iter().all(is_named));
     let mut rows: Vec<Row> = Vec::with_capacity(items.len());
     let mut labels = BTreeSet::new();
     for item in items {

@@ -155,6 +155,20 @@ fn every_combination_of_a_sweep_is_a_point() {
 }
 
 #[test]
+fn a_group_may_be_named_like_a_key() {
+    let text = format!(
+        "{TWO_PATHS}\n[[sweep.topology]]\nname = \"near\"\n\"path.2.delay\" = \"1 ms\"\n\
+         [[sweep.topology]]\nname = \"far\"\n\"path.2.delay\" = \"9 ms\"\n"
+    );
+    let points = points(&text);
+    let params: Vec<_> = points.iter().map(|p| p.params[0].clone()).collect();
+    assert_eq!(params, ["near", "far"].map(|label| ("topology".to_owned(), label.to_owned())));
+    let mut scenario = Scenario::parse("test.toml", &text).unwrap();
+    scenario.set("topology", "far").unwrap();
+    assert_eq!(scenario.points().unwrap().len(), 1);
+}
+
+#[test]
 fn a_setting_wins_over_the_file_and_chooses_swept_values() {
     let text = format!(
         "{TWO_PATHS}\n[sweep]\n\"path.2.loss\" = [\"1 %\", \"2 %\"]\n\
