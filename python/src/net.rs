@@ -212,6 +212,7 @@ impl Association {
         self.0.abort(reason);
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what happens on a network has clock times")]
     fn events(&self) -> Events {
         Events { stream: Arc::new(Mutex::new(self.0.events())), begin: std::time::Instant::now() }
     }
