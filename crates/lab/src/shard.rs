@@ -5,7 +5,7 @@
 //! `docs/laboratory.md` describes them.
 
 mod part;
-mod work;
+mod units;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::plan::PlannedPoint;
 use crate::runner::run_in_order;
 
 use part::{Header, Line, Part, Runs};
-pub use work::{Kept, Unit, Work};
+pub use units::{Kept, Unit, Work};
 
 /// One of several shards; shows as `3/7`, the third of seven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,8 +49,8 @@ pub fn text(record: &Record, network: &Network) -> String {
         line("protected = true".to_owned());
     }
     line("\n[transport]".to_owned());
-    line(format!("profile = \"{}\"", recording.profile));
-    line(format!("preset = \"{}\"", recording.preset));
+    line(format!("profile = {}", quoted(&recording.profile)));
+    line(format!("preset = {}", quoted(&recording.preset)));
     for (name, value) in &recording.parameters {
         line(format!("{} = {}", name_of(name), quoted(value)));
     }
@@ -63,7 +63,7 @@ pub fn text(record: &Record, network: &Network) -> String {
             line(format!("\n[[transfer]]\n{}\n\n[[transfer]]", greeting(begin)));
             line(content.replace(", ", "\n"));
             for path in &network.paths {
-                line(format!("\n[[path]]           # {} - {}", path.local, path.remote));
+                line(format!("\n[[path]]           # {}", ends(path)));
                 line(format!("delay = \"{}\"", seconds(path.one_way_delay_s)));
                 line(bottleneck(&path.rates, path.queue, begin));
                 line(faults(path, begin));
@@ -90,7 +90,7 @@ fn long_form(network: &Network, content: &str, begin: f64) -> String {
             let name = format!("access{}", member + 1);
             routes[*member] = format!("\"{name}\", \"shared{number}\"");
             let path = &network.paths[*member];
-            line(format!("\n[[link]]           # {} - {}", path.local, path.remote));
+            line(format!("\n[[link]]           # {}", ends(path)));
             line(format!("name = \"{name}\"\nfrom = \"a\"\nto = \"r{number}\""));
             line(format!("delay = \"{}\"", seconds(path.one_way_delay_s)));
             line("rate = \"infinite\"".to_owned());
@@ -102,7 +102,7 @@ fn long_form(network: &Network, content: &str, begin: f64) -> String {
             continue;
         }
         routes[number] = format!("\"path{}\"", number + 1);
-        line(format!("\n[[link]]           # {} - {}", path.local, path.remote));
+        line(format!("\n[[link]]           # {}", ends(path)));
         line(format!("name = \"path{}\"\nfrom = \"a\"\nto = \"z\"", number + 1));
         line(format!("delay = \"{}\"", seconds(path.one_way_delay_s)));
         line(bottleneck(&path.rates, path.queue, begin));
@@ -115,6 +115,12 @@ fn long_form(network: &Network, content: &str, begin: f64) -> String {
     }
     line("]".to_owned());
     out
+}
+
+/// The addresses of a path, for a comment: one line, whatever the record says.
+fn ends(path: &PathEstimate) -> String {
+    let text = format!("{} - {}", path.local, path.remote);
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Rate and queue.

@@ -29,9 +29,6 @@ fn closed(scenario: &str, preset: &str, seed: u64) -> Loop {
         run.run(seed, &RunOptions { trace: Some(trace), ..RunOptions::default() }).unwrap();
     assert!(output.result.transfer.completed, "the known network carries it");
 
-    if let Ok(keep) = std::env::var("MANYPATH_KEEP_RECORD") {
-        std::fs::copy(&file, format!("{keep}-{preset}-{seed}.jsonl")).unwrap();
-    }
     let record = Record::read(BufReader::new(File::open(file).unwrap())).unwrap();
     assert!(record.is_complete());
     let network = Network::estimate(&record).unwrap();
