@@ -104,7 +104,6 @@ pub struct Host {
     pub(crate) receiver: Receiver,
     pub(crate) ledger: Option<Ledger>,
     events: Vec<(Instant, Event)>,
-    out: Vec<u8>,
     text: String,
 }
 
@@ -148,7 +147,6 @@ impl Host {
             receiver: Receiver::default(),
             ledger: setup.has_ledger.then(Ledger::default),
             events: Vec::new(),
-            out: Vec::new(),
             text: String::new(),
             setup,
         }

@@ -204,6 +204,19 @@ pub struct PacketPool {
 }
 
 impl PacketPool {
+    /// An empty buffer, for [`seal`](Self::seal): the one that was in use last.
+    #[inline]
+    pub fn open(&mut self) -> Vec<u8> {
+        self.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER))
+    }
+
+    /// Takes an empty buffer back.
+    #[inline]
+    pub fn close(&mut self, buffer: Vec<u8>) {
+        debug_assert!(buffer.is_empty(), "a packet was written and not sent");
+        self.free.push(buffer);
+    }
+
     /// Makes a packet of what was written into a buffer, and leaves an empty buffer in its place.
     #[inline]
     pub fn seal(&mut self, buffer: &mut Vec<u8>) -> Bytes {
@@ -212,8 +225,7 @@ impl PacketPool {
             buffer.clear();
             return packet;
         }
-        let empty = self.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER));
-        Bytes::from(std::mem::replace(buffer, empty))
+        Bytes::from(std::mem::replace(buffer, self.open()))
     }
 
     /// Takes the buffer of a packet back if nobody else has a part of it.

@@ -41,12 +41,11 @@ impl Host {
                 self.receiver.bytes as usize
                     + self.sender.bytes as usize
                     + self.planned.len()
-                    + self.out.len()
                     + self.has_commands as usize
                     + self.setup.max_segments
                     + self.node.0 as usize
             }
-            1 => self.receiver.touch() + self.sender.touch() + usize::from(self.out.capacity() > 0),
+            1 => self.receiver.touch() + self.sender.touch(),
             _ => 0,
         };
         own.wrapping_add(self.endpoint.touch(depth))
@@ -235,9 +234,10 @@ impl Host {
     /// there is one.
     fn transmit(&mut self, net: &mut Network) {
         let mut batches = 0;
-        let (endpoint, out) = (&mut self.endpoint, &mut self.out);
+        let endpoint = &mut self.endpoint;
+        let mut out = net.pool.open();
         // By reference: this is done for every packet, and moving what is returned takes time.
-        while let Some(to) = &endpoint.poll_transmit(net.now(), self.setup.max_segments, out) {
+        while let Some(to) = &endpoint.poll_transmit(net.now(), self.setup.max_segments, &mut out) {
             batches += 1;
             assert!(batches < MAX_ROUNDS, "the engine sends without end at {:?}", net.now());
             let segment = to.segment_size.max(1);
@@ -246,11 +246,12 @@ impl Host {
                 let path = net.route_path(route).unwrap_or(0);
                 out.chunks(segment).for_each(|packet| ledger.sent(packet, path));
             }
-            let mut rest = net.pool.seal(out);
+            let mut rest = net.pool.seal(&mut out);
             while rest.len() > segment {
                 net.send_from(&outlet, to.may_fragment, rest.split_to(segment));
             }
             net.send_from(&outlet, to.may_fragment, rest);
         }
+        net.pool.close(out);
     }
 }
