@@ -41,7 +41,8 @@ def run_through(case, lab, mb, sender, receiver):
 def check_goodput(case, what, bits_per_second, links, least=GOODPUT_MIN):
     """Goodput against the rate of so many links of 100 Mbit/s."""
     share = bits_per_second / (RATE * links)
-    case.check(what, f"{mbit(bits_per_second)}, {share:.1%} of the links' rate", share >= least)
+    case.check(what, f"{mbit(bits_per_second)}, {share:.1%} of the links' rate", share >= least,
+               pace=True)
 
 
 def steady(case, lab):

@@ -25,6 +25,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 WAITING = {**roaming.CASES, **sizes.CASES, **failures.CASES, **secrecy.CASES}
 TOGETHER = 5  # of these at a time
 LATE_MAX = 2  # times that a case is run again because the machine was late
+SLOW_MAX = 1  # times that it is because it was slow, and nothing else was wrong
 
 
 class Case:
@@ -35,9 +36,10 @@ class Case:
         self.checks, self.notes, self.values = [], {}, {}
         self.lab, self.seconds = None, 0
 
-    def check(self, what, value, ok, detail=None):
-        """Records that `what` was found to be `value`, and whether that is right."""
-        self.checks.append({"what": what, "value": value, "ok": bool(ok)})
+    def check(self, what, value, ok, detail=None, pace=False):
+        """Records that `what` was found to be `value`, and whether that is right. With `pace`, a busy
+        machine can be why it is not."""
+        self.checks.append({"what": what, "value": value, "ok": bool(ok), "pace": pace})
         if not ok and detail:
             self.checks[-1]["detail"] = detail() if callable(detail) else detail
 
@@ -54,15 +56,27 @@ class Case:
         """Whether everything checked was right, and something was checked."""
         return bool(self.checks) and all(check["ok"] for check in self.checks)
 
+    def was_slow(self):
+        """Whether nothing was wrong but the pace."""
+        wrong = [check for check in self.checks if not check["ok"]]
+        return bool(wrong) and all(check["pace"] for check in wrong)
+
     def run(self, body):
-        """Runs the case in a lab of its own."""
-        begin = time.monotonic()
+        """Runs the case in a lab of its own. If it was slow, or the machine late, it runs again; if it is
+        slow every time, it fails."""
+        begin, slow = time.monotonic(), SLOW_MAX
         for again in range(LATE_MAX, -1, -1):
             self.lab = Lab(self.name, self.options.work_dir)
             with self.lab:
                 try:
                     body(self, self.lab)
-                    break
+                    if not (slow and again and self.was_slow()):
+                        break
+                    slow -= 1
+                    first = [f"{check['what']}: {check['value']}" for check in self.checks if not check["ok"]]
+                    self.checks.clear()
+                    self.notes.clear()
+                    self.note("ran again, as it was slow", "; ".join(first))
                 except Failed as why:
                     self.check("the case went on", False, False, str(why))
                     break

@@ -57,7 +57,8 @@ def check(case, transfer, digest, mtu):
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     share = sent.get("goodput_bps", 0) / RATE
-    case.check("goodput", f"{mbit(sent.get('goodput_bps', 0))}, {share:.1%} of the rate", share >= SHARE_MIN)
+    case.check("goodput", f"{mbit(sent.get('goodput_bps', 0))}, {share:.1%} of the rate", share >= SHARE_MIN,
+               pace=True)
     gap = sent.get("max_delivery_gap_s") or 99
     case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)
     found = [path["mtu_bytes"] for path in sent.get("paths", [])]
@@ -126,7 +127,8 @@ def relay_only(case, lab):
     result = next((json.loads(line) for _, line in reversed(client.stdout) if '"paths"' in line), {})
     rate = result.get("down", result).get("goodput_bps", 0)
     share = rate / RATE
-    case.check("goodput", f"{mbit(rate)}, {share:.1%} of the rate", share >= SHARE_MIN)
+    case.check("goodput", f"{mbit(rate)}, {share:.1%} of the rate", share >= SHARE_MIN,
+               pace=True)
 
 
 CASES = {
