@@ -6,7 +6,7 @@ import time
 from cases import settings, two_hosts
 from transfer import Transfer, make_file
 
-FAILED, USAGE, NO_PATH, NOT_AUTHORISED = 1, 2, 4, 5
+FAILED, USAGE, INTERRUPTED, NO_PATH, NOT_AUTHORISED = 1, 2, 3, 4, 5
 # How long an association lives without any usable path: the default, and one for those in a hurry.
 TIMEOUT_DEFAULT, TIMEOUT_QUICK = 60, 6
 # Until it is noticed that there is no usable path: Path.Max.Retrans timeouts, doubling from RTO.Min, or
@@ -23,10 +23,16 @@ def expect(case, who, process, code, text):
     case.check(f"{who} did not panic", "panicked" not in process.said(), "panicked" not in process.said())
 
 
-def expect_nothing_stored(case, transfer, part_too=True):
-    """No file under its final name, and unless the receiver was killed no part of one."""
+def expect_nothing_stored(case, transfer):
+    """No file under its final name, and no part of one."""
     stored = transfer.stored()
-    case.check("stored", stored, not stored if part_too else transfer.source.name not in stored)
+    case.check("stored", stored, not stored)
+
+
+def expect_part_kept(case, transfer):
+    """No file under its final name, but what a later transfer goes on from."""
+    stored = transfer.stored()
+    case.check("kept", stored, len(stored) == 1 and stored[0].startswith(".manypath-kept-"))
 
 
 def timeouts(case):
@@ -63,11 +69,11 @@ def no_path(case, lab):
         lab.link(a, dev, up=False)
     transfer.send.wait(seconds + 2 * NOTICE_MAX)
     transfer.recv.wait(seconds + 2 * NOTICE_MAX)
-    expect(case, "sender", transfer.send, NO_PATH, "no path answers any more")
-    expect(case, "receiver", transfer.recv, NO_PATH, "no path answers any more")
+    expect(case, "sender", transfer.send, INTERRUPTED, "no path answers any more")
+    expect(case, "receiver", transfer.recv, INTERRUPTED, "no path answers any more")
     expect_in_time(case, "sender", transfer.send, since, seconds)
     expect_in_time(case, "receiver", transfer.recv, since, seconds)
-    expect_nothing_stored(case, transfer)
+    expect_part_kept(case, transfer)
 
 
 def receiver_killed(case, lab):
@@ -76,9 +82,9 @@ def receiver_killed(case, lab):
     transfer.recv.kill()
     since = time.monotonic()
     transfer.send.wait(seconds + 2 * NOTICE_MAX)
-    expect(case, "sender", transfer.send, NO_PATH, "no path answers any more")
+    expect(case, "sender", transfer.send, INTERRUPTED, "no path answers any more")
     expect_in_time(case, "sender", transfer.send, since, seconds)
-    expect_nothing_stored(case, transfer, part_too=False)
+    expect_part_kept(case, transfer)
 
 
 def sender_killed(case, lab):
@@ -87,9 +93,9 @@ def sender_killed(case, lab):
     transfer.send.kill()
     since = time.monotonic()
     transfer.recv.wait(seconds + 2 * NOTICE_MAX)
-    expect(case, "receiver", transfer.recv, NO_PATH, "no path answers any more")
+    expect(case, "receiver", transfer.recv, INTERRUPTED, "no path answers any more")
     expect_in_time(case, "receiver", transfer.recv, since, seconds)
-    expect_nothing_stored(case, transfer)
+    expect_part_kept(case, transfer)
 
 
 def receiver_stopped(case, lab):
@@ -97,9 +103,9 @@ def receiver_stopped(case, lab):
     transfer, *_ = begin(case, lab)
     transfer.recv.signal(signal.SIGTERM)
     transfer.wait(5)
-    expect(case, "sender", transfer.send, FAILED, "was stopped")
-    expect(case, "receiver", transfer.recv, FAILED, "interrupted")
-    expect_nothing_stored(case, transfer)
+    expect(case, "sender", transfer.send, INTERRUPTED, "was stopped")
+    expect(case, "receiver", transfer.recv, INTERRUPTED, "interrupted")
+    expect_part_kept(case, transfer)
 
 
 def sender_stopped(case, lab):
@@ -107,9 +113,9 @@ def sender_stopped(case, lab):
     transfer, *_ = begin(case, lab)
     transfer.send.signal(signal.SIGINT)
     transfer.wait(5)
-    expect(case, "sender", transfer.send, FAILED, "interrupted")
-    expect(case, "receiver", transfer.recv, FAILED, "was stopped")
-    expect_nothing_stored(case, transfer)
+    expect(case, "sender", transfer.send, INTERRUPTED, "interrupted")
+    expect(case, "receiver", transfer.recv, INTERRUPTED, "was stopped")
+    expect_part_kept(case, transfer)
 
 
 def unreachable(case, lab):

@@ -7,7 +7,7 @@ import time
 
 import capture
 from cases import settings, two_hosts
-from failures import NOT_AUTHORISED, NO_PATH, expect, expect_nothing_stored, timeouts
+from failures import INTERRUPTED, NOT_AUTHORISED, expect, expect_nothing_stored, expect_part_kept, timeouts
 from lab import HERE
 from transfer import Transfer, check_complete, make_file
 
@@ -151,7 +151,7 @@ def receiver_replaced(case, lab):
     other = Transfer(lab, case.options.binary, source, b, [*words, *key])
     transfer.send.wait(seconds + 30)
     took = transfer.send.ended - since
-    expect(case, "sender", transfer.send, NO_PATH, "no path answers any more")
+    expect(case, "sender", transfer.send, INTERRUPTED, "no path answers any more")
     case.check("sender gave up after", f"{took:.1f} s, timeout {seconds} s", seconds - 1 <= took <= seconds + RESTARTED_MAX)
     case.check("the new receiver still waits", other.recv.poll(), other.recv.poll() is None)
     case.check("file under its final name", other.stored(), source.name not in other.stored())

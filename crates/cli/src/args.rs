@@ -36,7 +36,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line is wrong
-  3  interrupted but resumable (reserved: no command resumes yet)
+  3  a transfer was interrupted; the same command goes on from there
   4  no usable path to the peer
   5  not authorised";
 
@@ -86,9 +86,9 @@ pub(crate) enum Command {
     ///
     /// Existing files are replaced only with --overwrite, and hidden files (names that begin with a
     /// dot) accepted only with --hidden. A file gets its name only when it is complete and
-    /// verified. Unfinished files of a killed receiver are removed at the next start. Every packet
-    /// is encrypted and authenticated; the ticket names this receiver's key, and its token keeps
-    /// strangers out.
+    /// verified. What arrived of a file before an interruption is kept: the sender goes on from
+    /// there when it sends the file again. Every packet is encrypted and authenticated; the ticket
+    /// names this receiver's key, and its token keeps strangers out.
     #[command(after_help = "Examples:
   manypath recv --once
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
@@ -327,6 +327,12 @@ pub(crate) struct RecvArgs {
     /// Accepts hidden files and directories: names that begin with a dot
     #[arg(long)]
     pub hidden: bool,
+    /// Keeps nothing of a file whose transfer is interrupted, and removes what was kept
+    ///
+    /// Otherwise, what arrived of a file of 1 MiB or more is kept for a week, so that the sender
+    /// goes on from there when it sends the file again.
+    #[arg(long)]
+    pub no_resume: bool,
     /// Refuses transfers larger than this, such as 10GB [default: the free space of the disk]
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,

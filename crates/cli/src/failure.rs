@@ -10,6 +10,8 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line or a file it names is wrong; nothing was tried.
     Usage = 2,
+    /// The transfer was interrupted; the same command goes on from there.
+    Interrupted = 3,
     /// No path to the peer works.
     NoPath = 4,
     /// The peer does not accept our token.
@@ -39,6 +41,11 @@ impl Failure {
     /// A failure with exit code 2.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { exit: Exit::Usage, message: message.into(), hint: None }
+    }
+
+    /// A failure with exit code 3.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::Interrupted, message: message.into(), hint: None }
     }
 
     /// A failure with exit code 4.

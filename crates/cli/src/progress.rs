@@ -23,8 +23,8 @@ const PLAIN: Duration = Duration::from_secs(10);
 /// The source of the count.
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
-    /// Bytes that the peer has acknowledged.
-    Acked,
+    /// Bytes that the peer has acknowledged, and these, which it had before.
+    Acked(Arc<AtomicU64>),
     /// Bytes that the application has received.
     Received(Arc<AtomicU64>),
 }
@@ -108,7 +108,9 @@ impl View {
 
     fn show_total(&mut self, now: Instant) -> String {
         let done = match &self.counted {
-            Counted::Acked => self.association.stats().bytes_acked,
+            Counted::Acked(before) => {
+                self.association.stats().bytes_acked + before.load(Ordering::Relaxed)
+            }
             Counted::Received(bytes) => bytes.load(Ordering::Relaxed),
         };
         let done = done.min(self.total);
@@ -139,7 +141,7 @@ impl View {
                 .or_insert_with(|| (self.screen.bar(None), Rate::default()));
             // Of what arrives, only the packets are counted by path.
             let rate = match self.counted {
-                Counted::Acked => bit_rate(rate.update(now, path.counters.acked_bytes)),
+                Counted::Acked(_) => bit_rate(rate.update(now, path.counters.acked_bytes)),
                 Counted::Received(_) => {
                     format!(
                         "{:.0} packets/s",

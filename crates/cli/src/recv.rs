@@ -21,7 +21,7 @@ use crate::token::Source;
 use crate::transfer::frame::reason;
 use crate::transfer::password::Secret;
 use crate::transfer::receiver::Receiver;
-use crate::transfer::sink::Store;
+use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
 use crate::{settings, show, transport};
 use manypath_files::ticket::Ticket;
@@ -35,6 +35,9 @@ const TOKEN_MIN: usize = 6;
 const TOKEN_MIN_IN_PLAIN: usize = 8;
 /// The message for an address that showed too many wrong tokens, whatever it shows now.
 const TOO_MANY_GUESSES: &str = "busy: too many wrong tokens from your address; wait some seconds";
+/// Shorter files are sent again as a whole after an interruption, in bytes: to keep what arrived of
+/// them costs more time than that saves.
+const KEEP_FROM: u64 = 1 << 20;
 /// Transfers at a time.
 const TRANSFERS_MAX: usize = 8;
 /// How long a finished endpoint may take to say good-bye.
@@ -105,6 +108,8 @@ fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
         hidden: args.hidden,
         max_size: max_size.transpose()?,
         unnamed: !args.named_parts,
+        keep_from: (!args.no_resume).then_some(KEEP_FROM),
+        holders: Holders::default(),
     };
     match store.start() {
         Ok(0) => {}
@@ -196,7 +201,8 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                     match ended {
                         Ok(Some(end)) if once => return end,
                         Ok(None | Some(Ok(()))) => {}
-                        Ok(Some(Err(_))) | Err(_) => failed = true,
+                        Ok(Some(Err(failure))) => return Err(failure),
+                        Err(_) => failed = true,
                     }
                 }
                 return match failed {

@@ -42,11 +42,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             break;
         }
     }
-    let Outcomes { runs, kills, power_losses, stored, refused, cleaned, .. } = all;
+    let Outcomes { runs, kills, power_losses, stored, refused, cleaned, resumed, .. } = all;
     println!(
         "{runs} runs hold: {kills} receivers killed, {power_losses} losses of power, {} operations, {stored} \
-         entries stored and {refused} refused before; {cleaned} unfinished files removed at the next start; \
-         {} disks whose lies cost a file",
+         entries stored and {refused} refused before; {cleaned} unfinished files removed at the next start, {resumed} bytes of others gone on from; {} disks whose lies cost a file",
         all.operations, all.lies_that_cost
     );
     Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

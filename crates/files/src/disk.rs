@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The entry found at a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub struct Seen {
     pub kind: SeenKind,
     /// Names the file system it is on.
     pub device: u64,
+    /// Length of a file in bytes.
+    pub length: u64,
+    /// The time since it was last changed, if that is known.
+    pub idle: Option<Duration>,
 }
 
 /// The kind of something at a path; symbolic links are not followed.
@@ -51,6 +55,9 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
 
+    /// Opens a file for reading and writing.
+    fn open_to_write(&self, path: &Path) -> io::Result<Self::File>;
+
     /// Names a file that [`Disk::create_unnamed`] made. Fails if the name is taken.
     fn give_name(&self, file: &Self::File, path: &Path) -> io::Result<()>;
 
@@ -73,11 +80,17 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
 
 /// An open file of a [`Disk`].
 pub trait DiskFile: fmt::Debug + Send {
-    /// Appends the beginning of `slices`; how much of it.
+    /// Writes the beginning of `slices`, behind what was written or read last; how much of it.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Reads what follows into `buffer`; 0 at the end.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Reads on from that byte.
+    fn seek(&mut self, offset: u64) -> io::Result<()>;
+
+    /// Shortens the file to `length` bytes, and writes on from there.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
 
     /// Makes the content survive a loss of power. After an error the durable part is unknown.
     fn sync(&self) -> io::Result<()>;

@@ -2,11 +2,12 @@
 //!
 //! One frame is one SCTP message with the payload protocol identifier [`PPID_CONTROL`]; the bytes
 //! of a file are messages with [`PPID_CONTENT`]. All travel on one ordered stream, so a content
-//! message belongs to the file whose header came last, and needs no header of its own: it can be
-//! written to the file as it arrived.
+//! message belongs to the file that began last, and needs no header of its own: it can be written
+//! to the file as it arrived.
 
 mod outcome;
 mod reader;
+mod ready;
 
 use manypath_proto::StreamId;
 use manypath_trust::password::Message;
@@ -14,9 +15,10 @@ use manypath_trust::password::Message;
 use crate::relative::RelativePath;
 pub use outcome::Outcome;
 pub use reader::{FrameError, Reader};
+pub use ready::{BEGINNINGS_MAX, Beginning, Ready};
 
 /// Version of the protocol.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The stream that carries everything, in both directions.
 pub const STREAM: StreamId = StreamId(0);
 /// Payload protocol identifier of a control frame ("mp", 1).
@@ -27,6 +29,10 @@ pub const PPID_CONTENT: u32 = 0x6d70_0002;
 pub const FRAME_MAX: usize = 8 * 1024;
 /// Longest token in bytes.
 pub const TOKEN_MAX: usize = 255;
+/// Files that may be announced and not begun, at most.
+pub const AHEAD: usize = 256;
+/// A side that reads a file to compare it sends `Working` each time it has read this many bytes.
+pub const WORKING_AFTER: u64 = 256 << 20;
 
 const MAGIC: &[u8; 4] = b"MPFT";
 /// Longest explanation in bytes, in frames that carry one.
@@ -57,8 +63,18 @@ pub enum ClientFrame {
     Hello(Hello),
     /// Before the first: a message of the proof that this end knows the token.
     Password(Message),
-    /// A file or directory follows.
+    /// Announces a file or directory. The receiver answers a file with [`ServerFrame::Ready`], or
+    /// with the status of one that it does not want.
     File(FileHeader),
+    /// The content of a file follows.
+    Begin {
+        /// The file's index.
+        index: u32,
+        /// Where the content begins: 0, or where one of the beginnings ends that the receiver has.
+        offset: u64,
+    },
+    /// This side still reads a file to compare it.
+    Working,
     /// The content of the file is over.
     End {
         /// The file's index.
@@ -119,6 +135,10 @@ pub enum ServerFrame {
     Password(Message),
     /// The token is right; send.
     Welcome,
+    /// The parts of an announced file that are there.
+    Ready(Ready),
+    /// This side still reads a file to compare it.
+    Working,
     /// The outcome of one file. Sent once per file, at its end or as soon as it failed.
     Status(FileStatus),
     /// The outcome of the transfer; the last frame.
@@ -158,10 +178,14 @@ const FILE: u8 = 2;
 const END: u8 = 3;
 const FINISH: u8 = 4;
 const CLIENT_PASSWORD: u8 = 5;
+const BEGIN: u8 = 6;
+const CLIENT_WORKING: u8 = 7;
 const WELCOME: u8 = 16;
 const STATUS: u8 = 17;
 const SUMMARY: u8 = 18;
 const SERVER_PASSWORD: u8 = 19;
+const READY: u8 = 20;
+const SERVER_WORKING: u8 = 21;
 
 impl ClientFrame {
     /// The frame's bytes.
@@ -182,6 +206,12 @@ impl ClientFrame {
                 out.extend(message);
             }
             ClientFrame::File(header) => encode_header(header, &mut out),
+            ClientFrame::Begin { index, offset } => {
+                out.push(BEGIN);
+                out.extend(index.to_be_bytes());
+                out.extend(offset.to_be_bytes());
+            }
+            ClientFrame::Working => out.push(CLIENT_WORKING),
             ClientFrame::End { index, sha256 } => {
                 out.push(END);
                 out.extend(index.to_be_bytes());
@@ -216,6 +246,8 @@ impl ClientFrame {
             }
             CLIENT_PASSWORD => ClientFrame::Password(r.array()?),
             FILE => ClientFrame::File(decode_header(&mut r)?),
+            BEGIN => ClientFrame::Begin { index: r.u32()?, offset: r.u64()? },
+            CLIENT_WORKING => ClientFrame::Working,
             END => {
                 let index = r.u32()?;
                 let abandoned = match r.u8()? {
@@ -281,6 +313,11 @@ impl ServerFrame {
                 out.extend(message);
             }
             ServerFrame::Welcome => out.extend([WELCOME, VERSION]),
+            ServerFrame::Ready(ready) => {
+                out.push(READY);
+                ready.encode(&mut out);
+            }
+            ServerFrame::Working => out.push(SERVER_WORKING),
             ServerFrame::Status(status) => {
                 let text = cut(&status.text, TEXT_MAX);
                 out.push(STATUS);
@@ -308,6 +345,8 @@ impl ServerFrame {
             SERVER_PASSWORD => ServerFrame::Password(r.array()?),
             WELCOME if r.u8()? == VERSION => ServerFrame::Welcome,
             WELCOME => return Err(FrameError::Value("version")),
+            READY => ServerFrame::Ready(Ready::decode(&mut r)?),
+            SERVER_WORKING => ServerFrame::Working,
             STATUS => {
                 let index = r.u32()?;
                 let outcome = Outcome::from_byte(r.u8()?).ok_or(FrameError::Value("outcome"))?;

@@ -1,40 +1,62 @@
-//! Files that are not complete yet, and what a receiver that was killed left of them.
+//! Files that are not complete yet, and what an interrupted receiver left of them.
 //!
-//! Where the system has files without a name, an unfinished file is one and is gone with its
+//! A long file is written to one that stays when the transfer is interrupted, so that the next
+//! transfer goes on from there: [`KEPT`] and 16 hexadecimal digits, which follow from its final
+//! name. A short file goes to one without a name where the system has those, which is gone with its
 //! receiver. Elsewhere, and for the moment in which a file replaces another, it is [`PREFIX`] and
-//! 16 hexadecimal digits in the receiver's directory, locked by its receiver as long as that lives.
+//! 16 random digits. All are in the receiver's directory, locked by their receiver as long as that
+//! lives.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
 
 use crate::disk::{Disk, DiskFile, SeenKind};
+use crate::relative::RelativePath;
 
-/// The prefix of the names of unfinished files.
+/// The prefix of the names of unfinished files that are of no use later.
 pub(crate) const PREFIX: &str = ".manypath-part-";
+/// The prefix of the names of those that a later transfer goes on from.
+pub(crate) const KEPT: &str = ".manypath-kept-";
 const DIGITS: usize = 16;
 /// Names tried until one is free.
 const TRIES: usize = 8;
+/// How long an unfinished file is kept after its last change.
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// True if `name` is that of an unfinished file.
 pub(crate) fn is_part_name(name: &str) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|digits| {
+    has_digits(name, PREFIX) || is_kept_name(name)
+}
+
+/// True if `name` is that of an unfinished file that a later transfer goes on from.
+pub(crate) fn is_kept_name(name: &str) -> bool {
+    has_digits(name, KEPT)
+}
+
+fn has_digits(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|digits| {
         digits.len() == DIGITS
             && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     })
 }
 
-/// An unfinished file. Dropped before it is placed, it leaves nothing behind.
+/// An unfinished file. Dropped before it is placed, it leaves nothing behind unless it is kept.
 #[derive(Debug)]
 pub(crate) struct Part<D: Disk> {
     disk: D,
     pub(crate) file: D::File,
     /// Its own name, if it has one.
     name: Option<PathBuf>,
+    /// A later transfer may go on from it.
+    is_kept: bool,
 }
 
 impl<D: Disk> Drop for Part<D> {
     fn drop(&mut self) {
-        if let Some(name) = self.name.take() {
+        if let Some(name) = self.name.take().filter(|_| !self.is_kept) {
             // The error cannot be reported; the next start tries again.
             let _ = self.disk.remove(&name);
         }
@@ -52,7 +74,10 @@ impl<D: Disk> Part<D> {
     ) -> io::Result<Part<D>> {
         if unnamed {
             match disk.create_unnamed(dir, mode) {
-                Ok(file) => return Ok(Part { disk: disk.clone(), file, name: None }),
+                Ok(file) => {
+                    let (disk, name, is_kept) = (disk.clone(), None, false);
+                    return Ok(Part { disk, file, name, is_kept });
+                }
                 Err(e) if e.kind() == io::ErrorKind::Unsupported => {}
                 Err(e) => return Err(e),
             }
@@ -68,13 +93,55 @@ impl<D: Disk> Part<D> {
                 }
                 Err(e) => return Err(e),
             };
-            let part = Part { disk: disk.clone(), file, name: Some(name) };
+            let part = Part { disk: disk.clone(), file, name: Some(name), is_kept: false };
             // Another receiver may clean up between the two steps: then try again.
             if part.is_ours()? {
                 return Ok(part);
             }
         }
         Err(last)
+    }
+
+    /// Opens what an earlier transfer left of the file with that final name. `None` if there is
+    /// nothing, or if another receiver has it.
+    pub(crate) fn open_kept(
+        disk: &D,
+        parts: &Path,
+        name: &RelativePath,
+    ) -> io::Result<Option<Part<D>>> {
+        let path = kept_path(parts, name);
+        if disk.look(&path)?.is_none_or(|seen| seen.kind != SeenKind::File) {
+            return Ok(None);
+        }
+        let file = match disk.open_to_write(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let part = Part { disk: disk.clone(), file, name: Some(path), is_kept: true };
+        Ok(part.is_ours()?.then_some(part))
+    }
+
+    /// Creates one that is kept. `None` if another receiver has it.
+    pub(crate) fn create_kept(
+        disk: &D,
+        parts: &Path,
+        name: &RelativePath,
+        mode: Option<u32>,
+    ) -> io::Result<Option<Part<D>>> {
+        let path = kept_path(parts, name);
+        let file = match disk.create_new(&path, mode) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let part = Part { disk: disk.clone(), file, name: Some(path), is_kept: true };
+        Ok(part.is_ours()?.then_some(part))
+    }
+
+    /// It is of no use to a later transfer: what it holds is wrong.
+    pub(crate) fn discard(&mut self) {
+        self.is_kept = false;
     }
 
     /// Locks the file. False if somebody else has it or has removed it.
@@ -112,15 +179,25 @@ fn part_path<D: Disk>(disk: &D, parts: &Path) -> io::Result<PathBuf> {
     Ok(parts.join(format!("{PREFIX}{:0width$x}", disk.unique()?, width = DIGITS)))
 }
 
+/// The path of the unfinished file that is kept of the one with that final name.
+pub(crate) fn kept_path(parts: &Path, name: &RelativePath) -> PathBuf {
+    let digest = Sha256::digest(name.as_str().as_bytes());
+    let digits = data_encoding::HEXLOWER.encode(&digest[..DIGITS / 2]);
+    parts.join(format!("{KEPT}{digits}"))
+}
+
 /// Removes what receivers that are gone left in `dir`; how many files. Those of living ones are
-/// locked.
-pub(crate) fn clean<D: Disk>(disk: &D, dir: &Path) -> io::Result<usize> {
+/// locked. With `keeps`, what a later transfer may go on from stays for a week.
+pub(crate) fn clean<D: Disk>(disk: &D, dir: &Path, keeps: bool) -> io::Result<usize> {
     let mut removed = 0;
     for name in disk.list(dir)? {
         let path = dir.join(&name);
-        if !name.to_str().is_some_and(is_part_name)
-            || disk.look(&path)?.is_none_or(|seen| seen.kind != SeenKind::File)
-        {
+        let Some(name) = name.to_str().filter(|name| is_part_name(name)) else { continue };
+        let Some(seen) = disk.look(&path)?.filter(|seen| seen.kind == SeenKind::File) else {
+            continue;
+        };
+        let is_old = seen.idle.is_some_and(|idle| idle > KEPT_FOR);
+        if keeps && is_kept_name(name) && !is_old {
             continue;
         }
         let file = match disk.open(&path) {
@@ -165,11 +242,33 @@ mod tests {
         std::fs::write(&abandoned, "x").unwrap();
         std::fs::write(&other, "x").unwrap();
         let living = Part::create(&SystemDisk, dir.path(), dir.path(), None, false).unwrap();
-        assert_eq!(clean(&SystemDisk, dir.path()).unwrap(), 1);
+        assert_eq!(clean(&SystemDisk, dir.path(), true).unwrap(), 1);
         assert!(!abandoned.exists() && other.exists());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
         drop(living);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_later_transfer_goes_on_from_stays_for_a_week() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = RelativePath::from_bytes(b"d/x").unwrap();
+        let create = || Part::create_kept(&SystemDisk, dir.path(), &name, None).unwrap();
+        let open = || Part::open_kept(&SystemDisk, dir.path(), &name).unwrap();
+        let clean = |keeps| clean(&SystemDisk, dir.path(), keeps).unwrap();
+        let living = create().unwrap();
+        assert!(create().is_none() && open().is_none(), "another has it");
+        assert_eq!(clean(false), 0);
+        drop(living);
+        assert_eq!(clean(true), 0);
+        let old = std::time::SystemTime::now() - KEPT_FOR - Duration::from_secs(60);
+        open().unwrap().file.set_modified(old).unwrap();
+        assert_eq!(clean(true), 1);
+        assert!(open().is_none());
+        drop(create().unwrap());
+        assert_eq!(clean(false), 1);
+        create().unwrap().discard();
+        assert!(open().is_none());
     }
 
     #[cfg(target_os = "linux")]

@@ -5,25 +5,34 @@
 //! of their directories is made durable once. Only then does the sender get the status. A single
 //! small file costs two waits for the disk, a file in a large batch little more than one. A batch
 //! ends when no other data waits to be written, so batching delays no file.
+//!
+//! A file is announced before it begins. The answer says what is there of it: a complete file, or
+//! what an interrupted transfer left. The sender compares and sends what is missing.
 
 mod arriving;
+mod compare;
 mod directories;
+mod holders;
+mod offers;
 mod refusal;
 mod store;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use crate::disk::{Disk, DiskFile};
-use crate::frame::{FileHeader, FileStatus, Kind, Outcome};
-use crate::part::{self, Part};
+use crate::frame::{FileHeader, FileStatus, Kind, Outcome, Ready};
+use crate::part;
 use arriving::Arriving;
 use directories::{Directories, make_directory};
-use refusal::{Refusal, create_refusal, write_refusal};
+pub use holders::{Holder, Holders};
+use offers::{Offer, Offers};
+use refusal::{Refusal, abandoned, create_refusal, write_refusal};
 pub use store::Store;
 
 /// Entries of a batch; each file of it is open.
@@ -34,12 +43,30 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Input for the writing thread from the network side, in order of arrival.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A file or directory begins.
-    Begin(FileHeader),
+    /// A file or directory is announced.
+    Announce(FileHeader),
+    /// A file begins.
+    Begin {
+        /// Its index.
+        index: u32,
+        /// Bytes of it that are not sent, as they are here.
+        offset: u64,
+    },
     /// Content of the file that began last, in pieces as they arrived.
     Content(Vec<Bytes>),
     /// The file is over; its digest, or none if the sender gave it up.
     End(Option<[u8; 32]>),
+}
+
+/// A message for the sender.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// A file that was announced may begin.
+    Ready(Ready),
+    /// Something is being read to compare it.
+    Working,
+    /// An entry is over.
+    Done(Done),
 }
 
 /// The outcome of one entry, for the sender and for the result.
@@ -58,15 +85,19 @@ pub struct Done {
 enum Pending<D: Disk> {
     /// A file, complete and verified.
     File(Arriving<D>, [u8; 32]),
+    /// A file that is there already. A receiver that was killed may have named it, no more.
+    There(FileHeader, PathBuf, [u8; 32]),
     /// A directory, created.
     Directory(FileHeader, PathBuf),
 }
 
 impl<D: Disk> Store<D> {
     /// A writer that stores one transfer.
-    pub fn writer(&self) -> Writer<D> {
+    pub fn writer(&self, holder: Arc<Holder>) -> Writer<D> {
         Writer {
             store: self.clone(),
+            holder,
+            offers: Offers::default(),
             current: None,
             batch: Vec::new(),
             batch_bytes: 0,
@@ -77,33 +108,49 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Handles `work` until it ends, reporting each entry once in `done`. Runs on a thread that may
-    /// block.
-    pub fn write_all(&self, mut work: mpsc::Receiver<Work>, done: &mpsc::Sender<Done>) {
-        let mut writer = self.writer();
+    /// Handles `work` until it ends, and says what the sender is to hear; of each entry once that
+    /// it is done. Runs on a thread that may block.
+    pub fn write_all(
+        &self,
+        holder: Arc<Holder>,
+        mut work: mpsc::Receiver<Work>,
+        said: &mpsc::Sender<Said>,
+    ) {
+        let mut writer = self.writer(holder);
         // A closed channel means the transfer is over; the work's channel ends next.
-        let report = |all: Vec<Done>| all.into_iter().for_each(|d| drop(done.blocking_send(d)));
+        let mut say = |what: Said| drop(said.blocking_send(what));
         loop {
             let item = match work.try_recv() {
                 Ok(item) => item,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    report(writer.flush());
+                    writer.flush(&mut say);
                     let Some(item) = work.blocking_recv() else { break };
                     item
                 }
             };
-            report(writer.handle(item));
+            writer.handle(item, &mut say);
         }
-        report(writer.flush());
+        writer.end(&mut say);
     }
+}
+
+/// The file whose content comes.
+#[derive(Debug)]
+enum Current<D: Disk> {
+    /// It is written.
+    Arriving(Arriving<D>),
+    /// It is there already, with that digest.
+    There(FileHeader, PathBuf, [u8; 32]),
 }
 
 /// Stores the entries of one transfer.
 #[derive(Debug)]
 pub struct Writer<D: Disk> {
     store: Store<D>,
-    current: Option<Arriving<D>>,
+    holder: Arc<Holder>,
+    offers: Offers<D>,
+    current: Option<Current<D>>,
     batch: Vec<Pending<D>>,
     batch_bytes: u64,
     /// Sizes of all files accepted so far.
@@ -121,51 +168,81 @@ impl<D: Disk> Writer<D> {
         &self.store.disk
     }
 
-    /// Does one piece of work. What became of the entries that are over with it.
-    pub fn handle(&mut self, work: Work) -> Vec<Done> {
+    /// Does one piece of work, and says what the sender is to hear of it.
+    pub fn handle(&mut self, work: Work, say: &mut impl FnMut(Said)) {
         match work {
-            Work::Begin(header) if header.kind == Kind::Directory => {
+            Work::Announce(header) if header.kind == Kind::Directory => {
                 match self.create_directory(&header) {
                     Ok(place) => self.batch.push(Pending::Directory(header, place)),
-                    Err(refusal) => return vec![failed(header, refusal)],
+                    Err(refusal) => say(failed(header, refusal)),
                 }
             }
-            Work::Begin(header) => match self.begin(&header) {
-                Ok(arriving) => self.current = Some(arriving),
-                Err(refusal) => return vec![failed(header, refusal)],
+            Work::Announce(header) => match self.look(&header, &mut || say(Said::Working)) {
+                Ok(offer) => {
+                    let (index, beginnings) = (header.index, offer.beginnings(header.size));
+                    self.offers.add(header, offer);
+                    say(Said::Ready(Ready { index, beginnings }));
+                }
+                Err(refusal) => say(failed(header, refusal)),
             },
+            Work::Begin { index, offset } => {
+                // One that was refused, or never announced.
+                let Some((header, offer)) = self.offers.take(index) else { return };
+                match self.begin(&header, offer, offset) {
+                    Ok(current) => self.current = Some(current),
+                    Err(refusal) => say(failed(header, refusal)),
+                }
+            }
             Work::Content(pieces) => {
                 // Content of a file that failed was still in flight; it is dropped.
-                let Some(arriving) = &mut self.current else { return Vec::new() };
-                if let Err(e) = arriving.append(&pieces)
-                    && let Some(arriving) = self.current.take()
-                {
-                    return vec![failed(arriving.header.clone(), write_refusal(&e))];
+                let Some(current) = self.current.take() else { return };
+                match current {
+                    Current::Arriving(mut arriving) => match arriving.append(&pieces) {
+                        Ok(()) => self.current = Some(Current::Arriving(arriving)),
+                        Err(e) => {
+                            arriving.part.discard();
+                            say(failed(arriving.header.clone(), write_refusal(&e)));
+                        }
+                    },
+                    Current::There(header, ..) => say(failed(header, offers::not_there())),
                 }
             }
-            Work::End(sha256) => {
-                let Some(mut arriving) = self.current.take() else { return Vec::new() };
-                match arriving.verify(sha256) {
+            Work::End(sha256) => match self.current.take() {
+                None => {}
+                Some(Current::Arriving(mut arriving)) => match arriving.verify(sha256) {
                     Ok(sha256) => {
+                        // If it cannot be made durable, nothing of it can be relied on.
+                        arriving.part.discard();
                         self.batch_bytes += arriving.written;
                         self.batch.push(Pending::File(arriving, sha256));
                     }
-                    Err(refusal) => return vec![failed(arriving.header.clone(), refusal)],
+                    Err(refusal) => {
+                        arriving.part.discard();
+                        say(failed(arriving.header.clone(), refusal));
+                    }
+                },
+                Some(Current::There(header, place, here)) if sha256 == Some(here) => {
+                    self.batch.push(Pending::There(header, place, here));
                 }
-            }
+                Some(Current::There(header, ..)) => {
+                    let refusal = sha256.map_or_else(abandoned, |_| offers::not_there());
+                    say(failed(header, refusal));
+                }
+            },
         }
-        let is_full = self.batch.len() >= BATCH_ENTRIES || self.batch_bytes >= BATCH_BYTES;
-        if is_full { self.flush() } else { Vec::new() }
+        if self.batch.len() >= BATCH_ENTRIES || self.batch_bytes >= BATCH_BYTES {
+            self.flush(say);
+        }
     }
 
-    /// Makes what is complete durable and gives it its names.
-    pub fn flush(&mut self) -> Vec<Done> {
+    /// Makes what is complete durable, gives it its names, and says so.
+    pub fn flush(&mut self, say: &mut impl FnMut(Said)) {
         let batch = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
-        let mut done = Vec::with_capacity(batch.len());
         // Only what is on the disk gets a name: a name may reach the disk before the content.
         let synced = |pending: &Pending<D>| match pending {
             Pending::File(arriving, _) => arriving.part.file.sync(),
+            Pending::There(_, place, _) => self.store.disk.open(place)?.sync(),
             Pending::Directory(..) => Ok(()),
         };
         let synced: Vec<_> = batch.iter().map(synced).collect();
@@ -173,14 +250,18 @@ impl<D: Disk> Writer<D> {
         for (pending, synced) in batch.into_iter().zip(synced) {
             match pending {
                 Pending::Directory(header, place) => named.push((header, place, None)),
+                Pending::There(header, place, sha256) => match synced {
+                    Ok(()) => named.push((header, place, Some(sha256))),
+                    Err(e) => say(failed(header, write_refusal(&e))),
+                },
                 Pending::File(arriving, sha256) => {
                     let (header, place) = (arriving.header.clone(), arriving.place.clone());
                     let placed = synced
                         .map_err(|e| write_refusal(&e))
-                        .and_then(|()| self.give_name(arriving));
+                        .and_then(|()| self.give_name(arriving, sha256));
                     match placed {
                         Ok(()) => named.push((header, place, Some(sha256))),
-                        Err(refusal) => done.push(failed(header, refusal)),
+                        Err(refusal) => say(failed(header, refusal)),
                     }
                 }
             }
@@ -189,7 +270,7 @@ impl<D: Disk> Writer<D> {
         let unsure = self.directories.sync(&self.store.disk);
         for (header, place, sha256) in named {
             let broken = unsure.iter().find(|(dir, _)| place.starts_with(dir));
-            done.push(match broken {
+            say(match broken {
                 None => stored(header, sha256),
                 Some((_, e)) => {
                     let text = format!("it is in place, but the receiver's disk may lose it: {e}");
@@ -197,7 +278,15 @@ impl<D: Disk> Writer<D> {
                 }
             });
         }
-        done
+    }
+
+    /// Nothing more comes: stores what is complete. Files that were announced and did not begin are
+    /// given up.
+    pub fn end(&mut self, say: &mut impl FnMut(Said)) {
+        self.flush(say);
+        for header in self.offers.drain() {
+            say(failed(header, (Outcome::Abandoned, "it was announced and not sent".to_owned())));
+        }
     }
 
     fn create_directory(&mut self, header: &FileHeader) -> Result<PathBuf, Refusal> {
@@ -207,20 +296,6 @@ impl<D: Disk> Writer<D> {
         }
         let text = format!("{} exists and is not a directory", self.store.shown(&place));
         Err((Outcome::Exists, text))
-    }
-
-    fn begin(&mut self, header: &FileHeader) -> Result<Arriving<D>, Refusal> {
-        self.check_max_size(header)?;
-        let place = self.directories.place(&self.store, header)?;
-        self.store.check_free(&place)?;
-        let dir = place.parent().unwrap_or(&self.store.dir).to_owned();
-        self.store.check_space(header, &dir)?;
-        let parts = self.parts_for(&dir).map_err(|e| create_refusal(&e))?;
-        let store = &self.store;
-        let part = Part::create(&store.disk, &dir, &parts, header.mode, store.unnamed)
-            .map_err(|e| create_refusal(&e))?;
-        self.accepted_bytes = self.accepted_bytes.saturating_add(header.size);
-        Ok(Arriving::new(header.clone(), place, parts, part))
     }
 
     fn check_max_size(&self, header: &FileHeader) -> Result<(), Refusal> {
@@ -245,28 +320,37 @@ impl<D: Disk> Writer<D> {
             return Ok(self.store.dir.clone());
         }
         if self.cleaned.insert(dir.to_owned()) {
-            part::clean(disk, dir)?;
+            part::clean(disk, dir, self.store.keep_from.is_some())?;
         }
         Ok(dir.to_owned())
     }
 
-    fn give_name(&self, arriving: Arriving<D>) -> Result<(), Refusal> {
-        let Arriving { place, parts, part, .. } = arriving;
-        let replace = self.store.overwrite;
-        part.place(&parts, &place, replace).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => self.store.exists(&place),
-            _ => create_refusal(&e),
-        })
+    /// Names a file. Another transfer may have stored the same in the meantime: that of a sender
+    /// which was killed and started again.
+    fn give_name(&self, arriving: Arriving<D>, sha256: [u8; 32]) -> Result<(), Refusal> {
+        let Arriving { header, place, parts, part, .. } = arriving;
+        let Err(e) = part.place(&parts, &place, self.store.overwrite) else { return Ok(()) };
+        if e.kind() != io::ErrorKind::AlreadyExists {
+            return Err(create_refusal(&e));
+        }
+        match self.look_for_complete(&header, &place, &mut || {})? {
+            Offer::Complete(there) if there == sha256 => {
+                let synced = self.store.disk.open(&place).and_then(|file| file.sync());
+                synced.map_err(|e| write_refusal(&e))
+            }
+            _ => Err(self.store.exists(&place)),
+        }
     }
 }
 
-fn stored(header: FileHeader, sha256: Option<[u8; 32]>) -> Done {
+fn stored(header: FileHeader, sha256: Option<[u8; 32]>) -> Said {
     let (outcome, text) = (Outcome::Stored, String::new());
-    Done { status: FileStatus { index: header.index, outcome, text }, header, sha256 }
+    Said::Done(Done { status: FileStatus { index: header.index, outcome, text }, header, sha256 })
 }
 
-fn failed(header: FileHeader, (outcome, text): Refusal) -> Done {
-    Done { status: FileStatus { index: header.index, outcome, text }, header, sha256: None }
+fn failed(header: FileHeader, (outcome, text): Refusal) -> Said {
+    let status = FileStatus { index: header.index, outcome, text };
+    Said::Done(Done { status, header, sha256: None })
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use crate::disk::{Disk, DiskFile};
-use crate::frame::{FileHeader, Kind};
+use crate::frame::{AHEAD, Beginning, FileHeader, Kind, Ready, WORKING_AFTER};
 
 /// Messages read in one system call.
 const MESSAGES_PER_READ: usize = 4;
+/// Bytes read at a time to compare them.
+const COMPARED: usize = 1 << 18;
 
 /// One file or directory.
 #[derive(Clone, Debug)]
@@ -27,8 +29,17 @@ pub struct Entry {
 /// Output of the reading thread.
 #[derive(Debug)]
 pub enum Piece {
-    /// The entry of this index begins.
-    Begin(u32),
+    /// The entry of this index is announced.
+    Announce(u32),
+    /// The content of a file begins.
+    Begin {
+        /// Its index.
+        index: u32,
+        /// Bytes that the receiver has already.
+        offset: u64,
+    },
+    /// A file is still being read to compare it.
+    Working,
     /// Content, of the size of a message except for the last.
     Content(Bytes),
     /// The file is over.
@@ -61,65 +72,160 @@ impl Unwanted {
     }
 }
 
-/// Reads all of `entries` into `pieces`, content in messages of `message_size` bytes. Runs on a
-/// thread that may block; ends early when the receiver of `pieces` is gone.
+/// The receiver's answer to a file that was announced.
+#[derive(Debug)]
+pub enum Answer {
+    /// It may begin.
+    Ready(Ready),
+    /// The file of this index is not wanted.
+    Refused(u32),
+}
+
+/// Where the reading thread gets its answers from, and what it still reads for.
+#[derive(Debug)]
+pub struct Wishes {
+    /// The answers, in the order in which files were announced.
+    pub answers: mpsc::Receiver<Answer>,
+    /// The file that is not wanted any more.
+    pub unwanted: Unwanted,
+}
+
+impl Wishes {
+    /// The beginnings of a file that the receiver has; `None` if it does not want the file, or if
+    /// nobody answers any more.
+    fn of(&mut self, index: u32) -> Option<Vec<Beginning>> {
+        loop {
+            match self.answers.blocking_recv()? {
+                Answer::Ready(ready) if ready.index == index => return Some(ready.beginnings),
+                Answer::Refused(refused) if refused == index => return None,
+                // Of a file that is over.
+                Answer::Ready(_) | Answer::Refused(_) => {}
+            }
+        }
+    }
+}
+
+/// Reads of all `entries` into `pieces` what the receiver lacks, content in messages of
+/// `message_size` bytes. Runs on a thread that may block; ends early when the receiver of `pieces`
+/// is gone.
 pub fn read_all<D: Disk>(
     disk: &D,
     entries: &[Entry],
     message_size: usize,
-    unwanted: &Unwanted,
+    wishes: &mut Wishes,
     pieces: &mpsc::Sender<Piece>,
 ) {
-    for entry in entries {
+    let mut announced = 0;
+    for (at, entry) in entries.iter().enumerate() {
         let index = entry.header.index;
-        if pieces.blocking_send(Piece::Begin(index)).is_err() {
-            return;
+        while announced < entries.len().min(at + AHEAD) {
+            let piece = Piece::Announce(entries[announced].header.index);
+            if pieces.blocking_send(piece).is_err() {
+                return;
+            }
+            announced += 1;
         }
         if entry.header.kind == Kind::Directory {
             continue;
         }
-        let Some(result) = read_one(disk, entry, message_size, unwanted, pieces) else { return };
+        let Some(beginnings) = wishes.of(index) else { continue };
+        let reading = Reading { entry, message_size, unwanted: &wishes.unwanted, pieces };
+        let Some(result) = reading.run(disk, &beginnings) else { return };
         if pieces.blocking_send(Piece::End { index, result }).is_err() {
             return;
         }
     }
 }
 
-/// Reads one file; `None` when the receiver of the pieces is gone.
-fn read_one<D: Disk>(
-    disk: &D,
-    entry: &Entry,
+/// A file that is read.
+struct Reading<'a> {
+    entry: &'a Entry,
     message_size: usize,
-    unwanted: &Unwanted,
-    pieces: &mpsc::Sender<Piece>,
-) -> Option<Result<Option<[u8; 32]>, String>> {
-    let mut file = match disk.open(&entry.source) {
-        Ok(file) => file,
-        Err(e) => return Some(Err(e.to_string())),
-    };
-    let mut sha256 = Sha256::new();
-    let mut left = entry.header.size;
-    while left > 0 {
-        if unwanted.contains(entry.header.index) {
-            return Some(Ok(None));
-        }
-        let len = left.min((message_size * MESSAGES_PER_READ) as u64) as usize;
-        let mut buffer = vec![0; len];
-        if let Err(e) = read_exact(&mut file, &mut buffer) {
-            return Some(Err(match e.kind() {
-                io::ErrorKind::UnexpectedEof => "it became shorter while it was sent".to_owned(),
-                _ => e.to_string(),
-            }));
-        }
-        sha256.update(&buffer);
-        left -= len as u64;
-        let mut content = Bytes::from(buffer);
-        while !content.is_empty() {
-            let message = content.split_to(content.len().min(message_size));
-            pieces.blocking_send(Piece::Content(message)).ok()?;
+    unwanted: &'a Unwanted,
+    pieces: &'a mpsc::Sender<Piece>,
+}
+
+/// The digest, or none if the file is not wanted any more; or why it cannot be read.
+type Digested = Result<Option<[u8; 32]>, String>;
+
+impl Reading<'_> {
+    /// Reads what the receiver lacks; `None` when the receiver of the pieces is gone.
+    fn run<D: Disk>(&self, disk: &D, beginnings: &[Beginning]) -> Option<Digested> {
+        let index = self.entry.header.index;
+        let compared = match disk.open(&self.entry.source) {
+            Ok(mut file) => self.compare(&mut file, beginnings)?.map(|known| (file, known)),
+            Err(e) => Err(e),
+        };
+        // A file that cannot be read begins, too, so that it can end.
+        let offset = compared.as_ref().map_or(0, |(_, (offset, _))| *offset);
+        self.pieces.blocking_send(Piece::Begin { index, offset }).ok()?;
+        match compared {
+            Ok((file, (offset, sha256))) => self.send(file, offset, sha256),
+            Err(e) => Some(Err(e.to_string())),
         }
     }
-    Some(Ok(Some(sha256.finalize().into())))
+
+    /// How much of the file the receiver has, and the digest of that. The file is read on from
+    /// there. `None` when the receiver of the pieces is gone.
+    fn compare(
+        &self,
+        file: &mut impl DiskFile,
+        beginnings: &[Beginning],
+    ) -> Option<io::Result<(u64, Sha256)>> {
+        let (mut sha256, mut read) = (Sha256::new(), 0);
+        let mut same = (0, sha256.clone());
+        let mut buffer = vec![0; if beginnings.is_empty() { 0 } else { COMPARED }];
+        for beginning in beginnings {
+            if beginning.length > self.entry.header.size {
+                break;
+            }
+            while read < beginning.length {
+                let wanted = (beginning.length - read).min(COMPARED as u64) as usize;
+                if read_exact(file, &mut buffer[..wanted]).is_err() {
+                    // It became shorter, or it cannot be read: what follows says so.
+                    return Some(file.seek(same.0).map(|()| same));
+                }
+                sha256.update(&buffer[..wanted]);
+                if (read + wanted as u64) / WORKING_AFTER > read / WORKING_AFTER {
+                    self.pieces.blocking_send(Piece::Working).ok()?;
+                }
+                read += wanted as u64;
+            }
+            if <[u8; 32]>::from(sha256.clone().finalize()) != beginning.sha256 {
+                break;
+            }
+            same = (read, sha256.clone());
+        }
+        Some(file.seek(same.0).map(|()| same))
+    }
+
+    /// Sends the file from the byte `offset` on.
+    fn send(&self, mut file: impl DiskFile, offset: u64, mut sha256: Sha256) -> Option<Digested> {
+        let mut left = self.entry.header.size - offset;
+        while left > 0 {
+            if self.unwanted.contains(self.entry.header.index) {
+                return Some(Ok(None));
+            }
+            let len = left.min((self.message_size * MESSAGES_PER_READ) as u64) as usize;
+            let mut buffer = vec![0; len];
+            if let Err(e) = read_exact(&mut file, &mut buffer) {
+                return Some(Err(match e.kind() {
+                    io::ErrorKind::UnexpectedEof => {
+                        "it became shorter while it was sent".to_owned()
+                    }
+                    _ => e.to_string(),
+                }));
+            }
+            sha256.update(&buffer);
+            left -= len as u64;
+            let mut content = Bytes::from(buffer);
+            while !content.is_empty() {
+                let message = content.split_to(content.len().min(self.message_size));
+                self.pieces.blocking_send(Piece::Content(message)).ok()?;
+            }
+        }
+        Some(Ok(Some(sha256.finalize().into())))
+    }
 }
 
 fn read_exact(file: &mut impl DiskFile, mut buffer: &mut [u8]) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -31,7 +31,8 @@ impl Disk for SystemDisk {
             t if t.is_dir() => SeenKind::Directory,
             _ => SeenKind::Other,
         };
-        Ok(Some(Seen { kind, device: device(&meta) }))
+        let idle = meta.modified().ok().and_then(|time| time.elapsed().ok());
+        Ok(Some(Seen { kind, device: device(&meta), length: meta.len(), idle }))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
@@ -57,6 +58,10 @@ impl Disk for SystemDisk {
 
     fn open(&self, path: &Path) -> io::Result<File> {
         File::open(path)
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).open(path)
     }
 
     fn give_name(&self, file: &File, path: &Path) -> io::Result<()> {
@@ -104,6 +109,15 @@ impl DiskFile for File {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Read::read(self, buffer)
+    }
+
+    fn seek(&mut self, offset: u64) -> io::Result<()> {
+        Seek::seek(self, SeekFrom::Start(offset)).map(drop)
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)?;
+        DiskFile::seek(self, length)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::frame::{ClientFrame, FrameError, Hello, Kind, ServerFrame, VERSION, reason};
+use super::frame::{ClientFrame, FrameError, Hello, ServerFrame, VERSION, reason};
 use super::messages::{Incoming, Messages, send_frame};
 use super::password::Secret;
 use super::report::{DeliveryMeter, FileLog, TransferResult};
-use super::sink::{Done, Store, Work};
-use super::stall;
+use super::sink::{Done, Holder, Said, Store, Work};
+use super::{resumable, stall};
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::paths::PathWatch;
@@ -29,12 +29,19 @@ use crate::transport::{self, closed_failure};
 
 /// How long a peer may take to show its token.
 const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
+/// The hint after a transfer was interrupted.
+const GO_ON: &str =
+    "let the sender send again, to the same directory: only what is missing travels";
 /// Messages that wait for the disk.
 const WRITE_BEHIND: usize = 32;
 /// How long a writing thread may take to end after a stall, which may be the disk's.
 const STALLED_WRITER_TIME_MAX: Duration = Duration::from_secs(1);
-/// Statuses that wait to be sent.
-const STATUSES_WAITING: usize = 64;
+/// A sender that says nothing for so long may be gone, if another one wants to send the same.
+const SILENT: Duration = Duration::from_secs(1);
+/// How often that is looked at.
+const LISTENING: Duration = Duration::from_millis(100);
+/// Answers that wait to be sent.
+const ANSWERS_WAITING: usize = 64;
 
 /// The state shared by all transfers of a receiver.
 #[derive(Clone, Debug)]
@@ -150,25 +157,31 @@ impl Receiver {
 
         let meter = DeliveryMeter::new(Instant::now());
         let (work_tx, work_rx) = mpsc::channel(WRITE_BEHIND);
-        let (done_tx, done_rx) = mpsc::channel(STATUSES_WAITING);
+        let (said_tx, said_rx) = mpsc::channel(ANSWERS_WAITING);
         let store = self.store.clone();
-        let writing = tokio::task::spawn_blocking(move || store.write_all(work_rx, &done_tx));
-        let answering = tokio::spawn(answer(association.clone(), done_rx));
+        let holder = Arc::<Holder>::default();
+        let held = holder.clone();
+        let writing = tokio::task::spawn_blocking(move || store.write_all(held, work_rx, &said_tx));
+        let answering = tokio::spawn(answer(association.clone(), said_rx));
         let order = Order::default();
-        let progress_made = || received.load(Ordering::Relaxed) + association.stats().bytes_acked;
+        let heard = Arc::new(AtomicU64::new(0));
+        let progress_made = || heard.load(Ordering::Relaxed) + association.stats().bytes_acked;
         let mut intake = Intake {
             association: &association,
             work: work_tx,
             meter,
             received: received.clone(),
+            heard: &heard,
+            resumed: 0,
             order,
         };
         let taken = tokio::select! {
             taken = intake.run(&mut messages) => taken,
             () = stall::stalled(self.stall_limit, progress_made) => Err(Broken::Stalled(self.stall_limit)),
             () = transport::interrupted() => Err(Broken::Interrupted),
+            () = replaced(&holder, &heard) => Err(Broken::Replaced),
         };
-        let meter = intake.end();
+        let (meter, resumed) = intake.end();
         // Both tasks end once the work's channel is closed, and an unfinished file is gone before
         // we are; but the disk may hang, and a peer may take no answers.
         let stored = match &taken {
@@ -203,6 +216,7 @@ impl Receiver {
         let mut result = TransferResult::new(self.preset, files, error);
         result.secured(&association);
         result.measured(&summary, meter.transfer_time());
+        result.resumed_bytes = resumed;
         (result.paths, result.notices) = (watch.report(&association), watch.notices());
         (result, failure)
     }
@@ -242,6 +256,8 @@ enum Broken {
     Order(&'static str),
     /// Our user stopped us.
     Interrupted,
+    /// Another transfer of the same file came while this one had nothing to say.
+    Replaced,
     /// It is sent away for this reason.
     Refused(String),
     /// Nothing went on for this time.
@@ -255,6 +271,9 @@ impl Broken {
     fn reason(&self) -> String {
         match self {
             Broken::Interrupted => reason::INTERRUPTED.to_owned(),
+            Broken::Replaced => {
+                format!("{}: another transfer takes its place", reason::INTERRUPTED)
+            }
             Broken::Stalled(_) => reason::STALLED.to_owned(),
             Broken::Frame(e) => format!("{}: {e}", reason::PROTOCOL),
             Broken::Order(what) => format!("{}: {what}", reason::PROTOCOL),
@@ -268,26 +287,45 @@ impl Broken {
             Broken::Closed(AssocClosed::PeerAborted { reason, .. })
                 if reason.starts_with(reason::INTERRUPTED.as_bytes()) =>
             {
-                Failure::failed(format!(
-                    "the sender at {peer} was stopped; unfinished files are removed"
-                ))
+                Failure::interrupted(format!("the sender at {peer} was stopped")).hint(GO_ON)
             }
             Broken::Closed(AssocClosed::PeerAborted { reason, .. })
                 if reason.starts_with(reason::STALLED.as_bytes()) =>
             {
-                Failure::failed(format!(
+                Failure::interrupted(format!(
                     "the sender at {peer} gave up: the transfer made no progress"
                 ))
                 .hint("check whether the disk here is slow or hangs")
             }
-            Broken::Closed(closed) => closed_failure(closed, &format!("the sender at {peer}")),
-            Broken::Stalled(limit) => Failure::failed(format!(
+            Broken::Closed(closed) => {
+                let failure = closed_failure(closed, &format!("the sender at {peer}"));
+                resumable(closed, failure, GO_ON)
+            }
+            Broken::Stalled(limit) => Failure::interrupted(format!(
                 "no progress for {}: the sender at {peer} answers, but sends nothing more",
                 stall::shown(*limit)
             ))
             .hint("check the sender, and the disk here; --stall-timeout changes this limit"),
-            Broken::Interrupted => Failure::failed("interrupted; unfinished files are removed"),
+            Broken::Interrupted => Failure::interrupted("interrupted").hint(GO_ON),
+            Broken::Replaced => Failure::interrupted(format!(
+                "the sender at {peer} fell silent; another transfer of the same file goes on"
+            )),
             other => Failure::failed(format!("the sender at {peer}: {}", other.reason())),
+        }
+    }
+}
+
+/// Waits until another transfer wants a file of this one, and its sender has been silent for a
+/// while.
+async fn replaced(holder: &Holder, heard: &AtomicU64) {
+    let (mut before, mut silent) = (0, Duration::ZERO);
+    loop {
+        tokio::time::sleep(LISTENING).await;
+        let now = heard.load(Ordering::Relaxed);
+        silent = if now == before { silent + LISTENING } else { Duration::ZERO };
+        before = now;
+        if holder.is_contested() && silent >= SILENT {
+            return;
         }
     }
 }
@@ -333,7 +371,12 @@ struct Intake<'a> {
     association: &'a Association,
     work: mpsc::Sender<Work>,
     meter: DeliveryMeter,
+    /// Content, and what was there before.
     received: Arc<AtomicU64>,
+    /// Messages.
+    heard: &'a AtomicU64,
+    /// Content that was there before.
+    resumed: u64,
     order: Order,
 }
 
@@ -341,7 +384,9 @@ impl Intake<'_> {
     /// Runs until the sender has nothing more.
     async fn run(&mut self, messages: &mut Messages) -> std::result::Result<(), Broken> {
         loop {
-            let work = match next(self.association, messages).await? {
+            let incoming = next(self.association, messages).await?;
+            self.heard.fetch_add(1, Ordering::Relaxed);
+            let work = match incoming {
                 Incoming::Content(pieces) => {
                     self.order.content()?;
                     let bytes = pieces.iter().map(bytes::Bytes::len).sum();
@@ -350,18 +395,34 @@ impl Intake<'_> {
                     Work::Content(pieces)
                 }
                 Incoming::Frame(bytes) => match self.order.frame(&bytes)? {
-                    Some(work) => work,
-                    None => return Ok(()),
+                    Step::Work(work) => work,
+                    Step::Nothing => continue,
+                    Step::End => return Ok(()),
                 },
             };
+            if let Work::Begin { offset, .. } = &work {
+                self.resumed += offset;
+                self.received.fetch_add(*offset, Ordering::Relaxed);
+            }
             self.work.send(work).await.map_err(|_| Broken::Writer)?;
         }
     }
 
-    /// Closes the work's channel; the measurements.
-    fn end(self) -> DeliveryMeter {
-        self.meter
+    /// Closes the work's channel; the measurements, and the content that was there before.
+    fn end(self) -> (DeliveryMeter, u64) {
+        (self.meter, self.resumed)
     }
+}
+
+/// The step that a frame asks for.
+#[derive(Debug)]
+enum Step {
+    /// The disk has something to do.
+    Work(Work),
+    /// Nothing: the sender is still there.
+    Nothing,
+    /// It was the last.
+    End,
 }
 
 /// The order that a sender keeps.
@@ -371,6 +432,8 @@ struct Order {
     current: Option<u32>,
     /// The next header's index.
     next: u32,
+    /// The least index of the next file that begins.
+    least: u32,
 }
 
 impl Order {
@@ -379,23 +442,30 @@ impl Order {
         self.current.map(|_| ()).ok_or(Broken::Order("content outside a file"))
     }
 
-    /// The work for the disk that a frame asks for; `None` after the last.
-    fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Option<Work>, Broken> {
+    fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Step, Broken> {
         match ClientFrame::decode(bytes).map_err(Broken::Frame)? {
             ClientFrame::File(header) => {
-                if self.current.is_some() || header.index != self.next {
+                if header.index != self.next {
                     return Err(Broken::Order("a file out of order"));
                 }
                 self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
-                self.current = (header.kind == Kind::File).then_some(header.index);
-                Ok(Some(Work::Begin(header)))
+                Ok(Step::Work(Work::Announce(header)))
+            }
+            ClientFrame::Begin { index, offset } => {
+                if self.current.is_some() || index < self.least || index >= self.next {
+                    return Err(Broken::Order("the beginning of a file out of order"));
+                }
+                self.current = Some(index);
+                self.least = index + 1;
+                Ok(Step::Work(Work::Begin { index, offset }))
             }
             ClientFrame::End { index, sha256 } => match self.current.take() {
-                Some(current) if current == index => Ok(Some(Work::End(sha256))),
+                Some(current) if current == index => Ok(Step::Work(Work::End(sha256))),
                 _ => Err(Broken::Order("the end of another file")),
             },
+            ClientFrame::Working => Ok(Step::Nothing),
             ClientFrame::Finish { entries } if self.current.is_none() && entries == self.next => {
-                Ok(None)
+                Ok(Step::End)
             }
             ClientFrame::Finish { .. } => Err(Broken::Order("an end before all files")),
             ClientFrame::Hello(_) | ClientFrame::Password(_) => {
@@ -405,13 +475,20 @@ impl Order {
     }
 }
 
-/// Tells the sender what becomes of each file, and keeps the list.
-async fn answer(association: Association, mut done: mpsc::Receiver<Done>) -> FileLog {
+/// Tells the sender what is there and what becomes of each file, and keeps the list.
+async fn answer(association: Association, mut said: mpsc::Receiver<Said>) -> FileLog {
     let mut files = FileLog::default();
-    while let Some(Done { status, header, sha256 }) = done.recv().await {
-        files.add(&header, status.outcome, &status.text, sha256);
+    while let Some(said) = said.recv().await {
+        let frame = match said {
+            Said::Ready(ready) => ServerFrame::Ready(ready),
+            Said::Working => ServerFrame::Working,
+            Said::Done(Done { status, header, sha256 }) => {
+                files.add(&header, status.outcome, &status.text, sha256);
+                ServerFrame::Status(status)
+            }
+        };
         // If the association is over, its end is noticed elsewhere; the list still grows.
-        let _ = send_frame(&association, ServerFrame::Status(status).encode()).await;
+        let _ = send_frame(&association, frame.encode()).await;
     }
     files
 }
@@ -437,12 +514,16 @@ fn progress_records(received: Arc<AtomicU64>) -> JoinHandle<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::frame::{FileHeader, Hello};
+    use crate::transfer::frame::{FileHeader, Hello, Kind};
     use crate::transfer::relative::RelativePath;
 
-    fn begin(index: u32, kind: Kind) -> ClientFrame {
+    fn announce(index: u32, kind: Kind) -> ClientFrame {
         let name = RelativePath::from_bytes(b"x").unwrap();
         ClientFrame::File(FileHeader { index, kind, size: 1, mode: None, modified: None, name })
+    }
+
+    fn begin(index: u32) -> ClientFrame {
+        ClientFrame::Begin { index, offset: 0 }
     }
 
     fn end(index: u32) -> ClientFrame {
@@ -464,29 +545,39 @@ mod tests {
 
     #[test]
     fn content_is_taken_within_a_file_only() {
-        assert!(take(&[]).unwrap().content().is_err());
-        assert!(take(&[begin(0, Kind::Directory)]).unwrap().content().is_err());
-        assert!(take(&[begin(0, Kind::File)]).unwrap().content().is_ok());
-        assert!(take(&[begin(0, Kind::File), end(0)]).unwrap().content().is_err());
+        let has_content = |frames: &[ClientFrame]| take(frames).unwrap().content().is_ok();
+        let file = announce(0, Kind::File);
+        assert!(!has_content(&[]));
+        assert!(!has_content(&[announce(0, Kind::Directory)]));
+        assert!(!has_content(&[file.clone()]));
+        assert!(has_content(&[file.clone(), begin(0)]));
+        assert!(has_content(&[file.clone(), begin(0), announce(1, Kind::File)]));
+        assert!(!has_content(&[file, begin(0), end(0)]));
     }
 
     #[test]
     fn frames_out_of_order_are_refused() {
-        let (file, directory) = (|n| begin(n, Kind::File), |n| begin(n, Kind::Directory));
+        let (file, directory) = (|n| announce(n, Kind::File), |n| announce(n, Kind::Directory));
         let finish = |entries| ClientFrame::Finish { entries };
         let hello =
             ClientFrame::Hello(Hello { version: VERSION, token: vec![], entries: 0, bytes: 0 });
-        assert!(take(&[directory(0), file(1), end(1), directory(2), finish(3)]).is_ok());
+        let all = [directory(0), file(1), file(2), file(3), begin(1), ClientFrame::Working, end(1)];
+        assert!(take(&[&all[..], &[begin(3), end(3), finish(4)]].concat()).is_ok());
+        let beginning = "the beginning of a file out of order";
         for (frames, what) in [
             (vec![file(1)], "a file out of order"),
-            (vec![file(0), file(1)], "a file out of order"),
-            (vec![file(0), directory(1)], "a file out of order"),
-            (vec![directory(0), directory(0)], "a file out of order"),
+            (vec![file(0), file(0)], "a file out of order"),
+            (vec![begin(0)], beginning),
+            (vec![file(0), begin(0), begin(0)], beginning),
+            (vec![file(0), file(1), begin(1), end(1), begin(0)], beginning),
+            (vec![file(0), begin(0), end(0), begin(0)], beginning),
+            (vec![file(0), begin(1)], beginning),
             (vec![end(0)], "the end of another file"),
-            (vec![file(0), end(1)], "the end of another file"),
-            (vec![file(0), end(0), end(0)], "the end of another file"),
-            (vec![file(0), finish(1)], "an end before all files"),
-            (vec![file(0), end(0), finish(2)], "an end before all files"),
+            (vec![file(0), end(0)], "the end of another file"),
+            (vec![file(0), begin(0), end(1)], "the end of another file"),
+            (vec![file(0), begin(0), end(0), end(0)], "the end of another file"),
+            (vec![file(0), begin(0), finish(1)], "an end before all files"),
+            (vec![file(0), begin(0), end(0), finish(2)], "an end before all files"),
             (vec![hello], "a second hello"),
         ] {
             assert_eq!(take(&frames).unwrap_err(), what, "{frames:?}");

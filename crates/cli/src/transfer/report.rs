@@ -34,6 +34,8 @@ pub(crate) struct TransferResult {
     pub error: Option<String>,
     /// Content bytes delivered to the receiving application.
     pub bytes: u64,
+    /// Content bytes that were not sent, as the receiver had them.
+    pub resumed_bytes: u64,
     /// From the first content handed to the association to the last delivered.
     pub transfer_time_s: f64,
     /// Content bits per second over that time.
@@ -142,6 +144,7 @@ impl TransferResult {
             completed: error.is_none(),
             error,
             bytes: 0,
+            resumed_bytes: 0,
             transfer_time_s: 0.0,
             goodput_bps: 0,
             first_byte_s: None,
@@ -174,8 +177,12 @@ impl TransferResult {
 
     /// Tells a person how it went.
     pub(crate) fn tell(&self, screen: &Screen) {
+        let before = match self.resumed_bytes {
+            0 => String::new(),
+            bytes => format!(" ({} were there before)", size(bytes)),
+        };
         screen.line(&format!(
-            "{} in {:.2} s, {}; longest pause {:.2} s; {} of {} stored and verified",
+            "{}{before} in {:.2} s, {}; longest pause {:.2} s; {} of {} stored and verified",
             size(self.bytes),
             self.transfer_time_s,
             bit_rate(self.goodput_bps as f64),

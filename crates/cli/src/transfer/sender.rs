@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,15 +11,16 @@ use manypath::{AssocClosed, Association, SendError};
 use manypath_files::SystemDisk;
 use manypath_trace::Recorded;
 use manypath_trust::password::Password;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::Instant;
 
-use super::frame::{ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
+use super::frame::{AHEAD, ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
 use super::messages::{Incoming, Messages, first_frame, send_content, send_frame};
 use super::password::{NotProved, prove};
 use super::relative::printable;
 use super::report::{FileLog, TransferResult};
-use super::source::{Entry, Piece, Plan, Unwanted, read_all};
+use super::resumable;
+use super::source::{Answer as Wish, Entry, Piece, Plan, Unwanted, Wishes, read_all};
 use super::stall;
 use crate::args::SendArgs;
 use crate::control::Control;
@@ -36,6 +38,10 @@ use crate::{settings, show, via};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;
+/// Answers to files that were announced, waiting to be read: two of each.
+const ANSWERS: usize = 2 * AHEAD;
+/// The hint after a transfer was interrupted.
+const GO_ON: &str = "run the same command again: it sends only what is missing";
 /// How long the receiver may take to answer the hello. After many wrong tokens, of anybody in our
 /// network, it takes up to two minutes.
 const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
@@ -78,7 +84,9 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let bytes = plan.bytes;
     let files = FileLog::default();
     let measures_latency = args.report.json;
-    let mut transfer = Transfer { peer, entries, bytes, message_size, files, measures_latency };
+    let resumed = Arc::default();
+    let mut transfer =
+        Transfer { peer, entries, bytes, message_size, files, measures_latency, resumed };
     // Only a receiver that has shown who it is sees the token; others prove that they have it, as
     // this end does. Without a token the receiver says that it wants one.
     let proves = is_protected && !calling.knows_peer && !token.is_empty();
@@ -98,8 +106,8 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         Ok(association) => {
             let watch = PathWatch::start(&association, screen.clone());
             let _route_watch = via::watch_routes(&association, trace_interval);
-            let progress =
-                Progress::start(&screen, &args.report, &association, bytes, Counted::Acked);
+            let counted = Counted::Acked(transfer.resumed.clone());
+            let progress = Progress::start(&screen, &args.report, &association, bytes, counted);
             let record = record_file.map(|file| file.start(&association, None));
             let heard = Cell::new(0);
             let progress_made = || association.stats().bytes_acked + heard.get();
@@ -111,7 +119,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                 }
                 () = transport::interrupted() => {
                     transport::abort(&association, reason::INTERRUPTED).await;
-                    Err(Failure::failed("interrupted; the receiver removes unfinished files"))
+                    Err(Failure::interrupted("interrupted").hint(GO_ON))
                 }
             };
             if let Some(record) = record {
@@ -131,6 +139,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         (result.paths, result.notices) = (watch.report(&association), watch.notices());
         result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
     }
+    result.resumed_bytes = transfer.resumed.load(Ordering::Relaxed);
     if let Ok(measured) = done {
         result.measured(&measured.summary, measured.time);
         result.message_latency_p99_s = measured.latency_p99_s;
@@ -201,6 +210,8 @@ struct Transfer {
     message_size: usize,
     files: FileLog,
     measures_latency: bool,
+    /// Bytes that the receiver had before.
+    resumed: Arc<AtomicU64>,
 }
 
 /// The state of the files shared by both halves of a transfer, feeding and listening.
@@ -208,8 +219,11 @@ struct Shared<'a> {
     entries: &'a [Entry],
     /// Digests of files whose status is awaited.
     digests: RefCell<BTreeMap<u32, [u8; 32]>>,
+    /// For the thread that reads the files.
+    answers: mpsc::Sender<Wish>,
     unwanted: Unwanted,
     peer: &'a str,
+    resumed: &'a AtomicU64,
 }
 
 impl Transfer {
@@ -276,13 +290,17 @@ impl Transfer {
     async fn run(&mut self, association: &Association, heard: &Cell<u64>) -> Result<Measured> {
         let messages = Messages::default();
         let answers = Answers { association, messages, peer: &self.peer, heard };
+        let (answers_tx, answers_rx) = mpsc::channel(ANSWERS);
         let shared = Shared {
             entries: &self.entries,
             digests: RefCell::default(),
+            answers: answers_tx,
             unwanted: Unwanted::none(),
             peer: &self.peer,
+            resumed: &self.resumed,
         };
-        let mut pieces = self.read(&shared.unwanted);
+        let mut pieces =
+            self.read(Wishes { answers: answers_rx, unwanted: shared.unwanted.clone() });
         let latency = self.measures_latency.then(|| AckLatency::start(association));
         let to = Outlet { association, latency: latency.as_ref() };
         let feeding = feed(to, &shared, &mut pieces);
@@ -299,12 +317,11 @@ impl Transfer {
     }
 
     /// Starts the thread that reads the files. It ends when what it returns is dropped.
-    fn read(&self, unwanted: &Unwanted) -> mpsc::Receiver<Piece> {
+    fn read(&self, mut wishes: Wishes) -> mpsc::Receiver<Piece> {
         let (pieces_tx, pieces) = mpsc::channel(READ_AHEAD);
-        let (entries, unwanted) = (self.entries.clone(), unwanted.clone());
-        let message_size = self.message_size;
+        let (entries, message_size) = (self.entries.clone(), self.message_size);
         drop(tokio::task::spawn_blocking(move || {
-            read_all(&SystemDisk, &entries, message_size, &unwanted, &pieces_tx);
+            read_all(&SystemDisk, &entries, message_size, &mut wishes, &pieces_tx);
         }));
         pieces
     }
@@ -364,16 +381,21 @@ async fn feed(
 ) -> Result<(Option<Instant>, Option<String>)> {
     let entry = |index: u32| &shared.entries[index as usize];
     let failed = |e: SendError| match e {
-        SendError::Closed(closed) => refusal(&closed, shared.peer),
+        SendError::Closed(closed) => broken_off(&closed, shared.peer),
         other => send_failure(&other, shared.peer),
     };
     let (mut begin, mut given_up) = (None, None);
     while let Some(piece) = pieces.recv().await {
         let sent = match piece {
-            Piece::Begin(index) => {
+            Piece::Announce(index) => {
                 let header = entry(index).header.clone();
                 to.frame(ClientFrame::File(header)).await
             }
+            Piece::Begin { index, offset } => {
+                shared.resumed.fetch_add(offset, Ordering::Relaxed);
+                to.frame(ClientFrame::Begin { index, offset }).await
+            }
+            Piece::Working => to.frame(ClientFrame::Working).await,
             Piece::Content(content) => {
                 begin.get_or_insert_with(Instant::now);
                 to.content(content).await
@@ -407,7 +429,7 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     async fn next(&mut self) -> Result<ServerFrame> {
-        self.message().await.map_err(|closed| refusal(&closed, self.peer))?
+        self.message().await.map_err(|closed| broken_off(&closed, self.peer))?
     }
 
     /// The next frame; how the association ended, if it did.
@@ -425,6 +447,15 @@ impl Answers<'_> {
         }
     }
 
+    /// Passes an answer on to the thread that reads the files.
+    fn answer(&self, shared: &Shared<'_>, answer: Wish) -> Result<()> {
+        match shared.answers.try_send(answer) {
+            // That thread may be done.
+            Ok(()) | Err(TrySendError::Closed(_)) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(protocol_error(self.peer)),
+        }
+    }
+
     async fn until_summary(mut self, shared: &Shared<'_>, files: &mut FileLog) -> Result<Summary> {
         loop {
             match self.next().await? {
@@ -434,11 +465,14 @@ impl Answers<'_> {
                     let entry = entry.ok_or_else(|| protocol_error(self.peer))?;
                     if status.outcome != Outcome::Stored {
                         shared.unwanted.set(index);
+                        self.answer(shared, Wish::Refused(index))?;
                     }
                     let text = printable(&status.text);
                     let sha256 = shared.digests.borrow_mut().remove(&index);
                     files.add(&entry.header, status.outcome, &text, sha256);
                 }
+                ServerFrame::Ready(ready) => self.answer(shared, Wish::Ready(ready))?,
+                ServerFrame::Working => {}
                 ServerFrame::Summary(summary) => return Ok(summary),
                 ServerFrame::Welcome | ServerFrame::Password(_) => {
                     return Err(protocol_error(self.peer));
@@ -453,13 +487,18 @@ fn stall_failure(peer: &str, limit: Option<Duration>) -> Failure {
         "no progress for {}: {peer} answers, but accepts no more data",
         stall::shown(limit)
     );
-    Failure::failed(what)
+    Failure::interrupted(what)
         .hint("check the receiver and its disk; --stall-timeout changes this limit")
 }
 
 fn protocol_error(peer: &str) -> Failure {
     Failure::failed(format!("{peer} does not speak this version of the transfer protocol"))
         .hint("use the same version of manypath on both sides, and `manypath recv` on the other")
+}
+
+/// The failure when the association ends during a transfer.
+fn broken_off(closed: &AssocClosed, peer: &str) -> Failure {
+    resumable(closed, refusal(closed, peer), GO_ON)
 }
 
 /// The failure that the receiver's ABORT means.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::frame::{FileHeader, Kind};
 use super::relative::RelativePath;
-pub(crate) use manypath_files::source::{Entry, Piece, Unwanted, read_all};
+pub(crate) use manypath_files::source::{Answer, Entry, Piece, Unwanted, Wishes, read_all};
 
 use crate::failure::{Failure, Result};
 

@@ -4,7 +4,7 @@ use crate::relative::NameError;
 fn client_frames() -> Vec<ClientFrame> {
     let name = RelativePath::from_bytes("dir/ü".as_bytes()).unwrap();
     vec![
-        ClientFrame::Hello(Hello { version: 1, token: vec![1, 2, 3], entries: 9, bytes: 1 << 40 }),
+        ClientFrame::Hello(Hello { version: 2, token: vec![1, 2, 3], entries: 9, bytes: 1 << 40 }),
         ClientFrame::File(FileHeader {
             index: 3,
             kind: Kind::File,
@@ -23,6 +23,8 @@ fn client_frames() -> Vec<ClientFrame> {
         }),
         ClientFrame::End { index: 3, sha256: Some([8; 32]) },
         ClientFrame::End { index: 3, sha256: None },
+        ClientFrame::Begin { index: 3, offset: 1 << 33 },
+        ClientFrame::Working,
         ClientFrame::Finish { entries: 5 },
         ClientFrame::Password([7; 33]),
     ]
@@ -36,6 +38,11 @@ fn server_frames() -> Vec<ServerFrame> {
         })
         .collect();
     frames.push(ServerFrame::Welcome);
+    frames.push(ServerFrame::Working);
+    let beginning = |length| Beginning { length, sha256: [length as u8; 32] };
+    for beginnings in [vec![], vec![beginning(0)], (1..=32).map(beginning).collect()] {
+        frames.push(ServerFrame::Ready(Ready { index: 6, beginnings }));
+    }
     frames.push(ServerFrame::Password([9; 33]));
     frames.push(ServerFrame::Summary(Summary {
         stored: 1,
@@ -70,8 +77,8 @@ fn frames_read_back_as_written_and_no_other_length_is_taken() {
 
 #[test]
 fn the_hello_is_as_documented() {
-    let hello = ClientFrame::Hello(Hello { version: 1, token: vec![0xaa], entries: 2, bytes: 3 });
-    let expected = b"\x01MPFT\x01\x01\xaa\0\0\0\x02\0\0\0\0\0\0\0\x03";
+    let hello = ClientFrame::Hello(Hello { version: 2, token: vec![0xaa], entries: 2, bytes: 3 });
+    let expected = b"\x01MPFT\x02\x01\xaa\0\0\0\x02\0\0\0\0\0\0\0\x03";
     assert_eq!(hello.encode(), expected);
 }
 
@@ -84,6 +91,20 @@ fn hostile_values_are_errors() {
     let at = header.len() - "dir/ü".len();
     header[at..at + 3].copy_from_slice(b"../");
     assert_eq!(ClientFrame::decode(&header), Err(FrameError::Name(NameError::Escapes)));
+}
+
+#[test]
+fn beginnings_that_are_too_many_or_out_of_order_are_errors() {
+    let beginning = |length| Beginning { length, sha256: [1; 32] };
+    let read = |lengths: &[u64]| {
+        let beginnings = lengths.iter().copied().map(beginning).collect();
+        ServerFrame::decode(&ServerFrame::Ready(Ready { index: 0, beginnings }).encode())
+    };
+    assert!(read(&[1, 2, 9]).is_ok());
+    let many: Vec<u64> = (0..33).collect();
+    for lengths in [&[2, 1][..], &[2, 2], &many] {
+        assert_eq!(read(lengths), Err(FrameError::Value("beginnings")));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, abandoned};
 use crate::disk::{Disk, DiskFile};
 use crate::frame::{FileHeader, Outcome};
 use crate::part::Part;
@@ -38,6 +38,13 @@ impl<D: Disk> Arriving<D> {
         Arriving { header, place, parts, part, sha256: Sha256::new(), written: 0 }
     }
 
+    /// Goes on behind the first `length` bytes of the part, whose digest `sha256` has begun.
+    pub(super) fn behind(mut self, length: u64, sha256: Sha256) -> io::Result<Arriving<D>> {
+        self.part.file.cut(length)?;
+        (self.written, self.sha256) = (length, sha256);
+        Ok(self)
+    }
+
     /// Writes what arrived next.
     pub(super) fn append(&mut self, pieces: &[Bytes]) -> io::Result<()> {
         for piece in pieces {
@@ -57,7 +64,7 @@ impl<D: Disk> Arriving<D> {
     /// Compares what arrived with what was read; its digest.
     pub(super) fn verify(&mut self, sha256: Option<[u8; 32]>) -> Result<[u8; 32], Refusal> {
         let Some(expected) = sha256 else {
-            return Err((Outcome::Abandoned, "the sender could not send all of it".to_owned()));
+            return Err(abandoned());
         };
         let actual: [u8; 32] = std::mem::take(&mut self.sha256).finalize().into();
         if self.written != self.header.size || actual != expected {

@@ -7,6 +7,11 @@ use crate::frame::Outcome;
 /// The outcome of an entry that is not stored, and its explanation.
 pub(super) type Refusal = (Outcome, String);
 
+/// The refusal of a file that its sender gave up.
+pub(super) fn abandoned() -> Refusal {
+    (Outcome::Abandoned, "the sender could not send all of it".to_owned())
+}
+
 /// The refusal after an error of creating or naming.
 pub(super) fn create_refusal(error: &io::Error) -> Refusal {
     match disk_full(error) {

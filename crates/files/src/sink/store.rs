@@ -1,8 +1,10 @@
 //! The receiver's store: where and how it keeps files, and which it accepts.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::holders::Holders;
 use super::refusal::{Refusal, create_refusal};
 use crate::disk::{Disk, SeenKind};
 use crate::frame::{FileHeader, Outcome};
@@ -23,13 +25,18 @@ pub struct Store<D: Disk> {
     pub max_size: Option<u64>,
     /// Unfinished files have no name; [`Store::start`] finds out if the disk supports that.
     pub unnamed: bool,
+    /// Unfinished files of at least this size, in bytes, stay when a transfer is interrupted, so
+    /// that a later one goes on from there; `None`: none stays.
+    pub keep_from: Option<u64>,
+    /// Its transfers.
+    pub holders: Holders,
 }
 
 impl<D: Disk> Store<D> {
     /// Prepares the directory: finds out whether it takes files, and removes what receivers that
-    /// were killed left in it; how many files.
+    /// were killed left in it, unless a later transfer may go on from that; how many files.
     pub fn start(&mut self) -> io::Result<usize> {
-        let removed = part::clean(&self.disk, &self.dir)?;
+        let removed = part::clean(&self.disk, &self.dir, self.keep_from.is_some())?;
         if self.unnamed {
             let part = Part::create(&self.disk, &self.dir, &self.dir, None, true)?;
             let place = self.dir.join(format!("{}{:016x}", part::PREFIX, self.disk.unique()?));
@@ -45,14 +52,17 @@ impl<D: Disk> Store<D> {
     }
 
     /// The reason why a transfer of this size cannot be received, as the sender may see it. Free
-    /// space that the disk does not report is no reason.
+    /// space that the disk does not report is no reason; nor is a full disk where an interrupted
+    /// transfer left something to go on from.
     pub fn refuses(&self, bytes: u64) -> Option<Refusal> {
         if let Some(max) = self.max_size.filter(|max| bytes > *max) {
             let text = format!("{bytes} bytes; at most {max} are accepted in a transfer");
             return Some((Outcome::TooLarge, text));
         }
         let free = self.disk.free_space(&self.dir).ok().flatten()?;
-        (bytes > free)
+        let is_kept = |name: &OsString| name.to_str().is_some_and(part::is_kept_name);
+        let keeps = || self.disk.list(&self.dir).is_ok_and(|names| names.iter().any(is_kept));
+        (bytes > free && !keeps())
             .then(|| (Outcome::DiskFull, format!("{bytes} bytes; {free} are free on the disk")))
     }
 
@@ -86,11 +96,16 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Refuses a file that is larger than the free space of the disk.
-    pub(super) fn check_space(&self, header: &FileHeader, dir: &Path) -> Result<(), Refusal> {
+    /// True if an unfinished file of that size stays.
+    pub(super) fn keeps(&self, size: u64) -> bool {
+        self.keep_from.is_some_and(|least| size >= least)
+    }
+
+    /// Refuses more bytes than are free on the disk.
+    pub(super) fn check_space(&self, bytes: u64, dir: &Path) -> Result<(), Refusal> {
         match self.disk.free_space(dir) {
-            Ok(Some(free)) if header.size > free => {
-                let text = format!("{} bytes; {free} are free on the disk", header.size);
+            Ok(Some(free)) if bytes > free => {
+                let text = format!("{bytes} bytes; {free} are free on the disk");
                 Err((Outcome::DiskFull, text))
             }
             // A disk that does not say is no reason.

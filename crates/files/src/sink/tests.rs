@@ -13,6 +13,11 @@ fn header(index: u32, name: &str, size: u64) -> FileHeader {
     FileHeader { index, kind: Kind::File, size, mode, modified, name }
 }
 
+/// The content of the file of that index comes, all of it.
+fn begin(index: u32) -> Work {
+    Work::Begin { index, offset: 0 }
+}
+
 fn digest(content: &[u8]) -> Option<[u8; 32]> {
     Some(Sha256::digest(content).into())
 }
@@ -25,6 +30,8 @@ fn store(dir: &Path) -> Store<SystemDisk> {
         hidden: false,
         max_size: None,
         unnamed: true,
+        keep_from: Some(5),
+        holders: Holders::default(),
     };
     store.start().unwrap();
     store
@@ -36,16 +43,19 @@ fn run(dir: &Path, overwrite: bool, work: Vec<Work>) -> Vec<(u32, Outcome)> {
 }
 
 fn run_in(store: &Store<SystemDisk>, work: Vec<Work>) -> Vec<(u32, Outcome)> {
-    let (work_tx, work_rx) = mpsc::channel(100);
-    let (done_tx, mut done_rx) = mpsc::channel(100);
+    let (work_tx, work_rx) = mpsc::channel(1000);
+    let (done_tx, mut done_rx) = mpsc::channel(1000);
     for item in work {
         work_tx.try_send(item).unwrap();
     }
     drop(work_tx);
-    store.write_all(work_rx, &done_tx);
+    store.write_all(Arc::default(), work_rx, &done_tx);
     drop(done_tx);
     let mut done: Vec<_> = std::iter::from_fn(|| done_rx.blocking_recv())
-        .map(|done| (done.status.index, done.status.outcome))
+        .filter_map(|said| match said {
+            Said::Done(done) => Some((done.status.index, done.status.outcome)),
+            Said::Ready(_) | Said::Working => None,
+        })
         .collect();
     done.sort_by_key(|(index, _)| *index);
     done
@@ -69,12 +79,14 @@ fn files_arrive_whole_with_time_and_permissions() {
     let dir = tempfile::tempdir().unwrap();
     let directory = FileHeader { kind: Kind::Directory, ..header(0, "d", 0) };
     let work = vec![
-        Work::Begin(directory),
-        Work::Begin(header(1, "d/e/x", 11)),
+        Work::Announce(directory),
+        Work::Announce(header(1, "d/e/x", 11)),
+        begin(1),
         content(b"hello "),
         content(b"world"),
         Work::End(digest(b"hello world")),
-        Work::Begin(header(2, "empty", 0)),
+        Work::Announce(header(2, "empty", 0)),
+        begin(2),
         Work::End(digest(b"")),
     ];
     use Outcome::Stored;
@@ -96,19 +108,24 @@ fn files_arrive_whole_with_time_and_permissions() {
 fn damaged_short_long_and_abandoned_files_leave_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let work = vec![
-        Work::Begin(header(0, "damaged", 5)),
+        Work::Announce(header(0, "damaged", 5)),
+        begin(0),
         content(b"hellx"),
         Work::End(digest(b"hello")),
-        Work::Begin(header(1, "short", 6)),
+        Work::Announce(header(1, "short", 6)),
+        begin(1),
         content(b"hello"),
         Work::End(digest(b"hello")),
-        Work::Begin(header(2, "long", 4)),
+        Work::Announce(header(2, "long", 4)),
+        begin(2),
         content(b"hello"),
         Work::End(digest(b"hello")),
-        Work::Begin(header(3, "abandoned", 5)),
+        Work::Announce(header(3, "abandoned", 5)),
+        begin(3),
         content(b"he"),
         Work::End(None),
-        Work::Begin(header(4, "interrupted", 5)),
+        Work::Announce(header(4, "interrupted", 4)),
+        begin(4),
         content(b"he"),
     ];
     use Outcome::{Abandoned, DigestMismatch, WriteFailed};
@@ -117,12 +134,141 @@ fn damaged_short_long_and_abandoned_files_leave_nothing() {
     assert_eq!(listing(dir.path()), [""; 0]);
 }
 
+/// Announces a file; the lengths of the beginnings that are there.
+fn announce(writer: &mut Writer<SystemDisk>, header: &FileHeader) -> Vec<u64> {
+    let mut lengths = None;
+    writer.handle(Work::Announce(header.clone()), &mut |said| match said {
+        Said::Ready(ready) => lengths = Some(ready.beginnings.iter().map(|b| b.length).collect()),
+        other => panic!("{other:?}"),
+    });
+    lengths.unwrap()
+}
+
+/// Sends the rest of a file; what became of it.
+fn finish(
+    writer: &mut Writer<SystemDisk>,
+    offset: u64,
+    rest: &'static [u8],
+    all: &[u8],
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    let mut say = |said| match said {
+        Said::Done(done) => outcomes.push(done.status.outcome),
+        other => panic!("{other:?}"),
+    };
+    writer.handle(Work::Begin { index: 0, offset }, &mut say);
+    writer.handle(content(rest), &mut say);
+    writer.handle(Work::End(digest(all)), &mut say);
+    writer.end(&mut say);
+    outcomes
+}
+
+#[test]
+fn an_interrupted_file_goes_on_where_it_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let header = header(0, "x", 11);
+    let interrupt = || {
+        let mut writer = store(dir.path()).writer(Arc::default());
+        announce(&mut writer, &header);
+        writer.handle(begin(0), &mut |_| {});
+        writer.handle(content(b"hello "), &mut |_| {});
+    };
+    interrupt();
+    assert_eq!(listing(dir.path()).len(), 1, "what arrived is kept");
+    let mut writer = store(dir.path()).writer(Arc::default());
+    assert_eq!(announce(&mut writer, &header), [6]);
+    assert_eq!(finish(&mut writer, 6, b"world", b"hello world"), [Outcome::Stored]);
+    assert_eq!(fs::read(dir.path().join("x")).unwrap(), b"hello world");
+    assert_eq!(listing(dir.path()), ["x"]);
+
+    fs::remove_file(dir.path().join("x")).unwrap();
+    interrupt();
+    let mut writer = store(dir.path()).writer(Arc::default());
+    assert_eq!(announce(&mut writer, &header), [6]);
+    let other = b"jello world";
+    assert_eq!(finish(&mut writer, 0, other, other), [Outcome::Stored], "the source was changed");
+    assert_eq!(fs::read(dir.path().join("x")).unwrap(), other);
+
+    fs::remove_file(dir.path().join("x")).unwrap();
+    interrupt();
+    let mut writer = store(dir.path()).writer(Arc::default());
+    announce(&mut writer, &header);
+    let never = [Outcome::DigestMismatch];
+    assert_eq!(finish(&mut writer, 3, b"lo world", b"hello world"), never, "nothing ends there");
+    let forgetful = Store { keep_from: None, ..store(dir.path()) };
+    assert_eq!(announce(&mut forgetful.writer(Arc::default()), &header), [0; 0]);
+    assert_eq!(forgetful.clone().start().unwrap(), 1);
+    assert_eq!(listing(dir.path()), [""; 0]);
+}
+
+#[test]
+fn a_transfer_that_nobody_ends_gives_its_file_to_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, header) = (store(dir.path()), header(0, "x", 11));
+    let holder = Arc::<Holder>::default();
+    let mut old = store.writer(holder.clone());
+    announce(&mut old, &header);
+    old.handle(begin(0), &mut |_| {});
+    old.handle(content(b"hello "), &mut |_| {});
+    let ends = std::thread::spawn(move || {
+        while !holder.is_contested() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(old);
+    });
+    let mut new = store.writer(Arc::default());
+    let (mut lengths, mut waits) = (Vec::new(), 0);
+    new.handle(Work::Announce(header), &mut |said| match said {
+        Said::Ready(ready) => lengths.extend(ready.beginnings.iter().map(|b| b.length)),
+        Said::Working => waits += 1,
+        Said::Done(done) => panic!("{done:?}"),
+    });
+    ends.join().unwrap();
+    assert_eq!(lengths, [6]);
+    assert!(waits > 0, "the sender hears of it");
+}
+
+#[test]
+fn a_file_that_is_there_need_not_be_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, header) = (dir.path().join("x"), header(0, "x", 5));
+    fs::write(&place, "hello").unwrap();
+    for overwrite in [false, true] {
+        let mut writer = Store { overwrite, ..store(dir.path()) }.writer(Arc::default());
+        assert_eq!(announce(&mut writer, &header), [5]);
+        assert_eq!(finish(&mut writer, 5, b"", b"hello"), [Outcome::DigestMismatch; 1]);
+    }
+    let mut writer = store(dir.path()).writer(Arc::default());
+    announce(&mut writer, &header);
+    assert_eq!(finish(&mut writer, 0, b"jello", b"jello"), [Outcome::Exists]);
+    let mut writer = Store { overwrite: true, ..store(dir.path()) }.writer(Arc::default());
+    announce(&mut writer, &header);
+    assert_eq!(finish(&mut writer, 0, b"jello", b"jello"), [Outcome::Stored]);
+    assert_eq!(fs::read(&place).unwrap(), b"jello");
+}
+
+#[test]
+fn files_that_were_announced_and_not_sent_are_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = (0..300).map(|i| Work::Announce(header(i, &i.to_string(), 1)));
+    let done = run(dir.path(), false, files.take(100).collect());
+    assert_eq!(done.len(), 100);
+    assert!(done.iter().all(|(_, outcome)| *outcome == Outcome::Abandoned));
+}
+
 #[test]
 fn existing_files_are_replaced_only_when_asked() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("x");
     fs::write(&place, "old").unwrap();
-    let work = || vec![Work::Begin(header(0, "x", 3)), content(b"new"), Work::End(digest(b"new"))];
+    let work = || {
+        vec![
+            Work::Announce(header(0, "x", 3)),
+            begin(0),
+            content(b"new"),
+            Work::End(digest(b"new")),
+        ]
+    };
     assert_eq!(run(dir.path(), false, work()), [(0, Outcome::Exists)]);
     assert_eq!(fs::read(&place).unwrap(), b"old");
     assert_eq!(run(dir.path(), true, work()), [(0, Outcome::Stored)]);
@@ -133,15 +279,29 @@ fn existing_files_are_replaced_only_when_asked() {
 #[test]
 fn a_name_taken_during_the_transfer_is_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
-    let work = [Work::Begin(header(0, "x", 3)), content(b"new"), Work::End(digest(b"new"))];
-    for unnamed in [true, false] {
-        let mut writer = Store { unnamed, ..store(dir.path()) }.writer();
+    let work =
+        [Work::Announce(header(0, "x", 3)), begin(0), content(b"new"), Work::End(digest(b"new"))];
+    use Outcome::{Exists, Stored};
+    for (unnamed, there, outcome) in [
+        (true, "other", Exists),
+        (false, "other", Exists),
+        (true, "one", Exists),
+        (true, "new", Stored),
+        (false, "new", Stored),
+    ] {
+        let mut writer = Store { unnamed, ..store(dir.path()) }.writer(Arc::default());
         let _ = fs::remove_file(dir.path().join("x"));
-        assert!(work.iter().all(|item| writer.handle(item.clone()).is_empty()));
-        fs::write(dir.path().join("x"), "other").unwrap();
-        assert_eq!(writer.flush()[0].status.outcome, Outcome::Exists);
+        let mut outcomes = Vec::new();
+        let mut say = |said| match said {
+            Said::Done(done) => outcomes.push(done.status.outcome),
+            Said::Ready(_) | Said::Working => {}
+        };
+        work.iter().for_each(|item| writer.handle(item.clone(), &mut say));
+        fs::write(dir.path().join("x"), there).unwrap();
+        writer.flush(&mut say);
+        assert_eq!(outcomes, [outcome]);
         drop(writer);
-        assert_eq!(fs::read(dir.path().join("x")).unwrap(), b"other");
+        assert_eq!(fs::read_to_string(dir.path().join("x")).unwrap(), there);
         assert_eq!(listing(dir.path()), ["x"]);
     }
 }
@@ -150,7 +310,7 @@ fn a_name_taken_during_the_transfer_is_not_replaced() {
 fn names_as_long_as_the_file_system_allows_have_room_for_the_part() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["n".repeat(255), "ü".repeat(127)] {
-        let work = vec![Work::Begin(header(0, &name, 0)), Work::End(digest(b""))];
+        let work = vec![Work::Announce(header(0, &name, 0)), begin(0), Work::End(digest(b""))];
         assert_eq!(run(dir.path(), false, work), [(0, Outcome::Stored)]);
         assert!(dir.path().join(&name).exists());
     }
@@ -165,10 +325,12 @@ fn nothing_is_written_through_symbolic_links() {
     std::os::unix::fs::symlink(outside.path().join("y"), dir.path().join("y")).unwrap();
     let directory = FileHeader { kind: Kind::Directory, ..header(1, "link", 0) };
     let work = vec![
-        Work::Begin(header(0, "link/x", 0)),
+        Work::Announce(header(0, "link/x", 0)),
+        begin(0),
         Work::End(digest(b"")),
-        Work::Begin(directory),
-        Work::Begin(header(2, "y", 0)),
+        Work::Announce(directory),
+        Work::Announce(header(2, "y", 0)),
+        begin(2),
         Work::End(digest(b"")),
     ];
     use Outcome::{CannotCreate, Exists, Stored};
@@ -184,13 +346,16 @@ fn hidden_files_are_stored_only_when_asked_and_names_of_ours_never() {
     let work = || {
         let directory = FileHeader { kind: Kind::Directory, ..header(2, ".ssh", 0) };
         vec![
-            Work::Begin(header(0, ".ssh/authorized_keys", 1)),
+            Work::Announce(header(0, ".ssh/authorized_keys", 1)),
+            begin(0),
             content(b"k"),
             Work::End(digest(b"k")),
-            Work::Begin(header(1, "a/.b/c", 0)),
+            Work::Announce(header(1, "a/.b/c", 0)),
+            begin(1),
             Work::End(digest(b"")),
-            Work::Begin(directory),
-            Work::Begin(header(3, ours, 0)),
+            Work::Announce(directory),
+            Work::Announce(header(3, ours, 0)),
+            begin(3),
             Work::End(digest(b"")),
         ]
     };
@@ -211,9 +376,15 @@ fn a_transfer_is_as_large_as_it_may_be_whatever_it_says() {
     assert_eq!(store.refuses(8), None);
     assert_eq!(store.refuses(9).unwrap().0, Outcome::TooLarge);
     let file = |index, name: &str| {
-        vec![Work::Begin(header(index, name, 5)), content(b"12345"), Work::End(digest(b"12345"))]
+        vec![
+            Work::Announce(header(index, name, 5)),
+            begin(index),
+            content(b"12345"),
+            Work::End(digest(b"12345")),
+        ]
     };
-    let work = [file(0, "a"), file(1, "b"), vec![Work::Begin(header(2, "c", 3))]].concat();
+    let work =
+        [file(0, "a"), file(1, "b"), vec![Work::Announce(header(2, "c", 3)), begin(2)]].concat();
     use Outcome::{Stored, TooLarge};
     assert_eq!(
         run_in(&store, work),
@@ -229,6 +400,6 @@ fn what_does_not_fit_on_the_disk_is_refused_before_it_is_sent() {
     let store = store(dir.path());
     assert_eq!(store.refuses(u64::MAX).unwrap().0, Outcome::DiskFull);
     assert_eq!(store.refuses(1), None);
-    let work = vec![Work::Begin(header(0, "x", u64::MAX - 1))];
+    let work = vec![Work::Announce(header(0, "x", u64::MAX - 1)), begin(0)];
     assert_eq!(run_in(&store, work), [(0, Outcome::DiskFull)]);
 }

@@ -5,12 +5,12 @@
 //! the second the first, after any part of what was not synced has reached it: writes in any order
 //! and torn at any block, names in order (a journal) or in any order, as the seed says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use manypath_proto::Rng;
 
@@ -56,6 +56,8 @@ impl SimDisk {
             crash_in: None,
             boot: 0,
             crashed: None,
+            doubtful: BTreeSet::new(),
+            is_doubt_lost: false,
             operations: 0,
         };
         SimDisk { state: Arc::new(Mutex::new(state)), boot: 0, is_neighbour: false }
@@ -96,7 +98,7 @@ impl SimDisk {
         if state.rng.chance(often) {
             drop(state);
             // What fails for a neighbour is its own business.
-            let _ = part::clean(&SimDisk { is_neighbour: true, ..self.clone() }, &dir);
+            let _ = part::clean(&SimDisk { is_neighbour: true, ..self.clone() }, &dir, true);
         }
     }
 
@@ -108,6 +110,12 @@ impl SimDisk {
     /// How the programs crashed, if they did.
     pub fn crashed(&self) -> Option<Crash> {
         self.lock().crashed
+    }
+
+    /// True if a program went on from a file that a sync had failed for. The one that heard of the
+    /// failure could not remove the file, and no other can know.
+    pub fn is_doubt_lost(&self) -> bool {
+        self.lock().is_doubt_lost
     }
 
     /// How many operations there were.
@@ -190,12 +198,12 @@ impl Disk for SimDisk {
 
     fn look(&self, path: &Path) -> io::Result<Option<Seen>> {
         let state = self.operation()?;
-        Ok(state.find(path).map(|node| Seen {
-            kind: match &state.nodes[node] {
-                Node::File { .. } => SeenKind::File,
-                Node::Directory { .. } => SeenKind::Directory,
-            },
-            device: 0,
+        Ok(state.find(path).map(|node| {
+            let (kind, length) = match &state.nodes[node] {
+                Node::File { seen, .. } => (SeenKind::File, seen.len() as u64),
+                Node::Directory { .. } => (SeenKind::Directory, 0),
+            };
+            Seen { kind, device: 0, length, idle: Some(Duration::ZERO) }
         }))
     }
 
@@ -240,6 +248,13 @@ impl Disk for SimDisk {
     fn open(&self, path: &Path) -> io::Result<SimFile> {
         let state = self.operation()?;
         let node = state.existing(path)?;
+        Ok(self.handle(state, node))
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<SimFile> {
+        let mut state = self.operation()?;
+        let node = state.existing(path)?;
+        state.is_doubt_lost |= state.doubtful.contains(&node);
         Ok(self.handle(state, node))
     }
 
@@ -351,6 +366,27 @@ impl DiskFile for SimFile {
         Ok(length)
     }
 
+    fn seek(&mut self, offset: u64) -> io::Result<()> {
+        let _state = self.disk.operation()?;
+        self.offset = usize::try_from(offset).map_err(io::Error::other)?;
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        let mut state = self.disk.operation()?;
+        self.offset = usize::try_from(length).map_err(io::Error::other)?;
+        if let Node::File { seen, kept, unsynced } = &mut state.nodes[self.node] {
+            seen.truncate(self.offset);
+            // What is kept may have the old length for a while; what was cut must not come back
+            // over what is written next.
+            kept.truncate(self.offset);
+            for (offset, bytes) in unsynced.iter_mut() {
+                bytes.truncate(self.offset.saturating_sub(*offset));
+            }
+        }
+        Ok(())
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut state = match self.disk.operation() {
             Ok(state) => state,
@@ -362,6 +398,7 @@ impl DiskFile for SimFile {
                     && let Node::File { unsynced, .. } = &mut state.nodes[self.node]
                 {
                     unsynced.clear();
+                    state.doubtful.insert(self.node);
                 }
                 return Err(e);
             }

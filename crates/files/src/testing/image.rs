@@ -1,6 +1,6 @@
 //! The state of a simulated disk: as programs see it, and as a loss of power leaves it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path};
@@ -49,6 +49,10 @@ pub(super) struct State {
     /// Grows with each crash; handles of earlier ones are dead.
     pub(super) boot: u64,
     pub(super) crashed: Option<Crash>,
+    /// Files that a sync has failed for: what they hold may never become durable.
+    pub(super) doubtful: BTreeSet<usize>,
+    /// One of them was opened to go on from what it holds.
+    pub(super) is_doubt_lost: bool,
     pub(super) operations: u64,
 }
 

@@ -6,16 +6,21 @@
 //! 1. No file under a final name is ever wrong: it is the complete file that was sent, or the one
 //!    that was there before.
 //! 2. A file that the sender was told is stored is stored, also after a loss of power.
-//! 3. After the next start nothing unfinished is left.
-//! 4. When the files are sent again onto a working disk, all are stored.
+//! 3. After the next start nothing unfinished is left but what the next transfer goes on from, and
+//!    after that transfer nothing.
+//! 4. When the files are sent again onto a working disk, all are stored; of those that are there,
+//!    and of one that was interrupted by a kill, what is there is not sent again.
 //! 5. Nothing is refused without a reason, such as damage in transit, and no other receiver that
 //!    starts in the same directory removes a file that this one is writing.
 //!
 //! A disk that reports content as durable when it is not, and then loses power, can break the first
-//! two, and no program can prevent that. Such runs are counted and must keep the other rules.
+//! two, and no program can prevent that. Such runs are counted and must keep the other rules. So
+//! are those in which a file could neither be made durable nor removed, and a later program went
+//! on from it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use manypath_proto::Rng;
@@ -24,10 +29,10 @@ use tokio::sync::mpsc;
 use super::disk::SimDisk;
 use super::faults::{Crash, Faults};
 use crate::frame::{ClientFrame, FileHeader, Kind, Outcome, ServerFrame};
-use crate::part::is_part_name;
+use crate::part::{is_kept_name, is_part_name, kept_path};
 use crate::relative::RelativePath;
-use crate::sink::{Done, Store, Work, Writer};
-use crate::source::{Entry, Piece, Unwanted, read_all};
+use crate::sink::{Done, Holders, Said, Store, Work, Writer};
+use crate::source::{Answer, Entry, Piece, Unwanted, Wishes, read_all};
 
 /// Where the receiver's files go.
 const DIR: &str = "/in/dir";
@@ -35,6 +40,8 @@ const DIR: &str = "/in/dir";
 const MESSAGE: usize = 700;
 /// Pieces read ahead; more than a run has.
 const PIECES: usize = 10_000;
+/// Files of at least this size, in bytes, are kept when a transfer is interrupted.
+const KEEP_FROM: u64 = 1_000;
 
 /// Counts of events in one run, or in many.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +58,8 @@ pub struct Outcomes {
     pub refused: u64,
     /// Unfinished files that the next start removed.
     pub cleaned: u64,
+    /// Bytes of unfinished files that the next transfer went on from.
+    pub resumed: u64,
     /// Runs in which a disk that lies cost a file.
     pub lies_that_cost: u64,
     /// Operations of the receiver on its disk.
@@ -66,6 +75,7 @@ impl Outcomes {
         self.stored += other.stored;
         self.refused += other.refused;
         self.cleaned += other.cleaned;
+        self.resumed += other.resumed;
         self.lies_that_cost += other.lies_that_cost;
         self.operations += other.operations;
     }
@@ -128,7 +138,28 @@ impl Case {
             hidden: false,
             max_size: None,
             unnamed: true,
+            keep_from: Some(KEEP_FROM),
+            holders: Holders::default(),
         }
+    }
+
+    /// The most bytes that need to be sent where these files are, and bytes of unfinished files
+    /// among them that need not.
+    fn missing(&self, there: &BTreeMap<String, Vec<u8>>) -> (u64, u64) {
+        let (mut missing, mut known) = (0, 0);
+        for Entry { header, .. } in self.entries.iter().filter(|e| e.header.kind == Kind::File) {
+            let place = format!("{DIR}/{}", header.name);
+            let sent = &self.sent[&place];
+            if there.get(&place) == Some(sent) {
+                continue;
+            }
+            let part = kept_path(Path::new(DIR), &header.name).display().to_string();
+            let part = there.get(&part).filter(|part| sent.starts_with(part));
+            let is_resumed = self.overwrite || !there.contains_key(&place);
+            let length = part.filter(|_| is_resumed).map_or(0, Vec::len) as u64;
+            (missing, known) = (missing + header.size - length, known + length);
+        }
+        (missing, known)
     }
 
     /// Rule 1; the first file that breaks it.
@@ -159,6 +190,10 @@ fn is_part(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(is_part_name)
 }
 
+fn is_kept(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(is_kept_name)
+}
+
 /// Nothing, little, or some messages.
 fn content(rng: &mut Rng) -> Vec<u8> {
     let limit = [1, 40, 2_000, 9_000][rng.below(4) as usize];
@@ -182,82 +217,132 @@ fn faults(rng: &mut Rng, size: u64) -> Faults {
     }
 }
 
-/// The receiver's input, as the network delivers it.
-fn work(case: &Case, source: &SimDisk) -> Vec<Work> {
-    work_damaged(case, source, |_| {})
+/// A transfer as it goes on.
+struct Transfer<'a> {
+    case: &'a Case,
+    writer: Writer<SimDisk>,
+    rng: &'a mut Rng,
+    /// The statuses that the sender hears, decoded as it does; none from a crash on.
+    told: BTreeMap<u32, Outcome>,
+    answers: mpsc::Sender<Answer>,
+    /// Bytes of content that were sent.
+    content: u64,
 }
 
-/// The same, with content that is damaged in transit.
-fn work_damaged(case: &Case, source: &SimDisk, mut damage: impl FnMut(&mut Vec<u8>)) -> Vec<Work> {
+impl Transfer<'_> {
+    /// Does a piece of work; flushes now and then, as a slow network makes it.
+    fn work(&mut self, work: Work) {
+        let mut said = Vec::new();
+        let mut say = |what: Said| said.push(what);
+        self.writer.handle(work, &mut say);
+        if self.rng.chance(0.1) {
+            self.writer.flush(&mut say);
+        }
+        self.hear(said);
+    }
+
+    fn end(&mut self) {
+        let mut said = Vec::new();
+        self.writer.end(&mut |what| said.push(what));
+        self.hear(said);
+    }
+
+    fn has_crashed(&self) -> bool {
+        self.writer.disk().crashed().is_some()
+    }
+
+    fn hear(&mut self, said: Vec<Said>) {
+        if self.has_crashed() {
+            return;
+        }
+        for said in said {
+            let frame = match said {
+                Said::Ready(ready) => ServerFrame::Ready(ready),
+                Said::Working => ServerFrame::Working,
+                Said::Done(Done { status, .. }) => ServerFrame::Status(status),
+            };
+            let answer = match ServerFrame::decode(&frame.encode()) {
+                Ok(ServerFrame::Ready(ready)) => Answer::Ready(ready),
+                Ok(ServerFrame::Status(status)) => {
+                    let before = self.told.insert(status.index, status.outcome);
+                    assert_eq!(before, None, "one status for each entry");
+                    Answer::Refused(status.index)
+                }
+                other => panic!("{frame:?} reads as {other:?}"),
+            };
+            // Once all is read nobody asks.
+            let _ = self.answers.try_send(answer);
+        }
+    }
+}
+
+/// Sends everything to a receiver. What the sender was told, and how many bytes of content it sent.
+fn transfer(
+    case: &Case,
+    source: &SimDisk,
+    store: &Store<SimDisk>,
+    rng: &mut Rng,
+    damages: bool,
+) -> (BTreeMap<u32, Outcome>, u64) {
+    let (answers, heard) = mpsc::channel(PIECES);
+    let (told, writer) = (BTreeMap::new(), store.writer(Arc::default()));
+    let mut transfer = Transfer { case, writer, rng, told, answers, content: 0 };
+    for entry in &case.entries {
+        let frame = ClientFrame::File(entry.header.clone());
+        let Ok(ClientFrame::File(header)) = ClientFrame::decode(&frame.encode()) else {
+            panic!("{frame:?} does not read back")
+        };
+        transfer.work(Work::Announce(header));
+        if transfer.has_crashed() {
+            return (transfer.told, 0);
+        }
+    }
     let (pieces_tx, mut pieces) = mpsc::channel(PIECES);
-    read_all(source, &case.entries, MESSAGE, &Unwanted::none(), &pieces_tx);
+    let mut wishes = Wishes { answers: heard, unwanted: Unwanted::none() };
+    read_all(source, &case.entries, MESSAGE, &mut wishes, &pieces_tx);
     drop(pieces_tx);
-    let mut work = Vec::new();
     while let Ok(piece) = pieces.try_recv() {
+        transfer.piece(piece, damages);
+        if transfer.has_crashed() {
+            return (transfer.told, transfer.content);
+        }
+    }
+    transfer.end();
+    (transfer.told, transfer.content)
+}
+
+impl Transfer<'_> {
+    fn piece(&mut self, piece: Piece, damages: bool) {
         let frame = match piece {
+            // They were.
+            Piece::Announce(index) => {
+                assert!((index as usize) < self.case.entries.len());
+                return;
+            }
+            Piece::Working => return,
             Piece::Content(bytes) => {
                 let mut bytes = bytes.to_vec();
-                damage(&mut bytes);
-                work.push(Work::Content(vec![bytes.into()]));
-                continue;
+                if damages && self.rng.chance(0.1) {
+                    bytes[0] ^= 1;
+                }
+                self.content += bytes.len() as u64;
+                // Content comes in pieces of its own.
+                let bytes = Bytes::from(bytes);
+                let middle = bytes.len() / 2;
+                return self
+                    .work(Work::Content(vec![bytes.slice(..middle), bytes.slice(middle..)]));
             }
-            Piece::Begin(index) => ClientFrame::File(case.entries[index as usize].header.clone()),
+            Piece::Begin { index, offset } => ClientFrame::Begin { index, offset },
             Piece::End { index, result } => {
                 ClientFrame::End { index, sha256: result.ok().flatten() }
             }
         };
         match ClientFrame::decode(&frame.encode()) {
-            Ok(ClientFrame::File(header)) => work.push(Work::Begin(header)),
-            Ok(ClientFrame::End { sha256, .. }) => work.push(Work::End(sha256)),
+            Ok(ClientFrame::Begin { index, offset }) => self.work(Work::Begin { index, offset }),
+            Ok(ClientFrame::End { sha256, .. }) => self.work(Work::End(sha256)),
             other => panic!("{frame:?} reads as {other:?}"),
         }
     }
-    work
-}
-
-/// Records the frames for the sender, decoded as the sender does.
-fn tell(done: Vec<Done>, told: &mut BTreeMap<u32, Outcome>) {
-    for Done { status, .. } in done {
-        let Ok(ServerFrame::Status(status)) =
-            ServerFrame::decode(&ServerFrame::Status(status).encode())
-        else {
-            panic!("a status does not read back")
-        };
-        let before = told.insert(status.index, status.outcome);
-        assert_eq!(before, None, "one status for each entry");
-    }
-}
-
-/// Writes everything; flushes now and then, as a slow network makes it.
-fn write(writer: &mut Writer<SimDisk>, work: Vec<Work>, rng: &mut Rng) -> BTreeMap<u32, Outcome> {
-    let mut told = BTreeMap::new();
-    let disk = |writer: &Writer<SimDisk>| writer.disk().crashed().is_some();
-    for item in work {
-        let item = match item {
-            // Content comes in pieces of its own.
-            Work::Content(pieces) => {
-                let split = |bytes: Bytes| {
-                    let middle = bytes.len() / 2;
-                    [bytes.slice(..middle), bytes.slice(middle..)]
-                };
-                Work::Content(pieces.into_iter().flat_map(split).collect())
-            }
-            other => other,
-        };
-        let mut done = writer.handle(item);
-        if rng.chance(0.1) {
-            done.extend(writer.flush());
-        }
-        if disk(writer) {
-            return told; // what it would say is not heard
-        }
-        tell(done, &mut told);
-    }
-    let done = writer.flush();
-    if !disk(writer) {
-        tell(done, &mut told);
-    }
-    told
 }
 
 /// A run with this seed. `Err` says which rule it breaks.
@@ -290,13 +375,7 @@ pub fn run(seed: u64) -> Result<Outcomes, String> {
     let damage = choices.chance(0.2);
     let started = store.start().is_ok();
     if started {
-        let mut writer = store.writer();
-        let work = work_damaged(&case, &source, |bytes| {
-            if damage && choices.chance(0.1) {
-                bytes[0] ^= 1;
-            }
-        });
-        told = write(&mut writer, work, &mut choices);
+        (told, _) = transfer(&case, &source, &store, &mut choices, damage);
     }
     outcomes.operations = disk.operations();
     outcomes.stored = told.values().filter(|outcome| **outcome == Outcome::Stored).count() as u64;
@@ -342,23 +421,24 @@ pub fn run(seed: u64) -> Result<Outcomes, String> {
     // The next start, and everything again.
     let mut store = case.store(&disk);
     outcomes.cleaned = store.start().map_err(|e| format!("the next start: {e}"))? as u64;
-    if let Some(left) = disk.files().into_keys().find(|path| is_part(path)) {
-        return Err(format!("rule 3: {left} is left"));
+    let left = disk.files().into_iter().filter(|(path, _)| is_part(path)).collect::<Vec<_>>();
+    if let Some((path, _)) = left.iter().find(|(path, _)| !is_kept(path)) {
+        return Err(format!("rule 3: {path} is left"));
     }
     if outcomes.lies_that_cost > 0 {
         return Ok(outcomes);
     }
     let before = disk.files();
     let source = source.restart(Crash::Kill);
-    let mut writer = store.writer();
-    let again = write(&mut writer, work(&case, &source), &mut choices);
-    drop(writer);
+    let (again, content) = transfer(&case, &source, &store, &mut choices, false);
     for entry in &case.entries {
         let (index, header) = (entry.header.index, &entry.header);
         let is_kept = header.kind == Kind::File
             && !case.overwrite
             && before.contains_key(&format!("{DIR}/{}", header.name));
-        let expected = if is_kept { Outcome::Exists } else { Outcome::Stored };
+        let place = format!("{DIR}/{}", header.name);
+        let is_same = before.get(&place) == case.sent.get(&place);
+        let expected = if is_kept && !is_same { Outcome::Exists } else { Outcome::Stored };
         if again.get(&index) != Some(&expected) {
             return Err(format!(
                 "rule 4: {} is {:?}, not {expected:?}",
@@ -367,10 +447,20 @@ pub fn run(seed: u64) -> Result<Outcomes, String> {
             ));
         }
     }
+    let (least, known) = case.missing(&before);
+    outcomes.resumed = known;
+    if crash == Crash::Kill && content > least {
+        return Err(format!("rule 4: {content} bytes were sent, {least} were missing"));
+    }
+    if let Some(path) = disk.files().into_keys().find(|path| is_part(path))
+        && crash == Crash::Kill
+    {
+        return Err(format!("rule 3: {path} is left after all is well"));
+    }
     let disk = disk.restart(Crash::Power);
     match case.wrong(&disk).or_else(|| lost(&case, &disk, &again)) {
         // What it said of the first transfer was as wrong as before, if no power was lost then.
-        Some(_) if lies => outcomes.lies_that_cost = 1,
+        Some(_) if lies || disk.is_doubt_lost() => outcomes.lies_that_cost = 1,
         Some(wrong) => return Err(format!("after all is well and a loss of power: {wrong}")),
         None => {}
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::transfer::frame::{Beginning, Ready};
 use manypath_files::SystemDisk;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
@@ -46,6 +47,65 @@ fn two_files_of_one_name_and_missing_files_are_refused() {
     assert_eq!(missing.exit, crate::failure::Exit::Failed);
 }
 
+/// Reads the only file of a plan for a receiver that has these beginnings of it.
+fn read(plan: &Plan, unwanted: Unwanted, beginnings: Vec<Beginning>) -> Vec<Piece> {
+    let (answers_tx, answers) = mpsc::channel(3);
+    let other = Ready { index: 7, beginnings: Vec::new() };
+    for ready in [other, Ready { index: 0, beginnings }] {
+        answers_tx.try_send(Answer::Ready(ready)).unwrap();
+    }
+    let (tx, mut rx) = mpsc::channel(1000);
+    read_all(&SystemDisk, &plan.entries, 1000, &mut Wishes { answers, unwanted }, &tx);
+    drop(tx);
+    std::iter::from_fn(|| rx.blocking_recv()).collect()
+}
+
+#[test]
+fn only_what_the_receiver_lacks_is_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, "hello world").unwrap();
+    let plan = Plan::new(&[path]).unwrap();
+    let beginning = |length, text: &str| Beginning { length, sha256: Sha256::digest(text).into() };
+    let (hello, all) = (beginning(6, "hello "), beginning(11, "hello world"));
+    let (short, changed) = (beginning(3, "hel"), beginning(6, "jello "));
+    let longer = beginning(12, "hello world!");
+    for (beginnings, expected, rest) in [
+        (vec![], 0, "hello world"),
+        (vec![short, hello], 6, "world"),
+        (vec![short, changed], 3, "lo world"),
+        (vec![changed], 0, "hello world"),
+        (vec![hello, longer], 6, "world"),
+        (vec![all], 11, ""),
+    ] {
+        let (mut got, mut begins) = (Vec::new(), None);
+        for piece in read(&plan, Unwanted::none(), beginnings) {
+            match piece {
+                Piece::Content(bytes) => got.extend(bytes),
+                Piece::Begin { offset, .. } => begins = Some(offset),
+                Piece::End { result, .. } => assert_eq!(result, Ok(Some(all.sha256))),
+                Piece::Announce(_) | Piece::Working => {}
+            }
+        }
+        assert_eq!((begins, &got[..]), (Some(expected), rest.as_bytes()));
+    }
+}
+
+#[test]
+fn a_file_that_is_refused_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, "hello world").unwrap();
+    let plan = Plan::new(&[path]).unwrap();
+    let (answers_tx, answers) = mpsc::channel(1);
+    answers_tx.try_send(Answer::Refused(0)).unwrap();
+    let (tx, mut rx) = mpsc::channel(1000);
+    let mut wishes = Wishes { answers, unwanted: Unwanted::none() };
+    read_all(&SystemDisk, &plan.entries, 1000, &mut wishes, &tx);
+    assert!(matches!(rx.try_recv(), Ok(Piece::Announce(0))));
+    assert!(rx.try_recv().is_err());
+}
+
 #[test]
 fn content_comes_in_full_messages_with_the_digest_of_all() {
     let dir = tempfile::tempdir().unwrap();
@@ -53,13 +113,12 @@ fn content_comes_in_full_messages_with_the_digest_of_all() {
     let content: Vec<u8> = (0..100_003u32).map(|i| i as u8).collect();
     fs::write(&path, &content).unwrap();
     let plan = Plan::new(&[path]).unwrap();
-    let (tx, mut rx) = mpsc::channel(1000);
-    read_all(&SystemDisk, &plan.entries, 1000, &Unwanted::none(), &tx);
-    drop(tx);
-    assert!(matches!(rx.blocking_recv(), Some(Piece::Begin(0))));
+    let mut pieces = read(&plan, Unwanted::none(), Vec::new()).into_iter();
+    assert!(matches!(pieces.next(), Some(Piece::Announce(0))));
+    assert!(matches!(pieces.next(), Some(Piece::Begin { index: 0, offset: 0 })));
     let mut got = Vec::new();
     loop {
-        match rx.blocking_recv().unwrap() {
+        match pieces.next().unwrap() {
             Piece::Content(bytes) => {
                 assert!(bytes.len() == 1000 || got.len() + bytes.len() == content.len());
                 got.extend(bytes);
@@ -69,7 +128,7 @@ fn content_comes_in_full_messages_with_the_digest_of_all() {
                 assert_eq!(result, Ok(Some(Sha256::digest(&content).into())));
                 break;
             }
-            Piece::Begin(_) => panic!("one file begins once"),
+            other => panic!("{other:?}"),
         }
     }
     assert_eq!(got, content);
@@ -81,12 +140,7 @@ fn a_file_that_shrinks_or_is_not_wanted_ends_early() {
     let path = dir.path().join("x");
     fs::write(&path, vec![1; 5000]).unwrap();
     let plan = Plan::new(std::slice::from_ref(&path)).unwrap();
-    let end = |unwanted: &Unwanted| {
-        let (tx, mut rx) = mpsc::channel(1000);
-        read_all(&SystemDisk, &plan.entries, 1000, unwanted, &tx);
-        drop(tx);
-        std::iter::from_fn(|| rx.blocking_recv()).last()
-    };
+    let end = |unwanted: &Unwanted| read(&plan, unwanted.clone(), Vec::new()).pop();
     let unwanted = Unwanted::none();
     unwanted.set(0);
     assert!(matches!(end(&unwanted), Some(Piece::End { result: Ok(None), .. })));
