@@ -7,7 +7,7 @@ import time
 
 import capture
 from cases import settings, two_hosts
-from failures import INTERRUPTED, NOT_AUTHORISED, expect, expect_nothing_stored, expect_part_kept, timeouts
+from failures import INTERRUPTED, NOT_AUTHORISED, expect, expect_nothing_stored, timeouts
 from lab import HERE
 from transfer import Transfer, check_complete, make_file
 

@@ -270,6 +270,12 @@ fn an_existing_file_is_kept_unless_overwriting_is_asked_for() {
     assert_eq!(listing(to.path()), ["x", "y"]);
 }
 
+/// An unfinished file is there to go on from, and nothing else.
+fn assert_only_kept(dir: &Path) {
+    let left = listing(dir);
+    assert!(left.len() == 1 && left[0].starts_with(".manypath-kept-"), "{left:?}");
+}
+
 /// A file that takes some seconds even over loopback.
 fn large_file(dir: &Path) -> std::path::PathBuf {
     let file = dir.join("large");
@@ -278,7 +284,7 @@ fn large_file(dir: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_killed_receiver_is_exit_code_4_and_leaves_no_final_name() {
+fn a_killed_receiver_is_exit_code_3_and_leaves_no_final_name() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let file = large_file(from.path());
     let mut receiver = Receiver::with_progress(to.path(), &["--once"], true);
@@ -288,16 +294,15 @@ fn a_killed_receiver_is_exit_code_4_and_leaves_no_final_name() {
     receiver.wait_for_bytes(1_000_000);
     receiver.kill();
     let (code, result, err) = sending.join().unwrap();
-    assert_eq!(code, 4, "{err}");
+    assert_eq!(code, 3, "{err}");
     assert!(err.contains("no path answers any more"), "{err}");
+    assert!(err.contains("run the same command again"), "{err}");
     assert_eq!(result["completed"], false);
-    // Nothing, where files can be without a name; else what the next start removes.
-    let left = listing(to.path());
-    assert!(left.iter().all(|name| name.starts_with(".manypath-part-")), "{left:?}");
+    assert_only_kept(to.path());
 }
 
 #[test]
-fn a_killed_sender_leaves_nothing_at_the_receiver() {
+fn a_killed_sender_leaves_only_what_it_goes_on_from() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let file = large_file(from.path());
     let more = ["--once", "--set", "association_timeout=2s", "--set", "hb_interval=1s"];
@@ -308,8 +313,8 @@ fn a_killed_sender_leaves_nothing_at_the_receiver() {
     sender.kill().unwrap();
     sender.wait().unwrap();
     assert_eq!(receiver.result()["completed"], false);
-    assert_eq!(receiver.end().0, 4);
-    assert_eq!(listing(to.path()), [""; 0]);
+    assert_eq!(receiver.end().0, 3);
+    assert_only_kept(to.path());
 }
 
 #[cfg(unix)]
@@ -330,12 +335,12 @@ fn an_interruption_at_either_end_is_told_to_the_other() {
         signal(if interrupt_receiver { receiver.id() } else { sender.id() }, "INT");
         let sent = sender.wait_with_output().unwrap();
         let (received, said) = receiver.end();
-        assert_eq!((code(&sent), received), (1, 1), "{} {said}", stderr(&sent));
+        assert_eq!((code(&sent), received), (3, 3), "{} {said}", stderr(&sent));
         let (told, stopped) =
             if interrupt_receiver { (stderr(&sent), said) } else { (said, stderr(&sent)) };
         assert!(stopped.contains("interrupted"), "{stopped}");
         assert!(told.contains("was stopped"), "{told}");
-        assert_eq!(listing(to.path()), [""; 0], "the part file is removed");
+        assert_only_kept(to.path());
     }
 }
 
@@ -433,7 +438,7 @@ fn a_name_that_is_not_plain_text_is_not_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
     use manypath::{Endpoint, EndpointOptions, Security, SendOptions, StreamId};
-    use manypath_files::frame::{PPID_CONTROL, ServerFrame};
+    use manypath_files::frame::{PPID_CONTROL, Ready, ServerFrame};
 
     let from = tempdir().unwrap();
     let file = large_file(from.path());
@@ -454,9 +459,12 @@ async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
     let hello = association.recv().await.unwrap();
     assert!(hello.is_some());
     let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
-    association.send(control, ServerFrame::Welcome.encode().into()).await.unwrap();
+    let ready = ServerFrame::Ready(Ready { index: 0, beginnings: Vec::new() });
+    for frame in [ServerFrame::Welcome, ready] {
+        association.send(control, frame.encode().into()).await.unwrap();
+    }
     let (code, result, err) = sending.await.unwrap();
-    assert_eq!(code, 1, "{err}");
+    assert_eq!(code, 3, "{err}");
     assert!(err.contains("no progress for 2 s") && err.contains("accepts no more data"), "{err}");
     assert_eq!(result["completed"], false);
 }
@@ -493,12 +501,12 @@ fn a_peer_that_does_not_go_on_is_given_up() {
             (sender.wait_with_output().unwrap(), received)
         };
         let err = stderr(&sent);
-        assert_eq!((code(&sent), received), (1, 1), "{err} {said}");
+        assert_eq!((code(&sent), received), (3, 3), "{err} {said}");
         let (gave_up, told) = if stop_receiver { (err, said) } else { (said, err) };
         assert!(gave_up.contains("no progress for 1 s"), "{gave_up}");
         assert!(gave_up.contains("--stall-timeout"), "{gave_up}");
         assert!(told.contains("gave up: the transfer made no progress"), "{told}");
-        assert_eq!(listing(to.path()), [""; 0]);
+        assert_only_kept(to.path());
     }
 }
 
