@@ -48,6 +48,10 @@ fn read(chunk: &Chunk, length: usize) {
                 }
             }
         }
+        Chunk::IData(data) => {
+            assert_eq!(data.ppid().is_some(), data.flags.begin());
+            assert!(!data.flags.begin() || data.fsn() == 0);
+        }
         Chunk::Sack(sack) | Chunk::NrSack(sack) => {
             assert_eq!(sack.nr_gap_ack_blocks().len(), sack.nr_gap_ack_blocks().count());
             let blocks: Vec<GapAckBlock> = sack.gap_ack_blocks().collect();

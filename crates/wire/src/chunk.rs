@@ -15,6 +15,7 @@ mod cookie;
 mod data;
 mod dtls;
 mod heartbeat;
+mod i_data;
 mod init;
 mod pad;
 mod sack;
@@ -32,6 +33,7 @@ pub use dtls::{
     DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Dtls,
 };
 pub use heartbeat::HeartbeatInfo;
+pub use i_data::{I_DATA_HEADER_LEN, IData};
 pub use init::Init;
 pub use pad::Pad;
 pub use sack::{DuplicateTsns, GapAckBlock, GapAckBlocks, Sack};
@@ -78,6 +80,8 @@ pub mod chunk_type {
     /// Selective acknowledgement that tells what the receiver will not take back
     /// (draft-tuexen-tsvwg-sctp-multipath).
     pub const NR_SACK: u8 = 0x10;
+    /// User data whose messages may be interleaved (RFC 8260).
+    pub const I_DATA: u8 = 0x40;
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
     pub const DTLS: u8 = 0x41;
     /// Padding (RFC 4820).
@@ -96,6 +100,8 @@ pub mod chunk_type {
 pub enum Chunk {
     /// User data (§3.3.1).
     Data(Data),
+    /// User data whose messages may be interleaved (RFC 8260 §2.1).
+    IData(IData),
     /// Initiation (§3.3.2).
     Init(Init),
     /// Initiation acknowledgement (§3.3.3).
@@ -143,6 +149,7 @@ impl Chunk {
     pub(crate) fn decode(raw: &RawChunk<'_>) -> Result<Chunk, DecodeError> {
         Ok(match raw.ty {
             chunk_type::DATA => Chunk::Data(Data::decode(raw)?),
+            chunk_type::I_DATA => Chunk::IData(IData::decode(raw)?),
             chunk_type::SACK => Chunk::Sack(Sack::decode(raw)?),
             chunk_type::NR_SACK => Chunk::NrSack(Sack::decode_nr(raw)?),
             chunk_type::INIT => Chunk::Init(Init::decode(raw)?),
@@ -177,6 +184,7 @@ impl Chunk {
     pub fn ty(&self) -> u8 {
         match self {
             Chunk::Data(_) => chunk_type::DATA,
+            Chunk::IData(_) => chunk_type::I_DATA,
             Chunk::Init(_) => chunk_type::INIT,
             Chunk::InitAck(_) => chunk_type::INIT_ACK,
             Chunk::Sack(_) => chunk_type::SACK,
@@ -198,11 +206,12 @@ impl Chunk {
         }
     }
 
-    /// The name RFC 9260 gives the chunk, or `"unknown"`.
+    /// The name that its RFC or draft gives the chunk, or `"unknown"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Chunk::Data(_) => "DATA",
+            Chunk::IData(_) => "I-DATA",
             Chunk::Init(_) => "INIT",
             Chunk::InitAck(_) => "INIT ACK",
             Chunk::Sack(_) => "SACK",
@@ -230,6 +239,7 @@ impl PacketBuilder<'_> {
     pub fn push(&mut self, chunk: &Chunk) -> bool {
         match chunk {
             Chunk::Data(data) => data.push(self),
+            Chunk::IData(data) => data.push(self),
             Chunk::Init(init) => self.push_init(init),
             Chunk::InitAck(init) => self.push_init_ack(init),
             Chunk::Sack(sack) => sack.push(self),
@@ -286,6 +296,11 @@ impl<'a> RawChunk<'a> {
     #[inline]
     pub(crate) fn is_data(&self) -> bool {
         self.ty == chunk_type::DATA
+    }
+
+    #[inline]
+    pub(crate) fn is_i_data(&self) -> bool {
+        self.ty == chunk_type::I_DATA
     }
 
     /// The first `N` bytes of the value, its fixed fields.

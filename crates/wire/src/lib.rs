@@ -51,9 +51,9 @@ pub use checksum::fill_checksum;
 pub use chunk::{
     Abort, Chunk, DATA_HEADER_LEN, DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD,
     DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Data,
-    DataFlags, Dtls, DuplicateTsns, ErrorChunk, GapAckBlock, GapAckBlocks, HeartbeatInfo, Init,
-    Pad, SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN, Timestamp, UnknownChunk,
-    chunk_type,
+    DataFlags, Dtls, DuplicateTsns, ErrorChunk, GapAckBlock, GapAckBlocks, HeartbeatInfo,
+    I_DATA_HEADER_LEN, IData, Init, Pad, SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN,
+    Timestamp, UnknownChunk, chunk_type,
 };
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};
@@ -62,5 +62,5 @@ pub use parameter::{
     DtlsKeyManagement, DtlsKeyManagementFlags, ParamIter, Parameter, Params, UnknownParameter,
     parameter_type,
 };
-pub use types::{Ssn, StreamId, Tsn};
+pub use types::{Mid, Ssn, StreamId, Tsn};
 pub use unknown::UnknownAction;

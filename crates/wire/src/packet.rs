@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::checksum;
-use crate::chunk::{Chunk, Data, RawChunk};
+use crate::chunk::{Chunk, Data, IData, RawChunk};
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::header::{COMMON_HEADER_LEN, CommonHeader};
 use crate::tlv::padded;
@@ -152,6 +152,9 @@ impl Iterator for IntoChunks {
         let chunk = match raw {
             Ok(raw) if raw.is_data() && ends(&raw) => {
                 Data::decode_last(std::mem::take(&mut self.packet), self.offset).map(Chunk::Data)
+            }
+            Ok(raw) if raw.is_i_data() && ends(&raw) => {
+                IData::decode_last(std::mem::take(&mut self.packet), self.offset).map(Chunk::IData)
             }
             Ok(raw) => {
                 self.offset += padded(raw.length);

@@ -80,6 +80,12 @@ serial_number! {
     Ssn, u16
 }
 
+serial_number! {
+    /// A message identifier (RFC 8260 §2.1), which numbers the messages of one stream, ordered and
+    /// unordered ones apart.
+    Mid, u32
+}
+
 /// A stream identifier: which of the streams of one direction a message belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct StreamId(pub u16);

@@ -14,6 +14,7 @@ const HEADER: CommonHeader =
 #[derive(Debug, Clone)]
 enum Spec {
     Data(Data),
+    IData(IData),
     Sack { cum: u32, a_rwnd: u32, flags: u8, gaps: Vec<(u16, u16)>, dups: Vec<u32> },
     NrSack { cum: u32, a_rwnd: u32, flags: u8, blocks: [Vec<(u16, u16)>; 2], dups: Vec<u32> },
     Init { ack: bool, numbers: (u32, u32, u16, u16, u32), params: Vec<Parameter> },
@@ -31,6 +32,9 @@ impl Spec {
         match self {
             Spec::Data(Data { tsn, stream, ssn, ppid, flags, payload }) => {
                 packet.push_data(*tsn, *stream, *ssn, *ppid, *flags, payload)
+            }
+            Spec::IData(IData { tsn, stream, mid, ppid_or_fsn, flags, payload }) => {
+                packet.push_i_data(*tsn, *stream, *mid, *ppid_or_fsn, *flags, payload)
             }
             Spec::Sack { cum, a_rwnd, flags, gaps, dups } => packet.push_sack(
                 Tsn(*cum),
@@ -68,6 +72,13 @@ impl Spec {
     fn check(&self, chunk: &Chunk) {
         match (self, chunk) {
             (Spec::Data(sent), Chunk::Data(data)) => assert_eq!(sent, data),
+            (Spec::IData(sent), Chunk::IData(data)) => {
+                assert_eq!(sent, data);
+                let number = (data.ppid(), data.fsn());
+                let begin = (Some(sent.ppid_or_fsn), 0);
+                let later = (None, sent.ppid_or_fsn);
+                assert_eq!(number, if sent.flags.begin() { begin } else { later });
+            }
             (Spec::Sack { cum, a_rwnd, flags, gaps, dups }, Chunk::Sack(sack)) => {
                 let blocks: Vec<_> = sack.gap_ack_blocks().map(|b| (b.start, b.end)).collect();
                 let duplicates: Vec<_> = sack.duplicate_tsns().map(|tsn| tsn.0).collect();
@@ -172,15 +183,24 @@ fn data() -> impl Strategy<Value = Spec> {
     })
 }
 
+fn i_data() -> impl Strategy<Value = Spec> {
+    let numbers = (any::<u32>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<u8>());
+    (numbers, some_bytes(80)).prop_map(|((tsn, stream, mid, ppid_or_fsn, flags), payload)| {
+        let (tsn, stream, mid, flags) = (Tsn(tsn), StreamId(stream), Mid(mid), DataFlags(flags));
+        Spec::IData(IData { tsn, stream, mid, ppid_or_fsn, flags, payload })
+    })
+}
+
 fn chunk() -> impl Strategy<Value = Spec> {
     let is_known = |ty: &u8| {
-        use chunk_type::{DTLS, NR_SACK, PAD, SACK_PATH, TIMESTAMP};
-        matches!(*ty, 0..=11 | 14 | NR_SACK | DTLS | PAD | TIMESTAMP | SACK_PATH)
+        use chunk_type::{DTLS, I_DATA, NR_SACK, PAD, SACK_PATH, TIMESTAMP};
+        matches!(*ty, 0..=11 | 14 | NR_SACK | I_DATA | DTLS | PAD | TIMESTAMP | SACK_PATH)
     };
     let unknown_ty = any::<u8>().prop_filter("a type that is not known", move |ty| !is_known(ty));
     let blocks = || vec(any::<(u16, u16)>(), 0..9);
     prop_oneof![
         data(),
+        i_data(),
         (any::<(u32, u32, u8)>(), blocks(), blocks(), vec(any::<u32>(), 0..9)).prop_map(
             |((cum, a_rwnd, flags), gaps, nr, dups)| Spec::NrSack {
                 cum,

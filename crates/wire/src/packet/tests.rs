@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DataFlags, PacketBuilder, Ssn, StreamId, Tsn, chunk_type};
+use crate::{DataFlags, Mid, PacketBuilder, Ssn, StreamId, Tsn, chunk_type};
 
 const HEADER: [u8; 12] = [0, 9, 0, 10, 1, 2, 3, 4, 0, 0, 0, 0];
 
@@ -332,4 +332,32 @@ fn an_nr_sack_is_cut_to_fit_with_its_non_renegable_blocks_first() {
     assert_eq!(fitting(fixed + 4), Some([1, 0, 0]));
     assert_eq!(fitting(fixed + 12), Some([2, 1, 0]));
     assert_eq!(fitting(fixed + 100), Some([2, 2, 1]));
+}
+
+#[test]
+fn i_data_is_laid_out_as_rfc_8260_draws_it() {
+    const BEGIN: &[u8] =
+        &[64, 2, 0, 22, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4, b'h', b'i', 0, 0];
+    const END: &[u8] =
+        &[64, 1, 0, 21, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, b'!', 0, 0, 0];
+    let content = Bytes::from([BEGIN, END].concat());
+    let payload = content[44..].as_ptr();
+    let mut out = Vec::new();
+    let mut builder = PacketBuilder::new(&mut out, packet(&[]).header, 100);
+    for (chunk, (tsn, ppid, fsn)) in chunks_of(&content).zip([(1, Some(4), 0), (2, None, 1)]) {
+        let Ok(Chunk::IData(data)) = &chunk else { panic!("I-DATA: {chunk:?}") };
+        assert_eq!((data.tsn, data.stream, data.mid), (Tsn(tsn), StreamId(2), Mid(3)));
+        assert_eq!((data.ppid(), data.fsn()), (ppid, fsn), "RFC 8260 §2.1: the B bit says which");
+        assert!(builder.push(&Chunk::IData(data.clone())));
+    }
+    builder.finish(false);
+    assert_eq!(&out[COMMON_HEADER_LEN..], &content[..]);
+    let Some(Ok(Chunk::IData(data))) = into_chunks_of(content).last() else { panic!("I-DATA") };
+    assert_eq!(data.payload.as_ptr(), payload, "no copy");
+    assert!(data.payload.is_unique(), "no other reference");
+
+    let mut short = BEGIN[..20].to_vec();
+    short[3] = 19;
+    let expected = DecodeErrorKind::ChunkTooShort { ty: 64, length: 19, minimum: 20 };
+    assert_eq!(only_error(&short).kind, expected);
 }
