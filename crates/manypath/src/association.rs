@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathRank, PathStats, Peer,
-    PeerIdentity, SendOptions,
+    PeerIdentity, SendOptions, StreamId,
 };
 use tokio::task::coop;
 
@@ -267,6 +267,27 @@ impl Association {
     /// The rank of a path; `None` if there is no such path.
     pub fn path_rank(&self, path: PathId) -> Option<PathRank> {
         self.shared().with(|inner, _| inner.assocs.engine.assoc(self.id())?.path_rank(path))
+    }
+
+    /// Sets how important a stream is among those with something to send: the greater, the more.
+    /// With `stream_scheduler = prio` streams of a greater priority send first; with `wfq` it is
+    /// the weight by which streams share the capacity, and 0 counts as 1. The other stream
+    /// schedulers do not look at it. A stream that was given none has 256.
+    ///
+    /// It concerns what this side sends, and what is queued already, too. The peer is not told.
+    pub fn set_stream_priority(&self, stream: StreamId, priority: u16) {
+        self.shared().with(|inner, _| {
+            if let Some(assoc) = inner.assocs.engine.assoc_mut(self.id()) {
+                assoc.set_stream_priority(stream, priority);
+            }
+        });
+    }
+
+    /// Messages of different streams are interleaved, as both ends have `message_interleaving`
+    /// (RFC 8260).
+    pub fn interleaves(&self) -> bool {
+        self.shared()
+            .with(|inner, _| inner.assocs.engine.assoc(self.id()).is_some_and(|a| a.interleaves()))
     }
 
     /// Makes a path the primary one.

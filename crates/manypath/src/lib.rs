@@ -146,6 +146,7 @@ pub mod policy {
     pub use manypath_proto::policy::redundant::{Cover, RedundancyPolicy};
     pub use manypath_proto::policy::rtx::{LossCause, RtxCandidate, RtxPolicy};
     pub use manypath_proto::policy::sched::Scheduler;
+    pub use manypath_proto::policy::stream_sched::{DEFAULT_PRIORITY, StreamScheduler, Turn};
     pub use manypath_proto::policy::{Factory, PolicyCx};
 }
 

@@ -51,6 +51,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use manypath_wire::StreamId;
 
 pub(crate) use buffers::Reserve;
 pub(crate) use ends::Identity;
@@ -95,7 +96,8 @@ pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 /// - Commands: [`send`](Self::send), [`recv`](Self::recv), [`shutdown`](Self::shutdown),
 ///   [`abort`](Self::abort), [`add_path`](Self::add_path), [`remove_path`](Self::remove_path),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
-///   [`set_primary`](Self::set_primary), [`set_path_rank`](Self::set_path_rank). Reach them through
+///   [`set_primary`](Self::set_primary), [`set_path_rank`](Self::set_path_rank),
+///   [`set_stream_priority`](Self::set_stream_priority). Reach them through
 ///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs
 ///   afterwards.
 /// - Everything else only reads.
@@ -152,7 +154,7 @@ impl Association {
             timers: TimerTable::default(),
             policies: Policies::new(&config),
             decisions: Decisions::new(rng.fork("policy")),
-            queue: SendQueue::default(),
+            queue: SendQueue::new(config.stream_scheduler.build(&config)),
             out: Outstanding::new(id.initial_tsn).counting(&config),
             digest: SackDigest::default(),
             peer_window: PeerWindow::default(),
@@ -210,6 +212,15 @@ impl Association {
         self.stats.bytes_queued += payload.len() as u64;
         self.queue.push(now, options, payload);
         Ok(())
+    }
+
+    /// Sets how important a stream is among those with something to send: the greater, the more.
+    /// With `stream_scheduler = prio` streams of a greater priority send first; with `wfq` it is
+    /// the weight by which streams share the capacity, and 0 counts as 1. The other stream
+    /// schedulers do not look at it. A stream that was given none has 256
+    /// ([`DEFAULT_PRIORITY`](crate::policy::stream_sched::DEFAULT_PRIORITY)).
+    pub fn set_stream_priority(&mut self, stream: StreamId, priority: u16) {
+        self.queue.set_priority(stream, priority);
     }
 
     /// Makes a path the primary.
@@ -277,13 +288,17 @@ impl Association {
             true => self.paths.iter().filter(counts).map(of_path).min(),
             false => None,
         }
-        .map_or_else(|| self.fragmentation_point(), sizes::user_data)
+        .map_or_else(
+            || self.fragmentation_point(),
+            |chunk| sizes::user_data(self.agreed.data_kind, chunk),
+        )
     }
 
     /// Where messages are cut now (RFC 9260 §6.9, the association's fragmentation point), in user
     /// bytes: a multiple of four, so that no padding is sent inside a message.
     fn fragmentation_point(&self) -> usize {
-        sizes::user_data(self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2))
+        let chunk = self.paths.least_pmdcs().unwrap_or(self.config.mtu / 2);
+        sizes::user_data(self.agreed.data_kind, chunk)
     }
 
     /// The configuration in force.

@@ -15,6 +15,7 @@ pub mod recovery;
 pub mod redundant;
 pub mod rtx;
 pub mod sched;
+pub mod stream_sched;
 
 use std::time::Duration;
 

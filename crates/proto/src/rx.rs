@@ -2,7 +2,7 @@
 //!
 //! - [`TsnTracker`] knows which TSNs have arrived, and writes the body of a SACK.
 //! - [`DelayedAck`] knows when a SACK is due.
-//! - [`Inbound`] turns DATA chunks into messages, within a bound on memory.
+//! - [`Inbound`] turns DATA or I-DATA chunks into messages, within a bound on memory.
 //!
 //! For each DATA chunk of a packet the engine calls [`Inbound::accept`], which consults and updates
 //! the tracker; after the last chunk of the packet it tells [`DelayedAck`] what it saw.
@@ -19,3 +19,4 @@ pub(crate) use delayed_ack::{DelayedAck, PacketFacts, SackConfig};
 pub use message::{Message, Payload};
 pub(crate) use reassembly::{Inbound, Limits};
 pub(crate) use tsn_tracker::{Arrival, TsnTracker};
+pub(crate) use violation::ProtocolViolation;

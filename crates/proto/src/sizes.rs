@@ -8,7 +8,7 @@
 
 use std::net::SocketAddr;
 
-pub use manypath_wire::{COMMON_HEADER_LEN, DATA_HEADER_LEN, TIMESTAMP_LEN};
+pub use manypath_wire::{COMMON_HEADER_LEN, DATA_HEADER_LEN, I_DATA_HEADER_LEN, TIMESTAMP_LEN};
 
 use crate::config::Config;
 
@@ -68,16 +68,37 @@ pub const fn unpadded(room: usize) -> usize {
     room & !3
 }
 
-/// The size of a DATA chunk with `user_data` bytes, header and padding included.
-#[inline]
-pub const fn data_chunk(user_data: usize) -> usize {
-    padded(DATA_HEADER_LEN + user_data)
+/// The chunks that carry the user data of an association.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum DataKind {
+    /// DATA (RFC 9260 §3.3.1).
+    #[default]
+    Data,
+    /// I-DATA (RFC 8260 §2.1): messages are interleaved.
+    IData,
 }
 
-/// The most user data that fits a DATA chunk of `chunk` bytes without padding.
+impl DataKind {
+    /// Bytes before the user data of a chunk.
+    #[inline]
+    pub const fn header(self) -> usize {
+        match self {
+            DataKind::Data => DATA_HEADER_LEN,
+            DataKind::IData => I_DATA_HEADER_LEN,
+        }
+    }
+}
+
+/// The size of a chunk with `user_data` bytes, header and padding included.
 #[inline]
-pub const fn user_data(chunk: usize) -> usize {
-    unpadded(chunk - DATA_HEADER_LEN)
+pub const fn data_chunk(kind: DataKind, user_data: usize) -> usize {
+    padded(kind.header() + user_data)
+}
+
+/// The most user data that fits a chunk of `chunk` bytes without padding.
+#[inline]
+pub const fn user_data(kind: DataKind, chunk: usize) -> usize {
+    unpadded(chunk - kind.header())
 }
 
 /// The size of an SCTP packet with one chunk of `chunk` bytes, optionally behind a time stamp.
@@ -103,12 +124,16 @@ pub const fn user_data_within(mtu: usize, outer: usize) -> usize {
     unpadded(mtu.saturating_sub(outer + COMMON_HEADER_LEN + DATA_HEADER_LEN))
 }
 
-/// The user data of a DATA chunk that fills a packet of the configured size over UDP; at least 4.
+/// The user data of a chunk that fills a packet of the configured size over UDP; at least 4. It is
+/// that of I-DATA if the configuration asks for it, so that it fits whatever the peer wants.
 pub fn bulk_chunk(config: &Config, is_ipv6: bool, is_relayed: bool, is_protected: bool) -> usize {
     let ip = if is_ipv6 { IPV6_HEADER } else { IPV4_HEADER };
     let relay = if is_relayed { CHANNEL_DATA_HEADER } else { 0 };
     let protection = if is_protected { PROTECTION } else { 0 };
-    let fits = user_data_within(config.mtu, ip + UDP_HEADER + relay + protection);
+    let interleaving =
+        if config.message_interleaving { I_DATA_HEADER_LEN - DATA_HEADER_LEN } else { 0 };
+    let outer = ip + UDP_HEADER + relay + protection + interleaving;
+    let fits = user_data_within(config.mtu, outer);
     config.pmdcs_limit.map_or(fits, |limit| fits.min(limit)).max(4)
 }
 
@@ -119,9 +144,12 @@ mod tests {
     #[test]
     fn an_ethernet_packet_over_ipv4_and_udp_carries_1444_bytes() {
         assert_eq!(user_data_within(ETHERNET_MTU, UDP_IPV4_HEADERS), 1444);
-        assert_eq!(data_chunk(1444), 1460);
-        assert_eq!(packet_of(data_chunk(1444), false) + UDP_IPV4_HEADERS, ETHERNET_MTU);
-        assert_eq!(user_data(room_for_chunks(1472, false)), 1444);
+        assert_eq!(data_chunk(DataKind::Data, 1444), 1460);
+        let packet = packet_of(data_chunk(DataKind::Data, 1444), false);
+        assert_eq!(packet + UDP_IPV4_HEADERS, ETHERNET_MTU);
+        assert_eq!(user_data(DataKind::Data, room_for_chunks(1472, false)), 1444);
+        assert_eq!(user_data(DataKind::IData, room_for_chunks(1472, false)), 1440);
+        assert_eq!(data_chunk(DataKind::IData, 1440), 1460);
         assert_eq!(user_data_within(20, UDP_IPV4_HEADERS), 0);
     }
 
@@ -130,6 +158,8 @@ mod tests {
         let config = Config::default();
         let of = |is_ipv6, is_relayed| bulk_chunk(&config, is_ipv6, is_relayed, false);
         assert_eq!(bulk_chunk(&config, false, false, true), 1444 - PROTECTION);
+        let interleaved = Config { message_interleaving: true, ..Config::default() };
+        assert_eq!(bulk_chunk(&interleaved, false, false, false), 1440);
         assert_eq!([of(false, false), of(true, false)], [1444, 1424]);
         assert_eq!([of(false, true), of(true, true)], [1440, 1420]);
         assert_eq!(bulk_chunk(&Config { pmdcs_limit: Some(500), ..config }, true, true, true), 500);

@@ -28,7 +28,8 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use chunk::*;
 use manypath_wire::{
-    Checksum, Chunk, CommonHeader, Data, Init, Packet, PacketBuilder, Parameter, StreamId, Tsn,
+    Checksum, Chunk, CommonHeader, Data, IData, Init, Packet, PacketBuilder, Parameter, StreamId,
+    Tsn,
 };
 pub use setup::Setup;
 
@@ -422,6 +423,15 @@ impl Script {
     pub fn last_data(&self) -> Vec<Data> {
         let data = |c| match c {
             Chunk::Data(data) => Some(data),
+            _ => None,
+        };
+        self.last_chunks().into_iter().filter_map(data).collect()
+    }
+
+    /// The I-DATA chunks of the packet of the latest expectation.
+    pub fn last_i_data(&self) -> Vec<IData> {
+        let data = |c| match c {
+            Chunk::IData(data) => Some(data),
             _ => None,
         };
         self.last_chunks().into_iter().filter_map(data).collect()

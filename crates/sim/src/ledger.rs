@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use manypath_wire::chunk_type;
+
 /// TSNs remembered after they arrived, so that a late second arrival is recognised.
 const REMEMBERED: usize = 8192;
 
@@ -80,8 +82,8 @@ impl Ledger {
     }
 }
 
-/// The TSNs of the DATA chunks of a packet, by their place alone: common header of 12 bytes; chunks
-/// of type, flags, length and, for DATA, the TSN.
+/// The TSNs of the DATA and I-DATA chunks of a packet, by their place alone: common header of 12
+/// bytes; chunks of type, flags, length and, for user data, the TSN.
 pub(crate) fn tsns(packet: &[u8]) -> impl Iterator<Item = u32> {
     let mut rest = packet.get(12..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -90,7 +92,7 @@ pub(crate) fn tsns(packet: &[u8]) -> impl Iterator<Item = u32> {
             let length = usize::from(u16::from_be_bytes([high, low]));
             let chunk = rest.get(..length.max(4))?;
             rest = rest.get(length.max(4).next_multiple_of(4)..).unwrap_or_default();
-            if ty == manypath_wire::chunk_type::DATA {
+            if matches!(ty, chunk_type::DATA | chunk_type::I_DATA) {
                 return chunk.get(4..8)?.try_into().ok().map(u32::from_be_bytes);
             }
         }

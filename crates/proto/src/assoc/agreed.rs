@@ -6,6 +6,7 @@ use super::Association;
 use super::sack_path::SackPaths;
 use super::timestamp::Timestamps;
 use crate::config::Config;
+use crate::sizes::DataKind;
 
 /// The extensions that one end announced (RFC 5061 §4.2.7).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(crate) struct Extensions {
     pub(crate) sack_path: bool,
     /// The NR-SACK chunk.
     pub(crate) nr_sack: bool,
+    /// The I-DATA chunk (RFC 8260 §2.2.1).
+    pub(crate) interleaving: bool,
 }
 
 impl Extensions {
@@ -25,6 +28,7 @@ impl Extensions {
             timestamp: types.contains(&chunk_type::TIMESTAMP),
             sack_path: types.contains(&chunk_type::SACK_PATH),
             nr_sack: types.contains(&chunk_type::NR_SACK),
+            interleaving: types.contains(&chunk_type::I_DATA),
         }
     }
 
@@ -34,6 +38,7 @@ impl Extensions {
             (self.timestamp, chunk_type::TIMESTAMP),
             (self.sack_path, chunk_type::SACK_PATH),
             (self.nr_sack, chunk_type::NR_SACK),
+            (self.interleaving, chunk_type::I_DATA),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }
@@ -48,6 +53,8 @@ pub(super) struct Agreed {
     pub(super) timestamps: Option<Timestamps>,
     /// Both ends use NR-SACKs.
     pub(super) nr_sack: bool,
+    /// The chunks that carry user data, both ways.
+    pub(super) data_kind: DataKind,
     pub(super) sack_paths: SackPaths,
 }
 
@@ -58,6 +65,7 @@ impl Agreed {
             streams_out: config.outbound_streams,
             timestamps: None,
             nr_sack: false,
+            data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
     }
@@ -70,5 +78,21 @@ impl Association {
         self.agreed.timestamps = both.then(|| Timestamps::new(&mut self.rng.fork("timestamps")));
         self.agree_on_sack_path(peer.sack_path);
         self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
+        self.agreed.data_kind = match self.config.message_interleaving && peer.interleaving {
+            true => DataKind::IData,
+            false => DataKind::Data,
+        };
+        self.queue.set_kind(self.agreed.data_kind);
+        if self.interleaves()
+            && let Some(r) = self.rx.receiver.as_mut()
+        {
+            r.inbound.interleave();
+        }
+    }
+
+    /// Messages of different streams are interleaved: both ends use I-DATA chunks (RFC 8260). Known
+    /// once the association is established.
+    pub fn interleaves(&self) -> bool {
+        self.agreed.data_kind == DataKind::IData
     }
 }

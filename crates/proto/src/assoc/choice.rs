@@ -1,6 +1,6 @@
 //! The chunk to send next, and its path.
 
-use manypath_wire::{DATA_HEADER_LEN, PacketBuilder, Tsn};
+use manypath_wire::{PacketBuilder, Tsn};
 
 use super::Association;
 use crate::path::{Path, PathId, PathRank};
@@ -200,8 +200,8 @@ impl Association {
             return self.choose_for(now, last.path);
         }
         let next = self.queue.next_len(self.fragmentation_point())?;
-        let joins =
-            DATA_HEADER_LEN + next <= room && self.new_data_allowed() && self.has_room(last.path);
+        let fits = self.agreed.data_kind.header() + next <= room;
+        let joins = fits && self.new_data_allowed() && self.has_room(last.path);
         joins.then_some(last)
     }
 

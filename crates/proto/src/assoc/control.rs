@@ -175,6 +175,7 @@ impl Association {
             && (!self.is_protected() || self.queue.is_next_in_plain())
             && self.push_new(now, path, packet)
         {}
+        self.queue.packet_ended();
     }
 
     /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It

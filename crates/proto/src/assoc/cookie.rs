@@ -143,8 +143,8 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        let Extensions { timestamp, sack_path, nr_sack } = self.extensions;
-        let announced = [timestamp, sack_path, nr_sack];
+        let Extensions { timestamp, sack_path, nr_sack, interleaving } = self.extensions;
+        let announced = [timestamp, sack_path, nr_sack, interleaving];
         out.put_u8((0..).zip(announced).map(|(bit, is)| u8::from(is) << bit).sum());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
@@ -184,6 +184,7 @@ impl Cookie {
                     timestamp: announced & 1 != 0,
                     sack_path: announced & 2 != 0,
                     nr_sack: announced & 4 != 0,
+                    interleaving: announced & 8 != 0,
                 }
             },
             tie_local: b.try_get_u32().ok()?,
@@ -249,7 +250,12 @@ mod tests {
             peer_rwnd: 65_536,
             streams_out: 10,
             streams_in: 11,
-            extensions: Extensions { timestamp: true, sack_path: true, nr_sack: true },
+            extensions: Extensions {
+                timestamp: true,
+                sack_path: true,
+                nr_sack: true,
+                interleaving: true,
+            },
             tie_local: 0,
             tie_peer: 9,
             local_port: 9899,

@@ -1,11 +1,11 @@
-//! Appends DATA chunks to packets, and books their transmissions.
+//! Appends DATA or I-DATA chunks to packets, and books their transmissions.
 
-use manypath_wire::{PacketBuilder, Tsn};
+use manypath_wire::{PacketBuilder, Ssn, Tsn};
 
 use super::{Association, PathTimer, Timer};
 use crate::path::PathId;
 use crate::policy::recovery::T3Watches;
-use crate::sizes;
+use crate::sizes::{self, DataKind};
 use crate::time::Instant;
 use crate::tx::Sent;
 
@@ -17,9 +17,12 @@ impl Association {
         path: PathId,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
+        if self.queue.ends_packet() {
+            return false;
+        }
         let limit = self.fragmentation_point();
         let Some(length) = self.queue.next_len(limit) else { return false };
-        if sizes::data_chunk(length) > packet.remaining() {
+        if sizes::data_chunk(self.agreed.data_kind, length) > packet.remaining() {
             return false;
         }
         if length > self.peer_rwnd() {
@@ -134,5 +137,13 @@ impl Association {
 }
 
 pub(super) fn push_data(packet: &mut PacketBuilder<'_>, tsn: Tsn, s: &Sent) -> bool {
-    packet.push_data(tsn, s.stream, s.ssn, s.ppid, s.flags, &s.payload)
+    match s.kind {
+        DataKind::Data => {
+            let ssn = Ssn(s.mid.0 as u16);
+            packet.push_data(tsn, s.stream, ssn, s.ppid_or_fsn, s.flags, &s.payload)
+        }
+        DataKind::IData => {
+            packet.push_i_data(tsn, s.stream, s.mid, s.ppid_or_fsn, s.flags, &s.payload)
+        }
+    }
 }

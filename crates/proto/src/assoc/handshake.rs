@@ -410,6 +410,7 @@ impl Association {
         self.stats = old.stats;
         // The application knows of one association, which it has admitted or not.
         self.buffers.take_over(&mut old.buffers);
+        self.queue.take_priorities(&mut old.queue);
         self.set_receive_buffer(now, old.rx.buffer);
     }
 

@@ -139,8 +139,12 @@ pub(super) fn parameters(
             parameter_type::IPV6_ADDRESS,
         ]));
     }
-    let (timestamp, nr_sack) = (config.timestamp, config.nr_sack);
-    let announced = Extensions { timestamp, sack_path, nr_sack };
+    let announced = Extensions {
+        timestamp: config.timestamp,
+        sack_path,
+        nr_sack: config.nr_sack,
+        interleaving: config.message_interleaving,
+    };
     params.push(Parameter::SupportedExtensions(announced.types().collect()));
     params
 }

@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use manypath_wire::{Chunk, Data, ErrorCause, ErrorChunk, Packet, Timestamp, UnknownChunk};
+use manypath_wire::{
+    Chunk, Data, DataFlags, ErrorCause, ErrorChunk, IData, Packet, StreamId, Timestamp, Tsn,
+    UnknownChunk,
+};
 
 use super::control::{Control, MAX_CONTROL};
 use super::keys::refusal;
@@ -13,7 +16,8 @@ use super::state::State;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
 use crate::path::PathId;
-use crate::rx::{Arrival, PacketFacts};
+use crate::rx::{Arrival, PacketFacts, ProtocolViolation};
+use crate::sizes::DataKind;
 use crate::time::Instant;
 
 /// An ABORT's text is kept up to this length, in bytes.
@@ -167,6 +171,7 @@ impl Association {
     fn handle_chunk(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
         match chunk {
             Chunk::Data(data) => self.on_data(data, p),
+            Chunk::IData(data) => self.on_i_data(data, p),
             Chunk::Sack(sack) => {
                 self.on_sack(p.now, &sack, p.path, p.timestamp.and_then(|ts| ts.echo));
             }
@@ -233,7 +238,7 @@ impl Association {
             // The endpoint handles these; bundled behind other chunks they mean nothing. The rest
             // was handled before.
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
-            Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
+            Chunk::Data(_) | Chunk::IData(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
             // In an association that is not protected the type is as one that is not known.
             Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
@@ -254,19 +259,65 @@ impl Association {
     }
 
     fn on_data(&mut self, data: Data, p: &mut Progress) {
-        if !self.state.may_receive_data() {
-            return;
-        }
-        if data.payload.is_empty() {
-            // RFC 9260 §6.2
-            self.abort_with(ErrorCause::NoUserData(data.tsn), "a DATA chunk without user data");
+        let Data { tsn, flags, stream, .. } = data;
+        if !self.takes_data(DataKind::Data, tsn, data.payload.is_empty()) {
             return;
         }
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
+        let arrival = receiver.inbound.accept(data, &mut receiver.tracker);
+        self.after_data_chunk(arrival, flags, stream, p);
+    }
+
+    fn on_i_data(&mut self, data: IData, p: &mut Progress) {
+        let IData { tsn, flags, stream, .. } = data;
+        if !self.takes_data(DataKind::IData, tsn, data.payload.is_empty()) {
+            return;
+        }
+        let Some(receiver) = self.rx.receiver.as_mut() else { return };
+        let arrival = receiver.inbound.accept_i_data(data, &mut receiver.tracker);
+        self.after_data_chunk(arrival, flags, stream, p);
+    }
+
+    /// A chunk of user data counts. If it must not be there, the association ends.
+    #[inline]
+    fn takes_data(&mut self, kind: DataKind, tsn: Tsn, is_empty: bool) -> bool {
+        if !self.state.may_receive_data() {
+            return false;
+        }
+        if is_empty {
+            // RFC 9260 §6.2
+            self.abort_with(ErrorCause::NoUserData(tsn), "a DATA chunk without user data");
+            return false;
+        }
+        if kind != self.agreed.data_kind {
+            self.refuse_kind(kind);
+            return false;
+        }
+        true
+    }
+
+    /// RFC 8260 §2.2.3: user data in chunks that were not agreed on ends the association.
+    #[cold]
+    fn refuse_kind(&mut self, kind: DataKind) {
+        let what = match kind {
+            DataKind::Data => "a DATA chunk, although messages are interleaved",
+            DataKind::IData => "an I-DATA chunk, although messages are not interleaved",
+        };
+        let text = Bytes::from_static(what.as_bytes());
+        self.abort_with(ErrorCause::ProtocolViolation(text), what);
+    }
+
+    #[inline]
+    fn after_data_chunk(
+        &mut self,
+        arrival: Result<Arrival, ProtocolViolation>,
+        flags: DataFlags,
+        stream: StreamId,
+        p: &mut Progress,
+    ) {
         p.has_data = true;
-        p.facts.immediate_bit |= data.flags.immediate();
-        let stream = data.stream;
-        match receiver.inbound.accept(data, &mut receiver.tracker) {
+        p.facts.immediate_bit |= flags.immediate();
+        match arrival {
             Ok(Arrival::New) => p.facts.any_new = true,
             Ok(Arrival::Duplicate) => {
                 p.facts.any_duplicate = true;

@@ -189,6 +189,7 @@ impl Association {
             self.note_packet_size(path, &sent, before);
         }
         if chunks > 0 {
+            self.queue.packet_ended();
             self.recovery.past_cwnd.end();
             self.after_data(now, path, len, in_flight);
         }

@@ -153,6 +153,12 @@ impl Protection {
             Chunk::Data(data) => {
                 !has_keys && data.stream.0 == 0 && data.ppid == KEY_MANAGEMENT_PPID
             }
+            // Only the first fragment has the PPID. No others can begin here, and nothing may wait
+            // when the keys come.
+            Chunk::IData(data) => {
+                let is_right = data.ppid().is_none_or(|ppid| ppid == KEY_MANAGEMENT_PPID);
+                !has_keys && data.stream.0 == 0 && is_right
+            }
             Chunk::Sack(sack) if has_keys => {
                 let limit = self.last_in_plain;
                 let is_within = limit.is_some_and(|last| sack.cum_tsn_ack.le(last));

@@ -155,6 +155,9 @@ impl Association {
         let limits = Limits::for_receive_buffer(self.rx.buffer);
         let mut inbound =
             Inbound::new(streams_in, limits).counting_headers(self.recovery.rules.room.of_headers);
+        if self.interleaves() {
+            inbound.interleave();
+        }
         if self.is_protected() {
             inbound.set_aside(KEY_MANAGEMENT_PPID);
         }

@@ -1,7 +1,5 @@
 //! The room for data: in the congestion windows of paths, and in the peer's receive buffer.
 
-use manypath_wire::DATA_HEADER_LEN;
-
 use super::{Association, PathTimer, Timer};
 use crate::path::{Path, PathId, PathState};
 use crate::time::Instant;
@@ -64,9 +62,10 @@ impl Association {
     /// ii).
     pub(super) fn peer_rwnd(&self) -> usize {
         let rules = self.recovery.rules.room;
-        let header = if rules.of_headers { DATA_HEADER_LEN } else { 0 };
-        let in_use = self.out.rwnd_in_use(rules);
-        self.peer_window.a_rwnd().saturating_sub(in_use + header)
+        let header = self.agreed.data_kind.header();
+        let in_use = self.out.rwnd_in_use(rules, header);
+        let next = if rules.of_headers { header } else { 0 };
+        self.peer_window.a_rwnd().saturating_sub(in_use + next)
     }
 
     /// Nothing can be sent: notes what it waits for.

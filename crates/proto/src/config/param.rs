@@ -32,7 +32,7 @@ pub enum Group {
     Redundancy,
     /// Memory of an association.
     Buffers,
-    /// Sizes and form of packets.
+    /// Sizes and form of packets, and which data goes first.
     Packets,
     /// Keys of protected associations.
     Keys,

@@ -19,6 +19,7 @@ use crate::policy::recovery::{LossRecovery, RuleSet};
 use crate::policy::redundant::RedundancyPolicy;
 use crate::policy::rtx::RtxPolicy;
 use crate::policy::sched::Scheduler;
+use crate::policy::stream_sched::StreamScheduler;
 use crate::policy::{Factory, known};
 
 /// `None`, or the value in it.
@@ -540,6 +541,18 @@ params! {
     /// damages a packet unseen; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
         default: true, rarely: "serves the simulator";
+    /// Interleaves messages of different streams, if the peer wants that, too: user data travels in
+    /// I-DATA chunks, which are 4 bytes longer than DATA. A long message on one stream then does
+    /// not hold up those of others, if stream_scheduler is another one than fcfs. Messages that are
+    /// too long to be delivered whole are delivered in parts, and these alternate, too.
+    message_interleaving: bool, "switch", Any, "RFC 8260 §2; docs/rfc8260.md",
+        default: false, rarely: "serves programs with several streams";
+    /// Policy that chooses the stream of the next user data. fcfs: in the order in which messages
+    /// were given; rr: streams in turn; rr_packet: the same, a stream for each packet; prio: the
+    /// stream of the greatest priority; fair: all streams alike, by bytes; wfq: by their priorities
+    /// as weights. Without message_interleaving a message that has begun is finished first.
+    stream_scheduler: Factory<dyn StreamScheduler>, "policy", Any, "RFC 8260 §3; docs/rfc8260.md",
+        default: const { known("fcfs") }, rarely: "serves programs with several streams";
 
     [Keys]
     /// Ends an association whose peer has not shown within this time that it has the right keys.

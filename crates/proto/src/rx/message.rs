@@ -79,7 +79,8 @@ impl IntoIterator for Payload {
 pub struct Message {
     /// The stream it came on.
     pub stream: StreamId,
-    /// Its number in the stream; without meaning if `unordered`.
+    /// Its number in the stream; without meaning if `unordered`. With I-DATA, the lower 16 bits of
+    /// its MID (RFC 8260 §4.1).
     pub ssn: Ssn,
     /// The payload protocol identifier of its first DATA chunk, in host order.
     pub ppid: u32,
@@ -88,6 +89,7 @@ pub struct Message {
     /// Its data.
     pub payload: Payload,
     /// False for a part that more parts follow (partial delivery, RFC 9260 §6.9). Until the last
-    /// part, nothing else is delivered from the stream.
+    /// part, nothing else is delivered from the stream. If messages are interleaved, parts of those
+    /// of other streams may come between.
     pub end_of_message: bool,
 }

@@ -1,4 +1,4 @@
-//! From DATA chunks to messages (RFC 9260 §6.5, §6.6, §6.9).
+//! From DATA chunks to messages (RFC 9260 §6.5, §6.6, §6.9). I-DATA chunks are [`interleaved`].
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -9,10 +9,12 @@ use super::message::{Message, Payload};
 use super::retain::Retain;
 use super::tsn_tracker::{Arrival, TsnTracker};
 use super::violation::ProtocolViolation;
+use interleaved::Interleaved;
 use room::{Amount, Room};
 
 pub(crate) use room::Limits;
 
+mod interleaved;
 mod room;
 
 /// The chunks of one message, at most, that are gathered before partial delivery begins. Together
@@ -67,6 +69,8 @@ pub(crate) struct Inbound {
     deferred: BTreeSet<u32>,
     /// At most one: the message at the cumulative TSN, which nothing can overtake.
     partial: Option<Partial>,
+    /// The same of I-DATA chunks, if user data comes in these.
+    interleaved: Option<Box<Interleaved>>,
     ready: VecDeque<Message>,
     /// Messages on stream 0 with this payload protocol identifier are not the application's.
     set_aside: Option<u32>,
@@ -86,6 +90,7 @@ impl Inbound {
             waiting: HashMap::new(),
             deferred: BTreeSet::new(),
             partial: None,
+            interleaved: None,
             ready: VecDeque::new(),
             set_aside: None,
             aside: VecDeque::new(),
@@ -108,7 +113,9 @@ impl Inbound {
     ) -> Result<Arrival, ProtocolViolation> {
         let tsn = data.tsn;
         self.room.largest = self.room.largest.max(data.payload.len());
-        if tracker.classify(tsn) == Arrival::New && !self.make_room(&data, tracker)? {
+        if tracker.classify(tsn) == Arrival::New
+            && !self.make_room(tsn, data.payload.len(), tracker)?
+        {
             return Ok(Arrival::Dropped);
         }
         let arrival = tracker.observe(tsn);
@@ -186,6 +193,7 @@ impl Inbound {
             && self.aside.is_empty()
             && self.held.is_empty()
             && self.partial.is_none()
+            && self.interleaved.as_ref().is_none_or(|i| i.is_empty())
     }
 
     /// The next message, or part of one, in the order of delivery.
@@ -245,8 +253,12 @@ impl Inbound {
     /// blocks.
     pub(crate) fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
         let cum = tracker.cum_tsn();
-        let run = self.held.run_at(cum);
-        self.room.keep(cum, run.map(amount_of).unwrap_or_default())
+        let begun = match self.interleaved {
+            None => self.held.run_at(cum).map(amount_of).unwrap_or_default(),
+            // Any part of it may stay, whatever its TSN.
+            Some(_) => self.held_in_reassembly(),
+        };
+        self.room.keep(cum, begun)
     }
 
     /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and
@@ -259,11 +271,11 @@ impl Inbound {
 
     fn make_room(
         &mut self,
-        data: &Data,
+        tsn: Tsn,
+        len: usize,
         tracker: &mut TsnTracker,
     ) -> Result<bool, ProtocolViolation> {
-        let tsn = data.tsn;
-        while !self.has_room(data.payload.len()) {
+        while !self.has_room(len) {
             if self.drop_highest_above(tsn, tracker).is_none() {
                 return self.refuse(tsn, tracker.cum_tsn());
             }
@@ -284,7 +296,10 @@ impl Inbound {
         }
         // Nothing will be popped, and no TSN is still to come that could set free what is held: it
         // must be one long message, or wait for SSNs that were left out.
-        self.begin_partial(cum, 0);
+        match self.interleaved {
+            None => self.begin_partial(cum, 0),
+            Some(_) => self.open_a_message(),
+        }
         match self.ready.is_empty() {
             true if self.room.admit_next(cum) => Ok(true),
             true => Err(ProtocolViolation::Undeliverable { tsn }),
@@ -293,7 +308,12 @@ impl Inbound {
     }
 
     fn drop_highest_above(&mut self, floor: Tsn, tracker: &mut TsnTracker) -> Option<Tsn> {
-        let tsn = self.held.highest_above(self.room.floor(floor))?;
+        let floor = self.room.floor(floor);
+        if let Some(i) = &mut self.interleaved {
+            let (tsn, bytes) = i.discard_highest(tracker.extended(floor))?;
+            return Some(self.note_reneged(tsn, bytes, tracker));
+        }
+        let tsn = self.held.highest_above(floor)?;
         let run = self.held.run_at(tsn)?;
         let cut = self.held.cut_last(run)?;
         if cut.flags.end() {
@@ -304,11 +324,16 @@ impl Inbound {
             }
             self.deferred.remove(&run.first.0);
         }
-        self.room.held.subtract(Amount::of_chunk(cut.payload.len()));
+        Some(self.note_reneged(tsn, cut.payload.len(), tracker))
+    }
+
+    /// A chunk was discarded: it takes no room any more, and may come again.
+    fn note_reneged(&mut self, tsn: Tsn, bytes: usize, tracker: &mut TsnTracker) -> Tsn {
+        self.room.held.subtract(Amount::of_chunk(bytes));
         self.reneged += 1;
         let forgotten = tracker.forget(tsn);
         debug_assert!(forgotten, "what is held above the cumulative TSN was observed");
-        Some(tsn)
+        tsn
     }
 
     fn is_turn(&self, stream: StreamId, ssn: Ssn, unordered: bool) -> bool {

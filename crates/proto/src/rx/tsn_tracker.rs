@@ -92,6 +92,11 @@ impl TsnTracker {
         }
     }
 
+    /// A TSN near the cumulative one, as a number that does not wrap.
+    pub(crate) fn extended(&self, tsn: Tsn) -> u64 {
+        self.extend(tsn)
+    }
+
     /// True if `tsn` has been received.
     pub(crate) fn contains(&self, tsn: Tsn) -> bool {
         self.classify(tsn) == Arrival::Duplicate

@@ -1,8 +1,8 @@
-//! Violations of the protocol by DATA chunks.
+//! Violations of the protocol by DATA and I-DATA chunks.
 
-use manypath_wire::{Ssn, StreamId, Tsn};
+use manypath_wire::{Mid, Ssn, StreamId, Tsn};
 
-/// A DATA chunk that the peer should not have sent.
+/// A chunk of user data that the peer should not have sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProtocolViolation {
     /// The stream was not negotiated. The association goes on: the chunk has been discarded and its
@@ -14,7 +14,8 @@ pub(crate) enum ProtocolViolation {
         /// The stream it named.
         stream: StreamId,
     },
-    /// The chunk and its neighbours cannot be fragments of messages (RFC 9260 §6.9).
+    /// The chunk and its neighbours cannot be fragments of messages (RFC 9260 §6.9), or the chunk
+    /// is no fragment of the message that it names (RFC 8260 §2.1).
     #[error("TSN {} does not fit the fragments beside it", tsn.0)]
     FragmentOutOfPlace {
         /// The TSN of the chunk.
@@ -29,6 +30,16 @@ pub(crate) enum ProtocolViolation {
         stream: StreamId,
         /// Its SSN.
         ssn: Ssn,
+    },
+    /// The message's MID has been used before (RFC 8260 §2.1).
+    #[error("TSN {} repeats MID {} of stream {}", tsn.0, mid.0, stream.0)]
+    MidReused {
+        /// The TSN of the chunk.
+        tsn: Tsn,
+        /// Its stream.
+        stream: StreamId,
+        /// Its MID.
+        mid: Mid,
     },
     /// Everything up to this TSN has been received and fills the buffers, yet an earlier message of
     /// its stream is missing, so that none of it can ever be delivered.

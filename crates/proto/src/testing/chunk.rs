@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    Abort, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, HeartbeatInfo, Init, PacketBuilder,
-    Parameter, Params, Shutdown, Ssn, StreamId, Tsn,
+    Abort, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, HeartbeatInfo, IData, Init, Mid,
+    PacketBuilder, Parameter, Params, Shutdown, Ssn, StreamId, Tsn,
 };
 
 /// The scripted peer's first TSN, so that its first chunk is `data(1)`.
@@ -48,6 +48,18 @@ pub fn data(tsn: u32) -> PeerChunk {
         stream: StreamId(0),
         ssn: Ssn(tsn.wrapping_sub(PEER_INITIAL_TSN) as u16),
         ppid: 0,
+        flags: DataFlags::BEGIN | DataFlags::END,
+        payload: Bytes::from_static(b"x"),
+    }))
+}
+
+/// I-DATA with this TSN: a whole ordered message of one byte on stream 0, its MID the TSN less one.
+pub fn i_data(tsn: u32) -> PeerChunk {
+    PeerChunk::Plain(Chunk::IData(IData {
+        tsn: Tsn(tsn),
+        stream: StreamId(0),
+        mid: Mid(tsn.wrapping_sub(PEER_INITIAL_TSN)),
+        ppid_or_fsn: 0,
         flags: DataFlags::BEGIN | DataFlags::END,
         payload: Bytes::from_static(b"x"),
     }))
@@ -161,6 +173,15 @@ impl PeerChunk {
         }
     }
 
+    // ---- I-DATA ----
+
+    /// Sets the stream, the MID and what is the FSN without the flag B, and the PPID with it.
+    pub fn message(mut self, stream: u16, mid: u32, ppid_or_fsn: u32) -> PeerChunk {
+        let PeerChunk::Plain(Chunk::IData(data)) = &mut self else { panic!("no I-DATA") };
+        (data.stream, data.mid, data.ppid_or_fsn) = (StreamId(stream), Mid(mid), ppid_or_fsn);
+        self
+    }
+
     // ---- DATA ----
 
     /// Sets the stream and the SSN.
@@ -169,18 +190,21 @@ impl PeerChunk {
         self
     }
 
-    /// Sets the user data.
+    /// Sets the user data, also of I-DATA.
     pub fn payload(mut self, payload: impl Into<Bytes>) -> PeerChunk {
-        self.data_mut().payload = payload.into();
+        match &mut self {
+            PeerChunk::Plain(Chunk::IData(data)) => data.payload = payload.into(),
+            _ => self.data_mut().payload = payload.into(),
+        }
         self
     }
 
-    /// Sets the user data to `len` bytes.
+    /// The same, of `len` bytes.
     pub fn len(self, len: usize) -> PeerChunk {
         self.payload(vec![b'x'; len])
     }
 
-    /// Sets the flags: "B", "E", "U", "I" in any combination.
+    /// Sets the flags, also of I-DATA: "B", "E", "U", "I" in any combination.
     pub fn flags(mut self, letters: &str) -> PeerChunk {
         let flag = |letter| match letter {
             'B' => DataFlags::BEGIN,
@@ -189,7 +213,11 @@ impl PeerChunk {
             'I' => DataFlags::IMMEDIATE,
             other => panic!("DATA has no flag {other}"),
         };
-        self.data_mut().flags = letters.chars().map(flag).fold(DataFlags(0), |a, b| a | b);
+        let flags = letters.chars().map(flag).fold(DataFlags(0), |a, b| a | b);
+        match &mut self {
+            PeerChunk::Plain(Chunk::IData(data)) => data.flags = flags,
+            _ => self.data_mut().flags = flags,
+        }
         self
     }
 

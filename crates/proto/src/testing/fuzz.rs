@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_wire::{Chunk, CommonHeader, ErrorCause, Parameter, UnknownParameter, chunk_type};
+use manypath_wire::{
+    Chunk, CommonHeader, Data, ErrorCause, IData, Parameter, UnknownParameter, chunk_type,
+};
 
 use super::*;
 use crate::config::{Preset, Profile};
@@ -51,6 +53,8 @@ struct Seen {
     /// The highest of the endpoint's TSNs.
     highest: u32,
     largest_packet: usize,
+    /// Messages are interleaved.
+    interleaves: bool,
 }
 
 /// Runs the script that `bytes` stand for: packets with the right checksum, and mostly the right
@@ -92,7 +96,12 @@ fn setup(source: &mut Source<'_>) -> Setup {
         _ => setup,
     };
     // With RFC 9260 alone, and with everything that is not in it.
-    let setup = if source.below(2) == 0 { setup.set("nr_sack", "true") } else { setup };
+    let extensions = source.below(4);
+    let setup = if extensions.is_multiple_of(2) { setup.set("nr_sack", "true") } else { setup };
+    let setup = match extensions / 2 {
+        0 => setup.set("message_interleaving", "true").set("stream_scheduler", "wfq"),
+        _ => setup,
+    };
     setup.max_associations(3)
 }
 
@@ -119,7 +128,8 @@ fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
 
 /// The Supported Extensions of a peer that knows all chunks beyond RFC 9260.
 fn extensions() -> Parameter {
-    const TYPES: &[u8] = &[chunk_type::NR_SACK, chunk_type::SACK_PATH, chunk_type::TIMESTAMP];
+    const TYPES: &[u8] =
+        &[chunk_type::NR_SACK, chunk_type::SACK_PATH, chunk_type::TIMESTAMP, chunk_type::I_DATA];
     Parameter::SupportedExtensions(Bytes::from_static(TYPES))
 }
 
@@ -143,8 +153,8 @@ fn look(t: &mut Script, seen: &mut Seen) {
                     let excess = seen.heartbeats.len().saturating_sub(8);
                     seen.heartbeats.drain(..excess);
                 }
-                Chunk::Data(data) => {
-                    let tsn = data.tsn.distance_from(t.base);
+                Chunk::IData(IData { tsn, .. }) | Chunk::Data(Data { tsn, .. }) => {
+                    let tsn = tsn.distance_from(t.base);
                     seen.highest = if tsn < 1 << 31 { tsn.max(seen.highest) } else { seen.highest };
                 }
                 _ => {}
@@ -154,6 +164,7 @@ fn look(t: &mut Script, seen: &mut Seen) {
     for id in t.endpoint.associations().collect::<Vec<_>>() {
         let assoc = t.endpoint.assoc(id).expect("it is listed");
         assert!(assoc.paths().count() <= assoc.config().max_paths as usize);
+        seen.interleaves |= assoc.interleaves();
     }
 }
 
@@ -179,7 +190,8 @@ fn step(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
             command(t, |a, now| {
                 for _ in 0..count {
                     let message = Bytes::from(vec![0; len.into()]);
-                    let _ = a.send(now, SendOptions::default(), message);
+                    let stream = StreamId(len % 3);
+                    let _ = a.send(now, SendOptions { stream, ..SendOptions::default() }, message);
                 }
             });
         }
@@ -260,8 +272,14 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
             let flags = letters[usize::from(source.below(8))];
             let len =
                 if source.below(4) == 0 { source.short() % 1400 } else { source.below(4).into() };
-            let (stream, ssn) = (source.below(3).into(), source.below(32).into());
-            data(tsn).stream(stream, ssn).flags(flags).len(len.into())
+            let (stream, ssn) = (source.below(3).into(), u16::from(source.below(32)));
+            // The other kind of chunk ends the association at once.
+            match seen.interleaves {
+                true => {
+                    i_data(tsn).message(stream, ssn.into(), tsn % 8).flags(flags).len(len.into())
+                }
+                false => data(tsn).stream(stream, ssn).flags(flags).len(len.into()),
+            }
         }
         4..=7 => {
             let back = if source.below(8) == 0 { source.number() } else { source.below(8).into() };
@@ -313,7 +331,7 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
         },
         13 => error(ErrorCause::StaleCookie(source.number())),
         14 => error(ErrorCause::Unknown { code: source.short(), value: Bytes::new() }),
-        _ => match source.below(4) {
+        _ => match source.below(5) {
             0 => PeerChunk::Raw(chunk_type::SACK_PATH, source.byte(), source.take(8)),
             1 => PeerChunk::Raw(chunk_type::TIMESTAMP, source.byte(), source.take(8)),
             _ => unknown(source.byte() | 0x0f),

@@ -1,21 +1,23 @@
 //! Packets that the endpoint sent, in words that a test can write down.
 
-use manypath_wire::{Chunk, ErrorCause, GapAckBlock, Packet, Tsn};
+use manypath_wire::{Chunk, Data, ErrorCause, GapAckBlock, IData, Packet, Tsn};
 
 /// A packet's chunks, such as `SACK 3 gaps 5-6, DATA 1-4`. The endpoint's own TSNs count from 1
 /// above `base`; those of the peer are as they are.
 pub(super) fn render(packet: &Packet, base: Tsn) -> String {
     let mut words: Vec<String> = Vec::new();
-    let mut run: Option<(u32, u32)> = None;
+    let mut run: Option<(&str, u32, u32)> = None;
     for chunk in packet.chunks() {
         let chunk = chunk.expect("the endpoint sends well-formed chunks");
-        if let Chunk::Data(data) = &chunk {
-            let tsn = data.tsn.distance_from(base);
+        if let Chunk::Data(Data { tsn, .. }) | Chunk::IData(IData { tsn, .. }) = &chunk {
+            let (name, tsn) = (chunk.name(), tsn.distance_from(base));
             run = match run {
-                Some((first, last)) if tsn == last + 1 => Some((first, tsn)),
+                Some((kind, first, last)) if kind == name && tsn == last + 1 => {
+                    Some((name, first, tsn))
+                }
                 _ => {
                     words.extend(run.map(data_run));
-                    Some((tsn, tsn))
+                    Some((name, tsn, tsn))
                 }
             };
         } else {
@@ -27,8 +29,8 @@ pub(super) fn render(packet: &Packet, base: Tsn) -> String {
     words.join(", ")
 }
 
-fn data_run((first, last): (u32, u32)) -> String {
-    if first == last { format!("DATA {first}") } else { format!("DATA {first}-{last}") }
+fn data_run((name, first, last): (&str, u32, u32)) -> String {
+    if first == last { format!("{name} {first}") } else { format!("{name} {first}-{last}") }
 }
 
 fn describe(chunk: &Chunk) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use manypath_wire::{DATA_HEADER_LEN, Tsn};
+use manypath_wire::Tsn;
 
 use super::Fragment;
 use super::cuc::PseudoCumacks;
@@ -165,8 +165,9 @@ impl Outstanding {
         self.queues[path.index()].flight.chunks_in_flight()
     }
 
-    /// Data in flight on all paths as the peer's receive buffer sees it, in bytes.
-    pub(crate) fn rwnd_in_use(&self, rules: RoomRules) -> usize {
+    /// Data in flight on all paths as the peer's receive buffer sees it, in bytes. Chunks have
+    /// headers of `header` bytes.
+    pub(crate) fn rwnd_in_use(&self, rules: RoomRules, header: usize) -> usize {
         let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
         if rules.of_headers {
             chunks = self.queues.iter().map(|q| q.flight.chunks_in_flight()).sum();
@@ -178,7 +179,7 @@ impl Outstanding {
             chunks += if rules.of_headers { self.marked_chunks } else { 0 };
             bytes += self.marked_user_bytes;
         }
-        bytes + chunks * DATA_HEADER_LEN
+        bytes + chunks * header
     }
 
     /// User bytes held until they are acknowledged cumulatively.
@@ -198,10 +199,11 @@ impl Outstanding {
     pub(crate) fn push(&mut self, f: Fragment, path: PathId, now: Instant) -> Tsn {
         let sent = Sent {
             payload: f.payload,
-            ppid: f.ppid,
+            ppid_or_fsn: f.ppid_or_fsn,
+            mid: f.mid,
             stream: f.stream,
-            ssn: f.ssn,
             flags: f.flags,
+            kind: f.kind,
             state: TsnState::InFlight,
             path,
             missing_reports: 0,

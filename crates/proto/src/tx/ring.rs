@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use manypath_wire::{DataFlags, Ssn, StreamId, Tsn};
+use manypath_wire::{DataFlags, Mid, StreamId, Tsn};
 
 use super::spurious::Loss;
 use crate::path::PathId;
 use crate::policy::rtx::LossCause;
-use crate::sizes;
+use crate::sizes::{self, DataKind};
 use crate::time::Instant;
 
 /// Where an outstanding TSN stands.
@@ -22,14 +22,16 @@ pub(crate) enum TsnState {
     Acked,
 }
 
-/// One outstanding DATA chunk.
+/// One outstanding chunk of user data.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) payload: Bytes,
-    pub(crate) ppid: u32,
+    /// As in [`Fragment`](super::Fragment).
+    pub(crate) ppid_or_fsn: u32,
+    pub(crate) mid: Mid,
     pub(crate) stream: StreamId,
-    pub(crate) ssn: Ssn,
     pub(crate) flags: DataFlags,
+    pub(crate) kind: DataKind,
     pub(crate) state: TsnState,
     /// The path of the last transmission.
     pub(crate) path: PathId,
@@ -63,10 +65,10 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The size that counts against cwnd: the DATA chunk with its header and padding (RFC 9260
+    /// The size that counts against cwnd: the chunk with its header and padding (RFC 9260
     /// §7.2).
     pub(crate) fn size(&self) -> usize {
-        sizes::data_chunk(self.payload.len())
+        sizes::data_chunk(self.kind, self.payload.len())
     }
 }
 

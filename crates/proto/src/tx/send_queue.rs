@@ -3,9 +3,14 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use manypath_wire::{DataFlags, Ssn, StreamId};
+use lanes::Lanes;
+use manypath_wire::{DataFlags, Mid, StreamId};
 
+use crate::policy::stream_sched::StreamScheduler;
+use crate::sizes::DataKind;
 use crate::time::Instant;
+
+mod lanes;
 
 /// How a message is sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -53,14 +58,32 @@ pub enum SendError {
     Closed,
 }
 
-/// A piece of a message, as large as a DATA chunk may be.
+/// A piece of a message, as large as a chunk may be.
 #[derive(Debug)]
 pub(crate) struct Fragment {
     pub(crate) payload: Bytes,
-    pub(crate) ppid: u32,
     pub(crate) stream: StreamId,
-    pub(crate) ssn: Ssn,
     pub(crate) flags: DataFlags,
+    pub(crate) kind: DataKind,
+    /// The number of the message in its stream; of a DATA chunk, the lower 16 bits are its SSN.
+    pub(crate) mid: Mid,
+    /// The PPID; but behind the first fragment of I-DATA, the FSN.
+    pub(crate) ppid_or_fsn: u32,
+}
+
+#[cfg(test)]
+impl Fragment {
+    /// A whole message on stream 0.
+    pub(crate) fn whole(payload: &'static [u8], mid: u32) -> Fragment {
+        Fragment {
+            payload: Bytes::from_static(payload),
+            stream: StreamId(0),
+            flags: DataFlags::BEGIN | DataFlags::END,
+            kind: DataKind::Data,
+            mid: Mid(mid),
+            ppid_or_fsn: 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -69,48 +92,90 @@ struct Queued {
     options: SendOptions,
     queued_at: Instant,
     /// Once its first fragment was cut.
-    ssn: Option<Ssn>,
+    mid: Option<Mid>,
+    /// Fragments that were cut; it wraps around.
+    cut: u32,
     /// It leaves unprotected, as there are no keys yet.
     in_plain: bool,
 }
 
-/// Messages in the order they were given, first come first served over all streams; but urgent ones
-/// first.
+impl Queued {
+    fn new(queued_at: Instant, options: SendOptions, payload: Bytes) -> Queued {
+        Queued { payload, options, queued_at, mid: None, cut: 0, in_plain: false }
+    }
+}
+
+/// Messages that wait: in the order they were given, over all streams, or a queue for each stream,
+/// if a scheduler chooses among these. Urgent ones come first.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
+    /// Unless there are `lanes`.
     messages: VecDeque<Queued>,
+    lanes: Option<Box<Lanes>>,
     /// Of the key management. They are not the user's data.
     urgent: VecDeque<Queued>,
     /// Only urgent messages may leave.
     is_held: bool,
     bytes: usize,
-    next_ssn: Vec<Ssn>,
+    numbers: Numbers,
+    kind: DataKind,
 }
 
 impl SendQueue {
+    /// A queue whose streams `scheduler` chooses.
+    pub(crate) fn new(scheduler: Box<dyn StreamScheduler>) -> SendQueue {
+        let lanes = (!scheduler.shares_queue()).then(|| Box::new(Lanes::new(scheduler)));
+        SendQueue { lanes, ..SendQueue::default() }
+    }
+
+    /// The chunks that carry the messages. With I-DATA their fragments may alternate.
+    pub(crate) fn set_kind(&mut self, kind: DataKind) {
+        self.kind = kind;
+    }
+
+    /// The greater the priority, the more important a stream is.
+    pub(crate) fn set_priority(&mut self, stream: StreamId, priority: u16) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.set_priority(stream, priority);
+        }
+    }
+
+    /// Takes over the priorities of the streams of another association.
+    pub(crate) fn take_priorities(&mut self, other: &mut SendQueue) {
+        if let (Some(lanes), Some(other)) = (&mut self.lanes, &mut other.lanes) {
+            lanes.take_priorities(other);
+        }
+    }
+
     /// User bytes waiting.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.urgent.is_empty()
+        self.messages.is_empty()
+            && self.urgent.is_empty()
+            && self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty())
     }
 
     pub(crate) fn push(&mut self, queued_at: Instant, options: SendOptions, payload: Bytes) {
         self.bytes += payload.len();
-        self.messages.push_back(Queued { payload, options, queued_at, ssn: None, in_plain: false });
+        let queued = Queued::new(queued_at, options, payload);
+        match &mut self.lanes {
+            None => self.messages.push_back(queued),
+            Some(lanes) => lanes.push(queued),
+        }
     }
 
-    /// When the application handed over the first of the messages that wait.
+    /// When the application handed over the message that is sent next.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
-        self.messages.front().map(|m| m.queued_at)
+        self.next_message().map(|m| m.queued_at)
     }
 
     /// Queues a message that leaves before all others, but for one that has begun to leave.
     pub(crate) fn push_urgent(&mut self, options: SendOptions, payload: Bytes, in_plain: bool) {
         let queued_at = Instant::ZERO; // its age is of no interest
-        self.urgent.push_back(Queued { payload, options, queued_at, ssn: None, in_plain });
+        self.urgent.push_back(Queued { in_plain, ..Queued::new(queued_at, options, payload) });
     }
 
     /// The next fragment leaves unprotected.
@@ -123,24 +188,47 @@ impl SendQueue {
         self.is_held = is_held;
     }
 
+    /// The message of the next fragment, of those that are not urgent.
+    #[inline]
+    fn next_message(&self) -> Option<&Queued> {
+        match &self.lanes {
+            None => self.messages.front(),
+            Some(lanes) => lanes.front(),
+        }
+    }
+
     /// The queue of the next fragment.
     #[inline]
     fn is_urgent_next(&self) -> bool {
-        let has_begun = self.messages.front().is_some_and(|m| m.ssn.is_some());
-        !self.urgent.is_empty() && !has_begun
+        !self.urgent.is_empty() && self.unfinished().is_none()
+    }
+
+    /// The message that must be finished before an urgent one.
+    fn unfinished(&self) -> Option<&Queued> {
+        let has_begun = |m: &&Queued| m.mid.is_some();
+        match &self.lanes {
+            None => self.messages.front().filter(has_begun),
+            Some(lanes) if lanes.must_finish() => lanes.front(),
+            // No two messages of a stream at a time (RFC 8260 §2.2.2).
+            Some(lanes) => lanes.front_of(self.urgent.front()?.options.stream).filter(has_begun),
+        }
     }
 
     #[inline]
     fn front(&self) -> Option<&Queued> {
-        match self.is_urgent_next() {
-            true => self.urgent.front(),
-            false => self.messages.front().filter(|_| !self.is_held),
+        if self.urgent.is_empty() {
+            return self.next_message().filter(|_| !self.is_held);
+        }
+        match self.unfinished() {
+            Some(message) => Some(message).filter(|_| !self.is_held),
+            None => self.urgent.front(),
         }
     }
 
     /// Every message given so far is on one of the first `streams` streams.
     pub(crate) fn fits_streams(&self, streams: u16) -> bool {
-        self.messages.iter().all(|m| m.options.stream.0 < streams)
+        let in_lanes = self.lanes.iter().flat_map(|lanes| lanes.messages());
+        self.messages.iter().chain(in_lanes).all(|m| m.options.stream.0 < streams)
     }
 
     /// User bytes that the next fragment of at most `limit` bytes would have.
@@ -148,55 +236,101 @@ impl SendQueue {
         self.front().map(|m| m.payload.len().min(limit))
     }
 
+    /// The packet at hand takes no more new data.
+    pub(crate) fn ends_packet(&self) -> bool {
+        self.lanes.as_ref().is_some_and(|lanes| lanes.ends_packet())
+    }
+
+    /// A packet is complete.
+    pub(crate) fn packet_ended(&mut self) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.packet_ended();
+        }
+    }
+
     /// Cuts the next fragment, of at most `limit` bytes (RFC 9260 §6.9).
     pub(crate) fn pop(&mut self, limit: usize) -> Option<Fragment> {
         self.front()?;
-        let is_urgent = self.is_urgent_next();
-        let queue = if is_urgent { &mut self.urgent } else { &mut self.messages };
+        if self.is_urgent_next() {
+            return self.numbers.cut(&mut self.urgent, limit, self.kind);
+        }
+        let Some(lanes) = &mut self.lanes else {
+            let fragment = self.numbers.cut(&mut self.messages, limit, self.kind)?;
+            self.bytes -= fragment.payload.len();
+            return Some(fragment);
+        };
+        let of_urgent = self.urgent.front().filter(|_| !lanes.must_finish());
+        let (stream, lane) = match of_urgent.map(|m| m.options.stream) {
+            Some(stream) => (stream, lanes.lane(stream)?),
+            None => lanes.front_lane()?,
+        };
+        let fragment = self.numbers.cut(lane, limit, self.kind)?;
+        let bytes = fragment.payload.len();
+        self.bytes -= bytes;
+        lanes.sent(stream, bytes, (fragment.flags.end(), self.kind == DataKind::IData));
+        Some(fragment)
+    }
+}
+
+/// The numbers of the next messages of each stream, ordered and unordered.
+#[derive(Debug, Default)]
+struct Numbers(Vec<[Mid; 2]>);
+
+impl Numbers {
+    /// Cuts a fragment off the first message of a queue.
+    #[inline]
+    fn cut(
+        &mut self,
+        queue: &mut VecDeque<Queued>,
+        limit: usize,
+        kind: DataKind,
+    ) -> Option<Fragment> {
         let message = queue.front_mut()?;
         let len = message.payload.len().min(limit);
+        let (options, cut) = (message.options, message.cut);
         let mut flags = DataFlags::default();
-        let options = message.options;
         if options.unordered {
             flags = flags | DataFlags::UNORDERED;
         }
-        let ssn = match message.ssn {
-            Some(ssn) => ssn,
+        let mid = match message.mid {
+            Some(mid) => mid,
             None => {
                 flags = flags | DataFlags::BEGIN;
-                *message.ssn.insert(next_ssn(&mut self.next_ssn, options))
+                *message.mid.insert(self.next(options, kind))
             }
         };
+        let is_first = flags.begin() || kind == DataKind::Data;
+        let ppid_or_fsn = if is_first { options.ppid } else { cut };
         let payload = if len == message.payload.len() {
             flags = flags | DataFlags::END;
             queue.pop_front()?.payload
         } else {
+            message.cut = cut.wrapping_add(1);
             message.payload.split_to(len)
         };
-        if !is_urgent {
-            self.bytes -= len;
-        }
-        Some(Fragment { payload, ppid: options.ppid, stream: options.stream, ssn, flags })
+        Some(Fragment { payload, stream: options.stream, flags, kind, mid, ppid_or_fsn })
     }
-}
 
-/// The SSN of the next message with these options.
-fn next_ssn(all: &mut Vec<Ssn>, options: SendOptions) -> Ssn {
-    if options.unordered {
-        return Ssn(0);
+    /// The number of the next message with these options.
+    fn next(&mut self, options: SendOptions, kind: DataKind) -> Mid {
+        if options.unordered && kind == DataKind::Data {
+            return Mid(0); // it needs none
+        }
+        let stream = usize::from(options.stream.0);
+        if self.0.len() <= stream {
+            self.0.resize(stream + 1, [Mid(0); 2]);
+        }
+        let next = &mut self.0[stream][usize::from(options.unordered)];
+        let mid = *next;
+        *next = mid.next();
+        mid
     }
-    let stream = usize::from(options.stream.0);
-    if all.len() <= stream {
-        all.resize(stream + 1, Ssn(0));
-    }
-    let ssn = all[stream];
-    all[stream] = ssn.next();
-    ssn
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::stream_sched::{Prio, Rr, Turn};
 
     fn options(stream: u16, unordered: bool) -> SendOptions {
         SendOptions { stream: StreamId(stream), ppid: 7, unordered }
@@ -211,7 +345,7 @@ mod tests {
         assert_eq!(lens, [3, 3, 1]);
         let marks: Vec<_> = cut.iter().map(|f| (f.flags.begin(), f.flags.end())).collect();
         assert_eq!(marks, [(true, false), (false, false), (false, true)]);
-        assert!(cut.iter().all(|f| f.ssn == Ssn(0) && f.ppid == 7));
+        assert!(cut.iter().all(|f| f.mid == Mid(0) && f.ppid_or_fsn == 7));
         assert_eq!((q.bytes(), q.is_empty()), (0, true));
     }
 
@@ -222,7 +356,7 @@ mod tests {
             q.push(Instant::ZERO, options(stream, unordered), Bytes::from_static(b"x"));
         }
         let sent: Vec<_> = std::iter::from_fn(|| q.pop(9))
-            .map(|f| (f.stream.0, f.ssn.0, f.flags.unordered()))
+            .map(|f| (f.stream.0, f.mid.0, f.flags.unordered()))
             .collect();
         assert_eq!(sent, [(0, 0, false), (5, 0, false), (0, 0, true), (0, 1, false)]);
     }
@@ -249,8 +383,8 @@ mod tests {
         let mut sent = vec![q.pop(3)];
         q.push_urgent(options(0, false), Bytes::from_static(b"key"), false);
         sent.extend((0..3).map(|_| q.pop(3)));
-        let sent: Vec<_> = sent.into_iter().flatten().map(|f| (f.payload, f.ssn.0)).collect();
-        let expected: [(&[u8], u16); 4] = [(b"abc", 0), (b"def", 0), (b"key", 1), (b"ghi", 2)];
+        let sent: Vec<_> = sent.into_iter().flatten().map(|f| (f.payload, f.mid.0)).collect();
+        let expected: [(&[u8], u32); 4] = [(b"abc", 0), (b"def", 0), (b"key", 1), (b"ghi", 2)];
         assert_eq!(sent, expected.map(|(text, ssn)| (Bytes::from_static(text), ssn)));
         assert!(q.is_empty());
     }
@@ -266,6 +400,113 @@ mod tests {
         assert_eq!(q.pop(9).map(|f| f.payload), Some(Bytes::from_static(b"key")));
         assert!(q.pop(9).is_none());
         q.hold(false);
-        assert_eq!(q.pop(9).map(|f| (f.payload, f.ssn.0)), Some((Bytes::from_static(b"data"), 1)));
+        assert_eq!(q.pop(9).map(|f| (f.payload, f.mid.0)), Some((Bytes::from_static(b"data"), 1)));
+    }
+
+    /// A queue with this scheduler, whose chunks are of this kind.
+    fn scheduled(scheduler: impl StreamScheduler + 'static, kind: DataKind) -> SendQueue {
+        let mut q = SendQueue::new(Box::new(scheduler));
+        q.set_kind(kind);
+        q
+    }
+
+    /// Stream and MID of the next fragments, of three bytes at most.
+    fn cut(q: &mut SendQueue, count: usize) -> Vec<(u16, u32)> {
+        let fragments = std::iter::from_fn(|| {
+            let len = q.next_len(3)?;
+            let fragment = q.pop(3)?;
+            assert_eq!(fragment.payload.len(), len, "what was foretold");
+            Some((fragment.stream.0, fragment.mid.0))
+        });
+        fragments.take(count).collect()
+    }
+
+    #[test]
+    fn a_scheduler_is_asked_for_each_fragment_only_with_i_data() {
+        let sent = |kind| {
+            let mut q = scheduled(Rr::default(), kind);
+            for stream in [1, 2, 1] {
+                q.push(Instant::ZERO, options(stream, false), Bytes::from_static(b"abcdef"));
+            }
+            assert_eq!((q.bytes(), q.is_empty()), (18, false));
+            let sent = cut(&mut q, 9);
+            assert_eq!((q.bytes(), q.is_empty(), q.waits_since()), (0, true, None));
+            sent
+        };
+        let messages = [(1, 0), (1, 0), (2, 0), (2, 0), (1, 1), (1, 1)];
+        assert_eq!(sent(DataKind::Data), messages, "RFC 9260 §6.9");
+        let fragments = [(1, 0), (2, 0), (1, 0), (2, 0), (1, 1), (1, 1)];
+        assert_eq!(sent(DataKind::IData), fragments, "RFC 8260 §2.2.2: a message of each stream");
+    }
+
+    #[test]
+    fn urgent_messages_wait_only_for_what_must_be_finished() {
+        let sent = |kind, stream| {
+            let mut q = scheduled(Rr::default(), kind);
+            q.push(Instant::ZERO, options(stream, false), Bytes::from_static(b"abcdefg"));
+            q.push(Instant::ZERO, options(9, false), Bytes::from_static(b"abc"));
+            let mut sent = cut(&mut q, 1);
+            q.push_urgent(options(0, false), Bytes::from_static(b"urgent"), false);
+            sent.extend(cut(&mut q, 9));
+            assert!(q.is_empty());
+            sent
+        };
+        let data = [(4, 0), (4, 0), (4, 0), (0, 0), (0, 0), (9, 0)];
+        assert_eq!(sent(DataKind::Data, 4), data);
+        let interleaved = [(4, 0), (0, 0), (0, 0), (9, 0), (4, 0), (4, 0)];
+        assert_eq!(sent(DataKind::IData, 4), interleaved);
+        let same_stream = [(0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (9, 0)];
+        assert_eq!(sent(DataKind::IData, 0), same_stream, "RFC 8260 §2.2.2: one at a time");
+    }
+
+    #[test]
+    fn a_held_queue_of_streams_lets_only_urgent_messages_leave() {
+        let mut q = scheduled(Rr::default(), DataKind::IData);
+        q.hold(true);
+        q.push(Instant::ZERO, options(3, false), Bytes::from_static(b"data"));
+        assert_eq!(cut(&mut q, 1), []);
+        q.push_urgent(options(0, false), Bytes::from_static(b"key"), true);
+        assert!(q.is_next_in_plain());
+        assert_eq!(cut(&mut q, 9), [(0, 0)]);
+        q.hold(false);
+        assert_eq!(cut(&mut q, 9), [(3, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn priorities_last_while_a_stream_is_idle_and_pass_to_a_successor() {
+        let mut old = scheduled(Prio::default(), DataKind::IData);
+        old.set_priority(StreamId(2), 300);
+        let mut q = scheduled(Prio::default(), DataKind::IData);
+        q.take_priorities(&mut old);
+        for _ in 0..2 {
+            for stream in [1, 2] {
+                q.push(Instant::ZERO, options(stream, false), Bytes::from_static(b"abc"));
+            }
+            let streams: Vec<_> = cut(&mut q, 2).iter().map(|(stream, _)| *stream).collect();
+            assert_eq!(streams, [2, 1]);
+        }
+    }
+
+    /// A scheduler of a program's own that knows nothing.
+    #[derive(Debug)]
+    struct Forgetful;
+
+    impl StreamScheduler for Forgetful {
+        fn enter(&mut self, _stream: StreamId, _priority: u16) {}
+
+        fn next(&self) -> Option<StreamId> {
+            Some(StreamId(77))
+        }
+
+        fn sent(&mut self, _turn: &Turn) {}
+    }
+
+    #[test]
+    fn what_a_scheduler_forgets_is_sent_all_the_same() {
+        let mut q = scheduled(Forgetful, DataKind::IData);
+        for stream in [2, 1] {
+            q.push(Instant::ZERO, options(stream, false), Bytes::from_static(b"abc"));
+        }
+        assert_eq!(cut(&mut q, 9), [(1, 0), (2, 0)]);
     }
 }

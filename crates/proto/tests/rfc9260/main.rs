@@ -8,6 +8,7 @@ mod collision;
 mod common;
 mod congestion;
 mod handshake;
+mod interleaving;
 mod mtcp;
 mod multipath;
 mod nr_sack;

@@ -48,6 +48,8 @@ const COMBINED: &[(&str, [&str; 2])] = &[
     ("nr_sack", ["false", "true"]),
     ("ack_path", ["last_received", "primary"]),
     ("ack_path_as_asked", ["false", "true"]),
+    ("message_interleaving", ["false", "true"]),
+    ("stream_scheduler", ["fcfs", "wfq"]),
 ];
 
 impl Plan {

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    Checksum, Chunk, CommonHeader, Init, Packet, PacketBuilder, Parameter, Params, Tsn,
+    Checksum, Chunk, CommonHeader, Data, IData, Init, Packet, PacketBuilder, Parameter, Params, Tsn,
 };
 
 use crate::host::Host;
@@ -248,8 +248,10 @@ impl Script for Greedy {
                     self.cookie = Some(cookie);
                     self.associations += 1;
                 }
-                Ok(Chunk::Data(data)) if self.highest.is_none_or(|tsn| data.tsn.gt(tsn)) => {
-                    self.highest = Some(data.tsn);
+                Ok(Chunk::Data(Data { tsn, .. }) | Chunk::IData(IData { tsn, .. }))
+                    if self.highest.is_none_or(|highest| tsn.gt(highest)) =>
+                {
+                    self.highest = Some(tsn);
                 }
                 Ok(Chunk::Heartbeat(info)) => {
                     out.send(self.peer_tag, |p| p.push_heartbeat_ack(&info.0));

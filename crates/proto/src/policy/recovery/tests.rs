@@ -1,6 +1,3 @@
-use bytes::Bytes;
-use manypath_wire::{DataFlags, Ssn, StreamId};
-
 use super::*;
 use crate::tx::{Fragment, Outstanding};
 
@@ -21,13 +18,7 @@ fn outstanding() -> Outstanding {
         out.add_path(id);
     }
     for n in 0..8u8 {
-        let fragment = Fragment {
-            payload: Bytes::from_static(b"data"),
-            ppid: 0,
-            stream: StreamId(0),
-            ssn: Ssn(n.into()),
-            flags: DataFlags::BEGIN | DataFlags::END,
-        };
+        let fragment = Fragment::whole(b"data", n.into());
         out.push(fragment, PathId(n % 2), Instant::ZERO);
     }
     out

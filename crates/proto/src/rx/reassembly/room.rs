@@ -1,7 +1,7 @@
 //! The room for DATA chunks: what is held counts against [`Limits`], and some of it is promised to
 //! be kept.
 
-use manypath_wire::{DATA_HEADER_LEN, Tsn};
+use manypath_wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, Tsn};
 
 use crate::rx::tsn_tracker::MAX_TSN_AHEAD;
 
@@ -10,7 +10,8 @@ use crate::rx::tsn_tracker::MAX_TSN_AHEAD;
 pub(crate) struct Limits {
     /// User data held, in bytes, at least that of one DATA chunk.
     pub(crate) receive_buffer: usize,
-    /// DATA chunks held, at least 2: each costs about 150 bytes beyond its user data.
+    /// DATA chunks held, at least 2: each costs about 150 bytes beyond its user data, and one of
+    /// I-DATA about twice as much.
     pub(crate) max_chunks: usize,
     /// User data of one incomplete message, in bytes, from which it is delivered in parts. Less
     /// than `receive_buffer`, or a message longer than that could never be delivered.
@@ -86,6 +87,13 @@ impl Room {
     /// Lets the header of each DATA chunk take room, too.
     pub(super) fn count_headers(&mut self, counts: bool) {
         self.chunk_overhead = if counts { DATA_HEADER_LEN } else { 0 };
+    }
+
+    /// Chunks are I-DATA.
+    pub(super) fn interleave(&mut self) {
+        if self.chunk_overhead > 0 {
+            self.chunk_overhead = I_DATA_HEADER_LEN;
+        }
     }
 
     pub(super) fn begin_packet(&mut self) {

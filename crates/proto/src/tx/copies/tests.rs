@@ -1,9 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use manypath_wire::{
-    Checksum, Chunk, CommonHeader, DataFlags, Packet, PacketBuilder, Ssn, StreamId,
-};
+use manypath_wire::{Checksum, Chunk, CommonHeader, Packet, PacketBuilder};
 
 use super::*;
 use crate::tx::Fragment;
@@ -36,13 +34,7 @@ impl Sender {
     /// Sends `count` new chunks on a path, a millisecond apart.
     fn send(&mut self, path: PathId, count: u32) {
         for _ in 0..count {
-            let fragment = Fragment {
-                payload: Bytes::from_static(&[7; SIZE - 16]),
-                ppid: 0,
-                stream: StreamId(0),
-                ssn: Ssn(0),
-                flags: DataFlags::BEGIN | DataFlags::END,
-            };
+            let fragment = Fragment::whole(&[7; SIZE - 16], 0);
             self.out.push(fragment, path, self.now);
             self.now += Duration::from_millis(1);
         }
@@ -95,7 +87,7 @@ fn a_copy_counts_in_the_flight_of_its_own_path_and_takes_no_receive_buffer() {
     s.send(THIRD, 1);
     assert_eq!(s.copy_all(), [1, 2, 3], "in the order of transmission");
     assert_eq!(s.flights(), [3, 3]);
-    assert_eq!(s.out.rwnd_in_use(RULES.by.room), 4 * (SIZE - 16), "the receiver gets it once");
+    assert_eq!(s.out.rwnd_in_use(RULES.by.room, 16), 4 * (SIZE - 16), "the receiver gets it once");
     assert_eq!(s.out.chunks_in_flight(SECOND), 3);
     assert_eq!(s.out.get(Tsn(1)).map(|sent| sent.transmissions), Some(1), "no retransmission");
 }

@@ -1,7 +1,5 @@
 use bytes::Bytes;
-use manypath_wire::{
-    Checksum, Chunk, CommonHeader, DataFlags, Packet, PacketBuilder, Ssn, StreamId,
-};
+use manypath_wire::{Checksum, Chunk, CommonHeader, Packet, PacketBuilder};
 
 use super::*;
 use crate::policy::recovery::{HeartbeatRules, RoomRules, SackRules, T3Rules};
@@ -61,13 +59,7 @@ fn outstanding() -> Outstanding {
         out.add_path(id);
     }
     for n in 0..20u8 {
-        let fragment = Fragment {
-            payload: Bytes::from_static(b"data"),
-            ppid: 0,
-            stream: StreamId(0),
-            ssn: Ssn(n.into()),
-            flags: DataFlags::BEGIN | DataFlags::END,
-        };
+        let fragment = Fragment::whole(b"data", n.into());
         out.push(fragment, PathId(n % 2), Instant::ZERO);
     }
     out

@@ -1,7 +1,5 @@
 use bytes::Bytes;
-use manypath_wire::{
-    Checksum, Chunk, CommonHeader, DataFlags, Packet, PacketBuilder, Ssn, StreamId,
-};
+use manypath_wire::{Checksum, Chunk, CommonHeader, Packet, PacketBuilder};
 use proptest::prelude::*;
 
 use super::*;
@@ -44,13 +42,7 @@ impl Sender {
 
     fn send(&mut self, count: u32) {
         for _ in 0..count {
-            let fragment = Fragment {
-                payload: Bytes::from_static(b"data"),
-                ppid: 0,
-                stream: StreamId(0),
-                ssn: Ssn(0),
-                flags: DataFlags::BEGIN | DataFlags::END,
-            };
+            let fragment = Fragment::whole(b"data", 0);
             self.out.push(fragment, PATH, self.now);
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use manypath_proto::Instant;
-use manypath_wire::{Checksum, Chunk, Packet, Parameter, Tsn};
+use manypath_wire::{Checksum, Chunk, Data, IData, Packet, Parameter, Tsn};
 
 use super::forge::Forgery;
 use super::{Middle, Passing, Side, built, header, index, other};
@@ -94,8 +94,10 @@ impl Middle {
         }
         for chunk in first.into_iter().chain(chunks.map_while(Result::ok)) {
             match chunk {
-                Chunk::Data(data) if data.tsn.ge(seen.next_tsn) => {
-                    seen.next_tsn = Tsn(data.tsn.0.wrapping_add(1));
+                Chunk::Data(Data { tsn, .. }) | Chunk::IData(IData { tsn, .. })
+                    if tsn.ge(seen.next_tsn) =>
+                {
+                    seen.next_tsn = tsn.next();
                 }
                 Chunk::Heartbeat(info) => seen.heartbeat = Some(info.0),
                 _ => {}

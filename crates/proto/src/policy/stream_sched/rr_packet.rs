@@ -1,0 +1,48 @@
+//! Round robin per packet (RFC 8260 §3.3).
+
+use std::collections::VecDeque;
+
+use manypath_wire::StreamId;
+
+use super::{StreamScheduler, Turn};
+
+/// Streams take turns, a packet each: the new data of a packet is of one stream, so that its loss
+/// delays no other one. Small messages of different streams share no packet.
+#[derive(Debug, Default)]
+pub struct RrPacket {
+    /// Those with something to send, the next one first.
+    streams: VecDeque<StreamId>,
+    /// The packet at hand has data of the first of them.
+    is_begun: bool,
+    /// The packet at hand has data of a stream that has nothing more.
+    is_over: bool,
+}
+
+impl StreamScheduler for RrPacket {
+    fn enter(&mut self, stream: StreamId, _priority: u16) {
+        self.streams.push_back(stream);
+    }
+
+    fn next(&self) -> Option<StreamId> {
+        self.streams.front().copied()
+    }
+
+    fn sent(&mut self, turn: &Turn) {
+        self.is_begun = !turn.is_empty;
+        if turn.is_empty {
+            self.streams.pop_front();
+            self.is_over = true;
+        }
+    }
+
+    fn ends_packet(&self) -> bool {
+        self.is_over
+    }
+
+    fn packet_ended(&mut self) {
+        if std::mem::take(&mut self.is_begun) {
+            self.streams.rotate_left(1);
+        }
+        self.is_over = false;
+    }
+}
