@@ -30,6 +30,7 @@ static void usage(const char *problem)
 	        "  --expect-close HOW    shutdown or abort: what the peer must do; we then do not close\n"
 	        "  --cmt 0|1             concurrent multipath transfer, with its delayed ack (0)\n"
 	        "  --nr-sack             offer non-renegable SACKs (chunk type 16)\n"
+	        "  --interleave          offer message interleaving (I-DATA, RFC 8260)\n"
 	        "  --heartbeat-ms N  --rto-min-ms N  --path-max-retrans N\n"
 	        "  --receive-buffer N    bytes (131072)\n"
 	        "  --pace-ms N           send: pause after each message (0)\n"
@@ -105,6 +106,8 @@ static bool parse_flag(const char *name)
 		opt.echoed = true;
 	else if (strcmp(name, "--nr-sack") == 0)
 		opt.nr_sack = true;
+	else if (strcmp(name, "--interleave") == 0)
+		opt.interleave = true;
 	else if (strcmp(name, "--json") == 0)
 		opt.json = true;
 	else

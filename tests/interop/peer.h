@@ -29,7 +29,7 @@ struct addresses {
 };
 
 struct options {
-	bool listen, unordered, echoed, nr_sack, json;
+	bool listen, unordered, echoed, nr_sack, interleave, json;
 	enum task task;
 	uint64_t bytes;             /* to send, or to receive before closing; 0: until the peer closes */
 	uint8_t seed;

@@ -33,6 +33,10 @@
 
 #include "peer.h"
 
+#ifndef SCTP_INTERLEAVING_SUPPORTED /* RFC 8260 §4.3.1; the library knows it, its header does not */
+#define SCTP_INTERLEAVING_SUPPORTED 0x00001206
+#endif
+
 static struct socket *assoc_socket;
 
 /* ---- the pattern ---- */
@@ -293,12 +297,44 @@ static void on_message(const uint8_t *message, size_t len, const struct sctp_rcv
 		close_association(opt.close);
 }
 
+/* The parts of a message that came so far. */
+struct parts {
+	uint8_t *bytes;
+	size_t have;
+};
+
+/* Adds a part to its message, if that did not come whole. Parts of messages on other streams may come in between. */
+static void on_part(const uint8_t *part, size_t len, const struct sctp_rcvinfo *info, bool is_last)
+{
+	static struct parts all[STREAMS_MAX + 1][2];
+	struct parts *of = &all[info->rcv_sid][(info->rcv_flags & SCTP_UNORDERED) != 0];
+
+	if (is_last && of->have == 0) {
+		on_message(part, len, info);
+		return;
+	}
+	if (of->have + len > MESSAGE_MAX) {
+		fail("a message is longer than %d bytes", MESSAGE_MAX);
+		return;
+	}
+	if (of->bytes == NULL && (of->bytes = malloc(MESSAGE_MAX)) == NULL) {
+		fail("no memory for the parts of a message");
+		return;
+	}
+	memcpy(of->bytes + of->have, part, len);
+	of->have += len;
+	if (is_last) {
+		on_message(of->bytes, of->have, info);
+		free(of->bytes);
+		*of = (struct parts){ 0 };
+	}
+}
+
 /* Reads messages and notifications until the association ends. */
 static void receive_all(void)
 {
-	uint8_t *buffer = malloc(MESSAGE_MAX + 1), *note = malloc(MESSAGE_MAX + 1);
-	size_t have = 0;
-	bool ended = buffer == NULL || note == NULL;
+	uint8_t *buffer = malloc(MESSAGE_MAX + 1);
+	bool ended = buffer == NULL;
 
 	while (!ended) {
 		struct sctp_rcvinfo info = { 0 };
@@ -306,7 +342,7 @@ static void receive_all(void)
 		socklen_t from_len = sizeof from, info_len = sizeof info;
 		unsigned info_type = 0;
 		int flags = 0;
-		ssize_t n = usrsctp_recvv(assoc_socket, buffer + have, MESSAGE_MAX + 1 - have, (struct sockaddr *)&from, &from_len,
+		ssize_t n = usrsctp_recvv(assoc_socket, buffer, MESSAGE_MAX + 1, (struct sockaddr *)&from, &from_len,
 		                          &info, &info_len, &info_type, &flags);
 
 		if (n <= 0) {
@@ -314,23 +350,14 @@ static void receive_all(void)
 				add_event("{\"event\":\"read-error\",\"text\":\"%s\"}", strerror(errno));
 			ended = true;
 		} else if (flags & MSG_NOTIFICATION) {
-			memcpy(note, buffer + have, n); /* aligned, and out of the way of a message that is only partly here */
-			on_notification((const union sctp_notification *)note);
+			on_notification((const union sctp_notification *)buffer);
 		} else {
-			have += n;
-			if (flags & MSG_EOR) {
-				on_message(buffer, have, &info);
-				have = 0;
-			} else if (have > MESSAGE_MAX) {
-				fail("a message is longer than %d bytes", MESSAGE_MAX);
-				ended = true;
-			}
+			on_part(buffer, n, &info, flags & MSG_EOR);
 		}
 		if (report.shut_down || report.lost)
 			ended = true;
 	}
 	free(buffer);
-	free(note);
 }
 
 static void verify_totals(void)
@@ -371,6 +398,8 @@ static void configure(struct socket *so)
 	struct sctp_rtoinfo rto = { .srto_initial = opt.rto_min_ms * 2, .srto_min = opt.rto_min_ms };
 	struct sctp_udpencaps encaps = { .sue_port = htons(opt.remote_udp_port) };
 	struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1 };
+	struct sctp_assoc_value interleaving = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 1 };
+	const int between_streams = 2; /* RFC 6458 §8.1.20: parts of messages on several streams alternate */
 	const int on = 1, off = 0, send_buffer = 2 * MESSAGE_MAX; /* the default of 256 KiB limits the message size */
 
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
@@ -382,6 +411,10 @@ static void configure(struct socket *so)
 	set_option(so, SCTP_INITMSG, &init, sizeof init, "streams");
 	if (usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer) < 0)
 		fail("set send buffer: %s", strerror(errno));
+	if (opt.interleave) {
+		set_option(so, SCTP_FRAGMENT_INTERLEAVE, &between_streams, sizeof between_streams, "interleaved parts");
+		set_option(so, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving, "interleaving");
+	}
 	if (opt.local.any_v6)
 		set_option(so, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off, "plain IPv4 addresses");
 	if (opt.heartbeat_ms != 0)

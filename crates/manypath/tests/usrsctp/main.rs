@@ -10,6 +10,7 @@
 mod closing;
 mod handshake;
 mod harness;
+mod interleaving;
 mod losses;
 mod nr_sack;
 mod transfer;

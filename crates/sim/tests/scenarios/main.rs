@@ -13,6 +13,7 @@ mod fairness;
 mod full_speed;
 mod handshake;
 mod hostile;
+mod interleaving;
 mod jitter;
 mod latency;
 mod mtcp_paper;
