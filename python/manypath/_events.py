@@ -65,6 +65,29 @@ class DataChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IDataChunk(Chunk):
+    """User data whose messages may be interleaved (RFC 8260 §2.1)."""
+
+    bytes: int
+    """User bytes."""
+
+    flags: str
+    """The bits that are set, of `I`, `U`, `B` and `E`, in this order."""
+
+    fsn: int
+    """Fragment sequence number: 0 for the first fragment."""
+
+    mid: int
+    """Message identifier."""
+
+    stream: int
+    """Stream identifier."""
+
+    tsn: int
+    """Its TSN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InitChunk(Chunk):
     """Initiation (§3.3.2)."""
 
@@ -804,6 +827,7 @@ class Recorded(Event):
 
 CHUNKS: dict[str, type[Chunk]] = {
     "DATA": DataChunk,
+    "I_DATA": IDataChunk,
     "INIT": InitChunk,
     "INIT_ACK": InitAckChunk,
     "SACK": SackChunk,
@@ -880,6 +904,7 @@ __all__ = [
     "FastRetransmit",
     "HeartbeatAckChunk",
     "HeartbeatChunk",
+    "IDataChunk",
     "InitAckChunk",
     "InitChunk",
     "MalformedChunk",

@@ -22,6 +22,21 @@ pub enum ChunkSummary {
         /// The bits that are set, of `I`, `U`, `B` and `E`, in this order.
         flags: String,
     },
+    /// User data whose messages may be interleaved (RFC 8260 §2.1).
+    IData {
+        /// Its TSN.
+        tsn: u32,
+        /// Stream identifier.
+        stream: u16,
+        /// Message identifier.
+        mid: u32,
+        /// Fragment sequence number: 0 for the first fragment.
+        fsn: u32,
+        /// User bytes.
+        bytes: u64,
+        /// The bits that are set, of `I`, `U`, `B` and `E`, in this order.
+        flags: String,
+    },
     /// Initiation (§3.3.2).
     Init(InitSummary),
     /// Its acknowledgement (§3.3.3).
@@ -176,6 +191,14 @@ impl ChunkSummary {
                 tsn: data.tsn.0,
                 stream: data.stream.0,
                 ssn: data.ssn.0,
+                bytes: data.payload.len() as u64,
+                flags: flags(data.flags),
+            },
+            Chunk::IData(data) => ChunkSummary::IData {
+                tsn: data.tsn.0,
+                stream: data.stream.0,
+                mid: data.mid.0,
+                fsn: data.fsn(),
                 bytes: data.payload.len() as u64,
                 flags: flags(data.flags),
             },
