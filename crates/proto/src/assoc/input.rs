@@ -258,6 +258,7 @@ impl Association {
         !action.stop
     }
 
+    #[inline]
     fn on_data(&mut self, data: Data, p: &mut Progress) {
         let Data { tsn, flags, stream, .. } = data;
         if !self.takes_data(DataKind::Data, tsn, data.payload.is_empty()) {
@@ -268,6 +269,7 @@ impl Association {
         self.after_data_chunk(arrival, flags, stream, p);
     }
 
+    #[inline(never)] // beside DATA it would make the way of packets longer
     fn on_i_data(&mut self, data: IData, p: &mut Progress) {
         let IData { tsn, flags, stream, .. } = data;
         if !self.takes_data(DataKind::IData, tsn, data.payload.is_empty()) {
@@ -307,7 +309,7 @@ impl Association {
         self.abort_with(ErrorCause::ProtocolViolation(text), what);
     }
 
-    #[inline]
+    #[inline(always)] // into both callers
     fn after_data_chunk(
         &mut self,
         arrival: Result<Arrival, ProtocolViolation>,

@@ -60,6 +60,7 @@ impl Association {
 
     /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D
     /// ii).
+    #[inline]
     pub(super) fn peer_rwnd(&self) -> usize {
         let rules = self.recovery.rules.room;
         let header = self.agreed.data_kind.header();

@@ -113,7 +113,8 @@ impl Inbound {
     ) -> Result<Arrival, ProtocolViolation> {
         let tsn = data.tsn;
         self.room.largest = self.room.largest.max(data.payload.len());
-        if tracker.classify(tsn) == Arrival::New
+        if !self.has_room(data.payload.len())
+            && tracker.classify(tsn) == Arrival::New
             && !self.make_room(tsn, data.payload.len(), tracker)?
         {
             return Ok(Arrival::Dropped);
@@ -269,6 +270,7 @@ impl Inbound {
         self.drop_highest_above(tracker.cum_tsn(), tracker)
     }
 
+    #[inline(never)] // mostly there is room
     fn make_room(
         &mut self,
         tsn: Tsn,

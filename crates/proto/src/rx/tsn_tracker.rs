@@ -103,6 +103,7 @@ impl TsnTracker {
     }
 
     /// Records the arrival of `tsn`.
+    #[inline(always)] // for DATA and for I-DATA
     pub(crate) fn observe(&mut self, tsn: Tsn) -> Arrival {
         let place = self.place(tsn);
         let at = self.extend(tsn);

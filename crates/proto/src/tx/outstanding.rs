@@ -167,6 +167,7 @@ impl Outstanding {
 
     /// Data in flight on all paths as the peer's receive buffer sees it, in bytes. Chunks have
     /// headers of `header` bytes.
+    #[inline]
     pub(crate) fn rwnd_in_use(&self, rules: RoomRules, header: usize) -> usize {
         let (mut chunks, mut bytes) = (0, self.flight_user_bytes);
         if rules.of_headers {

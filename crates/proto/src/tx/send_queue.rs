@@ -179,6 +179,7 @@ impl SendQueue {
     }
 
     /// The next fragment leaves unprotected.
+    #[inline]
     pub(crate) fn is_next_in_plain(&self) -> bool {
         self.front().is_some_and(|m| m.in_plain)
     }
@@ -214,8 +215,22 @@ impl SendQueue {
         }
     }
 
+    /// All messages are in one queue, and may leave: mostly so, and then it costs little.
+    #[inline]
+    fn is_simple(&self) -> bool {
+        self.lanes.is_none() && self.urgent.is_empty() && !self.is_held
+    }
+
     #[inline]
     fn front(&self) -> Option<&Queued> {
+        match self.is_simple() {
+            true => self.messages.front(),
+            false => self.front_of_several(),
+        }
+    }
+
+    #[inline(never)]
+    fn front_of_several(&self) -> Option<&Queued> {
         if self.urgent.is_empty() {
             return self.next_message().filter(|_| !self.is_held);
         }
@@ -232,16 +247,19 @@ impl SendQueue {
     }
 
     /// User bytes that the next fragment of at most `limit` bytes would have.
+    #[inline]
     pub(crate) fn next_len(&self, limit: usize) -> Option<usize> {
         self.front().map(|m| m.payload.len().min(limit))
     }
 
     /// The packet at hand takes no more new data.
+    #[inline]
     pub(crate) fn ends_packet(&self) -> bool {
         self.lanes.as_ref().is_some_and(|lanes| lanes.ends_packet())
     }
 
     /// A packet is complete.
+    #[inline]
     pub(crate) fn packet_ended(&mut self) {
         if let Some(lanes) = &mut self.lanes {
             lanes.packet_ended();
@@ -249,7 +267,18 @@ impl SendQueue {
     }
 
     /// Cuts the next fragment, of at most `limit` bytes (RFC 9260 §6.9).
+    #[inline]
     pub(crate) fn pop(&mut self, limit: usize) -> Option<Fragment> {
+        if !self.is_simple() {
+            return self.pop_of_several(limit);
+        }
+        let fragment = self.numbers.cut(&mut self.messages, limit, self.kind)?;
+        self.bytes -= fragment.payload.len();
+        Some(fragment)
+    }
+
+    #[inline(never)]
+    fn pop_of_several(&mut self, limit: usize) -> Option<Fragment> {
         self.front()?;
         if self.is_urgent_next() {
             return self.numbers.cut(&mut self.urgent, limit, self.kind);
@@ -278,7 +307,7 @@ struct Numbers(Vec<[Mid; 2]>);
 
 impl Numbers {
     /// Cuts a fragment off the first message of a queue.
-    #[inline]
+    #[inline(always)] // into its one caller that matters
     fn cut(
         &mut self,
         queue: &mut VecDeque<Queued>,
@@ -312,6 +341,7 @@ impl Numbers {
     }
 
     /// The number of the next message with these options.
+    #[inline]
     fn next(&mut self, options: SendOptions, kind: DataKind) -> Mid {
         if options.unordered && kind == DataKind::Data {
             return Mid(0); // it needs none

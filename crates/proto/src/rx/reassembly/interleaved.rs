@@ -58,7 +58,8 @@ struct Assembly {
     held: u64,
     /// All fragments before this one were delivered.
     next: u64,
-    /// As far as it was looked at: all fragments from `next` to this one, exclusive, are here.
+    /// As far as it was looked at: all fragments from `next` to this one, exclusive, are here and not
+    /// above the cumulative TSN, so that they are not discarded.
     reach: u64,
     /// User bytes of these.
     reach_bytes: usize,
@@ -78,7 +79,8 @@ pub(super) struct Interleaved {
     /// Of those streams that anything came on, and those before them.
     streams: Vec<Stream>,
     messages: BTreeMap<Key, Assembly>,
-    /// By message and FSN: one map for all, so that a small message costs little more than its bytes.
+    /// By message and FSN: one map for all, so that a small message costs little more than its
+    /// bytes.
     fragments: BTreeMap<(Key, u64), Fragment>,
     /// Where each fragment is that is held.
     by_tsn: BTreeMap<u64, (Key, u64)>,
@@ -159,13 +161,10 @@ impl Interleaved {
     /// it is in `openable`, if its next fragment is here.
     fn advance(&mut self, key: Key) -> Option<(Assembly, (u64, Key))> {
         let message = self.messages.get_mut(&key)?;
-        for (_, fragment) in self
-            .fragments
-            .range((key, message.reach)..=(key, u64::MAX))
-            .zip(message.reach..)
-            .take_while(|(((_, at), _), expected)| at == expected)
-            .map(|(fragment, _)| fragment)
-        {
+        for (&(_, fsn), fragment) in self.fragments.range((key, message.reach)..=(key, u64::MAX)) {
+            if fsn != message.reach || fragment.tsn > self.cum {
+                break;
+            }
             message.reach_bytes += fragment.payload.len();
             message.reach += 1;
         }
@@ -211,11 +210,7 @@ impl Interleaved {
         let message = self.messages.get_mut(&key)?;
         message.held -= 1;
         message.last = message.last.filter(|last| *last != fsn);
-        if fsn < message.reach {
-            let lost = self.fragments.range((key, fsn)..(key, message.reach));
-            message.reach_bytes -= bytes + lost.map(|(_, f)| f.payload.len()).sum::<usize>();
-            message.reach = fsn;
-        }
+        debug_assert!(message.reach <= fsn, "nothing below the cumulative TSN is discarded");
         if message.held == 0 && message.next == 0 {
             self.messages.remove(&key);
         } else if self.is_next(key) {
@@ -257,7 +252,7 @@ impl Interleaved {
         }
         for (tsn, key) in &self.openable {
             let m = &self.messages[key];
-            assert!(m.reach > m.next && !m.is_complete() && self.is_next(*key), "{key:?}");
+            assert!(!m.is_complete() && self.is_next(*key), "{key:?}");
             assert_eq!(self.fragments[&(*key, m.next)].tsn, *tsn);
         }
         assert!(self.deferred.iter().all(|key| self.messages[key].is_complete()));
@@ -280,7 +275,10 @@ impl Inbound {
     ) -> Result<Arrival, ProtocolViolation> {
         let (tsn, len) = (data.tsn, data.payload.len());
         self.room.largest = self.room.largest.max(len);
-        if tracker.classify(tsn) == Arrival::New && !self.make_room(tsn, len, tracker)? {
+        if !self.has_room(len)
+            && tracker.classify(tsn) == Arrival::New
+            && !self.make_room(tsn, len, tracker)?
+        {
             return Ok(Arrival::Dropped);
         }
         let arrival = tracker.observe(tsn);
@@ -345,7 +343,8 @@ impl Inbound {
         let is_full = held.bytes >= limits.partial_delivery_point
             || held.chunks >= (limits.max_chunks / 2).max(1);
         let is_partial = i.stream(key.stream).partial == Some(key);
-        if is_partial || ((is_long || is_full) && i.may_open(open)) {
+        let has_part = message.reach > message.next;
+        if has_part && (is_partial || ((is_long || is_full) && i.may_open(open))) {
             self.deliver_part(key);
         }
     }
@@ -368,6 +367,7 @@ impl Inbound {
 
     fn deliver_part(&mut self, key: Key) {
         if let Some(i) = self.interleaved.as_mut() {
+            i.advance(key); // more may be below the cumulative TSN by now
             i.stream_mut(key.stream).partial = Some(key);
             self.deliver(key, false);
         }
