@@ -58,8 +58,8 @@ struct Assembly {
     held: u64,
     /// All fragments before this one were delivered.
     next: u64,
-    /// As far as it was looked at: all fragments from `next` to this one, exclusive, are here and not
-    /// above the cumulative TSN, so that they are not discarded.
+    /// As far as it was looked at: all fragments from `next` to this one, exclusive, are here and
+    /// not above the cumulative TSN, so that they are not discarded.
     reach: u64,
     /// User bytes of these.
     reach_bytes: usize,
