@@ -8,6 +8,7 @@ mod decrypt;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulate;
 pub(crate) mod lab;
+mod live;
 #[cfg(unix)]
 mod path;
 pub(crate) mod replay;
@@ -25,6 +26,9 @@ pub(crate) use common::{
 };
 pub(crate) use decrypt::DecryptArgs;
 use lab::LabCommand;
+#[cfg(unix)]
+pub(crate) use live::TopArgs;
+pub(crate) use live::{LiveArgs, MetricsArgs};
 #[cfg(unix)]
 pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
 use replay::{RecordArgs, ReplayArgs};
@@ -80,6 +84,8 @@ pub(crate) enum Command {
   manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
   manypath send --token-file secret big.iso server.example:9899
   manypath send --trace monday.jsonl big.iso manypath2:ae...      (for `manypath replay`)
+  manypath send --tui big.iso manypath2:ae...     (b sets a path to backup)
+  manypath send --web 8080 --metrics 9464 big.iso manypath2:ae...
   manypath send big.iso server.example:9899       (asks for the token)")]
     Send(SendArgs),
     /// Receives files; prints a ticket for the sender
@@ -93,6 +99,7 @@ pub(crate) enum Command {
   manypath recv --once
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
   manypath recv --identity recv.key --allow senders
+  manypath recv --web 127.0.0.1:8080              (prints the address of a page)
   manypath recv --token-file secret --json")]
     Recv(RecvArgs),
     /// Measures the throughput between two hosts
@@ -116,6 +123,17 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(subcommand)]
     Path(PathCommand),
+    /// Shows running processes live: rates, round-trip times, losses, events
+    ///
+    /// Attaches to the running `send`, `recv` and `perf` of the same user through their control
+    /// sockets, and shows each path with its rate over time. Keys set a path to backup or normal,
+    /// effective at once. Ends with q; the processes go on.
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  manypath top                                    (all of them, to choose one)
+  manypath top 4711
+  manypath top --json                             (the figures once, for scripts)")]
+    Top(TopArgs),
     /// Relays for authorised users, as a TURN server (RFC 8656): one more path for them
     ///
     /// Forwards packets between its users and their peers and reads none of them. Without --user or
@@ -126,6 +144,7 @@ pub(crate) enum Command {
   manypath relay                                  (prints the argument for --via)
   manypath relay --users relay-users --rate-per-user 20Mbit/s
   manypath relay --allow-peer 10.0.0.0/8 --listen 10.0.0.7
+  manypath relay --metrics 127.0.0.1:9464         (for Prometheus)
 Then, elsewhere:
   manypath send --via turn:manypath:PASSWORD@relay.example big.iso manypath2:ae...")]
     Relay(RelayArgs),
@@ -202,14 +221,16 @@ Then, elsewhere:
 #[derive(Debug, Subcommand)]
 pub(crate) enum PerfCommand {
     /// Serves measurements; needs no token and stores nothing
-    #[command(after_help = "Example:
-  manypath perf server --listen 192.0.2.7,198.51.100.7")]
+    #[command(after_help = "Examples:
+  manypath perf server --listen 192.0.2.7,198.51.100.7
+  manypath perf server --metrics 127.0.0.1:9464   (for Prometheus)")]
     Server(Box<PerfServerArgs>),
     /// Measures against a server: by default ten seconds towards the server
     #[command(after_help = "Examples:
   manypath perf client server.example
   manypath perf client 192.0.2.7,198.51.100.7 -t 30 -R
   manypath perf client server.example --interval 0.1
+  manypath perf client server.example -t 600 --tui
   manypath perf client server.example --rate 20Mbit/s --messages 1kB --json
   manypath perf client --via @relays server.example
   manypath perf client server.example --trace monday.jsonl    (for `manypath replay`)
@@ -304,6 +325,9 @@ pub(crate) struct SendArgs {
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Live views.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -361,6 +385,9 @@ pub(crate) struct RecvArgs {
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Live views.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -381,6 +408,9 @@ pub(crate) struct PerfServerArgs {
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Live views.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -439,6 +469,9 @@ pub(crate) struct PerfClientArgs {
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Live views.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -521,6 +554,9 @@ pub(crate) struct RelayArgs {
     /// TURN realm of the passwords; clients learn it from the relay
     #[arg(long, default_value = "manypath")]
     pub realm: String,
+    /// Metrics.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,

@@ -5,7 +5,7 @@
 //! connect: the directory is private, and both ends ask the system who the other one is.
 
 #[cfg(unix)]
-mod client;
+pub(crate) mod client;
 #[cfg(unix)]
 mod directory;
 #[cfg(unix)]
@@ -13,7 +13,7 @@ mod line;
 #[cfg(unix)]
 pub(crate) mod path;
 #[cfg(unix)]
-mod protocol;
+pub(crate) mod protocol;
 #[cfg(unix)]
 mod server;
 
@@ -28,6 +28,7 @@ mod elsewhere {
     use manypath::Endpoint;
 
     use crate::args::ReportArgs;
+    use crate::live::Views;
     use crate::screen::Screen;
 
     /// Nothing: there are no such sockets on this system.
@@ -35,7 +36,7 @@ mod elsewhere {
 
     impl Control {
         /// Does nothing.
-        pub(crate) fn start(_: &Endpoint, _: &'static str, _: &Screen, _: &ReportArgs) -> Control {
+        pub(crate) fn start(_: &Endpoint, _: &Views, _: &Screen, _: &ReportArgs) -> Control {
             Control
         }
     }

@@ -215,7 +215,7 @@ impl Session {
     /// Shows how it goes until the receiver is done.
     async fn watch(&mut self, screen: &Screen, plan: &Plan) -> Result<Vec<Sample>> {
         let mut view = View::new(screen, plan);
-        let every = if matches!(screen, Screen::Bars(_)) { 100 } else { 1000 };
+        let every = if screen.has_bars() { 100 } else { 1000 };
         let mut ticks = interval(Duration::from_millis(every));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut samples = Vec::new();
@@ -334,7 +334,7 @@ impl<'a> View<'a> {
         line += &format!("  {text}");
         self.total.0.set_position(delivered);
         self.total.0.set_message(format!("{:5.1} s  {text}", elapsed.as_secs_f64()));
-        if matches!(self.screen, Screen::Plain) {
+        if self.screen.is_plain() {
             self.screen.line(&line);
         }
     }

@@ -12,6 +12,7 @@ mod failure;
 mod figures;
 mod lab;
 mod latency;
+mod live;
 mod notices;
 mod overlay;
 mod paths;
@@ -52,6 +53,8 @@ fn main() -> ExitCode {
         Command::Paths(args) => block_on(overlay::run(args)),
         #[cfg(unix)]
         Command::Path(command) => block_on(control::path::run(command)),
+        #[cfg(unix)]
+        Command::Top(args) => block_on(live::top::run(args)),
         Command::Relay(args) => block_on(relay::run(args)),
         Command::Decrypt(args) => decrypt::run(&args),
         Command::Sim(command) => sim::run(&command),

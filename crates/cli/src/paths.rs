@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use manypath::{Association, Event, PathRank, PathStats, SuppressReason};
+use manypath_live::{Total, Watching};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -59,6 +60,8 @@ pub(crate) struct StateChange {
 pub(crate) struct PathWatch {
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
+    /// The live views show it meanwhile.
+    _watching: Option<Watching>,
 }
 
 /// The events so far.
@@ -79,8 +82,13 @@ pub(crate) struct TimedNotice {
 }
 
 impl PathWatch {
-    /// Begins to watch; call it when the association is established.
-    pub(crate) fn start(association: &Association, screen: Screen) -> PathWatch {
+    /// Begins to watch; call it when the association is established. `total` is its content.
+    pub(crate) fn start(
+        association: &Association,
+        screen: Screen,
+        total: Option<Total>,
+    ) -> PathWatch {
+        let watching = screen.live().map(|live| live.watch(association, total));
         let seen = Arc::new(Mutex::new(Seen::default()));
         let begin = Instant::now();
         let mut events = association.events();
@@ -112,7 +120,7 @@ impl PathWatch {
                 }
             }
         });
-        PathWatch { seen, task }
+        PathWatch { seen, task, _watching: watching }
     }
 
     /// The events and decisions about paths so far, in order.

@@ -44,7 +44,7 @@ impl Progress {
         total: u64,
         counted: Counted,
     ) -> Progress {
-        if report.json || matches!(screen, Screen::Silent) {
+        if report.json || screen.is_silent() {
             return Progress { task: None };
         }
         let view = View {
@@ -90,7 +90,7 @@ impl Drop for View {
 
 impl View {
     async fn run(mut self) {
-        let on_terminal = matches!(self.screen, Screen::Bars(_));
+        let on_terminal = self.screen.has_bars();
         let mut ticks = interval(if on_terminal { REDRAW } else { PLAIN });
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         ticks.tick().await; // the first comes at once
@@ -101,7 +101,7 @@ impl View {
             if on_terminal {
                 self.show_paths(now);
             } else {
-                self.screen.line(&total);
+                self.screen.figures(&total);
             }
         }
     }

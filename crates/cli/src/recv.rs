@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::args::RecvArgs;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
+use crate::live::Views;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
 use crate::strangers::{Guesses, StrangerLines, TICK};
@@ -47,6 +48,7 @@ const CLOSE_TIME: Duration = Duration::from_millis(100);
 pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
+    let mut views = Views::start(&args.live, "recv", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
     let (token, chosen) = token(&args, serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
@@ -57,7 +59,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
-    let _control = Control::start(&endpoint, "recv", &screen, &args.report);
+    let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
@@ -70,8 +72,10 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         report: args.report,
         progress_records: args.progress,
     };
-    announce(&args, &screen, &serving, (addresses, port, token))?;
+    let waiting = announce(&args, &screen, &serving, (addresses, port, token))?;
+    views.open(waiting);
     let end = serve(&endpoint, Arc::new(receiver), args.once).await;
+    views.close().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     end
 }
@@ -125,12 +129,13 @@ fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
     Ok(store)
 }
 
+/// Says how to send to this receiver; the same in a sentence for a view, which hides it.
 fn announce(
     args: &RecvArgs,
     screen: &Screen,
     serving: &Serving,
     (addresses, port, token): (Vec<IpAddr>, u16, Vec<u8>),
-) -> Result<()> {
+) -> Result<String> {
     if !serving.is_protected() {
         screen.line(NOT_ENCRYPTED);
     }
@@ -140,7 +145,7 @@ fn announce(
     let ticket = serving.trust.map(|trust| Ticket { addresses, port, token, trust });
     let key = serving.key().map(|key| key.to_string());
     if args.report.json {
-        return show::print(&format!(
+        show::print(&format!(
             "{}\n",
             json!({
                 "event": "listening",
@@ -150,19 +155,22 @@ fn announce(
                 "encrypted": serving.is_protected(),
                 "key": key,
             })
-        ));
+        ))?;
+        return Ok(String::new());
     }
     let dir = args.dir.display();
     screen.line(&format!("Listening on {}, storing files in {dir}", ends.join(", ")));
     let Some(ticket) = ticket else {
-        screen.line("On the other machine, run: manypath send --cert FILE --key FILE --ca FILE FILE... HOST");
-        return Ok(());
+        let how = "On the other machine, run: manypath send --cert FILE --key FILE --ca FILE FILE... HOST";
+        screen.line(how);
+        return Ok(how.to_owned());
     };
     if let Some(key) = key.filter(|_| args.security.identity.is_some()) {
         screen.line(&format!("Key of this receiver: {key}"));
     }
     screen.line("On the other machine, run: manypath send FILE... followed by this ticket:");
-    show::print(&format!("{ticket}\n"))
+    show::print(&format!("{ticket}\n"))?;
+    Ok(format!("Waiting for a sender. On the other machine, run: manypath send FILE... {ticket}"))
 }
 
 /// Receives until interrupted, or with `once` until one admitted sender is done.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use data_encoding::BASE32_NOPAD;
@@ -9,11 +10,13 @@ use manypath::relay::{
     Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
 };
 use manypath::{BindTo, SocketError};
+use manypath_live::{Live, Stat, StatKind};
 use serde_json::json;
 
 use crate::args::{RelayArgs, TURN_PORT};
 use crate::failure::{Failure, Result};
 use crate::figures::size;
+use crate::live::serve_metrics;
 use crate::screen::Screen;
 use crate::via::{check_words, escape, lines};
 use crate::{settings, show, transport};
@@ -24,7 +27,8 @@ const PASSWORD_LEN: usize = 16;
 const DEFAULT_USER: &str = "manypath";
 /// How often it says how much is going on, if something is.
 const NEWS: Duration = Duration::from_secs(60);
-
+/// How often its counters are read for metrics.
+const COUNT: Duration = Duration::from_secs(1);
 /// How long it goes on when it is stopped.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
@@ -39,11 +43,22 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
             .hint(format!("--port chooses another port than {TURN_PORT}, --listen the address"))
     })?;
     announce(&args, &screen, &relay, &users, invented)?;
+    let now = Arc::new(Mutex::new(relay.stats()));
+    let live = Live::start("relay");
+    let told = Arc::clone(&now);
+    live.add_stats(move || stats(*told.lock().unwrap_or_else(PoisonError::into_inner)));
+    let _metrics = serve_metrics(&args.metrics, &live).await?;
     let mut before = relay.stats();
+    let mut news = tokio::time::interval(NEWS);
+    news.reset();
+    let mut ticks = tokio::time::interval(COUNT);
     loop {
         tokio::select! {
             () = relay.run() => {}
-            () = tokio::time::sleep(NEWS) => {
+            _ = ticks.tick() => {
+                *now.lock().unwrap_or_else(PoisonError::into_inner) = relay.stats();
+            }
+            _ = news.tick() => {
                 let now = relay.stats();
                 if now != before {
                     screen.line(&text(now));
@@ -193,6 +208,34 @@ fn announce(
         }
         None => Ok(()),
     }
+}
+
+/// The counters as metrics.
+fn stats((stats, allocations): (ServerStats, usize)) -> Vec<Stat> {
+    let counter =
+        |name, help, value: u64| Stat { name, help, kind: StatKind::Counter, value: value as f64 };
+    vec![
+        Stat {
+            name: "relay_allocations",
+            help: "Allocations of the relay now.",
+            kind: StatKind::Gauge,
+            value: allocations as f64,
+        },
+        counter("relay_allocated_total", "Allocations so far.", stats.allocated),
+        counter("relay_expired_total", "Allocations that expired.", stats.expired),
+        counter("relay_refused_requests_total", "Requests that were refused.", stats.refused),
+        counter(
+            "relay_ignored_datagrams_total",
+            "Datagrams that made no sense, and were ignored.",
+            stats.garbage,
+        ),
+        counter("relay_forwarded_bytes_total", "Bytes forwarded, in both directions.", stats.bytes),
+        counter(
+            "relay_over_rate_packets_total",
+            "Packets that were dropped because they were above a rate.",
+            stats.over_rate,
+        ),
+    ]
 }
 
 fn text((stats, allocations): (ServerStats, usize)) -> String {

@@ -1,19 +1,35 @@
 //! Where messages for the user go: lines on standard error, and bars at the bottom of a terminal.
+//!
+//! Every line is an event for the live views as well. While a view has the terminal, lines wait.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use manypath_live::Live;
 
 use crate::args::ReportArgs;
 use crate::transfer::relative::printable;
 
-/// Where messages for the user go.
+/// Lines that wait for a view to leave the terminal; the oldest go first.
+const WAITING_MAX: usize = 200;
+
+/// Where messages for the user go. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) enum Screen {
+pub(crate) struct Screen {
+    to: To,
+    live: Arc<OnceLock<Live>>,
+    /// The lines that wait, while a view has the terminal.
+    waiting: Arc<Mutex<Option<VecDeque<String>>>>,
+}
+
+#[derive(Clone, Debug)]
+enum To {
     /// Nowhere: `--quiet`.
-    Silent,
+    Nobody,
     /// Lines on standard error: not a terminal, or `--json`.
-    Plain,
+    Lines,
     /// Lines above the bars on a terminal.
     Bars(MultiProgress),
 }
@@ -21,34 +37,102 @@ pub(crate) enum Screen {
 impl Screen {
     /// The screen that the user asked for.
     pub(crate) fn new(report: &ReportArgs) -> Screen {
-        if report.quiet {
-            Screen::Silent
+        let to = if report.quiet {
+            To::Nobody
         } else if report.json || !std::io::stderr().is_terminal() {
-            Screen::Plain
+            To::Lines
         } else {
-            Screen::Bars(MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
+            To::Bars(MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
+        };
+        Screen { to, live: Arc::default(), waiting: Arc::default() }
+    }
+
+    /// True with `--quiet`.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.to, To::Nobody)
+    }
+
+    /// True if it has lines and no bars.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.to, To::Lines)
+    }
+
+    /// True if it has bars.
+    pub(crate) fn has_bars(&self) -> bool {
+        matches!(self.to, To::Bars(_))
+    }
+
+    /// Makes every line from now on an event of the live views.
+    pub(crate) fn note_in(&self, live: &Live) {
+        let _ = self.live.set(live.clone());
+    }
+
+    /// The live views' figures, if this command has them.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        self.live.get()
+    }
+
+    /// Tells the user of an event. Whatever it contains, a terminal obeys none of it.
+    pub(crate) fn line(&self, text: &str) {
+        if let Some(live) = self.live.get() {
+            live.note(&shown(text));
+        }
+        if let Some(waiting) = self.waiting().as_mut() {
+            if waiting.len() == WAITING_MAX {
+                waiting.pop_front();
+            }
+            waiting.push_back(text.to_owned());
+            return;
+        }
+        self.write(text);
+    }
+
+    /// Tells the user figures that the live views show in their own way.
+    pub(crate) fn figures(&self, text: &str) {
+        if self.waiting().is_none() {
+            self.write(text);
         }
     }
 
-    /// Tells the user something. Whatever it contains, a terminal obeys none of it.
-    pub(crate) fn line(&self, text: &str) {
+    fn write(&self, text: &str) {
         let text = &shown(text);
-        match self {
-            Screen::Silent => {}
-            Screen::Plain => eprintln!("{text}"),
+        match &self.to {
+            To::Nobody => {}
+            To::Lines => eprintln!("{text}"),
             // A terminal that went away loses messages, nothing else.
-            Screen::Bars(bars) => drop(bars.println(text)),
+            To::Bars(bars) => drop(bars.println(text)),
         }
     }
 
     /// A line at the bottom that the caller rewrites; hidden where there are no bars.
     pub(crate) fn bar(&self, total: Option<u64>) -> ProgressBar {
-        let Screen::Bars(bars) = self else { return ProgressBar::hidden() };
+        let To::Bars(bars) = &self.to else { return ProgressBar::hidden() };
         let bar = match total {
             Some(total) => ProgressBar::new(total.max(1)).with_style(style("{bar:24} {msg}")),
             None => ProgressBar::no_length().with_style(style("{msg}")),
         };
         bars.add(bar)
+    }
+
+    /// Leaves the terminal to a view.
+    pub(crate) fn leave(&self) {
+        self.waiting().get_or_insert_default();
+        if let To::Bars(bars) = &self.to {
+            bars.set_draw_target(ProgressDrawTarget::hidden());
+        }
+    }
+
+    /// Returns to the terminal, and writes what was to be said meanwhile.
+    pub(crate) fn come_back(&self) {
+        let Some(lines) = self.waiting().take() else { return };
+        if let To::Bars(bars) = &self.to {
+            bars.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        lines.iter().for_each(|line| self.write(line));
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<VecDeque<String>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,5 +155,18 @@ mod tests {
     #[test]
     fn lines_are_kept_and_what_a_terminal_obeys_is_not() {
         assert_eq!(shown("a\n  try: \x1b]0;x\x07b"), "a\n  try: \\u{1b}]0;x\\u{7}b");
+    }
+
+    #[test]
+    fn lines_wait_while_a_view_has_the_terminal() {
+        let report = ReportArgs { json: false, quiet: true, verbose: 0 };
+        let screen = Screen::new(&report);
+        screen.leave();
+        (0..300).for_each(|n| screen.line(&n.to_string()));
+        screen.figures("1 Mbit/s");
+        let waiting = screen.waiting().clone().unwrap();
+        assert_eq!((waiting.len(), waiting[0].as_str()), (WAITING_MAX, "100"));
+        screen.come_back();
+        assert!(screen.waiting().is_none());
     }
 }

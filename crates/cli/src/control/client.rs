@@ -17,30 +17,38 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The answer of a process.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// The process.
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     /// Its answer, or why there is none.
-    pub(super) answer: Result<Answer, String>,
+    pub(crate) answer: Result<Answer, String>,
 }
+
+/// How long a live view waits for an answer.
+const PATIENCE_OF_VIEWS: Duration = Duration::from_secs(1);
 
 /// Asks the processes of this user, or the one with this number: in the order of their numbers.
 /// Sockets that nobody listens on are removed.
 pub(super) async fn ask(only: Option<u32>, request: &Request) -> Vec<Heard> {
-    ask_in(&directory::candidates(), only, request, PATIENCE).await
+    ask_in(&directory::candidates(), only, |_| request.clone(), PATIENCE).await
+}
+
+/// The same for a live view, each process something of its own.
+pub(crate) async fn ask_each(only: Option<u32>, request: impl Fn(u32) -> Request) -> Vec<Heard> {
+    ask_in(&directory::candidates(), only, request, PATIENCE_OF_VIEWS).await
 }
 
 async fn ask_in(
     dirs: &[impl AsRef<Path>],
     only: Option<u32>,
-    request: &Request,
+    request: impl Fn(u32) -> Request,
     patience: Duration,
 ) -> Vec<Heard> {
     let sockets = dirs.iter().flat_map(|dir| directory::sockets(dir.as_ref()));
     let wanted = sockets.filter(|(pid, _)| only.is_none_or(|only| only == *pid));
     let mut heard = Vec::new();
     for (pid, path) in wanted {
-        let asked = timeout(patience, ask_one(&path, request)).await;
+        let asked = timeout(patience, ask_one(&path, &request(pid))).await;
         let answer = match asked {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(e)) if is_of_nobody(&e) => {
@@ -102,7 +110,7 @@ mod tests {
     }
 
     async fn heard(dir: &Path) -> Vec<(u32, String)> {
-        let heard = ask_in(&[dir], None, &Request::Paths, Duration::from_millis(200)).await;
+        let heard = ask_in(&[dir], None, |_| Request::Paths, Duration::from_millis(200)).await;
         heard
             .into_iter()
             .map(|h| (h.pid, h.answer.map_or_else(|e| e, |a| format!("{a:?}"))))
@@ -147,7 +155,7 @@ mod tests {
                 stream.read_exact(&mut request).await.unwrap();
                 let _ = stream.write_all(says.as_bytes()).await;
             });
-            let heard = ask_in(&[&dir], None, &Request::Paths, Duration::from_secs(20)).await;
+            let heard = ask_in(&[&dir], None, |_| Request::Paths, Duration::from_secs(20)).await;
             let error = heard[0].answer.as_ref().unwrap_err();
             assert!(error.contains(expected), "{error}");
             serving.await.unwrap();

@@ -121,15 +121,17 @@ async fn set(args: PathSetArgs) -> Result<()> {
         .hint("see `manypath path list` for the paths, and name an interface or address of theirs"))
 }
 
-fn no_such(pid: u32) -> Failure {
+pub(crate) fn no_such(pid: u32) -> Failure {
     Failure::failed(format!("process {pid} is no manypath of this user that can be asked"))
         .hint("see `manypath path list`")
 }
 
 /// The words of an answer that is not the expected one.
-fn refusal(answer: Answer) -> String {
+pub(crate) fn refusal(answer: Answer) -> String {
     match answer {
         Answer::Refused { reason } => reason,
-        Answer::Paths(_) | Answer::RankSet { .. } => "it answered something else".to_owned(),
+        Answer::Paths(_) | Answer::Figures(_) | Answer::RankSet { .. } => {
+            "it answered something else".to_owned()
+        }
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use manypath_live::Process as Figures;
+
 use crate::figures;
 
 /// Longest request in bytes.
@@ -15,7 +17,7 @@ pub(super) const ASSOCIATIONS_MAX: usize = 1000;
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Request {
+pub(crate) enum Request {
     /// The associations and their paths.
     Paths,
     /// Gives the paths from an interface or an address a rank.
@@ -25,15 +27,31 @@ pub(super) enum Request {
         /// `normal`, `cost=N` or `backup`.
         rank: String,
     },
+    /// What the process does now, for a live view.
+    Figures {
+        /// The past from this time of the process on; all of it if null.
+        since_ms: Option<u64>,
+    },
+    /// Gives a path a rank.
+    SetPathRank {
+        /// Its association.
+        association: u64,
+        /// Its number.
+        path: u16,
+        /// `normal`, `cost=N` or `backup`.
+        rank: String,
+    },
 }
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// To [`Request::Paths`].
     Paths(Process),
-    /// To [`Request::SetRank`]: it is done.
+    /// To [`Request::Figures`].
+    Figures(Figures),
+    /// To [`Request::SetRank`] and [`Request::SetPathRank`]: it is done.
     RankSet {
         /// The command that the process runs.
         command: String,
@@ -49,7 +67,7 @@ pub(super) enum Answer {
 
 /// A process and its associations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Process {
+pub(crate) struct Process {
     /// Its number.
     pub(super) pid: u32,
     /// The command that it runs: `send`, `recv`, `perf client` or `perf server`.
@@ -60,7 +78,7 @@ pub(super) struct Process {
 
 /// An association.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct AssociationState {
+pub(crate) struct AssociationState {
     /// Its number within the process.
     pub(super) association: u64,
     /// Its paths.
@@ -69,7 +87,7 @@ pub(super) struct AssociationState {
 
 /// A path. Further facts are those of results: see docs/cli.md.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct PathState {
+pub(crate) struct PathState {
     /// Its number, from 1.
     pub(super) path: u16,
     /// The name of the interface that has our address; null if none has it, as on a relay.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::{AssocId, BindTo, Endpoint, PathRank, PathStats, addresses_of, interface_names};
+use manypath_live::Live;
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -21,6 +22,7 @@ use super::protocol::{
 };
 use super::{directory, line};
 use crate::args::ReportArgs;
+use crate::live::Views;
 use crate::screen::Screen;
 
 /// Clients at a time; more wait.
@@ -41,16 +43,18 @@ impl Control {
     /// users who want to know more.
     pub(crate) fn start(
         endpoint: &Endpoint,
-        command: &'static str,
+        views: &Views,
         screen: &Screen,
         report: &ReportArgs,
     ) -> Control {
+        let (command, live) = (views.command, views.live.clone());
+        let subject = Subject { endpoint: endpoint.clone(), live, command };
         let mut running = None;
         let mut failed = None;
         for dir in directory::candidates() {
             match listen(&dir, std::process::id()) {
                 Ok((listener, path)) => {
-                    let task = tokio::spawn(serve(listener, endpoint.clone(), command));
+                    let task = tokio::spawn(serve(listener, subject.clone()));
                     running = Some((path, task));
                     break;
                 }
@@ -93,16 +97,24 @@ fn listen(dir: &Path, pid: u32) -> io::Result<(UnixListener, PathBuf)> {
     Ok((listener, path))
 }
 
-async fn serve(listener: UnixListener, endpoint: Endpoint, command: &'static str) {
+/// The process that is asked about.
+#[derive(Clone, Debug)]
+struct Subject {
+    endpoint: Endpoint,
+    live: Live,
+    command: &'static str,
+}
+
+async fn serve(listener: UnixListener, subject: Subject) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let endpoint = endpoint.clone();
+                let subject = subject.clone();
                 tokio::spawn(async move {
                     // An error means that the client is gone, or breaks the rules: that is all.
-                    let _ = talk(stream, &endpoint, command).await;
+                    let _ = talk(stream, &subject).await;
                     drop(place);
                 });
             }
@@ -112,7 +124,7 @@ async fn serve(listener: UnixListener, endpoint: Endpoint, command: &'static str
 }
 
 /// Answers a client's requests until it leaves.
-async fn talk(stream: UnixStream, endpoint: &Endpoint, command: &str) -> io::Result<()> {
+async fn talk(stream: UnixStream, subject: &Subject) -> io::Result<()> {
     if stream.peer_cred()?.uid() != directory::user() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -121,7 +133,7 @@ async fn talk(stream: UnixStream, endpoint: &Endpoint, command: &str) -> io::Res
     loop {
         let (answer, is_last) = match timeout(PATIENCE, line::read(&mut from, REQUEST_MAX)).await? {
             Ok(None) => return Ok(()),
-            Ok(Some(request)) => (answer(&request, endpoint, command), false),
+            Ok(Some(request)) => (answer(&request, subject), false),
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                 (Answer::Refused { reason: e.to_string() }, true)
             }
@@ -136,7 +148,7 @@ async fn talk(stream: UnixStream, endpoint: &Endpoint, command: &str) -> io::Res
     }
 }
 
-fn answer(request: &[u8], endpoint: &Endpoint, command: &str) -> Answer {
+fn answer(request: &[u8], Subject { endpoint, live, command }: &Subject) -> Answer {
     let request = match serde_json::from_slice(request) {
         Ok(request) => request,
         Err(e) => return Answer::Refused { reason: format!("not understood: {e}") },
@@ -144,9 +156,19 @@ fn answer(request: &[u8], endpoint: &Endpoint, command: &str) -> Answer {
     match request {
         Request::Paths => Answer::Paths(process(endpoint, command)),
         Request::SetRank { place, rank } => match set_rank(endpoint, &place, &rank) {
-            Ok(paths) => Answer::RankSet { command: command.to_owned(), paths },
+            Ok(paths) => Answer::RankSet { command: (*command).to_owned(), paths },
             Err(reason) => Answer::Refused { reason },
         },
+        Request::Figures { since_ms } => Answer::Figures(live.process(since_ms)),
+        Request::SetPathRank { association, path, rank } => {
+            match live.set_rank(association, path, &rank) {
+                Ok(true) => Answer::RankSet { command: (*command).to_owned(), paths: 1 },
+                Ok(false) => {
+                    Answer::Refused { reason: "there is no such path any more".to_owned() }
+                }
+                Err(reason) => Answer::Refused { reason },
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use manypath::{AssocClosed, Association, SendError};
+use manypath_live::Total;
 use manypath_trace::Recorded;
 use serde_json::json;
 
@@ -15,6 +16,7 @@ use crate::control::Control;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
+use crate::live::Views;
 use crate::paths::{PathReport, PathWatch};
 use crate::record::RecordFile;
 use crate::screen::Screen;
@@ -61,6 +63,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         let what = "--trace records what this end sends, and no traffic beside it";
         return Err(Failure::usage(what).hint("leave out -R and --bidir"));
     }
+    let mut views = Views::start(&args.live, "perf client", &screen).await?;
     let reporting = Reporting::new(args.interval, args.report.json)?;
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?
         .filter(|_| request.direction != Direction::Down);
@@ -73,20 +76,21 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     }
     let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
-    let _control = Control::start(&endpoint, "perf client", &screen, &args.report);
+    let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
     let hello = Some(first(Frame::Request(request)));
     let heard = async |association: &Association| hear_accept(association, &peer).await;
     let association = transport::connect(&endpoint, remotes, limit, hello, heard).await?;
-    let watch = PathWatch::start(&association, screen.clone());
+    let watch = PathWatch::start(&association, screen.clone(), content(&request));
     let _route_watch = via::watch_routes(&association, trace_interval);
     let measures_latency = args.report.json || request.rate.is_some();
     let rate = request.rate.map(NonZeroU64::get);
     let record = record_file.map(|file| file.start(&association, rate));
     let run = Run::new(&association, measures_latency);
     let intervals = Intervals::new(&run, &association, reporting, request.direction, &screen);
+    views.open(String::new());
     let measured = tokio::select! {
         measured = measure(&run, &request, intervals) => measured,
         () = transport::interrupted() => {
@@ -94,6 +98,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
             return Err(Failure::failed("interrupted"));
         }
     };
+    views.close().await;
     if let Some(record) = record {
         record.finish(recorded(&measured), &screen).await;
     }
@@ -166,6 +171,15 @@ fn request(args: &PerfClientArgs, message_size: usize) -> Result<Request> {
             .ok_or_else(|| Failure::usage(format!("--messages {text}: not from 1 B to 1 MiB")))?,
     };
     Ok(Request { direction, message_size, time, bytes, rate })
+}
+
+/// The amount that this end is to send or to receive, if that is known.
+fn content(request: &Request) -> Option<Total> {
+    match request.direction {
+        Direction::Up => request.bytes.map(Total::Sent),
+        Direction::Down => request.bytes.map(Total::Received),
+        Direction::Both => None,
+    }
 }
 
 /// The size of messages at a rate: the data of [`MESSAGE_TIME`] in whole packets, at least one and

@@ -170,7 +170,7 @@ impl<'a> Intervals<'a> {
         let now = Counts { at: Instant::now(), up, down, paths: counts_of(&stats) };
         let before = std::mem::replace(&mut self.last, now);
         let line = line(self.direction, self.run.begin(), (&before, &self.last), &stats);
-        self.screen.line(&text(&line, self.reporting.in_detail));
+        self.screen.figures(&text(&line, self.reporting.in_detail));
         if self.kept.len() < KEPT_MAX {
             let bps = |amount: Option<Amount>| amount.map_or(0, |amount| amount.bps);
             let (up_bps, down_bps) = (bps(line.up), bps(line.down));

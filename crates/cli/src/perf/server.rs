@@ -14,6 +14,7 @@ use crate::args::{PerfServerArgs, ReportArgs};
 use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
+use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving, peer_key};
@@ -33,13 +34,14 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let preset = config.preset;
+    let mut views = Views::start(&args.live, "perf server", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
     let security = serving.security.clone();
     let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();
-    let _control = Control::start(&endpoint, "perf server", &screen, &args.report);
+    let _control = Control::start(&endpoint, &views, &screen, &args.report);
     if args.report.json {
         let event = json!({
             "event": "listening",
@@ -58,7 +60,12 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
             screen.line(&format!("Key of this server: {key}"));
         }
     }
+    views.open(format!(
+        "Waiting for clients on {}, port {port}: manypath perf client HOST",
+        addresses.join(", ")
+    ));
     let end = serve(&endpoint, &args, &screen, preset).await;
+    views.close().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     end
 }
@@ -162,7 +169,7 @@ async fn measure(
     peer: &str,
     (report, screen, preset): (&ReportArgs, &Screen, &'static str),
 ) -> Result<()> {
-    let watch = PathWatch::start(association, screen.clone());
+    let watch = PathWatch::start(association, screen.clone(), None);
     let playing = async {
         send(association, Frame::Accept).await?;
         let run = Run::new(association, report.json);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use manypath::{AssocClosed, Association};
 use manypath_files::SystemDisk;
+use manypath_live::Total;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::mpsc;
@@ -149,7 +150,8 @@ impl Receiver {
     pub(crate) async fn receive(&self, admitted: Admitted) -> (TransferResult, Option<Failure>) {
         let Admitted { association, peer, mut messages, total } = admitted;
         self.screen.line(&format!("receiving from {peer}"));
-        let watch = PathWatch::start(&association, self.screen.clone());
+        let watch =
+            PathWatch::start(&association, self.screen.clone(), Some(Total::Received(total)));
         let received = Arc::new(AtomicU64::new(0));
         let counted = Counted::Received(received.clone());
         let progress = Progress::start(&self.screen, &self.report, &association, total, counted);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
 use manypath_files::SystemDisk;
+use manypath_live::Total;
 use manypath_trace::Recorded;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -27,6 +28,7 @@ use crate::control::Control;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
+use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
 use crate::record::RecordFile;
@@ -57,6 +59,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let plan = Plan::new(&args.files)?;
     let screen = Screen::new(&args.report);
+    let mut views = Views::start(&args.live, "send", &screen).await?;
     for path in &plan.skipped {
         screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
     }
@@ -76,7 +79,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
 
     let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
-    let _control = Control::start(&endpoint, "send", &screen, &args.report);
+    let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
@@ -104,10 +107,11 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
-            let watch = PathWatch::start(&association, screen.clone());
+            let watch = PathWatch::start(&association, screen.clone(), Some(Total::Sent(bytes)));
             let _route_watch = via::watch_routes(&association, trace_interval);
             let counted = Counted::Acked(transfer.resumed.clone());
             let progress = Progress::start(&screen, &args.report, &association, bytes, counted);
+            views.open(String::new());
             let record = record_file.map(|file| file.start(&association, None));
             let heard = Cell::new(0);
             let progress_made = || association.stats().bytes_acked + heard.get();
@@ -125,6 +129,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
             if let Some(record) = record {
                 record.finish(recorded(&done), &screen).await;
             }
+            views.close().await;
             progress.end().await;
             let blocked = association.stats().receive_buffer_blocked;
             (done, Some((association, watch, blocked)))

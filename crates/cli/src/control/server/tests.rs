@@ -26,7 +26,10 @@ fn case() -> Case {
     let options = EndpointOptions { bind, ..EndpointOptions::client(Security::Plain) };
     let endpoint = Endpoint::bind(options).unwrap();
     let (listener, _) = listen(&dir, 7).unwrap();
-    let task = tokio::spawn(serve(listener, endpoint.clone(), "send"));
+    let task = {
+        let (endpoint, live) = (endpoint.clone(), Live::start("send"));
+        tokio::spawn(serve(listener, Subject { endpoint, live, command: "send" }))
+    };
     Case { _scratch: scratch, dir, endpoint, task }
 }
 
