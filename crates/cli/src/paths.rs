@@ -97,7 +97,7 @@ impl PathWatch {
         let task = tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 let at_s = begin.elapsed().as_secs_f64();
-                let said = |text: &str| screen.line(&format!("{at_s:6.1} s  {text}"));
+                let said = |text: &str| screen.line_at(at_s, text);
                 let mut seen = noted.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Event::PathState { path, from, to } = event {
                     let name = PathName::of(&association, path);

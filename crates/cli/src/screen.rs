@@ -74,9 +74,24 @@ impl Screen {
 
     /// Tells the user of an event. Whatever it contains, a terminal obeys none of it.
     pub(crate) fn line(&self, text: &str) {
+        self.note(text);
+        self.say(text);
+    }
+
+    /// The same of an event of an association, with the seconds since it was established.
+    pub(crate) fn line_at(&self, at_s: f64, text: &str) {
+        // The views have a clock of their own.
+        self.note(text);
+        self.say(&format!("{at_s:6.1} s  {text}"));
+    }
+
+    fn note(&self, text: &str) {
         if let Some(live) = self.live.get() {
             live.note(&shown(text));
         }
+    }
+
+    fn say(&self, text: &str) {
         if let Some(waiting) = self.waiting().as_mut() {
             if waiting.len() == WAITING_MAX {
                 waiting.pop_front();

@@ -166,6 +166,8 @@ impl From<Sample> for Row {
 /// An event, as a sentence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Happened {
+    /// Its number within the process, from 0.
+    pub number: u64,
     /// When it was, in milliseconds since the process began.
     pub at_ms: u64,
     /// What happened. Parts of it may come from the peer.
@@ -185,10 +187,19 @@ pub fn short(value: f64) -> String {
 
 /// A count of bytes as a person reads it; 1 MB is 10^6 bytes.
 pub fn bytes(count: u64) -> String {
-    let text = short(count as f64);
+    with_unit(count as f64, "B")
+}
+
+/// A rate as a person reads it.
+pub fn bit_rate(bits_per_second: f64) -> String {
+    with_unit(bits_per_second, "bit/s")
+}
+
+fn with_unit(value: f64, unit: &str) -> String {
+    let text = short(value);
     match text.strip_suffix(['k', 'M', 'G']) {
-        Some(number) => format!("{number} {}B", &text[number.len()..]),
-        None => format!("{text} B"),
+        Some(number) => format!("{number} {}{unit}", &text[number.len()..]),
+        None => format!("{text} {unit}"),
     }
 }
 
@@ -210,7 +221,7 @@ mod tests {
     fn numbers_have_prefixes() {
         let all = [0.0, 999.0, 999.6, 19_800_000.0, 1.25e9, 40e9].map(short);
         assert_eq!(all, ["0", "999", "1.0k", "19.8M", "1.25G", "40.0G"]);
-        assert_eq!([bytes(7), bytes(64_000)], ["7 B", "64.0 kB"]);
+        assert_eq!([bytes(7), bytes(64_000), bit_rate(4e7)], ["7 B", "64.0 kB", "40.0 Mbit/s"]);
         assert_eq!([time(3.4), time(125.0), time(7300.0)], ["3 s", "2 min 05 s", "2 h 01 min"]);
     }
 

@@ -69,10 +69,10 @@ impl History {
         }
     }
 
-    /// The samples that end after an instant, oldest first.
+    /// The samples that end at an instant or later, oldest first.
     pub(crate) fn since(&self, at_ms: Option<u64>) -> Vec<Sample> {
         let all = self.coarse.iter().chain(&self.leaving).chain(&self.fine);
-        all.filter(|sample| at_ms.is_none_or(|at| sample.at_ms > at)).copied().collect()
+        all.filter(|sample| at_ms.is_none_or(|at| sample.at_ms >= at)).copied().collect()
     }
 
     /// The rates of the last second, up and down, in bit/s.
@@ -141,7 +141,7 @@ mod tests {
         assert!(all.iter().all(|s| (s.up_bps - 8e6).abs() < 1.0));
         let span = all[all.len() - 1].at_ms - all[0].at_ms;
         assert!((598_000..=601_000).contains(&span), "{span}");
-        assert_eq!(history.since(Some(899_700)).len(), 2);
+        assert_eq!(history.since(Some(899_700)).len(), 3);
         assert!((history.rates().0 - 8e6).abs() < 1.0);
         assert!((history.loss().unwrap() - 0.1).abs() < 1e-9);
     }

@@ -46,6 +46,8 @@ struct State {
     /// User bytes of associations that are not watched any more: acknowledged, received.
     past: (u64, u64),
     events: VecDeque<Happened>,
+    /// Events so far.
+    noted: u64,
     interfaces: Interfaces,
     more: Vec<Box<dyn Fn() -> Vec<Stat> + Send + Sync>>,
 }
@@ -165,13 +167,16 @@ impl Live {
 
     /// Notes an event.
     pub fn note(&self, text: &str) {
-        let at_ms = self.now_ms();
         let text = text.chars().take(TEXT_MAX).collect();
         let mut state = self.state();
+        // With the lock, so that what is noted after somebody looked is not of before.
+        let at_ms = self.now_ms();
         if state.events.len() == EVENTS_MAX {
             state.events.pop_front();
         }
-        state.events.push_back(Happened { at_ms, text });
+        let number = state.noted;
+        state.noted += 1;
+        state.events.push_back(Happened { number, at_ms, text });
     }
 
     /// Adds numbers to the metrics, which the function reads each time.
@@ -190,15 +195,16 @@ impl Live {
         Ok(watched.zip(id).is_some_and(|(association, id)| association.set_path_rank(id, rank)))
     }
 
-    /// The figures now, with the samples and events after an instant, or with all of them.
+    /// The figures now, with the samples and events since an instant, or with all of them. Those of
+    /// that very millisecond may have been there before, so that readers look at their numbers.
     pub fn process(&self, since_ms: Option<u64>) -> Process {
-        let now_ms = self.now_ms();
         let mut state = self.state();
+        let now_ms = self.now_ms();
         let State { watched, interfaces, .. } = &mut *state;
         let names = interfaces.names();
         let associations =
             watched.iter().map(|(number, w)| w.figures(*number, now_ms, since_ms, names)).collect();
-        let is_new = |event: &&Happened| since_ms.is_none_or(|since| event.at_ms > since);
+        let is_new = |event: &&Happened| since_ms.is_none_or(|since| event.at_ms >= since);
         Process {
             pid: std::process::id(),
             command: self.0.command.to_owned(),
@@ -240,8 +246,8 @@ impl Live {
 
     /// Reads all associations once.
     fn sample(&self) {
-        let now_ms = self.now_ms();
         let mut state = self.state();
+        let now_ms = self.now_ms();
         let mut left = HISTORIES_MAX;
         for watched in state.watched.values_mut() {
             watched.read(now_ms, &mut left);
@@ -311,7 +317,8 @@ impl Watched {
             figures.relay = relay;
             figures.interface = interfaces.get(&path.local.ip()).cloned();
             if let Some(history) = history {
-                (figures.up_bps, figures.down_bps) = history.rates();
+                let (up_bps, down_bps) = history.rates();
+                (figures.up_bps, figures.down_bps) = (up_bps.round(), down_bps.round());
                 figures.loss = history.loss();
                 figures.samples = history.since(since_ms);
             }
@@ -326,8 +333,8 @@ impl Watched {
             done_bytes: total_bytes.map_or(done, |total| done.min(total)),
             acked_bytes: stats.bytes_acked,
             received_bytes: stats.bytes_received,
-            up_bps,
-            down_bps,
+            up_bps: up_bps.round(),
+            down_bps: down_bps.round(),
             paths: paths.collect(),
         }
     }

@@ -131,7 +131,7 @@ fn page() -> Answer {
         PAGE.replace("@NONCE@", &nonce).replace("@STYLE@", STYLE).replace("@SCRIPT@", SCRIPT);
     let mut answer = http::answer(StatusCode::OK, "text/html; charset=utf-8", body);
     let policy = format!(
-        "default-src 'none'; connect-src 'self'; script-src 'nonce-{nonce}'; \
+        "default-src 'none'; connect-src 'self'; img-src data:; script-src 'nonce-{nonce}'; \
          style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     let headers = answer.headers_mut();

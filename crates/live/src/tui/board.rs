@@ -89,7 +89,9 @@ impl Board {
         let mut pasts = BTreeMap::new();
         for process in &processes {
             let events = self.events.entry(process.pid).or_default();
-            events.extend(process.events.iter().cloned());
+            let last = events.last().map(|event| event.number);
+            let is_new = |event: &&Happened| last.is_none_or(|last| event.number > last);
+            events.extend(process.events.iter().filter(is_new).cloned());
             let extra = events.len().saturating_sub(EVENTS_MAX);
             events.drain(..extra);
             for association in &process.associations {

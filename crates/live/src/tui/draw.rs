@@ -9,10 +9,12 @@ use ratatui_widgets::paragraph::{Paragraph, Wrap};
 use ratatui_widgets::sparkline::Sparkline;
 
 use super::board::{Board, paths_of};
-use crate::figures::{AssociationFigures, PathFigures, Process, Sample, bytes, short, time};
+use crate::figures::{
+    AssociationFigures, PathFigures, Process, Sample, bit_rate, bytes, short, time,
+};
 
 /// Lines of a sparkline, at most.
-const SPARK_MAX: u16 = 4;
+const SPARK_MAX: u16 = 8;
 /// Lines of events, if there is room for them.
 const EVENTS_MIN: u16 = 3;
 /// Lines of a terminal below which events are left out.
@@ -96,13 +98,13 @@ impl Page<'_, '_> {
         let area = Rect { y, height: 1, ..self.area };
         let line = match (&board.message, board.open, board.is_remote) {
             (Some(message), ..) => Line::styled(plain(message), BOLD),
-            (None, None, _) => Line::styled("Enter opens a process  q leaves", DIM),
+            (None, None, _) => Line::styled("↑↓ process  Enter open  q leave", DIM),
             (None, Some(_), is_remote) => {
                 let back = if board.processes.len() > 1 { "  Esc list" } else { "" };
                 let span = if board.is_long { "1 min" } else { "10 min" };
                 let leave = match is_remote {
-                    true => "q leaves",
-                    false => "q closes the view, work goes on  Ctrl-C stops it",
+                    true => "q leave",
+                    false => "q close view (work goes on)  ^C stop",
                 };
                 let keys = format!("b backup  n normal  ↑↓ path  t {span}{back}  {leave}");
                 Line::styled(keys, DIM)
@@ -197,8 +199,8 @@ impl Page<'_, '_> {
                 format!("  {} sent, {} received", bytes(a.acked_bytes), bytes(a.received_bytes))
             }
         };
-        let (up, down) = (short(a.up_bps), short(a.down_bps));
-        self.line(format!("{name}up {up}bit/s  down {down}bit/s{done}"));
+        let (up, down) = (bit_rate(a.up_bps), bit_rate(a.down_bps));
+        self.line(format!("{name}up {up}  down {down}{done}"));
     }
 
     /// The paths: a row each, and as many lines of a sparkline and of details as there is room for.
@@ -223,6 +225,7 @@ impl Page<'_, '_> {
         let fit = (top.saturating_sub(headings) / height).max(1);
         let first = first_shown(board.row, count.into(), fit.into());
         let end = self.used + top;
+        let chart = Chart::new(board, process, self.area.width);
         let mut heading = None;
         for (index, (number, path)) in paths_of(process).enumerate().skip(first) {
             if self.used + height > end {
@@ -239,7 +242,7 @@ impl Page<'_, '_> {
             let past = board.past(process.pid, number, path);
             if spark > 0 {
                 let area = self.take(spark);
-                self.sparkline(board, process.now_ms, past, area);
+                self.sparkline(&chart, past, area);
             }
             if details > 0 {
                 self.line(Line::styled(details_of(path), DIM));
@@ -247,15 +250,16 @@ impl Page<'_, '_> {
         }
     }
 
-    fn sparkline(&mut self, board: &Board, now_ms: u64, past: &[Sample], area: Rect) {
-        if area.width < 4 || area.height == 0 {
+    fn sparkline(&mut self, chart: &Chart, past: &[Sample], area: Rect) {
+        let left = Chart::LEFT;
+        if area.width <= left || area.height == 0 {
             return;
         }
-        let area = Rect { x: area.x + 2, width: area.width - 2, ..area };
-        let span = SPANS_MS[usize::from(board.is_long)];
-        let values = columns_of(past, now_ms, span, area.width.into());
-        let spark = Sparkline::default().data(values).style(self.colours.of(Color::Cyan));
-        spark.render(area, self.frame.buffer_mut());
+        let label = Rect { x: area.x + 2, width: left - 2, height: 1, ..area };
+        Line::styled(short(chart.max as f64), DIM).render(label, self.frame.buffer_mut());
+        let area = Rect { x: area.x + left, width: area.width - left, ..area };
+        let spark = Sparkline::default().data(chart.columns_of(past)).max(chart.max);
+        spark.style(self.colours.of(Color::Cyan)).render(area, self.frame.buffer_mut());
     }
 
     fn events(&mut self, board: &Board, process: &Process) {
@@ -274,29 +278,58 @@ impl Page<'_, '_> {
     }
 }
 
-/// The rates of the past, one a column, of the larger direction.
-fn columns_of(past: &[Sample], now_ms: u64, span_ms: u64, width: usize) -> Vec<u64> {
-    let begin = now_ms.saturating_sub(span_ms);
-    let mut sums = vec![(0.0, 0u32); width];
-    let up: f64 = past.iter().map(|s| s.up_bps).sum();
-    let down: f64 = past.iter().map(|s| s.down_bps).sum();
-    for sample in past.iter().filter(|s| s.at_ms >= begin && s.at_ms <= now_ms) {
-        // The newest is at the right, also while the process is younger than the span.
-        let age = now_ms - sample.at_ms;
-        let from_right = (age as u128 * width as u128 / u128::from(span_ms)) as usize;
-        let column = width.saturating_sub(1).saturating_sub(from_right);
-        let rate = if up >= down { sample.up_bps } else { sample.down_bps };
-        sums[column] = (sums[column].0 + rate, sums[column].1 + 1);
+/// What all sparklines have in common, so that they can be compared.
+struct Chart {
+    now_ms: u64,
+    span_ms: u64,
+    width: usize,
+    /// The rate at the top.
+    max: u64,
+    is_up: bool,
+}
+
+impl Chart {
+    /// Columns beside a sparkline, for the rate at its top.
+    const LEFT: u16 = 8;
+
+    fn new(board: &Board, process: &Process, width: u16) -> Chart {
+        let span_ms = SPANS_MS[usize::from(board.is_long)];
+        let sum = |of: fn(&AssociationFigures) -> u64| process.associations.iter().map(of).sum();
+        let (up, down): (u64, u64) = (sum(|a| a.acked_bytes), sum(|a| a.received_bytes));
+        let width = usize::from(width.saturating_sub(Chart::LEFT));
+        let mut chart = Chart { now_ms: process.now_ms, span_ms, width, max: 1, is_up: up >= down };
+        let pasts = paths_of(process).map(|(number, path)| board.past(process.pid, number, path));
+        let highest = pasts.flat_map(|past| chart.columns_of(past)).max();
+        chart.max = highest.unwrap_or(0).max(1);
+        chart
     }
-    // A column without a sample of its own continues the one before it.
-    let mut last = 0;
-    let mean = |(sum, count): (f64, u32)| {
-        if count > 0 {
-            last = (sum / f64::from(count)) as u64;
+
+    /// The rates of the past, one a column, of the direction that has more.
+    fn columns_of(&self, past: &[Sample]) -> Vec<u64> {
+        let Chart { now_ms, span_ms, width, .. } = *self;
+        let begin = now_ms.saturating_sub(span_ms);
+        let mut sums = vec![(0.0, 0u32); width];
+        for sample in past.iter().filter(|s| s.at_ms >= begin && s.at_ms <= now_ms) {
+            // The newest is at the right, also while the process is younger than the span.
+            let age = now_ms - sample.at_ms;
+            let from_right = (age as u128 * width as u128 / u128::from(span_ms)) as usize;
+            let column = width.saturating_sub(1).saturating_sub(from_right);
+            let rate = if self.is_up { sample.up_bps } else { sample.down_bps };
+            if let Some((sum, count)) = sums.get_mut(column) {
+                *sum += rate;
+                *count += 1;
+            }
         }
-        last
-    };
-    sums.into_iter().map(mean).collect()
+        // A column without a sample of its own continues the one before it.
+        let mut last = 0;
+        let mean = |(sum, count): (f64, u32)| {
+            if count > 0 {
+                last = (sum / f64::from(count)) as u64;
+            }
+            last
+        };
+        sums.into_iter().map(mean).collect()
+    }
 }
 
 /// The first of `count` rows that is shown if `fit` of them are, the selected one among them.

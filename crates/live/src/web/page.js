@@ -1,7 +1,7 @@
 "use strict";
 // Reads the figures twice a second and draws them. Texts from the network are set as text, never as HTML.
 const PAST_MS = 600000;
-const state = { since: null, measure: "rate", span: 60000, pasts: new Map(), cards: new Map(), now: 0, hover: null };
+const state = { since: null, measure: "rate", span: 60000, pasts: new Map(), cards: new Map(), now: 0, hover: null, event: -1 };
 
 const MEASURES = {
   rate: { name: "bit/s", text: (v) => si(v) + "bit/s", value: (s, up) => (up ? s.up : s.down) },
@@ -249,6 +249,8 @@ function show(process) {
   }
   const events = document.getElementById("events");
   for (const event of process.events) {
+    if (event.number <= state.event) continue;
+    state.event = event.number;
     events.prepend(make("li", {}, make("time", {}, `${(event.at_ms / 1000).toFixed(1)} s`), event.text));
     while (events.children.length > 500) events.lastChild.remove();
   }
