@@ -3,7 +3,7 @@
 //! Every line is an event for the live views as well. While a view has the terminal, lines wait.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -115,7 +115,7 @@ impl Screen {
             To::Nobody => {}
             To::Lines => eprintln!("{text}"),
             // A terminal that went away loses messages, nothing else.
-            To::Bars(bars) => drop(bars.println(text)),
+            To::Bars(bars) => bars.suspend(|| drop(writeln!(std::io::stderr(), "{text}"))),
         }
     }
 
