@@ -171,8 +171,9 @@ def main():
         client = it.printed(r"Metrics: http://(\S+)/metrics")
         relayed = relay(it)
         prometheus = Prometheus(it, [client, relayed])
-        # Two scrapes at least lie within the times of all rates.
-        time.sleep(4)
+        # It takes some seconds until it begins to scrape. Then rates need more than two scrapes.
+        until(lambda: len(prometheus.values("up == 1")) == 2, seconds=20)
+        time.sleep(3.5)
         names = (case(rules, client) or set()) | (case(rules, relayed) or set())
         case(page, names)
         case(figures, prometheus)
