@@ -170,7 +170,7 @@ pub struct Happened {
     pub number: u64,
     /// When it was, in milliseconds since the process began.
     pub at_ms: u64,
-    /// What happened. Parts of it may come from the peer.
+    /// The sentence. Parts of it may come from the peer.
     pub text: String,
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Request {
         /// `normal`, `cost=N` or `backup`.
         rank: String,
     },
-    /// What the process does now, for a live view.
+    /// The figures of the process now, for a live view.
     Figures {
         /// The past from this time of the process on; all of it if null.
         since_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is shown: the processes and their past, and what the user has selected.
+//! The state of a view: the processes and their past, and the user's selection.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub enum Key {
     Interrupt,
 }
 
-/// What a key asks for beyond the view itself.
+/// The wish behind a key, if it is more than a change of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// To give a path a rank.
@@ -66,7 +66,7 @@ pub struct Board {
     pub(super) is_long: bool,
     /// The outcome of the last deed.
     pub(super) message: Option<String>,
-    /// What is said while there is no association.
+    /// The text while there is no association.
     pub(super) waiting: String,
 }
 

@@ -278,7 +278,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// What all sparklines have in common, so that they can be compared.
+/// The scales that all sparklines share, so that they can be compared.
 struct Chart {
     now_ms: u64,
     span_ms: u64,

@@ -118,3 +118,26 @@ async fn the_socket_of_a_dead_process_is_replaced_and_that_of_a_live_one_is_not(
     let mode = fs::metadata(directory::socket(&case.dir, 7)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+#[tokio::test]
+async fn a_live_view_gets_figures_and_sets_ranks_of_paths_there_are() {
+    let case = case();
+    let heard = case.says(b"{\"request\":\"figures\",\"since_ms\":null}\n").await;
+    let Ok(Answer::Figures(process)) = serde_json::from_str(&heard) else { panic!("{heard}") };
+    assert_eq!((process.command.as_str(), process.pid), ("send", std::process::id()));
+    let set = async |path: u32, rank: &str| {
+        let request = format!(
+            "{{\"request\":\"set_path_rank\",\"association\":0,\"path\":{path},\"rank\":\"{rank}\"}}\n"
+        );
+        case.says(request.as_bytes()).await
+    };
+    for (path, rank, reason) in [
+        (1, "backup", "no such path"),
+        (0, "backup", "no such path"),
+        (1, "first", "no rank"),
+        (70_000, "backup", "not understood"),
+    ] {
+        let heard = set(path, rank).await;
+        assert!(heard.contains("refused") && heard.contains(reason), "{path} {rank}: {heard}");
+    }
+}

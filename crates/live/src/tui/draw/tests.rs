@@ -1,4 +1,4 @@
-//! What is seen, at several sizes; `UPDATE_GOLDEN=1` writes the pictures anew.
+//! Pictures of boards at several sizes; `UPDATE_GOLDEN=1` writes them anew.
 
 use std::path::PathBuf;
 
