@@ -551,7 +551,7 @@ mod tests {
         let file = announce(0, Kind::File);
         assert!(!has_content(&[]));
         assert!(!has_content(&[announce(0, Kind::Directory)]));
-        assert!(!has_content(&[file.clone()]));
+        assert!(!has_content(std::slice::from_ref(&file)));
         assert!(has_content(&[file.clone(), begin(0)]));
         assert!(has_content(&[file.clone(), begin(0), announce(1, Kind::File)]));
         assert!(!has_content(&[file, begin(0), end(0)]));
