@@ -11,6 +11,7 @@ pub(crate) mod lab;
 mod live;
 #[cfg(unix)]
 mod path;
+mod proxy;
 pub(crate) mod replay;
 mod security;
 pub(crate) mod sim;
@@ -31,6 +32,7 @@ pub(crate) use live::TopArgs;
 pub(crate) use live::{LiveArgs, MetricsArgs};
 #[cfg(unix)]
 pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
+pub(crate) use proxy::{ProxyCommand, ProxyConnectArgs, ProxyListenArgs};
 use replay::{RecordArgs, ReplayArgs};
 pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
@@ -105,6 +107,13 @@ pub(crate) enum Command {
     /// Measures the throughput between two hosts
     #[command(subcommand)]
     Perf(PerfCommand),
+    /// Carries any TCP program over all paths: port forwards and a SOCKS5 proxy
+    ///
+    /// `proxy listen` runs on the far host, `proxy connect` here. Programs connect to a local port,
+    /// and the far host connects to the target for them. A single connection uses the sum of the
+    /// paths, and goes on when one of them fails. docs/proxy.md has more.
+    #[command(subcommand)]
+    Proxy(ProxyCommand),
     /// Lists the direct and relayed paths to a host: quality, shared hops, which to use
     ///
     /// Probes every path (round-trip time, loss) and traces its routers as traceroute does. Then

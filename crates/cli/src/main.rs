@@ -18,6 +18,7 @@ mod overlay;
 mod paths;
 mod perf;
 mod progress;
+mod proxy;
 mod record;
 mod recv;
 mod relay;
@@ -40,7 +41,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use args::{Cli, Command, ConfigCommand, PerfCommand};
+use args::{Cli, Command, ConfigCommand, PerfCommand, ProxyCommand};
 use failure::{Failure, Result};
 
 fn main() -> ExitCode {
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
         Command::Recv(args) => block_on(recv::run(args)),
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(*args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(*args)),
+        Command::Proxy(ProxyCommand::Listen(args)) => block_on(proxy::listen::run(*args)),
+        Command::Proxy(ProxyCommand::Connect(args)) => block_on(proxy::connect::run(*args)),
         Command::Paths(args) => block_on(overlay::run(args)),
         #[cfg(unix)]
         Command::Path(command) => block_on(control::path::run(command)),

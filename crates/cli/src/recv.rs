@@ -35,7 +35,8 @@ const TOKEN_MIN: usize = 6;
 /// Shortest token that a user may choose for transfers in plain.
 const TOKEN_MIN_IN_PLAIN: usize = 8;
 /// The message for an address that showed too many wrong tokens, whatever it shows now.
-const TOO_MANY_GUESSES: &str = "busy: too many wrong tokens from your address; wait some seconds";
+pub(crate) const TOO_MANY_GUESSES: &str =
+    "busy: too many wrong tokens from your address; wait some seconds";
 /// Shorter files are sent again as a whole after an interruption, in bytes: to keep what arrived of
 /// them costs more time than that saves.
 const KEEP_FROM: u64 = 1 << 20;
@@ -50,7 +51,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "recv", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
-    let (token, chosen) = token(&args, serving.is_protected(), &screen)?;
+    let (token, chosen) = token(source(&args), serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let store = store(&args, &screen)?;
@@ -80,9 +81,18 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     end
 }
 
+/// Where the token is, if the user chose one.
+fn source(args: &RecvArgs) -> Option<Source<'_>> {
+    Source::new(args.token.as_deref(), args.token_file.as_deref())
+}
+
 /// The token, and whether a person chose it.
-fn token(args: &RecvArgs, is_protected: bool, screen: &Screen) -> Result<(Vec<u8>, bool)> {
-    let Some(source) = Source::new(args.token.as_deref(), args.token_file.as_deref()) else {
+pub(crate) fn token(
+    source: Option<Source<'_>>,
+    is_protected: bool,
+    screen: &Screen,
+) -> Result<(Vec<u8>, bool)> {
+    let Some(source) = source else {
         let mut token = vec![0; TOKEN_LEN];
         getrandom::fill(&mut token)
             .map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;

@@ -141,6 +141,7 @@ impl Driver {
             if self.take_outputs(inner, now, max_batches, segments) {
                 inner.assocs.all_transmitted();
             }
+            inner.assocs.wake_drained();
             inner.drain_events(now);
             let more = max_batches > 0 && self.outgoing.len() == max_batches;
             let finished = self.outgoing.is_empty() && inner.is_finished();

@@ -251,6 +251,11 @@ impl Association {
         self.queue.bytes() + self.out.user_bytes()
     }
 
+    /// User bytes queued that were not sent yet.
+    pub fn unsent_bytes(&self) -> usize {
+        self.queue.bytes()
+    }
+
     /// The handshake is complete and the association is not over.
     pub fn is_established(&self) -> bool {
         self.state.is_open()

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use manypath::Association;
 use manypath_trust::password::{Client, Password, PasswordError, Server};
 use manypath_trust::{Attempt, Attempts};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
 use super::frame::{ClientFrame, ServerFrame, reason};
@@ -85,13 +87,8 @@ impl Secret {
         Secret { token, attempts: chosen.then(Arc::default) }
     }
 
-    /// The bytes of the token.
-    pub(crate) fn token(&self) -> &[u8] {
-        self.token.as_bytes()
-    }
-
     /// Admits an attempt from this peer. The error is the reason for which it is sent away.
-    pub(crate) fn attempt(&self, association: &Association) -> Result<Try, String> {
+    fn attempt(&self, association: &Association) -> Result<Try, String> {
         let (Some(attempts), Some(peer)) = (&self.attempts, association.peer()) else {
             return Ok(Try { attempts: None });
         };
@@ -100,6 +97,23 @@ impl Secret {
         let attempt = attempts.lock().unwrap_or_else(PoisonError::into_inner).begin(peer.ip(), now);
         let attempt = attempt.map_err(|_| busy())?;
         Ok(Try { attempts: Some((attempts.clone(), attempt)) })
+    }
+
+    /// Checks a token that the peer has shown. The error is the reason for which it is sent away.
+    pub(crate) async fn check(
+        &self,
+        association: &Association,
+        token: &[u8],
+    ) -> Result<(), String> {
+        let attempt = self.attempt(association)?;
+        // Digests compare in a time that says nothing about the token, nor about its length.
+        let digest = |token: &[u8]| -> [u8; 32] { Sha256::digest(token).into() };
+        let is_right = bool::from(digest(token).ct_eq(&digest(self.token.as_bytes())));
+        attempt.answer(is_right).await;
+        match is_right {
+            true => Ok(()),
+            false => Err(format!("{}: wrong token", reason::NOT_AUTHORISED)),
+        }
     }
 
     /// The receiver's part: answers the sender's first message. The error is the reason for which

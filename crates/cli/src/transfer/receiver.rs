@@ -8,8 +8,6 @@ use std::time::Duration;
 use manypath::{AssocClosed, Association};
 use manypath_files::SystemDisk;
 use manypath_live::Total;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -127,19 +125,8 @@ impl Receiver {
             }
             ClientFrame::Hello(hello) if security::has_certificate(association) => Ok(hello),
             ClientFrame::Hello(hello) => {
-                let attempt = self.secret.attempt(association).map_err(Broken::Refused)?;
-                // Digests compare in a time that says nothing about the token, nor about its
-                // length.
-                let digest = |token: &[u8]| -> [u8; 32] { Sha256::digest(token).into() };
-                let is_right = digest(&hello.token).ct_eq(&digest(self.secret.token()));
-                let is_right = bool::from(is_right);
-                attempt.answer(is_right).await;
-                match is_right {
-                    true => Ok(hello),
-                    false => {
-                        Err(Broken::Refused(format!("{}: wrong token", reason::NOT_AUTHORISED)))
-                    }
-                }
+                let checked = self.secret.check(association, &hello.token).await;
+                checked.map(|()| hello).map_err(Broken::Refused)
             }
             _ => Err(no_hello()),
         }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -46,13 +47,15 @@ const ANSWERS: usize = 2 * AHEAD;
 const GO_ON: &str = "run the same command again: it sends only what is missing";
 /// How long the receiver may take to answer the hello. After many wrong tokens, of anybody in our
 /// network, it takes up to two minutes.
-const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
+pub(crate) const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     let key = dest.key(args.security.insecure)?;
-    let token_source = token_source(&args, &dest)?;
+    let source = (args.token.as_deref(), args.token_file.as_deref());
+    let has_certificate = args.security.certificates.cert.is_some();
+    let token_source = token_source(source, has_certificate, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
@@ -177,24 +180,29 @@ fn recorded(done: &Result<Measured>) -> Recorded {
 
 /// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
 /// one.
-fn token_source<'a>(args: &'a SendArgs, dest: &Destination) -> Result<Option<Source<'a>>> {
+pub(crate) fn token_source<'a>(
+    (token, file): (Option<&'a str>, Option<&'a Path>),
+    has_certificate: bool,
+    dest: &Destination,
+) -> Result<Option<Source<'a>>> {
     match dest {
-        Destination::Ticket(_) if args.token.is_some() || args.token_file.is_some() => {
-            let option = if args.token.is_some() { "--token" } else { "--token-file" };
+        Destination::Ticket(_) if token.is_some() || file.is_some() => {
+            let option = if token.is_some() { "--token" } else { "--token-file" };
             Err(Failure::usage(format!("{option} is for a HOST; a ticket contains its token")))
         }
         Destination::Ticket(_) => Ok(None),
         // The receiver knows the sender by its certificate.
-        Destination::Hosts(_) if args.security.certificates.cert.is_some() => Ok(None),
-        Destination::Hosts(_) => {
-            let source = Source::new(args.token.as_deref(), args.token_file.as_deref());
-            Ok(source.or_else(Source::terminal))
-        }
+        Destination::Hosts(_) if has_certificate => Ok(None),
+        Destination::Hosts(_) => Ok(Source::new(token, file).or_else(Source::terminal)),
     }
 }
 
 /// The token. May ask the user.
-fn token(dest: &Destination, source: Option<Source<'_>>, screen: &Screen) -> Result<Vec<u8>> {
+pub(crate) fn token(
+    dest: &Destination,
+    source: Option<Source<'_>>,
+    screen: &Screen,
+) -> Result<Vec<u8>> {
     match (dest, source) {
         (Destination::Ticket(ticket), _) => Ok(ticket.token.clone()),
         (Destination::Hosts(_), None) => Ok(Vec::new()),

@@ -21,6 +21,8 @@ pub(crate) struct AssocState {
     remotes: Vec<SocketAddr>,
     pub(crate) inbox: Inbox,
     send_wakers: Wakers,
+    /// Waiting until at most so many bytes are unsent.
+    drain_wakers: Vec<(usize, Waker)>,
     /// Waiting for it to be established, acknowledged or over.
     state_wakers: Wakers,
     events: Option<broadcast::Sender<Event>>,
@@ -94,6 +96,19 @@ impl AssocState {
         self.send_wakers.register(cx);
     }
 
+    /// Has the task woken when at most `limit` bytes are unsent.
+    pub(crate) fn wait_for_drain(&mut self, cx: &Context<'_>, limit: usize) {
+        self.drain_wakers.retain(|(_, waker)| !waker.will_wake(cx.waker()));
+        self.drain_wakers.push((limit, cx.waker().clone()));
+    }
+
+    /// So many bytes are unsent: wakes those who waited for that. True if others go on waiting.
+    pub(crate) fn wake_drained(&mut self, unsent: usize, to_wake: &mut Vec<Waker>) -> bool {
+        let woken = self.drain_wakers.extract_if(.., |(limit, _)| unsent <= *limit);
+        to_wake.extend(woken.map(|(_, waker)| waker));
+        !self.drain_wakers.is_empty()
+    }
+
     /// Has the task woken when the association is established, acknowledged or over.
     pub(crate) fn wait_for_change(&mut self, cx: &Context<'_>) {
         self.state_wakers.register(cx);
@@ -115,6 +130,7 @@ impl AssocState {
     fn wake_all(&mut self, to_wake: &mut Vec<Waker>) {
         self.inbox.wake(to_wake);
         self.send_wakers.wake(to_wake);
+        to_wake.extend(self.drain_wakers.drain(..).map(|(_, waker)| waker));
         self.state_wakers.wake(to_wake);
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Associations {
     driver: DriverLink,
     /// Waiting for all associations to be over.
     closed_wakers: Wakers,
+    /// Associations with tasks that wait for most of what is queued to be sent.
+    draining: Vec<AssocId>,
     /// To be woken when the lock is free again.
     pub(super) to_wake: Vec<Waker>,
 }
@@ -36,6 +38,7 @@ impl Associations {
             ended: Vec::new(),
             driver: DriverLink::default(),
             closed_wakers: Wakers::default(),
+            draining: Vec::new(),
             to_wake: Vec::new(),
         }
     }
@@ -227,6 +230,35 @@ impl Associations {
             proto::SendError::NoSuchStream { .. } => SendError::NoSuchStream(options.stream),
             proto::SendError::Closed => SendError::ShutDown,
         }))
+    }
+
+    /// Waits until at most `limit` bytes of what is queued are unsent.
+    pub(crate) fn poll_drained(
+        &mut self,
+        cx: &Context<'_>,
+        id: AssocId,
+        limit: usize,
+    ) -> Poll<Result<(), AssocClosed>> {
+        if let Some(closed) = self.closed(id) {
+            return Poll::Ready(Err(closed));
+        }
+        if self.engine.assoc(id).is_none_or(|assoc| assoc.unsent_bytes() <= limit) {
+            return Poll::Ready(Ok(()));
+        }
+        self.state(id).wait_for_drain(cx, limit);
+        if !self.draining.contains(&id) {
+            self.draining.push(id);
+        }
+        Poll::Pending
+    }
+
+    /// Wakes who waits for what is queued to be sent, where that has happened.
+    pub(crate) fn wake_drained(&mut self) {
+        let (engine, states, to_wake) = (&self.engine, &mut self.states, &mut self.to_wake);
+        self.draining.retain(|id| {
+            let unsent = engine.assoc(*id).map_or(0, proto::Association::unsent_bytes);
+            states.get_mut(id).is_some_and(|state| state.wake_drained(unsent, to_wake))
+        });
     }
 
     /// Waits until the peer has acknowledged all that was sent.

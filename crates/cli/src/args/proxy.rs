@@ -1,0 +1,134 @@
+//! Arguments of `manypath proxy`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    BindArgs, ClientSecurityArgs, ListenArgs, ReportArgs, ServerSecurityArgs, TransportArgs,
+    ViaArgs,
+};
+use crate::proxy::forward::{Forward, ListenAt};
+use manypath_proxy::rules::Rule;
+
+/// `manypath proxy`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProxyCommand {
+    /// Connects to targets for `proxy connect`; prints a ticket for it
+    ///
+    /// Whoever has the ticket or the token may connect to any host and port that this host can
+    /// reach, its own included, as with SSH. --allow-target and --deny-target narrow that. With
+    /// --identity and --token-file the ticket stays the same after a restart, and clients come back
+    /// on their own. SIGTERM ends it in order.
+    #[command(after_help = "Examples:
+  manypath proxy listen --identity proxy.key --token-file secret
+  manypath proxy listen --allow-target db:5432 --allow-target '10.0.0.0/8:22'
+  manypath proxy listen --deny-target '127.0.0.0/8:*' --deny-target '[::1]:*'
+  manypath proxy listen --allow-remote-forwards --json")]
+    Listen(Box<ProxyListenArgs>),
+    /// Forwards local ports and serves SOCKS5, through `proxy listen` at DEST
+    ///
+    /// Local ports listen on loopback unless an address is named. If the association is lost, local
+    /// connections are reset, and new ones work as soon as DEST is back. SIGTERM ends it in order.
+    #[command(after_help = "Examples:
+  manypath proxy connect manypath2:ae... -L 8080:intranet:80      (the ticket that listen printed)
+  manypath proxy connect manypath2:ae... -L 2222:localhost:22     (then: ssh -p 2222 localhost)
+  manypath proxy connect manypath2:ae... -D 1080                  (then: curl -x socks5h://localhost:1080 ...)
+  manypath proxy connect server.example --token-file secret -L 0.0.0.0:5432:db:5432
+  manypath proxy connect manypath2:ae... -R 8000:localhost:8000   (needs listen --allow-remote-forwards)
+  manypath proxy connect --bind eth0,wlan0,lte0:backup manypath2:ae... -D 1080")]
+    Connect(Box<ProxyConnectArgs>),
+}
+
+/// `manypath proxy listen`.
+#[derive(Debug, Args)]
+pub(crate) struct ProxyListenArgs {
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Connects to these targets only; repeatable
+    ///
+    /// HOST:PORT, ADDRESS/BITS:PORT or *:PORT; PORT may be *. A rule with an address counts for
+    /// names that lead there, too.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub allow_target: Vec<Rule>,
+    /// Never connects to these targets; wins over --allow-target; repeatable
+    #[arg(long, value_name = "HOST:PORT")]
+    pub deny_target: Vec<Rule>,
+    /// Lets clients have ports listened on here (-R)
+    #[arg(long)]
+    pub allow_remote_forwards: bool,
+    /// Connections that a client may have open
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=32_000))]
+    pub connections: u16,
+    /// Memory for data that targets and clients have not taken yet
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    pub memory: String,
+    /// Uses this token of at least 6 characters (8 with --insecure) instead of a random one. Other
+    /// users of this host can see it here
+    ///
+    /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
+    /// if that is set.
+    #[arg(long)]
+    pub token: Option<String>,
+    /// File with the token on its only line; -: asks for it at the terminal
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// Encryption and keys.
+    #[command(flatten)]
+    pub security: ServerSecurityArgs,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `manypath proxy connect`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true))]
+pub(crate) struct ProxyConnectArgs {
+    /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
+    #[arg(value_name = "DEST")]
+    pub dest: String,
+    /// Forwards a local port to a target of the far host, which looks its name up; repeatable
+    #[arg(short = 'L', long, value_name = "[BIND:]PORT:HOST:PORT", group = "forwards")]
+    pub local: Vec<Forward>,
+    /// Serves SOCKS5 on a local port: TCP and UDP; repeatable
+    #[arg(short = 'D', long, value_name = "[BIND:]PORT", group = "forwards")]
+    pub socks: Vec<ListenAt>,
+    /// Forwards a port of the far host to a target of this one; repeatable
+    #[arg(short = 'R', long, value_name = "[BIND:]PORT:HOST:PORT", group = "forwards")]
+    pub remote: Vec<Forward>,
+    /// The far side's token, if DEST is not a ticket. Other users of this host can see it here
+    ///
+    /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
+    /// or asked for at the terminal.
+    #[arg(long)]
+    pub token: Option<String>,
+    /// File with the far side's token on its only line; -: asks for it at the terminal
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// Gives up if the far side does not answer within this time at the start; later it never does
+    #[arg(long, value_name = "TIME", default_value = "15 s")]
+    pub connect_timeout: String,
+    /// Memory for data that local programs have not taken yet
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    pub memory: String,
+    /// Local addresses.
+    #[command(flatten)]
+    pub bind: BindArgs,
+    /// Relays.
+    #[command(flatten)]
+    pub via: ViaArgs,
+    /// Encryption and keys.
+    #[command(flatten)]
+    pub security: ClientSecurityArgs,
+    /// The transport's configuration.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}

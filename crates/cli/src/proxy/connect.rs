@@ -1,0 +1,321 @@
+//! `manypath proxy connect`: the near side.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use manypath::config::Config;
+use manypath::{Association, Endpoint, Security};
+use manypath_proxy::window::Budget;
+use manypath_proxy::{Options, Remote, Session, SessionEnd, Side};
+use manypath_trust::password::Password;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::local::{Kind, Port};
+use super::watch::suspicious;
+use super::{
+    CONNECTIONS_MAX, counters, hello, listen, memory, message_size, raise_file_limit, with_streams,
+};
+use crate::args::ProxyConnectArgs;
+use crate::control::Control;
+use crate::dest::Destination;
+use crate::failure::{Exit, Failure, Result};
+use crate::paths::PathWatch;
+use crate::screen::Screen;
+use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
+use crate::strangers::StrangerLines;
+use crate::transfer::frame::reason;
+use crate::transfer::sender::{token, token_source};
+use crate::{settings, show, transport, via};
+
+/// The pause between two attempts to connect again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long one such attempt may take. Short, as an INIT that met a host without its program is
+/// repeated only after seconds.
+const ATTEMPT: Duration = Duration::from_millis(800);
+
+/// What is needed to connect, again and again.
+struct Near {
+    args: ProxyConnectArgs,
+    config: Config,
+    remotes: Vec<SocketAddr>,
+    peer: String,
+    security: Security,
+    /// To be shown; empty if it is proved instead.
+    token: Vec<u8>,
+    password: Option<Password>,
+    options: Options,
+    remotely: Vec<Remote>,
+    screen: Screen,
+}
+
+/// An association with what lives as long as it does.
+struct Link {
+    session: Arc<Session>,
+    /// The run of the far program.
+    instance: u64,
+    watch: PathWatch,
+    endpoint: Endpoint,
+    _relay_watch: via::RelayWatch,
+}
+
+/// `manypath proxy connect`.
+pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
+    let dest = Destination::parse(&args.dest)?;
+    let key = dest.key(args.security.insecure)?;
+    let has_certificate = args.security.certificates.cert.is_some();
+    let source = (args.token.as_deref(), args.token_file.as_deref());
+    let source = token_source(source, has_certificate, &dest)?;
+    let config = with_streams(settings::config_via(&args.transport, &args.via)?, CONNECTIONS_MAX);
+    let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
+    let screen = Screen::new(&args.report);
+    let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
+    let remotes = dest.resolve().await?;
+    let token = token(&dest, source, &screen)?;
+    let is_protected = calling.is_protected();
+    if !is_protected {
+        screen.line(NOT_ENCRYPTED);
+    }
+    raise_file_limit();
+    let lines = StrangerLines::new(screen.clone());
+    let mut ports = Vec::new();
+    for forward in &args.local {
+        ports.push(Port::bind(&forward.at, Kind::Forward(forward.to.clone()), "-L").await?);
+    }
+    for at in &args.socks {
+        ports.push(Port::bind(&at.0, Kind::Socks, "-D").await?);
+    }
+    // Only a far side that has shown who it is sees the token; others prove that they have it.
+    let proves = is_protected && !calling.knows_peer && !token.is_empty();
+    let password = proves.then(|| Password::new(token.clone())).transpose();
+    let remotely =
+        args.remote.iter().map(|f| Remote { at: f.at.clone(), to: f.to.clone() }).collect();
+    let near = Near {
+        peer: transport::addresses(&remotes),
+        remotes,
+        security: calling.security,
+        password: password.map_err(|e| Failure::usage(e.to_string()))?,
+        token,
+        options: Options {
+            budget: Budget::new(memory(&args.memory)?),
+            message_size: message_size(&config, is_protected),
+            ..Options::new()
+        },
+        remotely,
+        config,
+        screen,
+        args,
+    };
+    tokio::select! {
+        ended = near.run(ports, limit, &lines) => ended,
+        () = async { loop { tokio::time::sleep(crate::strangers::TICK).await; lines.tick(); } } => Ok(()),
+    }
+}
+
+impl Near {
+    async fn run(&self, ports: Vec<Port>, limit: Duration, lines: &StrangerLines) -> Result<()> {
+        let interrupted = transport::interrupted();
+        tokio::pin!(interrupted);
+        let mut link = tokio::select! {
+            link = self.connect(limit) => link?,
+            () = &mut interrupted => return Err(Failure::failed("interrupted")),
+        };
+        let (current, receiver) = watch::channel(None);
+        let places = self.places(&ports);
+        for port in ports {
+            port.start(&receiver, lines);
+        }
+        let mut is_first = true;
+        loop {
+            let control =
+                Control::start(&link.endpoint, "proxy connect", &self.screen, &self.args.report);
+            current.send_replace(Some(link.session.clone()));
+            self.connected(&link, is_first.then_some(&places))?;
+            is_first = false;
+            let next = tokio::select! {
+                next = self.serve(&link) => next?,
+                () = &mut interrupted => {
+                    self.summary(&link, "interrupted")?;
+                    transport::abort(link.session.association(), reason::INTERRUPTED).await;
+                    return Ok(());
+                }
+            };
+            current.send_replace(None);
+            drop(control);
+            link = match next {
+                Next::Link(link) => *link,
+                Next::Lost(end) => {
+                    self.lost(&link, &listen::why(&end))?;
+                    drop(link);
+                    tokio::select! {
+                        link = self.reconnect() => link?,
+                        () = &mut interrupted => return Ok(()),
+                    }
+                }
+            };
+        }
+    }
+
+    /// Serves until the association is lost, or another run of the far program was found.
+    async fn serve(&self, link: &Link) -> Result<Next> {
+        let running = link.session.run();
+        tokio::pin!(running);
+        let forwards = self.remote_forwards(&link.session);
+        tokio::pin!(forwards);
+        let mut asked = false;
+        loop {
+            let looked = tokio::select! {
+                end = &mut running => return Ok(Next::Lost(end)),
+                asked_all = &mut forwards, if !asked => {
+                    asked_all?;
+                    asked = true;
+                    continue;
+                }
+                looked = async {
+                    suspicious(&link.session).await;
+                    self.connect(ATTEMPT).await
+                } => looked,
+            };
+            match looked {
+                Ok(new) if new.instance == link.instance => {
+                    // The same run answers: it was the network, and the association goes on.
+                    transport::abort(new.session.association(), "only a look").await;
+                }
+                Ok(new) => {
+                    self.lost(link, "the far side was restarted")?;
+                    link.session.association().abort("the far side was restarted");
+                    running.await;
+                    return Ok(Next::Link(Box::new(new)));
+                }
+                Err(failure) if is_final(&failure) => return Err(failure),
+                // Neither answers: the association decides when it gives up.
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Asks for the remote forwards, which the far side forgets with each association.
+    async fn remote_forwards(&self, session: &Session) -> Result<()> {
+        for (id, forward) in self.remotely.iter().enumerate() {
+            let Ok(id) = u16::try_from(id) else { break };
+            match session.listen(id).await {
+                Ok(port) => {
+                    let at = manypath_proxy::frame::HostPort { port, ..forward.at.clone() };
+                    self.screen.line(&format!("The far host forwards {at} to {}", forward.to));
+                    self.event(&json!({ "event": "remote_forward", "listen": at.to_string(), "to": forward.to.to_string() }))?;
+                }
+                Err(_) if session.is_dead() => break,
+                Err(why) => {
+                    return Err(Failure::failed(format!("-R {}: {why}", forward.at)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn reconnect(&self) -> Result<Link> {
+        loop {
+            match self.connect(ATTEMPT).await {
+                Ok(link) => return Ok(link),
+                Err(failure) if is_final(&failure) => return Err(failure),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
+    async fn connect(&self, limit: Duration) -> Result<Link> {
+        let relays = via::relays(&self.args.via).await?;
+        let (config, security) = (self.config.clone(), self.security.clone());
+        let endpoint = transport::open_via(config, &self.args.bind.bind, relays, security)?;
+        let relay_watch = via::RelayWatch::start(&endpoint, &self.screen);
+        let instance = Cell::new(0);
+        let hello = self.password.is_none().then(|| hello::first(self.token.clone()));
+        let heard = async |association: &Association| match &self.password {
+            None => hello::hear_welcome(association, &self.peer, &instance).await,
+            Some(token) => hello::prove_token(association, token, &self.peer, &instance).await,
+        };
+        let connecting = transport::connect(&endpoint, self.remotes.clone(), limit, hello, heard);
+        let association = connecting.await?;
+        let watch = PathWatch::start(&association, self.screen.clone());
+        let streams = self.config.outbound_streams;
+        let (options, remotely) = (self.options.clone(), self.remotely.clone());
+        let session = Session::new(association, Side::Connecting, options, remotely, streams);
+        Ok(Link { session, instance: instance.get(), watch, endpoint, _relay_watch: relay_watch })
+    }
+
+    // ---- Telling ----
+
+    fn places(&self, ports: &[Port]) -> Value {
+        let places = ports.iter().map(|port| {
+            let addresses = port.addresses();
+            let what = match &port.kind {
+                Kind::Forward(to) => format!("Forwarding {} to {to}", addresses.join(", ")),
+                Kind::Socks => format!("SOCKS5 on {}", addresses.join(", ")),
+            };
+            self.screen.line(&what);
+            match &port.kind {
+                Kind::Forward(to) => {
+                    json!({ "kind": "forward", "listen": addresses, "to": to.to_string() })
+                }
+                Kind::Socks => json!({ "kind": "socks", "listen": addresses }),
+            }
+        });
+        places.collect()
+    }
+
+    fn connected(&self, link: &Link, places: Option<&Value>) -> Result<()> {
+        for note in link.endpoint.notes() {
+            self.screen.line(note);
+        }
+        self.screen.line(&format!("Connected to {}", self.peer));
+        self.event(&json!({
+            "event": if places.is_some() { "ready" } else { "reconnected" },
+            "peer": self.peer,
+            "encrypted": link.session.association().is_protected(),
+            "peer_key": peer_key(link.session.association()),
+            "ports": places,
+        }))
+    }
+
+    fn lost(&self, link: &Link, why: &str) -> Result<()> {
+        self.screen.line(&format!("Lost {}: {why}; connecting again", self.peer));
+        self.record("lost", link, why)
+    }
+
+    fn summary(&self, link: &Link, why: &str) -> Result<()> {
+        self.screen.line(&listen::text(&link.session.counters()));
+        self.record("summary", link, why)
+    }
+
+    fn record(&self, event: &str, link: &Link, why: &str) -> Result<()> {
+        self.event(&json!({
+            "event": event,
+            "peer": self.peer,
+            "why": why,
+            "connections": counters(&link.session.counters()),
+            "paths": link.watch.report(link.session.association()),
+            "notices": link.watch.notices(),
+        }))
+    }
+
+    fn event(&self, event: &Value) -> Result<()> {
+        match self.args.report.json {
+            true => show::print(&format!("{event}\n")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What follows an association.
+enum Next {
+    Lost(SessionEnd),
+    Link(Box<Link>),
+}
+
+/// Connecting again would not mend it.
+fn is_final(failure: &Failure) -> bool {
+    matches!(failure.exit, Exit::NotAuthorised | Exit::Usage)
+}

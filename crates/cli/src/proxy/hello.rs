@@ -1,0 +1,182 @@
+//! How the two ends of a proxy get to know each other: the token, shown or proved, as in transfers.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manypath::{AssocClosed, Association, SendOptions, StreamId};
+use manypath_proxy::frame::{CONTROL, Frame, PPID_FRAME, VERSION};
+use manypath_trust::password::Password;
+use tokio::time::timeout;
+
+use crate::failure::Failure;
+use crate::security;
+use crate::transfer::frame::{ClientFrame, PPID_CONTROL, reason};
+use crate::transfer::messages::{Incoming, Messages};
+use crate::transfer::password::{NotProved, Secret, prove};
+use crate::transfer::sender::WELCOME_TIME_MAX;
+use crate::transport::{self, Answer, closed_failure};
+
+/// How long a client may take to show its token.
+const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
+
+fn options() -> SendOptions {
+    SendOptions { stream: StreamId(CONTROL), ppid: PPID_FRAME, unordered: false }
+}
+
+// ---- The side that connects ----
+
+/// The first message of a client that shows its token; empty if it has none to show.
+pub(super) fn first(token: Vec<u8>) -> (SendOptions, Bytes) {
+    (options(), Frame::Hello { version: VERSION, token }.encode())
+}
+
+/// Proves the token to a far side that must prove it, too; then says hello.
+pub(super) async fn prove_token(
+    association: &Association,
+    token: &Password,
+    peer: &str,
+    instance: &Cell<u64>,
+) -> Answer {
+    let mut messages = Messages::default();
+    let proving = timeout(WELCOME_TIME_MAX, prove(association, &mut messages, token)).await;
+    let failure = match proving.unwrap_or(Err(NotProved::Protocol)) {
+        Ok(()) => {
+            let (options, hello) = first(Vec::new());
+            return match association.send(options, hello).await {
+                Ok(()) => hear_welcome(association, peer, instance).await,
+                Err(error) => Answer::Failed(transport::send_failure(&error, peer)),
+            };
+        }
+        Err(NotProved::Closed(closed)) => return ended(closed, peer),
+        Err(NotProved::Wrong) => Failure::not_authorised(format!(
+            "{peer} does not know this token, or somebody is in between"
+        ))
+        .hint("check the token; nobody has learnt it"),
+        Err(NotProved::Protocol) => protocol_error(peer),
+        Err(NotProved::NoRandomness) => Failure::failed("the system gives no random numbers"),
+    };
+    transport::abort(association, reason::NOT_AUTHORISED).await;
+    Answer::Failed(failure)
+}
+
+/// Hears what the far side says to our hello, and which run of the program it is.
+pub(super) async fn hear_welcome(
+    association: &Association,
+    peer: &str,
+    instance: &Cell<u64>,
+) -> Answer {
+    let heard = timeout(WELCOME_TIME_MAX, association.recv()).await;
+    let message = match heard {
+        Ok(Ok(Some(message))) => message,
+        Ok(Ok(None)) => return ended(AssocClosed::Shutdown, peer),
+        Ok(Err(closed)) => return ended(closed, peer),
+        Err(_) => return Answer::Failed(protocol_error(peer)),
+    };
+    let is_frame = message.ppid == PPID_FRAME && message.stream.0 == CONTROL;
+    match Frame::decode(&message.payload.to_vec()) {
+        Ok(Frame::Welcome { instance: heard }) if is_frame => {
+            instance.set(heard);
+            Answer::Welcome
+        }
+        _ => {
+            transport::abort(association, reason::PROTOCOL).await;
+            Answer::Failed(protocol_error(peer))
+        }
+    }
+}
+
+fn protocol_error(peer: &str) -> Failure {
+    Failure::failed(format!("{peer} does not speak this version of the proxy protocol"))
+        .hint("use the same version of manypath on both sides, and `manypath proxy listen` there")
+}
+
+fn ended(closed: AssocClosed, peer: &str) -> Answer {
+    let text = match &closed {
+        AssocClosed::PeerAborted { reason, .. } => String::from_utf8_lossy(reason).into_owned(),
+        _ => String::new(),
+    };
+    let failure = if text.starts_with(reason::NOT_AUTHORISED) {
+        Failure::not_authorised(format!("{peer} does not accept this token")).hint(
+            "use the ticket that `manypath proxy listen` prints now; with --identity and \
+             --token-file it stays the same",
+        )
+    } else if text.starts_with(reason::PROTOCOL) {
+        protocol_error(peer)
+    } else {
+        closed_failure(&closed, peer)
+    };
+    Answer::Ended(closed, failure)
+}
+
+// ---- The side that accepts ----
+
+/// Hears the hello of whoever opened `association`. The error is the reason for which it is sent
+/// away.
+pub(super) async fn admit(association: &Association, secret: &Secret) -> Result<(), String> {
+    let hearing = hear_hello(association, secret);
+    let late = |_| format!("{}: no hello in time", reason::PROTOCOL);
+    // A person's token takes longer after wrong ones, which is no fault of the client.
+    timeout(HELLO_TIME_MAX + WELCOME_TIME_MAX, hearing).await.map_err(late)?
+}
+
+/// Tells the client to begin.
+pub(super) async fn welcome(association: &Association, instance: u64) -> bool {
+    association.send(options(), Frame::Welcome { instance }.encode()).await.is_ok()
+}
+
+async fn hear_hello(association: &Association, secret: &Secret) -> Result<(), String> {
+    let no_hello = || format!("{}: no hello of a proxy", reason::PROTOCOL);
+    let mut messages = Messages::default();
+    let mut is_known = security::has_certificate(association);
+    let mut first = next(association, &mut messages).await?;
+    if let Heard::Password(share) = first {
+        let check = secret.begin(association, &share).await?;
+        let Heard::Password(proof) = next(association, &mut messages).await? else {
+            return Err(no_hello());
+        };
+        check.end(association, &proof).await?;
+        is_known = true;
+        first = next(association, &mut messages).await?;
+    }
+    let Heard::Hello { version, token } = first else { return Err(no_hello()) };
+    if version != VERSION {
+        return Err(format!("{}: this side uses version {VERSION}", reason::PROTOCOL));
+    }
+    match is_known {
+        true => Ok(()),
+        false => secret.check(association, &token).await,
+    }
+}
+
+enum Heard {
+    Password([u8; 33]),
+    Hello { version: u8, token: Vec<u8> },
+    Other,
+}
+
+async fn next(association: &Association, messages: &mut Messages) -> Result<Heard, String> {
+    let hearing = async {
+        loop {
+            let message = association.recv().await.map_err(|closed| closed.to_string())?;
+            let message = message.ok_or("the client has left")?;
+            if message.ppid == PPID_CONTROL {
+                match messages.take(message) {
+                    Ok(None) => continue,
+                    Ok(Some(Incoming::Frame(bytes))) => match ClientFrame::decode(&bytes) {
+                        Ok(ClientFrame::Password(message)) => return Ok(Heard::Password(message)),
+                        _ => return Ok(Heard::Other),
+                    },
+                    _ => return Ok(Heard::Other),
+                }
+            }
+            let is_frame = message.ppid == PPID_FRAME && message.stream.0 == CONTROL;
+            return Ok(match Frame::decode(&message.payload.to_vec()) {
+                Ok(Frame::Hello { version, token }) if is_frame => Heard::Hello { version, token },
+                _ => Heard::Other,
+            });
+        }
+    };
+    let late = |_| format!("{}: no hello in time", reason::PROTOCOL);
+    timeout(HELLO_TIME_MAX, hearing).await.map_err(late)?
+}

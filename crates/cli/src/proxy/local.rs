@@ -1,0 +1,123 @@
+//! The local ports: who comes there is served over the association of the moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use manypath_proxy::frame::{HostPort, Target};
+use manypath_proxy::{Session, reset, serve_local, socks};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::failure::{Failure, Result};
+use crate::strangers::StrangerLines;
+
+/// The association of the moment; none while there is no connection.
+pub(super) type Current = watch::Receiver<Option<Arc<Session>>>;
+
+/// How long a new local connection waits for an association.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// The pause after a connection could not be accepted, for want of descriptors for instance.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a local port is for.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// Forwards to a target.
+    Forward(HostPort),
+    /// SOCKS5.
+    Socks,
+}
+
+/// A local port.
+pub(super) struct Port {
+    pub(super) listeners: Vec<TcpListener>,
+    pub(super) kind: Kind,
+}
+
+impl Port {
+    /// Listens at every address of the name: `localhost` has two.
+    pub(super) async fn bind(at: &HostPort, kind: Kind, option: &str) -> Result<Port> {
+        let failed = |e: std::io::Error| {
+            let failure = Failure::failed(format!("{option}: cannot listen on {at}: {e}"));
+            match e.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    failure.hint("choose another port; 0 takes a free one")
+                }
+                _ => failure,
+            }
+        };
+        let found = tokio::net::lookup_host((at.host.as_str(), at.port)).await.map_err(failed)?;
+        let mut listeners: Vec<TcpListener> = Vec::new();
+        for mut address in found {
+            // A free port is the same at all addresses.
+            if let Some(Ok(first)) = listeners.first().map(TcpListener::local_addr) {
+                address.set_port(first.port());
+            }
+            match TcpListener::bind(address).await {
+                Ok(listener) => listeners.push(listener),
+                // A host without IPv6 may have it in its list of hosts; and a name may have the
+                // same address twice.
+                Err(_) if !listeners.is_empty() => {}
+                Err(e) if e.kind() == std::io::ErrorKind::AddrNotAvailable => {}
+                Err(e) => return Err(failed(e)),
+            }
+        }
+        match listeners.is_empty() {
+            true => Err(failed(std::io::ErrorKind::AddrNotAvailable.into())),
+            false => Ok(Port { listeners, kind }),
+        }
+    }
+
+    /// The addresses it listens at.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let addresses = self.listeners.iter().filter_map(|l| l.local_addr().ok());
+        addresses.map(|a| a.to_string()).collect()
+    }
+
+    /// Serves whoever comes, for good.
+    pub(super) fn start(self, current: &Current, lines: &StrangerLines) {
+        for listener in self.listeners {
+            tokio::spawn(serve(listener, self.kind.clone(), current.clone(), lines.clone()));
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, kind: Kind, current: Current, lines: StrangerLines) {
+    loop {
+        match listener.accept().await {
+            Ok((tcp, _)) => {
+                let (kind, current, lines) = (kind.clone(), current.clone(), lines.clone());
+                tokio::spawn(async move {
+                    if let Err(why) = connection(tcp, kind, current).await {
+                        lines.say(&why);
+                    }
+                });
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn connection(
+    tcp: TcpStream,
+    kind: Kind,
+    mut current: Current,
+) -> std::result::Result<(), String> {
+    let is_live = |session: &Option<Arc<Session>>| session.as_ref().is_some_and(|s| !s.is_dead());
+    let session = match timeout(WAIT_MAX, current.wait_for(is_live)).await {
+        Ok(Ok(session)) => session.clone(),
+        _ => None,
+    };
+    let Some(session) = session else {
+        reset(&tcp);
+        return Err("a connection was reset: the far side is not there".to_owned());
+    };
+    match kind {
+        Kind::Forward(to) => {
+            let served = serve_local(&session, Target::Tcp(to.clone()), tcp).await;
+            served.map_err(|why| format!("{to}: {why}"))
+        }
+        Kind::Socks => socks::serve(&session, tcp).await.map_err(|why| why.to_string()),
+    }
+}

@@ -1,0 +1,77 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing;
+
+fn address() -> impl Strategy<Value = HostPort> {
+    ("[!-~]{1,253}", any::<u16>()).prop_map(|(host, port)| HostPort { host, port })
+}
+
+fn refusal() -> impl Strategy<Value = Refusal> {
+    (0..Cause::ALL.len(), "\\PC{0,100}").prop_map(|(i, text)| Refusal::new(Cause::ALL[i], text))
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    prop_oneof![
+        (any::<u8>(), prop::collection::vec(any::<u8>(), 0..=TOKEN_MAX))
+            .prop_map(|(version, token)| Frame::Hello { version, token }),
+        any::<u64>().prop_map(|instance| Frame::Welcome { instance }),
+        (any::<u16>(), address()).prop_map(|(id, at)| Frame::Listen { id, at }),
+        any::<(u16, u16)>().prop_map(|(id, port)| Frame::Listening { id, port }),
+        (any::<u16>(), refusal()).prop_map(|(id, why)| Frame::NotListening { id, why }),
+        address().prop_map(|to| Frame::Open(Target::Tcp(to))),
+        any::<u16>().prop_map(|id| Frame::Open(Target::Forwarded(id))),
+        any::<u32>().prop_map(|n| Frame::Open(Target::Udp(n))),
+        refusal().prop_map(Frame::Refused),
+        any::<u32>().prop_map(Frame::Credit),
+        (0..5_usize).prop_map(|i| {
+            [Frame::Ping, Frame::Accepted, Frame::Fin, Frame::Reset, Frame::Close][i].clone()
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_frame_reads_as_it_was_written(frame in frame()) {
+        let bytes = frame.encode();
+        prop_assert!(bytes.len() <= FRAME_MAX);
+        prop_assert_eq!(Frame::decode(&bytes), Ok(frame));
+    }
+
+    #[test]
+    fn a_frame_that_was_cut_or_lengthened_is_refused(frame in frame(), more in 1..9_usize) {
+        let bytes = frame.encode();
+        for end in 0..bytes.len() {
+            prop_assert!(Frame::decode(&bytes[..end]).is_err());
+        }
+        let long: Vec<u8> = bytes.iter().copied().chain((0..more).map(|_| 0)).collect();
+        prop_assert!(Frame::decode(&long).is_err());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        testing::fuzz_frames(&bytes);
+    }
+
+    #[test]
+    fn a_datagram_reads_as_it_was_written(
+        number in any::<u32>(), address in address(), data in prop::collection::vec(any::<u8>(), 0..2000),
+    ) {
+        let datagram = Datagram { number, address, data: data.into() };
+        prop_assert_eq!(Datagram::decode(&datagram.encode()), Ok(datagram));
+    }
+}
+
+#[test]
+fn a_long_text_is_cut_between_characters() {
+    let why = Refusal::new(Cause::Failed, "é".repeat(400));
+    let Ok(Frame::Refused(read)) = Frame::decode(&Frame::Refused(why).encode()) else { panic!() };
+    assert_eq!(read.text, "é".repeat(TEXT_MAX / 2));
+}
+
+#[test]
+fn a_host_with_control_characters_is_refused() {
+    let at = HostPort { host: "a\x1b[2J".to_owned(), port: 1 };
+    let bytes = Frame::Listen { id: 1, at }.encode();
+    assert_eq!(Frame::decode(&bytes), Err(FrameError::Field("host")));
+}
