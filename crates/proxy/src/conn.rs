@@ -115,7 +115,11 @@ impl Conn {
         match state.flow.heard(frame)? {
             Heard::Nothing => {}
             Heard::Accepted => state.answer = Some(Ok(())),
-            Heard::Refused(why) => state.answer = Some(Err(why)),
+            Heard::Refused(why) => {
+                state.answer = Some(Err(why));
+                // For a connection whose data did not wait for the answer.
+                state.reset = true;
+            }
             Heard::Credit => self.credit.notify_one(),
             Heard::Fin => state.fin = true,
             Heard::Reset => {
@@ -136,15 +140,20 @@ impl Conn {
         loop {
             {
                 let mut state = self.locked();
-                if state.reset {
-                    return Err(Broken::Peer);
-                }
                 if let Some(answer) = state.answer.take() {
                     return Ok(answer);
+                }
+                if state.reset {
+                    return Err(Broken::Peer);
                 }
             }
             self.arrived.notified().await;
         }
+    }
+
+    /// The answer to our `Open`, if it has come and nobody waited for it.
+    pub(crate) fn take_answer(&self) -> Option<Result<(), Refusal>> {
+        self.locked().answer.take()
     }
 
     /// Waits for data, or the end of it.

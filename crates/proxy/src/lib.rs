@@ -23,5 +23,5 @@ pub mod testing;
 mod udp;
 pub mod window;
 
-pub use relay::{reset, serve_local};
+pub use relay::reset;
 pub use session::{Counters, Opened, Options, Remote, Session, SessionEnd, Side};

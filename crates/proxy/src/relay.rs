@@ -10,32 +10,13 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::conn::{Broken, Conn, Inbound};
-use crate::frame::{Refusal, Target};
-use crate::session::{Opened, Session};
+use crate::frame::Target;
+use crate::session::Opened;
 
 /// Makes the system reset a connection when it is dropped.
 pub fn reset(tcp: &TcpStream) {
     // An error means that it is gone already.
     let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
-}
-
-/// Opens a stream to `target` for a local connection and relays until it ends; the refusal if the
-/// far side does not connect. `tcp` is reset if the association ends first.
-pub async fn serve_local(
-    session: &Arc<Session>,
-    target: Target,
-    tcp: TcpStream,
-) -> Result<(), Refusal> {
-    match session.open(target).await {
-        Ok(opened) => {
-            opened.relay(tcp).await;
-            Ok(())
-        }
-        Err(why) => {
-            reset(&tcp);
-            Err(why)
-        }
-    }
 }
 
 impl Opened {

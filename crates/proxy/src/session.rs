@@ -20,7 +20,7 @@ use crate::frame::{
     Refusal, Target,
 };
 use crate::gate::Gate;
-use crate::relay::serve_remote;
+use crate::relay::{relay, serve_remote};
 use crate::rules::Rules;
 use crate::streams::Streams;
 use crate::udp;
@@ -209,23 +209,7 @@ impl Session {
 
     /// Opens a stream to a target, and waits until the far side has connected it.
     pub async fn open(self: &Arc<Self>, target: Target) -> Result<Opened, Refusal> {
-        let busy = || Refusal::new(Cause::Busy, "no stream is free");
-        let lost = || Refusal::new(Cause::Failed, "the association was lost");
-        if self.is_dead() {
-            return Err(lost());
-        }
-        let udp = match &target {
-            Target::Udp(number) => Some(*number),
-            _ => None,
-        };
-        let conn = {
-            let mut table = self.table();
-            let stream = table.streams.take().ok_or_else(busy)?;
-            let conn = Conn::new(self, stream, true, udp);
-            table.conns.insert(stream, conn.clone());
-            conn
-        };
-        self.counts.opened.fetch_add(1, Ordering::Relaxed);
+        let conn = self.begin(&target)?;
         // Ends the connection if the caller gives up.
         let unanswered = Unanswered(Some(conn.clone()));
         let answer = async {
@@ -249,6 +233,49 @@ impl Session {
         }
     }
 
+    /// Opens a stream to a target for `tcp` and relays until it ends. Data does not wait for the
+    /// answer, which saves a round trip. The error is the far side's refusal, after which `tcp` was
+    /// reset, as it is when the association ends first.
+    pub async fn relay(self: &Arc<Self>, target: Target, tcp: TcpStream) -> Result<(), Refusal> {
+        let conn = match self.begin(&target) {
+            Ok(conn) => conn,
+            Err(why) => {
+                crate::reset(&tcp);
+                return Err(why);
+            }
+        };
+        if self.send_frame(conn.stream, Some(Frame::Open(target))).await.is_err() {
+            crate::reset(&tcp);
+            return Err(lost());
+        }
+        relay(tcp, &conn).await;
+        match conn.take_answer() {
+            Some(Err(why)) => {
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                Err(why)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a stream for a connection.
+    fn begin(self: &Arc<Self>, target: &Target) -> Result<Arc<Conn>, Refusal> {
+        if self.is_dead() {
+            return Err(lost());
+        }
+        let udp = match target {
+            Target::Udp(number) => Some(*number),
+            _ => None,
+        };
+        let mut table = self.table();
+        let busy = || Refusal::new(Cause::Busy, "no stream is free");
+        let stream = table.streams.take().ok_or_else(busy)?;
+        let conn = Conn::new(self, stream, true, udp);
+        table.conns.insert(stream, conn.clone());
+        self.counts.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(conn)
+    }
+
     /// A number for an association of datagrams.
     pub fn udp_number(&self) -> u32 {
         self.udp_number.fetch_add(1, Ordering::Relaxed) as u32
@@ -256,17 +283,14 @@ impl Session {
 
     /// Asks the far side to listen for the remote forward of this number; its port.
     pub async fn listen(&self, id: u16) -> Result<u16, Refusal> {
-        let lost = |_| Refusal::new(Cause::Failed, "the association was lost");
         let Some(remote) = self.remotes.get(usize::from(id)) else {
             return Err(Refusal::new(Cause::Failed, "no such forward"));
         };
         let (answer, answered) = tokio::sync::oneshot::channel();
         self.table().listens.insert(id, answer);
         let frame = Frame::Listen { id, at: remote.at.clone() };
-        self.send_frame(CONTROL, Some(frame))
-            .await
-            .map_err(|_| Refusal::new(Cause::Failed, "the association was lost"))?;
-        answered.await.map_err(lost)?
+        self.send_frame(CONTROL, Some(frame)).await.map_err(|_| lost())?;
+        answered.await.map_err(|_| lost())?
     }
 
     /// Sends something that is acknowledged, so that a far side that is gone is noticed.
@@ -466,7 +490,7 @@ impl Session {
                         tasks.spawn(async move {
                             let target = Target::Forwarded(id);
                             // A refusal has reset the connection, which is all that can be said.
-                            let _ = crate::serve_local(&session, target, tcp).await;
+                            let _ = session.relay(target, tcp).await;
                         });
                     }
                     // For want of descriptors for instance.
@@ -575,6 +599,10 @@ impl Session {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn lost() -> Refusal {
+    Refusal::new(Cause::Failed, "the association was lost")
 }
 
 /// A connection that waits for its answer; ended when dropped.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::local::{Kind, Port};
-use super::watch::suspicious;
+use super::watch::{SILENCE, suspicious};
 use super::{
     CONNECTIONS_MAX, counters, hello, listen, memory, message_size, raise_file_limit, with_streams,
 };
@@ -31,10 +31,12 @@ use crate::transfer::sender::{token, token_source};
 use crate::{settings, show, transport, via};
 
 /// The pause between two attempts to connect again.
-const PAUSE: Duration = Duration::from_millis(200);
-/// How long one such attempt may take. Short, as an INIT that met a host without its program is
-/// repeated only after seconds.
-const ATTEMPT: Duration = Duration::from_millis(800);
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long one such attempt may take.
+const ATTEMPT: Duration = Duration::from_secs(10);
+/// How long the far side may leave such an attempt unanswered, beside some round-trip times. Short,
+/// as an INIT that met a host without its program is repeated only after seconds.
+const UNANSWERED: Duration = Duration::from_millis(150);
 
 /// What is needed to connect, again and again.
 struct Near {
@@ -48,6 +50,8 @@ struct Near {
     password: Option<Password>,
     options: Options,
     remotely: Vec<Remote>,
+    /// The longest round-trip time of the paths so far.
+    rtt: Cell<Duration>,
     screen: Screen,
 }
 
@@ -104,6 +108,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
             ..Options::new()
         },
         remotely,
+        rtt: Cell::new(Duration::ZERO),
         config,
         screen,
         args,
@@ -119,7 +124,7 @@ impl Near {
         let interrupted = transport::interrupted();
         tokio::pin!(interrupted);
         let mut link = tokio::select! {
-            link = self.connect(limit) => link?,
+            link = self.connect(limit, None) => link?,
             () = &mut interrupted => return Err(Failure::failed("interrupted")),
         };
         let (current, receiver) = watch::channel(None);
@@ -164,7 +169,7 @@ impl Near {
         tokio::pin!(running);
         let forwards = self.remote_forwards(&link.session);
         tokio::pin!(forwards);
-        let mut asked = false;
+        let (mut asked, mut silence) = (false, SILENCE);
         loop {
             let looked = tokio::select! {
                 end = &mut running => return Ok(Next::Lost(end)),
@@ -174,14 +179,16 @@ impl Near {
                     continue;
                 }
                 looked = async {
-                    suspicious(&link.session).await;
-                    self.connect(ATTEMPT).await
+                    suspicious(&link.session, silence).await;
+                    self.note_rtt(link);
+                    self.attempt().await
                 } => looked,
             };
             match looked {
                 Ok(new) if new.instance == link.instance => {
                     // The same run answers: it was the network, and the association goes on.
                     transport::abort(new.session.association(), "only a look").await;
+                    silence = SILENCE;
                 }
                 Ok(new) => {
                     self.lost(link, "the far side was restarted")?;
@@ -191,7 +198,7 @@ impl Near {
                 }
                 Err(failure) if is_final(&failure) => return Err(failure),
                 // Neither answers: the association decides when it gives up.
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) => silence = PAUSE,
             }
         }
     }
@@ -217,7 +224,7 @@ impl Near {
 
     async fn reconnect(&self) -> Result<Link> {
         loop {
-            match self.connect(ATTEMPT).await {
+            match self.attempt().await {
                 Ok(link) => return Ok(link),
                 Err(failure) if is_final(&failure) => return Err(failure),
                 Err(_) => tokio::time::sleep(PAUSE).await,
@@ -225,8 +232,13 @@ impl Near {
         }
     }
 
+    /// Tries to connect again, without patience for a far side that says nothing.
+    async fn attempt(&self) -> Result<Link> {
+        self.connect(ATTEMPT, Some(UNANSWERED + 3 * self.rtt.get())).await
+    }
+
     /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
-    async fn connect(&self, limit: Duration) -> Result<Link> {
+    async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = via::relays(&self.args.via).await?;
         let (config, security) = (self.config.clone(), self.security.clone());
         let endpoint = transport::open_via(config, &self.args.bind.bind, relays, security)?;
@@ -238,7 +250,12 @@ impl Near {
             Some(token) => hello::prove_token(association, token, &self.peer, &instance).await,
         };
         let connecting = transport::connect(&endpoint, self.remotes.clone(), limit, hello, heard);
-        let association = connecting.await?;
+        let association = tokio::select! {
+            association = connecting => association?,
+            () = is_unanswered(&endpoint, unanswered) => {
+                return Err(Failure::no_path(format!("no answer from {}", self.peer)));
+            }
+        };
         let watch = PathWatch::start(&association, self.screen.clone());
         let streams = self.config.outbound_streams;
         let (options, remotely) = (self.options.clone(), self.remotely.clone());
@@ -280,7 +297,13 @@ impl Near {
         }))
     }
 
+    fn note_rtt(&self, link: &Link) {
+        let paths = link.session.association().paths();
+        self.rtt.set(paths.iter().filter_map(|path| path.srtt).max().unwrap_or(self.rtt.get()));
+    }
+
     fn lost(&self, link: &Link, why: &str) -> Result<()> {
+        self.note_rtt(link);
         self.screen.line(&format!("Lost {}: {why}; connecting again", self.peer));
         self.record("lost", link, why)
     }
@@ -313,6 +336,17 @@ impl Near {
 enum Next {
     Lost(SessionEnd),
     Link(Box<Link>),
+}
+
+/// Completes if nothing arrives at the endpoint for this time.
+async fn is_unanswered(endpoint: &Endpoint, limit: Option<Duration>) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    tokio::time::sleep(limit).await;
+    let received =
+        |paths: &[manypath::PathStats]| paths.iter().any(|p| p.counters.packets_received > 0);
+    if endpoint.paths().iter().any(|(_, paths)| received(paths)) {
+        std::future::pending().await
+    }
 }
 
 /// Connecting again would not mend it.

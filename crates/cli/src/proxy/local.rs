@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_proxy::frame::{HostPort, Target};
-use manypath_proxy::{Session, reset, serve_local, socks};
+use manypath_proxy::{Session, reset, socks};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -115,7 +115,7 @@ async fn connection(
     };
     match kind {
         Kind::Forward(to) => {
-            let served = serve_local(&session, Target::Tcp(to.clone()), tcp).await;
+            let served = session.relay(Target::Tcp(to.clone()), tcp).await;
             served.map_err(|why| format!("{to}: {why}"))
         }
         Kind::Socks => socks::serve(&session, tcp).await.map_err(|why| why.to_string()),

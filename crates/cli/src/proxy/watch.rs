@@ -11,14 +11,14 @@ use manypath_proxy::Session;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// A silence as long as this, with something unacknowledged, is worth a look.
-const SILENCE: Duration = Duration::from_millis(400);
+pub(super) const SILENCE: Duration = Duration::from_millis(400);
 /// How often the silence is measured.
 const TICK: Duration = Duration::from_millis(50);
 /// How often something is sent where there are connections, so that an idle one notices, too.
 const PING: Duration = Duration::from_secs(5);
 
-/// Waits until the far side has been silent for [`SILENCE`] though it should have answered.
-pub(super) async fn suspicious(session: &Session) {
+/// Waits until the far side has been silent for `silence` though it should have answered.
+pub(super) async fn suspicious(session: &Session, silence: Duration) {
     let association = session.association();
     let received =
         || -> u64 { association.paths().iter().map(|path| path.counters.packets_received).sum() };
@@ -37,7 +37,7 @@ pub(super) async fn suspicious(session: &Session) {
             }
             continue;
         }
-        if now - *quiet_since.get_or_insert(now) >= SILENCE {
+        if now - *quiet_since.get_or_insert(now) >= silence {
             return;
         }
     }

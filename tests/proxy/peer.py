@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Both hosts of a case of run.py: `peer.py far CASE` on host z, `peer.py near CASE` on host a.
+
+The near side prints the checks as one line of JSON.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MANYPATH = os.environ.get("MANYPATH", "manypath")
+DIRECTORY = Path(os.environ.get("DIRECTORY", "."))
+FULL = bool(os.environ.get("FULL"))
+WEB, ECHO, SSH = 8080, 8007, 8022
+LOCAL_WEB, LOCAL_ECHO, LOCAL_SSH, SOCKS = 9080, 9007, 9022, 9050
+MBIT = 1e6
+SUM = 100 * MBIT
+CHECKS = []
+# The largest file descriptor table that the system allows: each connection is one.
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
+
+class Skipped(Exception):
+    """The machine lacks what a case needs."""
+
+
+def check(what, value, is_right):
+    CHECKS.append((what, value, bool(is_right)))
+
+
+# ---- Host z ----
+
+
+async def web(reader, writer):
+    """HTTP: /N gives N bytes, /page/N a page with N images, all others an image."""
+    try:
+        while line := await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            path = line.split()[1].decode().strip("/")
+            kind = "application/octet-stream"
+            if path.startswith("page/"):
+                images = "".join(f'<img src="/image{i}.svg">' for i in range(int(path[5:])))
+                body, kind = f"<!doctype html><title>wait</title>{images}<script>onload = () => document.title = [...document.images].filter(i => i.naturalWidth).length</script>".encode(), "text/html"
+            elif path.isdigit():
+                body = None
+            else:
+                body, kind = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>' + b" " * 8000, "image/svg+xml"
+            length = int(path) if body is None else len(body)
+            writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n".encode())
+            if body is not None:
+                writer.write(body)
+            block = bytes(65536)
+            left = length if body is None else 0
+            while left > 0:
+                writer.write(block[:min(left, len(block))])
+                left -= min(left, len(block))
+                await writer.drain()
+            await writer.drain()
+    except (ConnectionError, asyncio.IncompleteReadError):
+        pass
+    finally:
+        writer.close()
+
+
+async def echo(reader, writer):
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+def listen():
+    """Starts `proxy listen`."""
+    secret = str(DIRECTORY / "secret")
+    return subprocess.Popen([MANYPATH, "proxy", "listen", "--identity", str(DIRECTORY / "far.key"),
+                             "--token-file", secret], stdout=subprocess.DEVNULL)
+
+
+async def far(case):
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    proxy = listen()
+    await asyncio.start_server(web, "127.0.0.1", WEB, backlog=4096)
+    await asyncio.start_server(echo, "127.0.0.1", ECHO, backlog=4096)
+    sshd = ssh_server() if case == "ssh" else None
+    while not stopped.is_set():
+        # The near side says that it wants a restart.
+        if (DIRECTORY / "restart").exists():
+            (DIRECTORY / "restart").unlink()
+            proxy.kill()
+            proxy.wait()
+            await asyncio.sleep(1)
+            proxy = listen()
+            (DIRECTORY / "restarted").touch()
+        try:
+            await asyncio.wait_for(stopped.wait(), 0.02)
+        except asyncio.TimeoutError:
+            pass
+    for process in (proxy, sshd):
+        if process:
+            process.kill()
+            process.wait()
+
+
+def ssh_server():
+    """An SSH server with keys of its own, if there is one."""
+    if not (server := shutil.which("sshd", path="/usr/sbin:/usr/bin")):
+        return None
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", DIRECTORY / name], check=True)
+    os.makedirs("/run/sshd", exist_ok=True)
+    config = DIRECTORY / "sshd_config"
+    config.write_text(f"Port {SSH}\nListenAddress 127.0.0.1\nHostKey {DIRECTORY}/host\nPidFile none\nUsePAM no\n"
+                      f"AuthorizedKeysFile {DIRECTORY}/user.pub\nStrictModes no\nPermitRootLogin yes\n")
+    return subprocess.Popen([server, "-D", "-e", "-f", config], stderr=open(DIRECTORY / "sshd.log", "w"))
+
+
+# ---- Host a ----
+
+
+def connect():
+    """Starts `proxy connect`, and waits until it is ready."""
+    until = time.monotonic() + 10
+    while not (DIRECTORY / "far.key").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    command = [MANYPATH, "proxy", "connect", "z", "--token-file", str(DIRECTORY / "secret"), "--json",
+               "-L", f"{LOCAL_WEB}:127.0.0.1:{WEB}", "-L", f"{LOCAL_ECHO}:127.0.0.1:{ECHO}",
+               "-L", f"{LOCAL_SSH}:127.0.0.1:{SSH}", "-D", str(SOCKS)]
+    proxy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    event = json.loads(proxy.stdout.readline())
+    assert event["event"] == "ready", event
+    # Until the second path is verified.
+    time.sleep(0.5)
+    return proxy
+
+
+def curl(path, *more, port=LOCAL_WEB):
+    """The average rate of a download in bit/s, without its first moments."""
+    url = f"http://127.0.0.1:{port}/{path}"
+    done = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download} %{time_total}", *more, url],
+                          capture_output=True, text=True, check=True)
+    code, size, seconds = done.stdout.split()
+    assert code == "200", done.stdout
+    return int(size) * 8 / float(seconds)
+
+
+def case_throughput():
+    size = 200_000_000 if FULL else 60_000_000
+    for name, more in (("-L", ()), ("SOCKS5", ("-x", f"socks5h://127.0.0.1:{SOCKS}"))):
+        rate = curl(size, *more, port=WEB if more else LOCAL_WEB)
+        check(f"download through {name}, Mbit/s of {SUM / MBIT:.0f}", round(rate / MBIT, 1), rate >= 0.9 * SUM)
+
+
+def arrivals(seconds):
+    """Downloads for some seconds: the times at which data arrived."""
+    with socket.create_connection(("127.0.0.1", LOCAL_WEB)) as tcp:
+        tcp.sendall(b"GET /2000000000 HTTP/1.1\r\n\r\n")
+        times, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not tcp.recv(1 << 16):
+                break
+            times.append(time.monotonic())
+        return times
+
+
+def case_outage():
+    times = arrivals(11)
+    pause = max(b - a for a, b in zip(times, times[1:]))
+    check("longest pause while one of two paths fails, in s", round(pause, 3), pause <= 0.5)
+
+
+def requests(count, pause):
+    """Times of small requests, each with a connection of its own, in s."""
+    times = []
+    for _ in range(count):
+        begin = time.monotonic()
+        with socket.create_connection(("127.0.0.1", LOCAL_WEB)) as tcp:
+            tcp.sendall(b"GET /1000 HTTP/1.1\r\n\r\n")
+            got = b""
+            while len(got) < 1000:
+                got += tcp.recv(4096)
+        times.append(time.monotonic() - begin)
+        time.sleep(pause)
+    return sorted(times)
+
+
+def case_latency():
+    count = 1000 if FULL else 200
+    alone = requests(count, 0.02)
+    bulk = subprocess.Popen(["curl", "-sS", "-o", "/dev/null", f"http://127.0.0.1:{LOCAL_WEB}/2000000000"])
+    time.sleep(2)
+    beside = requests(count, 0.02)
+    bulk.kill()
+    bulk.wait()
+    p99 = lambda times: times[int(len(times) * 0.99)]
+    median = lambda times: times[len(times) // 2]
+    check("median of small requests, alone and beside a download, in ms",
+          [round(median(t) * 1e3, 1) for t in (alone, beside)], True)
+    check("99th percentile of small requests, alone and beside a download, in ms",
+          [round(p99(t) * 1e3, 1) for t in (alone, beside)], p99(beside) <= 2 * p99(alone))
+
+
+def case_restart():
+    old = socket.create_connection(("127.0.0.1", LOCAL_ECHO))
+    idle = socket.create_connection(("127.0.0.1", LOCAL_ECHO))
+    for tcp in (old, idle):
+        tcp.settimeout(15)
+        tcp.sendall(b"before")
+        assert tcp.recv(100) == b"before"
+    (DIRECTORY / "restart").touch()
+    time.sleep(0.2)
+    old.sendall(b"during")
+    while not (DIRECTORY / "restarted").exists():
+        time.sleep(0.01)
+    back, took = time.monotonic(), None
+    while time.monotonic() < back + 10:
+        try:
+            with socket.create_connection(("127.0.0.1", LOCAL_ECHO)) as tcp:
+                tcp.settimeout(5)
+                tcp.sendall(b"after")
+                if tcp.recv(100) == b"after":
+                    took = time.monotonic() - back
+                    break
+        except OSError:
+            pass
+        time.sleep(0.02)
+    check("a new connection works after the far side is back, in s", took and round(took, 2), took is not None and took <= 1)
+    for name, tcp in (("old", old), ("old idle", idle)):
+        try:
+            what = f"{len(tcp.recv(100))} bytes"
+        except ConnectionResetError:
+            what = "reset"
+        except OSError as error:
+            what = str(error)
+        check(f"an {name} connection is", what, what == "reset")
+
+
+async def many(count):
+    begin = time.monotonic()
+    open_connections, failed = [], 0
+
+    async def one(i):
+        nonlocal failed
+        # 200 new ones a second, or as many as the case is in a hurry for.
+        await asyncio.sleep(i / (200 if FULL else 1000))
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", LOCAL_ECHO)
+            writer.write(b"x%d\n" % i)
+            assert await asyncio.wait_for(reader.readline(), 20) == b"x%d\n" % i
+            open_connections.append((reader, writer))
+        except Exception as error:  # any is a failure of this connection
+            failed += 1
+            if failed == 1:
+                print(repr(error), file=sys.stderr)
+
+    await asyncio.gather(*(one(i) for i in range(count)))
+    took = time.monotonic() - begin
+    check("connections open at the same time", len(open_connections), len(open_connections) == count and failed == 0)
+    check("new connections a second", round(count / took), count / took >= 195)
+    # All still work.
+    for i, (_, writer) in enumerate(open_connections):
+        writer.write(b"y%d\n" % i)
+    answers = await asyncio.gather(*(asyncio.wait_for(reader.readline(), 20) for reader, _ in open_connections))
+    check("of them answer once more", len(answers), answers == [b"y%d\n" % i for i in range(len(answers))])
+    for _, writer in open_connections:
+        writer.close()
+
+
+def case_many():
+    asyncio.run(many(10_000))
+    rss = int(next(l for l in Path(f"/proc/{PROXY.pid}/status").read_text().splitlines() if l.startswith("VmHWM")).split()[1])
+    check("memory of the near side, in MiB", round(rss / 1024), rss < 1024 * 1024)
+
+
+def case_ssh():
+    if not shutil.which("sshd", path="/usr/sbin:/usr/bin") or not shutil.which("ssh"):
+        raise Skipped("no SSH client and server (Debian: openssh-client, openssh-server)")
+    command = ["ssh", "-p", str(LOCAL_SSH), "-i", str(DIRECTORY / "user"), "-o", "StrictHostKeyChecking=no",
+               "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "root@127.0.0.1"]
+    data = os.urandom(5_000_000)
+    done = subprocess.run([*command, "cat"], input=data, capture_output=True, timeout=30)
+    check("bytes through SSH and back", len(done.stdout), done.stdout == data or print(done.stderr, file=sys.stderr))
+
+
+def case_browser():
+    browser = shutil.which("chromium")
+    if not browser:
+        raise Skipped("no Chromium (Debian: chromium)")
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={DIRECTORY}/chromium",
+                           f"--proxy-server=socks5://127.0.0.1:{SOCKS}", "--proxy-bypass-list=<-loopback>",
+                           "--virtual-time-budget=20000", "--dump-dom", f"http://127.0.0.1:{WEB}/page/100"],
+                          capture_output=True, text=True, timeout=50)
+    title = done.stdout.partition("<title>")[2].partition("</title>")[0]
+    check("objects of a page of 100 that a browser loaded", title, title == "100" or print(done.stderr[-1000:], file=sys.stderr))
+
+
+def near(case):
+    global PROXY
+    PROXY = connect()
+    try:
+        globals()[f"case_{case}"]()
+        result = {"checks": CHECKS}
+    except Skipped as why:
+        result = {"skipped": str(why)}
+    finally:
+        PROXY.terminate()
+        code = PROXY.wait(10)
+    if "checks" in result:
+        check("exit code after SIGTERM", code, code == 0)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    side, case = sys.argv[1:]
+    asyncio.run(far(case)) if side == "far" else near(case)

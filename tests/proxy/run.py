@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Tests of `manypath proxy` over emulated links: throughput, outages, latency beside a download, many
+connections, restarts, and the programs that people use.
+
+    tests/proxy/run.py --binary target/release/manypath [--require] [--full] [CASE...]
+
+Each case runs in network namespaces of `manypath emulate`: the near side on host a, the far side and
+its servers on host z. Needs Linux and the right to make namespaces; skipped loudly without it, unless
+--require is given. --full also runs the cases that take long.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PEER = HERE / "peer.py"
+
+LINKS = """
+transfer.size = "1 MB"
+[[path]]
+rate = "50 Mbit/s"
+delay = "20 ms"
+queue = "160 packets"
+[[path]]
+rate = "50 Mbit/s"
+delay = "20 ms"
+queue = "160 packets"
+{more}
+"""
+
+# The second path fails at this time, and stays so for 4 s.
+DOWN = """
+down = [ {{ at = "{at} s", for = "4 s" }} ]
+"""
+
+CASES = {
+    # name: (is long, seconds it may take)
+    "throughput": (False, 40),
+    "outage": (False, 40),
+    "latency": (False, 60),
+    "restart": (False, 40),
+    "many": (False, 60),
+    "ssh": (False, 40),
+    "browser": (False, 60),
+}
+
+
+def run_case(options, name):
+    """Runs a case in its namespaces: its checks, or the reason why it could not run."""
+    with tempfile.TemporaryDirectory(prefix="manypath-proxy-") as directory:
+        scenario = Path(directory) / "links.toml"
+        more = DOWN.format(at=OUTAGE_AT) if name == "outage" else ""
+        scenario.write_text(LINKS.format(more=more))
+        secret = Path(directory) / "secret"
+        secret.write_text("a-secret-of-the-tests\n")
+        secret.chmod(0o600)
+        environment = dict(os.environ, MANYPATH=str(options.binary), DIRECTORY=directory,
+                           XDG_RUNTIME_DIR=directory)
+        far = f"exec {sys.executable} {PEER} far {name}"
+        near = [sys.executable, str(PEER), "near", name]
+        command = [str(options.binary), "emulate", str(scenario), "--quiet", "--at", "z", far, "--", *near]
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, timeout=CASES[name][1] + 20)
+        except subprocess.TimeoutExpired as late:
+            return None, f"took more than {late.timeout} s"
+        try:
+            return json.loads(done.stdout.strip().splitlines()[-1]), done.stderr.strip()
+        except (ValueError, IndexError):
+            return None, f"exit code {done.returncode}: {done.stderr.strip()[-2000:]}"
+
+
+OUTAGE_AT = 5
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", required=True, type=lambda path: Path(path).resolve())
+    parser.add_argument("--require", action="store_true", help="fail, rather than skip, where something is missing")
+    parser.add_argument("--full", action="store_true", help="longer measurements")
+    parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE")
+    options = parser.parse_args()
+    os.environ["FULL"] = "1" if options.full else ""
+    failed = []
+    for name in options.cases or CASES:
+        begin = time.monotonic()
+        checks, error = run_case(options, name)
+        took = time.monotonic() - begin
+        if checks is None:
+            print(f"{name}: FAILED ({took:.0f} s): {error}")
+            failed.append(name)
+            continue
+        if "skipped" in checks:
+            print(f"{name}: SKIPPED: {checks['skipped']}")
+            if options.require:
+                failed.append(name)
+            continue
+        wrong = [check for check in checks["checks"] if not check[2]]
+        print(f"{name}: {'FAILED' if wrong else 'ok'} ({took:.0f} s)")
+        for what, value, is_right in checks["checks"]:
+            print(f"    {'' if is_right else 'FAILED '}{what}: {value}")
+        if wrong:
+            failed.append(name)
+            print(error)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
