@@ -7,11 +7,11 @@
 use manypath::{AssocClosed, Association};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Bytes that may wait in the association when more is handed over: 5 ms at 100 Mbit/s.
-const WAITING_MIN: usize = 64 * 1024;
+/// Bytes that may wait in the association when more is handed over: 2 ms at 100 Mbit/s.
+const WAITING_MIN: usize = 24 * 1024;
 /// The same on fast paths, where it is a share of what is in flight.
 const WAITING_MAX: usize = 1024 * 1024;
-const SHARE_OF_FLIGHT: usize = 16;
+const SHARE_OF_FLIGHT: usize = 32;
 
 /// Gives turns in the order they were asked for.
 #[derive(Debug, Default)]
