@@ -1,5 +1,5 @@
-//! Reads arbitrary bytes as a frame and as a datagram of the proxy. What is read reads the same when
-//! it is written again.
+//! Reads arbitrary bytes as a frame and as a datagram of the proxy. What is read reads the same
+//! when it is written again.
 
 #![no_main]
 

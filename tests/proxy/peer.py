@@ -150,13 +150,20 @@ def connect():
 
 
 def curl(path, *more, port=LOCAL_WEB):
-    """The average rate of a download in bit/s, without its first moments."""
+    """The rate of a download in bit/s, without its first second, in which the association begins to use both paths."""
     url = f"http://127.0.0.1:{port}/{path}"
-    done = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download} %{time_total}", *more, url],
-                          capture_output=True, text=True, check=True)
-    code, size, seconds = done.stdout.split()
-    assert code == "200", done.stdout
-    return int(size) * 8 / float(seconds)
+    with subprocess.Popen(["curl", "-sS", *more, url], stdout=subprocess.PIPE, bufsize=0) as download:
+        total, counted, begin = 0, 0, time.monotonic()
+        since = end = begin
+        while data := download.stdout.read(1 << 16):
+            end = time.monotonic()
+            total += len(data)
+            if end - begin < 1:
+                since = end
+            else:
+                counted += len(data)
+    assert total == int(path), total
+    return counted * 8 / (end - since)
 
 
 def case_throughput():

@@ -40,14 +40,14 @@ down = [ {{ at = "{at} s", for = "4 s" }} ]
 """
 
 CASES = {
-    # name: (is long, seconds it may take)
-    "throughput": (False, 40),
-    "outage": (False, 40),
-    "latency": (False, 60),
-    "restart": (False, 40),
-    "many": (False, 60),
-    "ssh": (False, 40),
-    "browser": (False, 60),
+    # name: seconds it may take
+    "throughput": 40,
+    "outage": 40,
+    "latency": 60,
+    "restart": 40,
+    "many": 60,
+    "ssh": 40,
+    "browser": 60,
 }
 
 
@@ -67,7 +67,7 @@ def run_case(options, name):
         command = [str(options.binary), "emulate", str(scenario), "--quiet", "--at", "z", far, "--", *near]
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True,
-                                  stdin=subprocess.DEVNULL, timeout=CASES[name][1] + 20)
+                                  stdin=subprocess.DEVNULL, timeout=CASES[name] * (4 if options.full else 1) + 20)
         except subprocess.TimeoutExpired as late:
             return None, f"took more than {late.timeout} s"
         try:

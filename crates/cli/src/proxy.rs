@@ -20,7 +20,7 @@ const CHUNKS_PER_MESSAGE: usize = 8;
 /// Connections of each direction that an association has streams for.
 const CONNECTIONS_MAX: u16 = 10_000;
 
-/// Asks for, and grants, a stream to each of so many connections.
+/// Asks for, and grants, a stream to each connection.
 fn with_streams(mut config: Config, connections: u16) -> Config {
     let streams = connections.saturating_mul(2).saturating_add(2);
     config.outbound_streams = config.outbound_streams.max(streams);

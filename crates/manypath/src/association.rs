@@ -235,9 +235,9 @@ impl Association {
             .with(|inner, _| inner.assocs.engine.assoc(self.id()).map_or(0, |a| a.unsent_bytes()))
     }
 
-    /// Waits until at most `limit` bytes are queued that were not sent yet. What is queued leaves in
-    /// order, so an application that shares an association among many flows waits for this before
-    /// it chooses whose data is next. Cancel safe.
+    /// Waits until at most `limit` bytes are queued that were not sent yet. What is queued leaves
+    /// in order, so an application that shares an association among many flows waits for this
+    /// before it chooses whose data is next. Cancel safe.
     pub async fn drained(&self, limit: usize) -> Result<(), AssocClosed> {
         poll_fn(|cx| self.shared().with(|inner, _| inner.assocs.poll_drained(cx, self.id(), limit)))
             .await

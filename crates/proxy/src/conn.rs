@@ -218,7 +218,7 @@ impl Conn {
         self.session.send_data(self.stream, data).await
     }
 
-    /// So many bytes of [`inbound`](Conn::inbound) were passed on.
+    /// Notes that `bytes` of [`inbound`](Conn::inbound) were passed on.
     pub(crate) async fn taken(&self, bytes: usize) -> Result<(), Broken> {
         let credit = self.locked().flow.taken(bytes, self.session.now());
         self.session.send_frame(self.stream, credit).await

@@ -1,7 +1,8 @@
 //! The state of one connection: what may be sent, what may arrive, and when it is over.
 //!
 //! Each direction of a stream is *data and credits, then one last frame*. After its last frame a
-//! side sends nothing until the next `Open`. A connection is over when both last frames have passed.
+//! side sends nothing until the next `Open`. A connection is over when both last frames have
+//! passed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,7 @@ impl Flow {
         Ok(!self.sent_last)
     }
 
-    /// So many received bytes were passed on. Returns the frame to send, if any.
+    /// Notes that `bytes` of the received data were passed on. Returns the frame to send, if any.
     pub fn taken(&mut self, bytes: usize, now: Duration) -> Option<Frame> {
         let credit = self.window.taken(bytes, now);
         // A peer that sends no more needs none.
@@ -131,7 +132,7 @@ impl Flow {
         if self.sent_fin || self.sent_last { 0 } else { self.credit as usize }
     }
 
-    /// So many bytes are sent, at most [`sendable`](Flow::sendable).
+    /// Notes that `bytes` of data are sent, at most [`sendable`](Flow::sendable).
     pub fn sending(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.sendable());
         self.credit = self.credit.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));

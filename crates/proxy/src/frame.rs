@@ -2,8 +2,8 @@
 //!
 //! A frame is one SCTP message with the payload protocol identifier [`PPID_FRAME`]. The bytes of a
 //! connection are messages with [`PPID_DATA`] and have no header at all; datagrams are unordered
-//! messages with [`PPID_DATAGRAM`]. Stream [`CONTROL`] carries the frames of the session, each other
-//! stream those of one connection at a time.
+//! messages with [`PPID_DATAGRAM`]. Stream [`CONTROL`] carries the frames of the session, each
+//! other stream those of one connection at a time.
 
 use std::fmt;
 
@@ -165,7 +165,7 @@ pub enum Frame {
     Accepted,
     /// The target is not connected. The last frame of its sender.
     Refused(Refusal),
-    /// The receiver of this may send so many bytes more.
+    /// The number of further bytes that the receiver of this may send.
     Credit(u32),
     /// No more data follows; the other direction goes on.
     Fin,

@@ -18,8 +18,8 @@ const SHARE_OF_FLIGHT: usize = 32;
 pub(crate) struct Gate(Mutex<()>);
 
 impl Gate {
-    /// Waits for this task's turn, which lasts until the guard is dropped. As a task has at most one
-    /// turn at a time, those that always have data get one each, one after the other.
+    /// Waits for this task's turn, which lasts until the guard is dropped. As a task has at most
+    /// one turn at a time, those that always have data get one each, one after the other.
     pub(crate) async fn turn(&self, to: &Association) -> Result<MutexGuard<'_, ()>, AssocClosed> {
         let turn = self.0.lock().await;
         let limit = (to.unacked_bytes() / SHARE_OF_FLIGHT).clamp(WAITING_MIN, WAITING_MAX);

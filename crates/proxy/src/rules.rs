@@ -85,8 +85,8 @@ fn is_in(ip: IpAddr, range: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// The rules of a side. A target is allowed if no rule denies it, and one allows it or none of those
-/// exists.
+/// The rules of a side. A target is allowed if no rule denies it, and one allows it or none of
+/// those exists.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Only these, if there are any.

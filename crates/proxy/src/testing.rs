@@ -1,4 +1,4 @@
-//! What fuzzers run.
+//! The function that fuzzers run.
 
 use bytes::Bytes;
 

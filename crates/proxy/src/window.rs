@@ -2,14 +2,15 @@
 //!
 //! A window is what the peer may have sent and the local TCP connection not taken yet. It begins
 //! small and doubles while the connection uses it up within [`GROW_WITHIN`], as long as the budget
-//! allows: so that a fast connection fills long, fast paths, and ten thousand idle ones cost little.
+//! allows: so that a fast connection fills long, fast paths, and ten thousand idle ones cost
+//! little.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The window of every connection when it opens, in bytes. Both sides know it, so data need not wait
-/// for the first [`Credit`](crate::frame::Frame::Credit).
+/// The window of every connection when it opens, in bytes. Both sides know it, so data need not
+/// wait for the first [`Credit`](crate::frame::Frame::Credit).
 pub const WINDOW_INITIAL: u32 = 16 * 1024;
 /// The largest window, in bytes: 640 Mbit/s at a round-trip time of 200 ms.
 pub const WINDOW_MAX: u32 = 16 * 1024 * 1024;
@@ -85,7 +86,7 @@ impl Window {
         self.granted
     }
 
-    /// So many bytes have arrived.
+    /// Notes that `bytes` have arrived.
     pub fn received(&mut self, bytes: usize) -> Result<(), Overrun> {
         let bytes = u32::try_from(bytes).map_err(|_| Overrun)?;
         self.granted = self.granted.checked_sub(bytes).ok_or(Overrun)?;
@@ -93,7 +94,7 @@ impl Window {
         Ok(())
     }
 
-    /// So many of the bytes that arrived were taken. Returns the credit to give, 0 for none yet.
+    /// Notes that `bytes` of what arrived were taken. Returns the credit to give, 0 for none yet.
     pub fn taken(&mut self, bytes: usize, now: Duration) -> u32 {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.unread);
         self.unread -= bytes;

@@ -38,7 +38,7 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 /// as an INIT that met a host without its program is repeated only after seconds.
 const UNANSWERED: Duration = Duration::from_millis(150);
 
-/// What is needed to connect, again and again.
+/// The means to connect, again and again.
 struct Near {
     args: ProxyConnectArgs,
     config: Config,
@@ -332,7 +332,7 @@ impl Near {
     }
 }
 
-/// What follows an association.
+/// The successor of an association.
 enum Next {
     Lost(SessionEnd),
     Link(Box<Link>),

@@ -20,7 +20,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 /// The pause after a connection could not be accepted, for want of descriptors for instance.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a local port is for.
+/// The purpose of a local port.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     /// Forwards to a target.

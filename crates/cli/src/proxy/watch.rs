@@ -1,9 +1,9 @@
 //! Notices that the far side may have been restarted: it acknowledges nothing any more.
 //!
-//! A far side that was killed cannot say so, and its successor knows neither the association nor the
-//! keys that would prove its word. Waiting until all paths have failed takes many seconds. So after
-//! a short silence the client connects once more, beside the old association; if another run of the
-//! program answers, the old one is dead.
+//! A far side that was killed cannot say so, and its successor knows neither the association nor
+//! the keys that would prove its word. Waiting until all paths have failed takes many seconds. So
+//! after a short silence the client connects once more, beside the old association; if another run
+//! of the program answers, the old one is dead.
 
 use std::time::Duration;
 

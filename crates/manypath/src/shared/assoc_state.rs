@@ -21,7 +21,7 @@ pub(crate) struct AssocState {
     remotes: Vec<SocketAddr>,
     pub(crate) inbox: Inbox,
     send_wakers: Wakers,
-    /// Waiting until at most so many bytes are unsent.
+    /// Waiting until at most that number of bytes is unsent.
     drain_wakers: Vec<(usize, Waker)>,
     /// Waiting for it to be established, acknowledged or over.
     state_wakers: Wakers,
@@ -102,7 +102,7 @@ impl AssocState {
         self.drain_wakers.push((limit, cx.waker().clone()));
     }
 
-    /// So many bytes are unsent: wakes those who waited for that. True if others go on waiting.
+    /// Wakes those who waited for no more than `unsent` bytes. True if others go on waiting.
     pub(crate) fn wake_drained(&mut self, unsent: usize, to_wake: &mut Vec<Waker>) -> bool {
         let woken = self.drain_wakers.extract_if(.., |(limit, _)| unsent <= *limit);
         to_wake.extend(woken.map(|(_, waker)| waker));
