@@ -10,6 +10,8 @@ const FINE_MAX: usize = 600;
 const COARSE_MAX: usize = 540;
 /// Samples of 0.1 s that make one of a second.
 const FINE_IN_COARSE: usize = 10;
+/// Readings sooner after the one before are left out.
+const SHORTEST_MS: u64 = 50;
 /// Time over which a loss rate is computed, in milliseconds.
 const LOSS_WINDOW_MS: u64 = 10_000;
 /// Time over which the present rates are computed, in milliseconds.
@@ -43,6 +45,10 @@ impl History {
         };
         if self.last.as_ref().is_some_and(is_other) {
             *self = History::default();
+        }
+        // Rates over much less than a sample's time would say little, and count as much.
+        if self.last.as_ref().is_some_and(|last| now.at_ms < last.at_ms + SHORTEST_MS) {
+            return;
         }
         let Some(last) = self.last.replace(now) else { return };
         let ms = now.at_ms.saturating_sub(last.at_ms).max(1);

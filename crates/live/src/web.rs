@@ -5,7 +5,7 @@
 //! somebody else's), and come from this page.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
@@ -36,9 +36,16 @@ pub struct Page {
 }
 
 impl Page {
-    /// Its address, with the token that it asks for.
+    /// Its address, with the token that it asks for. If it is served on every address, that for
+    /// this host.
     pub fn url(&self) -> String {
-        format!("http://{}/{}/", self.server.address(), self.token)
+        let mut address = self.server.address();
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        format!("http://{address}/{}/", self.token)
     }
 }
 

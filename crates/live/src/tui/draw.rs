@@ -267,15 +267,49 @@ impl Page<'_, '_> {
             return;
         }
         self.line(Line::styled("Events", DIM));
-        let lines = usize::from(self.left());
-        let events = board.events_of(process.pid);
-        for event in &events[events.len().saturating_sub(lines)..] {
-            let at = event.at_ms as f64 / 1e3;
+        let room = usize::from(self.left());
+        let width = usize::from(self.area.width).saturating_sub(INDENT).max(20);
+        // The latest that there is room for, from the last one back.
+        let mut lines = Vec::new();
+        for event in board.events_of(process.pid).iter().rev() {
+            let at = format!("{:7.1} s  ", event.at_ms as f64 / 1e3);
             // The first line says it; the others give advice.
-            let text = event.text.lines().next().unwrap_or_default();
-            self.line(format!("{at:7.1} s  {}", plain(text)));
+            let text = plain(event.text.lines().next().unwrap_or_default());
+            let wrapped = wrapped(&text, width);
+            if lines.len() + wrapped.len() > room && !lines.is_empty() {
+                break;
+            }
+            for (index, part) in wrapped.iter().enumerate().rev() {
+                let before = if index == 0 { at.clone() } else { " ".repeat(INDENT) };
+                lines.push(before + part);
+            }
         }
+        lines.into_iter().rev().for_each(|line| self.line(line));
     }
+}
+
+/// Columns before the text of an event.
+const INDENT: usize = 11;
+
+/// A text in lines of at most so many characters, broken between words where possible.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        let Some(line) = lines.last_mut() else { break };
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines
 }
 
 /// The scales that all sparklines share, so that they can be compared.

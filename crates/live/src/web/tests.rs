@@ -64,6 +64,16 @@ async fn the_page_needs_its_token_and_its_address() {
 }
 
 #[tokio::test]
+async fn on_every_address_the_printed_one_works_here() {
+    let live = Live::start("test");
+    let page = serve("0.0.0.0:0".parse().unwrap(), live).await.unwrap();
+    let url = page.url();
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    assert_eq!(ask(host.parse().unwrap(), &request).await.0, 200, "{url}");
+}
+
+#[tokio::test]
 async fn a_wish_is_json_short_and_meant() {
     let live = Live::start("test");
     let (page, address) = page_of(&live).await;

@@ -1,4 +1,4 @@
-//! Pictures of boards at several sizes; `UPDATE_GOLDEN=1` writes them anew.
+//! Boards drawn at several sizes; `UPDATE_GOLDEN=1` writes the expected drawings.
 
 use std::path::PathBuf;
 
@@ -178,6 +178,16 @@ fn a_key_sets_the_rank_of_the_selected_path() {
     board.update(vec![process(0)]);
     assert_eq!(board.press(Key::Backup), None);
     assert_eq!(board.press(Key::Quit), Some(Deed::Quit));
+}
+
+#[test]
+fn sentences_are_wrapped_between_words() {
+    assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+    assert_eq!(wrapped("", 7), [""]);
+    assert_eq!(wrapped("longer-than-that x", 7), ["longer-than-that", "x"]);
+    let mut process = process(2);
+    process.events[1].text = format!("{}END", "several words in a row ".repeat(6));
+    assert!(seen(&board(vec![process]), (80, 24)).contains("END"));
 }
 
 #[test]
