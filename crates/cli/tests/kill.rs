@@ -1,6 +1,7 @@
-//! A receiver that is killed at random moments: after its next start nothing unfinished is there but
-//! what the next transfer goes on from, no file is wrong, and sending again works. `MANYPATH_KILL_POINTS` says how often and
-//! `MANYPATH_KILL_SEED` when; `./check nightly` does it often.
+//! A receiver that is killed at random moments: after its next start nothing unfinished is there
+//! but what the next transfer goes on from, no file is wrong, and sending again works.
+//! `MANYPATH_KILL_POINTS` says how often and `MANYPATH_KILL_SEED` when; `./check nightly` does it
+//! often.
 
 mod common;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{
-    BindArgs, ClientSecurityArgs, ListenArgs, ReportArgs, ServerSecurityArgs, TransportArgs,
-    ViaArgs,
+    BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, ReportArgs, ServerSecurityArgs,
+    TransportArgs, ViaArgs,
 };
 use crate::proxy::forward::{Forward, ListenAt};
 use manypath_proxy::rules::Rule;
@@ -77,6 +77,9 @@ pub(crate) struct ProxyListenArgs {
     /// Encryption and keys.
     #[command(flatten)]
     pub security: ServerSecurityArgs,
+    /// Live views.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -125,6 +128,9 @@ pub(crate) struct ProxyConnectArgs {
     /// Encryption and keys.
     #[command(flatten)]
     pub security: ClientSecurityArgs,
+    /// Live views.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// The transport's configuration.
     #[command(flatten)]
     pub transport: TransportArgs,

@@ -22,6 +22,7 @@ use crate::args::ProxyConnectArgs;
 use crate::control::Control;
 use crate::dest::Destination;
 use crate::failure::{Exit, Failure, Result};
+use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
@@ -75,6 +76,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let config = with_streams(settings::config_via(&args.transport, &args.via)?, CONNECTIONS_MAX);
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
+    let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?;
     let token = token(&dest, source, &screen)?;
@@ -113,14 +115,22 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
         screen,
         args,
     };
-    tokio::select! {
-        ended = near.run(ports, limit, &lines) => ended,
+    views.open(format!("connecting to {}", near.peer));
+    let ended = tokio::select! {
+        ended = near.run(ports, limit, (&views, &lines)) => ended,
         () = async { loop { tokio::time::sleep(crate::strangers::TICK).await; lines.tick(); } } => Ok(()),
-    }
+    };
+    views.close().await;
+    ended
 }
 
 impl Near {
-    async fn run(&self, ports: Vec<Port>, limit: Duration, lines: &StrangerLines) -> Result<()> {
+    async fn run(
+        &self,
+        ports: Vec<Port>,
+        limit: Duration,
+        (views, lines): (&Views, &StrangerLines),
+    ) -> Result<()> {
         let interrupted = transport::interrupted();
         tokio::pin!(interrupted);
         let mut link = tokio::select! {
@@ -134,8 +144,7 @@ impl Near {
         }
         let mut is_first = true;
         loop {
-            let control =
-                Control::start(&link.endpoint, "proxy connect", &self.screen, &self.args.report);
+            let control = Control::start(&link.endpoint, views, &self.screen, &self.args.report);
             current.send_replace(Some(link.session.clone()));
             self.connected(&link, is_first.then_some(&places))?;
             is_first = false;
@@ -256,7 +265,7 @@ impl Near {
                 return Err(Failure::no_path(format!("no answer from {}", self.peer)));
             }
         };
-        let watch = PathWatch::start(&association, self.screen.clone());
+        let watch = PathWatch::start(&association, self.screen.clone(), None);
         let streams = self.config.outbound_streams;
         let (options, remotely) = (self.options.clone(), self.remotely.clone());
         let session = Session::new(association, Side::Connecting, options, remotely, streams);

@@ -19,6 +19,7 @@ use crate::args::ProxyListenArgs;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::figures::size;
+use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::recv::{TOO_MANY_GUESSES, token};
 use crate::screen::Screen;
@@ -48,6 +49,7 @@ struct Far {
 pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let config = with_streams(settings::config(&args.transport)?, args.connections);
     let screen = Screen::new(&args.report);
+    let mut views = Views::start(&args.live, "proxy listen", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
     let source = Source::new(args.token.as_deref(), args.token_file.as_deref());
     let (token, chosen) = token(source, serving.is_protected(), &screen)?;
@@ -64,7 +66,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let security = serving.security.clone();
     let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
     let (addresses, port) = (transport::reachable(&endpoint), endpoint.udp_port());
-    let _control = Control::start(&endpoint, "proxy listen", &screen, &args.report);
+    let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
@@ -79,7 +81,9 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
         guesses: Guesses::default(),
     };
     announce(&args, &screen, &serving, (addresses, port, token))?;
+    views.open("waiting for a client".to_owned());
     let end = serve(&endpoint, Arc::new(far)).await;
+    views.close().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     end
 }
@@ -183,7 +187,7 @@ impl Far {
         }
         self.event(&json!({ "event": "connected", "peer": peer.to_string() }))?;
         self.screen.line(&format!("client {peer} connected"));
-        let watch = PathWatch::start(&association, self.screen.clone());
+        let watch = PathWatch::start(&association, self.screen.clone(), None);
         let options = self.options.clone();
         let session =
             Session::new(association.clone(), Side::Accepting, options, Vec::new(), self.streams);

@@ -291,7 +291,7 @@ impl Page<'_, '_> {
 /// Columns before the text of an event.
 const INDENT: usize = 11;
 
-/// A text in lines of at most so many characters, broken between words where possible.
+/// A text in lines of at most `width` characters, broken between words where possible.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
