@@ -19,6 +19,8 @@ const SPARK_MAX: u16 = 8;
 const EVENTS_MIN: u16 = 3;
 /// Lines of a terminal below which events are left out.
 const LOW: u16 = 14;
+/// Lines of a terminal from which there is more room for them.
+const HIGH: u16 = 22;
 /// Milliseconds that a sparkline shows: the short span and the long one.
 const SPANS_MS: [u64; 2] = [60_000, 600_000];
 
@@ -213,7 +215,11 @@ impl Page<'_, '_> {
         if count == 0 {
             return self.line("There is no path.");
         }
-        let events = if self.area.height < LOW { 0 } else { EVENTS_MIN + 1 };
+        let events = match self.area.height {
+            height if height < LOW => 0,
+            height if height < HIGH => EVENTS_MIN + 1,
+            _ => EVENTS_MIN + 3,
+        };
         let room = self.left().saturating_sub(events + headings) / count;
         let (details, spark) = match room {
             0 | 1 => (0, 0),
