@@ -90,12 +90,21 @@ def listen():
                              "--token-file", secret], stdout=subprocess.DEVNULL)
 
 
+class UdpEcho(asyncio.DatagramProtocol):
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, data, address):
+        self.transport.sendto(data, address)
+
+
 async def far(case):
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     proxy = listen()
     await asyncio.start_server(web, "127.0.0.1", WEB, backlog=4096)
     await asyncio.start_server(echo, "127.0.0.1", ECHO, backlog=4096)
+    await asyncio.get_running_loop().create_datagram_endpoint(UdpEcho, ("127.0.0.1", ECHO))
     sshd = ssh_server() if case == "ssh" else None
     while not stopped.is_set():
         # The near side says that it wants a restart.
@@ -173,6 +182,28 @@ def case_throughput():
         check(f"download through {name}, Mbit/s of {SUM / MBIT:.0f}", round(rate / MBIT, 1), rate >= 0.9 * SUM)
 
 
+def case_udp():
+    """A datagram through UDP ASSOCIATE (RFC 1928 section 7), to the echo server and back."""
+    with socket.create_connection(("127.0.0.1", SOCKS)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        for tell in (tcp, udp):
+            tell.settimeout(5)
+        tcp.sendall(bytes([5, 1, 0]))
+        assert tcp.recv(2) == bytes([5, 0])
+        tcp.sendall(bytes([5, 3, 0, 1, 0, 0, 0, 0, 0, 0]))
+        answer = tcp.recv(10)
+        assert answer[:4] == bytes([5, 0, 0, 1]), answer
+        relay = (socket.inet_ntoa(answer[4:8]), struct.unpack("!H", answer[8:])[0])
+        header = bytes([0, 0, 0, 1]) + socket.inet_aton("127.0.0.1") + struct.pack("!H", ECHO)
+        got = set()
+        for i in range(20):
+            udp.sendto(header + b"datagram %d" % i, relay)
+        for _ in range(20):
+            data = udp.recv(1000)
+            assert data.startswith(header), data
+            got.add(data[len(header):])
+    check("datagrams through SOCKS5 and back, of 20", len(got), got == {b"datagram %d" % i for i in range(20)})
+
+
 def arrivals(seconds):
     """Downloads for some seconds: the times at which data arrived."""
     with socket.create_connection(("127.0.0.1", LOCAL_WEB)) as tcp:
@@ -207,7 +238,7 @@ def requests(count, pause):
 
 
 def case_latency():
-    count = 1000 if FULL else 200
+    count = 1000 if FULL else 120
     alone = requests(count, 0.02)
     bulk = subprocess.Popen(["curl", "-sS", "-o", "/dev/null", f"http://127.0.0.1:{LOCAL_WEB}/2000000000"])
     time.sleep(2)

@@ -45,6 +45,7 @@ CASES = {
     "outage": 40,
     "latency": 60,
     "restart": 40,
+    "udp": 20,
     "many": 60,
     "ssh": 40,
     "browser": 60,

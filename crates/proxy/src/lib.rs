@@ -24,4 +24,4 @@ mod udp;
 pub mod window;
 
 pub use relay::reset;
-pub use session::{Counters, Opened, Options, Remote, Session, SessionEnd, Side};
+pub use session::{Counters, FORWARDS_MAX, Opened, Options, Remote, Session, SessionEnd, Side};

@@ -1,6 +1,6 @@
 //! One association as a proxy: the streams in use, and who reads what arrives on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +25,9 @@ use crate::rules::Rules;
 use crate::streams::Streams;
 use crate::udp;
 use crate::window::Budget;
+
+/// Remote forwards that a session may have.
+pub const FORWARDS_MAX: u16 = 256;
 
 /// The side of the association that this is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -135,6 +138,8 @@ pub struct Session {
 struct Table {
     conns: BTreeMap<u16, Arc<Conn>>,
     streams: Streams,
+    /// Remote forwards that the peer has asked for.
+    forwards: BTreeSet<u16>,
     /// Answers to remote forwards that are awaited.
     listens: BTreeMap<u16, tokio::sync::oneshot::Sender<Result<u16, Refusal>>>,
 }
@@ -160,6 +165,7 @@ impl Session {
         let table = Table {
             conns: BTreeMap::new(),
             streams: Streams::new(side == Side::Connecting, streams),
+            forwards: BTreeSet::new(),
             listens: BTreeMap::new(),
         };
         Arc::new(Session {
@@ -443,7 +449,13 @@ impl Session {
     ) -> Result<(), Violation> {
         match (frame, self.side) {
             (Frame::Ping, _) => Ok(()),
+            (Frame::Listen { id, .. }, Side::Accepting) if id >= FORWARDS_MAX => {
+                Err(Violation("a remote forward of too high a number"))
+            }
             (Frame::Listen { id, at }, Side::Accepting) => {
+                if !self.table().forwards.insert(id) {
+                    return Err(Violation("a remote forward that exists"));
+                }
                 let session = self.clone();
                 tasks.spawn(async move { session.forward(id, at).await });
                 Ok(())

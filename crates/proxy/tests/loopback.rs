@@ -12,7 +12,7 @@ use manypath::{
 use manypath_proxy::frame::{Cause, Frame, HostPort, PPID_DATA, PPID_DATAGRAM, PPID_FRAME, Target};
 use manypath_proxy::rules::Rules;
 use manypath_proxy::window::{WINDOW_INITIAL, WINDOW_MAX};
-use manypath_proxy::{Options, Remote, Session, SessionEnd, Side};
+use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -277,6 +277,7 @@ async fn peers_that_break_the_rules_lose_the_association() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let frame = |stream, frame: Frame| (stream, PPID_FRAME, frame.encode());
     let open = |stream| frame(stream, Frame::Open(target(listener.local_addr().unwrap())));
+    let at = || HostPort { host: "127.0.0.1".to_owned(), port: 0 };
     let data = |stream, length| (stream, PPID_DATA, Bytes::from(vec![0; length]));
     for messages in [
         vec![(1, PPID_FRAME, Bytes::from_static(b"\xff garbage"))],
@@ -288,6 +289,11 @@ async fn peers_that_break_the_rules_lose_the_association() {
         vec![open(1), open(1)],
         vec![frame(1, Frame::Open(Target::Forwarded(0)))],
         vec![frame(0, Frame::Listening { id: 0, port: 1 })],
+        vec![frame(0, Frame::Listen { id: FORWARDS_MAX, at: at() })],
+        vec![
+            frame(0, Frame::Listen { id: 1, at: at() }),
+            frame(0, Frame::Listen { id: 1, at: at() }),
+        ],
         vec![open(1), frame(1, Frame::Credit(u32::MAX))],
         vec![open(1), frame(1, Frame::Accepted)],
         vec![open(1), frame(1, Frame::Close)],

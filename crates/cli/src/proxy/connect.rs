@@ -8,7 +8,7 @@ use std::time::Duration;
 use manypath::config::Config;
 use manypath::{Association, Endpoint, Security};
 use manypath_proxy::window::Budget;
-use manypath_proxy::{Options, Remote, Session, SessionEnd, Side};
+use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side};
 use manypath_trust::password::Password;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -86,6 +86,9 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     }
     raise_file_limit();
     let lines = StrangerLines::new(screen.clone());
+    if args.remote.len() > usize::from(FORWARDS_MAX) {
+        return Err(Failure::usage(format!("-R: more than {FORWARDS_MAX} times")));
+    }
     let mut ports = Vec::new();
     for forward in &args.local {
         ports.push(Port::bind(&forward.at, Kind::Forward(forward.to.clone()), "-L").await?);
