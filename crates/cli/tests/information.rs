@@ -13,9 +13,18 @@ const STRICT_TICKET: &str =
 fn help_shows_examples_and_exit_codes() {
     let help = manypath(&["--help"]);
     assert_eq!(code(&help), 0);
-    for word in
-        ["demo", "send", "recv", "perf", "decrypt", "presets", "config", "completions", "man"]
-    {
+    for word in [
+        "demo",
+        "send",
+        "recv",
+        "proxy",
+        "perf",
+        "decrypt",
+        "presets",
+        "config",
+        "completions",
+        "man",
+    ] {
         assert!(stdout(&help).contains(word), "{word}");
     }
     assert!(stdout(&help).contains("no usable path"), "the exit codes");
@@ -23,6 +32,8 @@ fn help_shows_examples_and_exit_codes() {
         &["demo"][..],
         &["send"],
         &["recv"],
+        &["proxy", "listen"],
+        &["proxy", "connect"],
         &["perf", "server"],
         &["perf", "client"],
         &["decrypt"],

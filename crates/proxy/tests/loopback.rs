@@ -258,7 +258,7 @@ async fn remote_forwards_lead_back_where_they_are_allowed() {
     assert_eq!(read(&mut server, 4).await, b"back");
 }
 
-/// Sends what a hostile peer sends; the far side must end the association for it.
+/// Sends the messages of a hostile peer; the far side must end the association for them.
 async fn violates(messages: Vec<(u16, u32, Bytes)>) {
     let shown = format!("{messages:?}");
     let far = far(Options::new()).await;
