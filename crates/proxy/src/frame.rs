@@ -14,11 +14,11 @@ pub const VERSION: u8 = 1;
 /// The stream of the session's own frames.
 pub const CONTROL: u16 = 0;
 /// Payload protocol identifier of a frame ("mp", 0x11).
-pub const PPID_FRAME: u32 = 0x6d70_0011;
+pub const PPID_FRAME: u32 = 0x6d70_0021;
 /// Payload protocol identifier of bytes of a connection ("mp", 0x12).
-pub const PPID_DATA: u32 = 0x6d70_0012;
+pub const PPID_DATA: u32 = 0x6d70_0022;
 /// Payload protocol identifier of a datagram ("mp", 0x13).
-pub const PPID_DATAGRAM: u32 = 0x6d70_0013;
+pub const PPID_DATAGRAM: u32 = 0x6d70_0023;
 /// Longest frame in bytes; a longer one breaks the protocol.
 pub const FRAME_MAX: usize = 2048;
 /// Longest host name in bytes (RFC 1035 §2.3.4, without the final dot).
