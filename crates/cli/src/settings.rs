@@ -27,8 +27,23 @@ pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> 
     build(args, preset)
 }
 
+/// The same with `defaults` of a command in place of those of the default preset; they do not apply
+/// where the user names a preset.
+pub(crate) fn config_with(args: &TransportArgs, defaults: &[(&str, &str)]) -> Result<Config> {
+    build_with(args, DEFAULT_PRESET, defaults)
+}
+
 fn build(args: &TransportArgs, preset: &str) -> Result<Config> {
-    let config = Config::build(DEFAULT_PROFILE, preset, &overrides(args)?);
+    build_with(args, preset, &[])
+}
+
+fn build_with(args: &TransportArgs, preset: &str, defaults: &[(&str, &str)]) -> Result<Config> {
+    let mut overrides = overrides(args)?;
+    if !overrides.iter().any(|(key, _)| key == "preset") {
+        let defaults = defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        overrides.splice(0..0, defaults);
+    }
+    let config = Config::build(DEFAULT_PROFILE, preset, &overrides);
     // What runs, so that `config show` prints it.
     config.and_then(|config| config.for_sockets(0)).map_err(|e| {
         Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")

@@ -16,7 +16,8 @@ use tokio::sync::watch;
 use super::local::{Kind, Port};
 use super::watch::{SILENCE, suspicious};
 use super::{
-    CONNECTIONS_MAX, counters, hello, listen, memory, message_size, raise_file_limit, with_streams,
+    CONNECTIONS_MAX, DEFAULTS, counters, hello, listen, memory, message_size, raise_file_limit,
+    with_streams,
 };
 use crate::args::ProxyConnectArgs;
 use crate::control::Control;
@@ -73,7 +74,11 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let has_certificate = args.security.certificates.cert.is_some();
     let source = (args.token.as_deref(), args.token_file.as_deref());
     let source = token_source(source, has_certificate, &dest)?;
-    let config = with_streams(settings::config_via(&args.transport, &args.via)?, CONNECTIONS_MAX);
+    let config = match args.via.via.is_empty() {
+        true => settings::config_with(&args.transport, DEFAULTS)?,
+        false => settings::config_via(&args.transport, &args.via)?,
+    };
+    let config = with_streams(config, CONNECTIONS_MAX);
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{counters, hello, memory, message_size, raise_file_limit, with_streams};
+use super::{DEFAULTS, counters, hello, memory, message_size, raise_file_limit, with_streams};
 use crate::args::ProxyListenArgs;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
@@ -47,7 +47,7 @@ struct Far {
 
 /// `manypath proxy listen`.
 pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
-    let config = with_streams(settings::config(&args.transport)?, args.connections);
+    let config = with_streams(settings::config_with(&args.transport, DEFAULTS)?, args.connections);
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "proxy listen", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
