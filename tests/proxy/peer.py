@@ -20,6 +20,8 @@ from pathlib import Path
 MANYPATH = os.environ.get("MANYPATH", "manypath")
 DIRECTORY = Path(os.environ.get("DIRECTORY", "."))
 FULL = bool(os.environ.get("FULL"))
+# The goals, and without --full what short measurements beside other work keep.
+SHARE_MIN, SLOWER_MAX = (0.9, 2) if FULL else (0.75, 2.5)
 WEB, ECHO, SSH = 8080, 8007, 8022
 LOCAL_WEB, LOCAL_ECHO, LOCAL_SSH, SOCKS = 9080, 9007, 9022, 9050
 MBIT = 1e6
@@ -179,7 +181,7 @@ def case_throughput():
     size = 200_000_000 if FULL else 60_000_000
     for name, more in (("-L", ()), ("SOCKS5", ("-x", f"socks5h://127.0.0.1:{SOCKS}"))):
         rate = curl(size, *more, port=WEB if more else LOCAL_WEB)
-        check(f"download through {name}, Mbit/s of {SUM / MBIT:.0f}", round(rate / MBIT, 1), rate >= 0.9 * SUM)
+        check(f"download through {name}, Mbit/s of {SUM / MBIT:.0f}", round(rate / MBIT, 1), rate >= SHARE_MIN * SUM)
 
 
 def case_udp():
@@ -250,7 +252,7 @@ def case_latency():
     check("median of small requests, alone and beside a download, in ms",
           [round(median(t) * 1e3, 1) for t in (alone, beside)], True)
     check("99th percentile of small requests, alone and beside a download, in ms",
-          [round(p99(t) * 1e3, 1) for t in (alone, beside)], p99(beside) <= 2 * p99(alone))
+          [round(p99(t) * 1e3, 1) for t in (alone, beside)], p99(beside) <= SLOWER_MAX * p99(alone))
 
 
 def case_restart():
