@@ -147,7 +147,7 @@ def hoard(server, options):
         first = 0
         if options.token:
             token = options.token.encode()
-            hello = b"\x01MPFT\x01" + bytes([len(token)]) + token + bytes(12)
+            hello = b"\x01MPFT\x02" + bytes([len(token)]) + token + bytes(12)
             peer.socket.send(peer.data(port, tag, 0, hello, PPID_FRAME))
             if peer.next(port, (DATA,), 5)[0] is None:
                 raise SystemExit("no welcome")

@@ -22,7 +22,7 @@ from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Their senders are slow, or wait for what happens next.
-WAITING = {**roaming.CASES, **sizes.CASES, **failures.CASES, **secrecy.CASES}
+WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES}
 TOGETHER = 5  # of these at a time
 LATE_MAX = 2  # times that a case is run again because the machine was late
 SLOW_MAX = 1  # times that it is because it was slow, and nothing else was wrong

@@ -26,7 +26,7 @@ const TRANSFER: u32 = 0x6d70_0001;
 const MEASUREMENT: u32 = 0x6d70_0011;
 
 fn hello(token: &[u8]) -> Vec<u8> {
-    [b"\x01MPFT\x01", &[token.len() as u8][..], token, &[0; 12]].concat()
+    [b"\x01MPFT\x02", &[token.len() as u8][..], token, &[0; 12]].concat()
 }
 
 /// Asks to send for an hour.
