@@ -47,7 +47,9 @@ class Process:
 
     def _read(self):
         for line in self.child.stdout:
-            self.records.append(json.loads(line))
+            # A process that is killed may leave half a line.
+            if line.endswith("\n"):
+                self.records.append(json.loads(line))
 
     def _listen(self):
         self.said = self.child.stderr.read()
