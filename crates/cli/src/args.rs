@@ -127,16 +127,16 @@ pub(crate) enum Command {
     Paths(PathsArgs),
     /// Shows the paths of running processes, and changes which ones carry data
     ///
-    /// Speaks to the running `send`, `recv` and `perf` of the same user through their control
-    /// sockets, in XDG_RUNTIME_DIR/manypath or in the directory of temporary files.
+    /// Speaks to the running `send`, `recv`, `perf` and `proxy` of the same user through their
+    /// control sockets, in XDG_RUNTIME_DIR/manypath or in the directory of temporary files.
     #[cfg(unix)]
     #[command(subcommand)]
     Path(PathCommand),
     /// Shows running processes live: rates, round-trip times, losses, events
     ///
-    /// Attaches to the running `send`, `recv` and `perf` of the same user through their control
-    /// sockets, and shows each path with its rate over time. Keys set a path to backup or normal,
-    /// effective at once. Ends with q; the processes go on.
+    /// Attaches to the running `send`, `recv`, `perf` and `proxy` of the same user through their
+    /// control sockets, and shows each path with its rate over time. Keys set a path to backup or
+    /// normal, effective at once. Ends with q; the processes go on.
     #[cfg(unix)]
     #[command(after_help = "Examples:
   manypath top                                    (all of them, to choose one)

@@ -1,5 +1,6 @@
 //! Rates, sizes and times as a person reads them.
 
+pub(crate) use manypath_live::figures::time;
 use tokio::time::Instant;
 
 /// Time over which the rates shown are smoothed, in seconds.
@@ -49,16 +50,6 @@ fn decimal(value: f64, unit: &str) -> String {
     format!("{scaled:.1} {prefix}{unit}")
 }
 
-/// A time in seconds as a person reads it.
-pub(crate) fn time(seconds: f64) -> String {
-    let whole = seconds.round().min(1e9) as u64;
-    match whole {
-        0..=99 => format!("{whole} s"),
-        100..=5999 => format!("{} min {:02} s", whole / 60, whole % 60),
-        _ => format!("{} h {:02} min", whole / 3600, whole / 60 % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -69,7 +60,6 @@ mod tests {
     fn numbers_are_shown_with_prefixes() {
         assert_eq!(bit_rate(39_400_000.0), "39.4 Mbit/s");
         assert_eq!((size(999), size(60_000_000)), ("999 B".to_owned(), "60.0 MB".to_owned()));
-        assert_eq!([time(3.4), time(125.0), time(7300.0)], ["3 s", "2 min 05 s", "2 h 01 min"]);
     }
 
     #[tokio::test]
