@@ -97,6 +97,7 @@ impl<D: Disk> Writer<D> {
         if matches!(offer, Offer::Nothing) {
             self.store.check_free(&place)?;
             offer = self.look_for_part(header, &place, working)?;
+            // Before anything of it is sent; one that replaces another is asked for at its begin.
             let dir = place.parent().unwrap_or(&self.store.dir);
             let here = offer.beginnings(header.size).last().map_or(0, |longest| longest.length);
             self.store.check_space(header.size - here, dir)?;
@@ -189,6 +190,9 @@ impl<D: Disk> Writer<D> {
         let dir = place.parent().unwrap_or(&self.store.dir).to_owned();
         let parts = self.parts_for(&dir).map_err(|e| create_refusal(&e))?;
         let is_new = found.is_none();
+        if is_new {
+            self.store.check_space(header.size, &dir)?;
+        }
         let part = match found {
             Some(part) => part,
             None => self.new_part(header, &dir, &parts).map_err(|e| create_refusal(&e))?,
