@@ -136,8 +136,9 @@ impl Network {
             };
             let bits = Curve::new(&steps, |step| step.acked as f64 * wire * 8.0);
             let delays = steps.iter().filter_map(queueing).collect();
+            let late = steps.iter().filter_map(|s| Some((s.at(), s.rtt?.0 - base))).collect();
             let outages = outages_of(path, &steps, base);
-            let load = Load::new(bits, delays, outages, unclear.clone(), base);
+            let load = Load { late, ..Load::new(bits, delays, outages, unclear.clone(), base) };
             known.push(Known { record: path, steps, load, base });
         }
         let until = record.time_s();

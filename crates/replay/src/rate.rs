@@ -75,6 +75,9 @@ pub(crate) struct Load {
     pub(crate) bits: Curve,
     /// The delay that queues added to the round-trip time, in seconds, by time.
     pub(crate) queueing: Vec<(f64, f64)>,
+    /// By how much round-trip times exceeded the shortest, in seconds, by time: queues, and SACKs
+    /// that came on slower paths.
+    pub(crate) late: Vec<(f64, f64)>,
     pub(crate) outages: Vec<Outage>,
     /// Times in which it is unclear what arrived where, as paths carried copies, in order.
     pub(crate) unclear: Vec<(f64, f64)>,
@@ -85,6 +88,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// A path whose SACKs came on itself.
     pub(crate) fn new(
         bits: Curve,
         queueing: Vec<(f64, f64)>,
@@ -94,7 +98,7 @@ impl Load {
     ) -> Load {
         let longest =
             quantile(&mut queueing.iter().map(|(_, delay)| *delay).collect::<Vec<_>>(), 0.98);
-        Load { bits, queueing, outages, unclear, base, longest }
+        Load { bits, late: queueing.clone(), queueing, outages, unclear, base, longest }
     }
 
     /// Queueing delays in a window.
@@ -102,6 +106,20 @@ impl Load {
         let begin = self.queueing.partition_point(|(at, _)| *at < from);
         let inside = self.queueing[begin..].iter().take_while(move |(at, _)| *at < to);
         inside.map(|(_, delay)| *delay)
+    }
+
+    /// By how much acknowledgements before or after a time were late.
+    fn late_at(&self, time: f64) -> f64 {
+        let next = self.late.partition_point(|(at, _)| *at < time);
+        let beside = [next.checked_sub(1), Some(next)].into_iter().flatten();
+        beside.filter_map(|n| self.late.get(n)).map(|(_, delay)| *delay).fold(0.0, f64::max)
+    }
+
+    /// The bits of a window that a link without a queue carried: fewer than are
+    /// acknowledged in it where acknowledgements were late and then came at once.
+    fn carried(&self, from: f64, to: f64) -> f64 {
+        let sent = self.bits.grown(from + self.late_at(from), to + self.late_at(to));
+        sent.min(self.bits.grown(from, to))
     }
 
     /// The path was out, or what came was what had waited for its return.
@@ -203,15 +221,19 @@ impl Level {
 pub(crate) fn rates(loads: &[&Load], until: f64, packet_bits: f64) -> Rates {
     let base = loads.iter().map(|load| load.base).fold(0.0, f64::max);
     let width = width(base, until);
-    let carried = |width: f64, share: f64| {
-        let windows = windows(loads, width, until, 0.0);
-        let mut rates: Vec<f64> = windows.iter().filter(|w| !w.is_out).map(|w| w.bps).collect();
+    let carried = |width: f64, share: f64, bits: fn(&Load, f64, f64) -> f64| {
+        let mut rates: Vec<f64> = (0..(until / width).floor() as usize)
+            .map(|n| (n as f64 * width, (n + 1) as f64 * width))
+            .filter(|&(from, to)| !loads.iter().all(|load| load.is_out(from, to)))
+            .map(|(from, to)| loads.iter().map(|load| bits(load, from, to)).sum::<f64>() / width)
+            .collect();
         quantile(&mut rates, share).max(1000.0)
     };
-    let all = windows(loads, width, until, BURST * packet_bits / carried(width, 0.95));
+    let most = carried(width, 0.95, |load, from, to| load.bits.grown(from, to));
+    let all = windows(loads, width, until, BURST * packet_bits / most);
     let filled: Vec<Window> = all.iter().filter(|w| w.is_filled).copied().collect();
     if filled.len() < 3 {
-        let most = carried(base.max(BRIEF_S), 0.98);
+        let most = carried(base.max(BRIEF_S), 0.98, Load::carried);
         let pieces = vec![RatePiece { from_s: 0.0, bps: most }];
         return Rates { pieces, is_lower_bound: true };
     }
@@ -338,6 +360,18 @@ mod tests {
         assert!(rates.is_lower_bound);
         assert_eq!(rates.pieces.len(), 1);
         assert!((rates.pieces[0].bps / 4e6 - 1.0).abs() < 0.02, "{rates:?}");
+    }
+
+    #[test]
+    fn acknowledgements_that_were_held_up_do_not_make_an_unfilled_link_faster() {
+        // Now and then, acknowledgements of 40 ms come at once.
+        let mut pieces = Vec::new();
+        for _ in 0..20 {
+            pieces.extend([(20e6, 0.16, 0.0), (0.0, 0.04, 0.04), (100e6, 0.01, 0.04)]);
+        }
+        let rates = found(&load(&pieces), 4.0);
+        assert!(rates.is_lower_bound);
+        assert!((rates.pieces[0].bps / 20e6 - 1.0).abs() < 0.05, "{rates:?}");
     }
 
     #[test]
