@@ -24,9 +24,14 @@ FULL = bool(os.environ.get("FULL"))
 SHARE_MIN, SLOWER_MAX = (0.9, 2) if FULL else (0.75, 2.5)
 WEB, ECHO, SSH = 8080, 8007, 8022
 LOCAL_WEB, LOCAL_ECHO, LOCAL_SSH, SOCKS = 9080, 9007, 9022, 9050
+# A port of the far host that leads to a server of this one, and a local port that leads there.
+REMOTE, BEHIND, ROUND = 9100, 9101, 9102
 MBIT = 1e6
 SUM = 100 * MBIT
 CHECKS = []
+ROOT = Path(__file__).resolve().parents[2]
+# An address that only host z has, for connections that are redirected, and the port for them (examples/tproxy.nft).
+ELSEWHERE, REDIRECTED = "203.0.113.7", 1081
 # The largest file descriptor table that the system allows: each connection is one.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
@@ -89,7 +94,7 @@ def listen():
     """Starts `proxy listen`."""
     secret = str(DIRECTORY / "secret")
     return subprocess.Popen([MANYPATH, "proxy", "listen", "--identity", str(DIRECTORY / "far.key"),
-                             "--token-file", secret], stdout=subprocess.DEVNULL)
+                             "--token-file", secret, "--allow-remote-forwards"], stdout=subprocess.DEVNULL)
 
 
 class UdpEcho(asyncio.DatagramProtocol):
@@ -107,6 +112,9 @@ async def far(case):
     await asyncio.start_server(web, "127.0.0.1", WEB, backlog=4096)
     await asyncio.start_server(echo, "127.0.0.1", ECHO, backlog=4096)
     await asyncio.get_running_loop().create_datagram_endpoint(UdpEcho, ("127.0.0.1", ECHO))
+    if case == "tproxy":
+        subprocess.run(["ip", "address", "add", f"{ELSEWHERE}/32", "dev", "lo"], check=True)
+        await asyncio.start_server(web, ELSEWHERE, WEB)
     sshd = ssh_server() if case == "ssh" else None
     while not stopped.is_set():
         # The near side says that it wants a restart.
@@ -143,7 +151,7 @@ def ssh_server():
 # ---- Host a ----
 
 
-def connect():
+def connect(*more):
     """Starts `proxy connect`, and waits until it is ready."""
     until = time.monotonic() + 10
     while not (DIRECTORY / "far.key").exists() and time.monotonic() < until:
@@ -151,7 +159,7 @@ def connect():
     time.sleep(0.3)
     command = [MANYPATH, "proxy", "connect", "z", "--token-file", str(DIRECTORY / "secret"), "--json",
                "-L", f"{LOCAL_WEB}:127.0.0.1:{WEB}", "-L", f"{LOCAL_ECHO}:127.0.0.1:{ECHO}",
-               "-L", f"{LOCAL_SSH}:127.0.0.1:{SSH}", "-D", str(SOCKS)]
+               "-L", f"{LOCAL_SSH}:127.0.0.1:{SSH}", "-D", str(SOCKS), *more]
     proxy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     event = json.loads(proxy.stdout.readline())
     assert event["event"] == "ready", event
@@ -204,6 +212,24 @@ def case_udp():
             assert data.startswith(header), data
             got.add(data[len(header):])
     check("datagrams through SOCKS5 and back, of 20", len(got), got == {b"datagram %d" % i for i in range(20)})
+
+
+async def around():
+    """A connection through -L to the far host's port of -R, which leads back to a server here."""
+    await asyncio.start_server(echo, "127.0.0.1", BEHIND)
+    reader, writer = await asyncio.open_connection("127.0.0.1", ROUND)
+    data = os.urandom(5_000_000)
+    got = asyncio.create_task(reader.readexactly(len(data)))
+    writer.write(data)
+    await asyncio.wait_for(writer.drain(), 20)
+    check("5 MB through -L, -R and back", len(await asyncio.wait_for(got, 20)), got.result() == data)
+    writer.write_eof()
+    check("bytes after the end of both directions", len(rest := await asyncio.wait_for(reader.read(), 5)), rest == b"")
+    writer.close()
+
+
+def case_remote():
+    asyncio.run(around())
 
 
 def arrivals(seconds):
@@ -349,9 +375,46 @@ def case_browser():
     check("objects of a page of 100 that a browser loaded", title, title == "100" or print(done.stderr[-1000:], file=sys.stderr))
 
 
+def fetched(address, port, path):
+    """The answer to a request; why there is none."""
+    try:
+        with socket.create_connection((address, port), timeout=3) as tcp:
+            tcp.settimeout(5)
+            tcp.sendall(f"GET /{path} HTTP/1.1\r\n\r\n".encode())
+            return tcp.recv(15).decode()
+    except OSError as why:
+        return type(why).__name__
+
+
+def case_tproxy():
+    """The rules of the example, as its comments say."""
+    # A way that leads nowhere: hosts have a default route.
+    for command in ("link add uplink type veth peer name nobody", "link set uplink up", "link set nobody up",
+                    "address add 192.0.2.9/24 dev uplink", "route add default dev uplink src 192.0.2.9"):
+        subprocess.run(["ip", *command.split()], check=True)
+    # Emulated hosts have no IPv6.
+    for name in ("all", "lo"):
+        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("0")
+    text = (ROOT / "examples/tproxy.nft").read_text(encoding="utf-8")
+    commands = [part.splitlines() for part in text.split("To take it back")[:2]]
+    on, off = ([line.removeprefix("#   sudo ") for line in part if line.startswith("#   sudo ")] for part in commands)
+    check("a connection to an address of the far host before", why := fetched(ELSEWHERE, WEB, 10), why != "HTTP/1.1 200 OK")
+    for command in on:
+        subprocess.run(command.replace("sudo ", ""), shell=True, cwd=ROOT, check=True)
+    check("a redirected connection", got := fetched(ELSEWHERE, WEB, 10), got == "HTTP/1.1 200 OK")
+    check("one where nobody listens", got := fetched(ELSEWHERE, 1, 10), got == "ConnectionResetError")
+    check("one to the port itself", got := fetched("127.0.0.1", REDIRECTED, 10), got == "ConnectionResetError")
+    check("one of the far side's network, through -L", got := fetched("127.0.0.1", LOCAL_WEB, 10), got == "HTTP/1.1 200 OK")
+    for command in off:
+        subprocess.run(command.replace("sudo ", ""), shell=True, cwd=ROOT, check=True)
+    check("one after the rules are gone", why := fetched(ELSEWHERE, WEB, 10), why != "HTTP/1.1 200 OK")
+
+
 def near(case):
     global PROXY
-    PROXY = connect()
+    more = {"tproxy": ["--tproxy", f"{REDIRECTED}"],
+            "remote": ["-R", f"{REMOTE}:127.0.0.1:{BEHIND}", "-L", f"{ROUND}:127.0.0.1:{REMOTE}"]}
+    PROXY = connect(*more.get(case, []))
     try:
         globals()[f"case_{case}"]()
         result = {"checks": CHECKS}

@@ -46,6 +46,8 @@ CASES = {
     "latency": 60,
     "restart": 40,
     "udp": 20,
+    "remote": 30,
+    "tproxy": 30,
     "many": 60,
     "ssh": 40,
     "browser": 60,

@@ -6,8 +6,8 @@
 Each case is a transfer of a few seconds over the links of a scenario (`manypath emulate`), recorded with
 `manypath send --trace`. The replayed original must take the recorded time, within 5 %, and the network that the record
 shows must be the scenario's. With random losses a sender's times differ by more than that from one transfer to the next,
-so that case has five, and their median counts. Needs Linux and the right to make network namespaces; skipped loudly without it, unless
---require is given.
+so that case has five, and their median counts. Needs Linux and the right to make network namespaces; skipped loudly
+without it, unless --require is given.
 """
 
 import argparse

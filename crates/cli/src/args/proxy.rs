@@ -36,6 +36,7 @@ pub(crate) enum ProxyCommand {
   manypath proxy connect manypath2:ae... -D 1080                  (then: curl -x socks5h://localhost:1080 ...)
   manypath proxy connect server.example --token-file secret -L 0.0.0.0:5432:db:5432
   manypath proxy connect manypath2:ae... -R 8000:localhost:8000   (needs listen --allow-remote-forwards)
+  manypath proxy connect manypath2:ae... --tproxy 1081            (all of this host; see examples/tproxy.nft)
   manypath proxy connect --bind eth0,wlan0,lte0:backup manypath2:ae... -D 1080")]
     Connect(Box<ProxyConnectArgs>),
 }
@@ -101,6 +102,13 @@ pub(crate) struct ProxyConnectArgs {
     /// Serves SOCKS5 on a local port: TCP and UDP; repeatable
     #[arg(short = 'D', long, value_name = "[BIND:]PORT", group = "forwards")]
     pub socks: Vec<ListenAt>,
+    /// Takes all TCP connections of this host, or of its network, that the system redirects to a
+    /// local port, and connects to where they were meant to go; repeatable. Linux; needs
+    /// CAP_NET_ADMIN
+    ///
+    /// examples/tproxy.nft has the rules that redirect connections.
+    #[arg(long, value_name = "[BIND:]PORT", group = "forwards")]
+    pub tproxy: Vec<ListenAt>,
     /// Forwards a port of the far host to a target of this one; repeatable
     #[arg(short = 'R', long, value_name = "[BIND:]PORT:HOST:PORT", group = "forwards")]
     pub remote: Vec<Forward>,

@@ -101,6 +101,9 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     for at in &args.socks {
         ports.push(Port::bind(&at.0, Kind::Socks, "-D").await?);
     }
+    for at in &args.tproxy {
+        ports.push(Port::bind(&at.0, Kind::Transparent, "--tproxy").await?);
+    }
     // Only a far side that has shown who it is sees the token; others prove that they have it.
     let proves = is_protected && !calling.knows_peer && !token.is_empty();
     let password = proves.then(|| Password::new(token.clone())).transpose();
@@ -288,6 +291,9 @@ impl Near {
             let what = match &port.kind {
                 Kind::Forward(to) => format!("Forwarding {} to {to}", addresses.join(", ")),
                 Kind::Socks => format!("SOCKS5 on {}", addresses.join(", ")),
+                Kind::Transparent => {
+                    format!("Taking redirected connections on {}", addresses.join(", "))
+                }
             };
             self.screen.line(&what);
             match &port.kind {
@@ -295,6 +301,7 @@ impl Near {
                     json!({ "kind": "forward", "listen": addresses, "to": to.to_string() })
                 }
                 Kind::Socks => json!({ "kind": "socks", "listen": addresses }),
+                Kind::Transparent => json!({ "kind": "tproxy", "listen": addresses }),
             }
         });
         places.collect()

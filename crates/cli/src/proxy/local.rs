@@ -1,10 +1,13 @@
 //! The local ports: who comes there is served over the association of the moment.
 
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_proxy::frame::{HostPort, Target};
 use manypath_proxy::{Session, reset, socks};
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -17,6 +20,8 @@ pub(super) type Current = watch::Receiver<Option<Arc<Session>>>;
 
 /// How long a new local connection waits for an association.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Connections that the system keeps until they are accepted.
+const BACKLOG: i32 = 1024;
 /// The pause after a connection could not be accepted, for want of descriptors for instance.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -27,6 +32,9 @@ pub(super) enum Kind {
     Forward(HostPort),
     /// SOCKS5.
     Socks,
+    /// Connections to any address, redirected here by the system: they go to where they were meant
+    /// to go.
+    Transparent,
 }
 
 /// A local port.
@@ -38,33 +46,39 @@ pub(super) struct Port {
 impl Port {
     /// Listens at every address of the name: `localhost` has two.
     pub(super) async fn bind(at: &HostPort, kind: Kind, option: &str) -> Result<Port> {
-        let failed = |e: std::io::Error| {
+        let failed = |e: io::Error| {
             let failure = Failure::failed(format!("{option}: cannot listen on {at}: {e}"));
-            match e.kind() {
-                std::io::ErrorKind::AddrInUse => {
+            match (e.kind(), &kind) {
+                (io::ErrorKind::AddrInUse, _) => {
                     failure.hint("choose another port; 0 takes a free one")
                 }
+                (io::ErrorKind::PermissionDenied, Kind::Transparent) => failure.hint(
+                    "it needs CAP_NET_ADMIN: run it as root, or give the program the capability",
+                ),
                 _ => failure,
             }
         };
-        let found = tokio::net::lookup_host((at.host.as_str(), at.port)).await.map_err(failed)?;
         let mut listeners: Vec<TcpListener> = Vec::new();
-        for mut address in found {
+        for mut address in addresses(at).await.map_err(failed)? {
             // A free port is the same at all addresses.
             if let Some(Ok(first)) = listeners.first().map(TcpListener::local_addr) {
                 address.set_port(first.port());
             }
-            match TcpListener::bind(address).await {
+            let bound = match kind {
+                Kind::Transparent => transparent(address),
+                Kind::Forward(_) | Kind::Socks => TcpListener::bind(address).await,
+            };
+            match bound {
                 Ok(listener) => listeners.push(listener),
                 // A host without IPv6 may have it in its list of hosts; and a name may have the
                 // same address twice.
                 Err(_) if !listeners.is_empty() => {}
-                Err(e) if e.kind() == std::io::ErrorKind::AddrNotAvailable => {}
+                Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable => {}
                 Err(e) => return Err(failed(e)),
             }
         }
         match listeners.is_empty() {
-            true => Err(failed(std::io::ErrorKind::AddrNotAvailable.into())),
+            true => Err(failed(io::ErrorKind::AddrNotAvailable.into())),
             false => Ok(Port { listeners, kind }),
         }
     }
@@ -83,9 +97,46 @@ impl Port {
     }
 }
 
+/// The addresses of a name; `localhost` is loopback everywhere (RFC 6761 §6.3).
+async fn addresses(at: &HostPort) -> io::Result<Vec<SocketAddr>> {
+    if at.host.eq_ignore_ascii_case("localhost") {
+        let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        return Ok(vec![SocketAddr::new(v4, at.port), SocketAddr::new(v6, at.port)]);
+    }
+    Ok(tokio::net::lookup_host((at.host.as_str(), at.port)).await?.collect())
+}
+
+/// Listens for connections to any address that the system redirects here.
+#[cfg(target_os = "linux")]
+fn transparent(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    match address {
+        SocketAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
+        SocketAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn transparent(_: SocketAddr) -> io::Result<TcpListener> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux redirects connections like this"))
+}
+
 async fn serve(listener: TcpListener, kind: Kind, current: Current, lines: StrangerLines) {
     loop {
         match listener.accept().await {
+            // A connection made to this port itself leads nowhere else.
+            Ok((tcp, _))
+                if matches!(kind, Kind::Transparent)
+                    && tcp.local_addr().ok() == listener.local_addr().ok() =>
+            {
+                reset(&tcp);
+                lines.say("a connection was reset: it was made to the port of --tproxy itself");
+            }
             Ok((tcp, _)) => {
                 let (kind, current, lines) = (kind.clone(), current.clone(), lines.clone());
                 tokio::spawn(async move {
@@ -115,6 +166,13 @@ async fn connection(
     };
     match kind {
         Kind::Forward(to) => {
+            let served = session.relay(Target::Tcp(to.clone()), tcp).await;
+            served.map_err(|why| format!("{to}: {why}"))
+        }
+        Kind::Transparent => {
+            // The address that the program meant.
+            let to = tcp.local_addr().map_err(|e| e.to_string())?;
+            let to = HostPort { host: to.ip().to_canonical().to_string(), port: to.port() };
             let served = session.relay(Target::Tcp(to.clone()), tcp).await;
             served.map_err(|why| format!("{to}: {why}"))
         }
