@@ -5,6 +5,7 @@
 
 mod common;
 mod decrypt;
+mod doctor;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulate;
 pub(crate) mod lab;
@@ -26,6 +27,7 @@ pub(crate) use common::{
     BindArgs, DEFAULT_PORT, ListenArgs, ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
 };
 pub(crate) use decrypt::DecryptArgs;
+pub(crate) use doctor::DoctorArgs;
 use lab::LabCommand;
 #[cfg(unix)]
 pub(crate) use live::TopArgs;
@@ -125,6 +127,24 @@ pub(crate) enum Command {
   manypath paths --via @relays --svg paths.svg manypath2:ae...
   manypath paths --via turn:ann:PASSWORD@relay.example server.example --json")]
     Paths(PathsArgs),
+    /// Finds what keeps this host from using all its paths, and says how to mend it
+    ///
+    /// Looks at addresses, routes, rules, kernel settings, firewall, clock, and probes DEST from
+    /// every uplink. Each finding is one sentence with a severity and the commands that mend it.
+    /// Changes nothing. Needs no privileges, but sees more with them, and says what it could not
+    /// see. `recv`, `perf server`, `proxy listen` or `relay` must run at DEST. docs/doctor.md lists
+    /// the findings.
+    ///
+    /// The exit code is 10 if the worst finding is a warning, 11 if it is an error, else 0.
+    #[command(after_help = "Examples:
+  manypath doctor server.example
+  manypath doctor --bind eth0,wlan0 manypath2:ae...
+  sudo manypath doctor server.example             (reads the firewall, too)
+  manypath doctor --only mtu,nat --stun stun.example,relay.example server.example
+  manypath doctor server.example --json
+  manypath doctor                                 (this host only)
+  manypath doctor --list")]
+    Doctor(DoctorArgs),
     /// Shows the paths of running processes, and changes which ones carry data
     ///
     /// Speaks to the running `send`, `recv`, `perf` and `proxy` of the same user through their

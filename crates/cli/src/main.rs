@@ -6,6 +6,7 @@ mod control;
 mod decrypt;
 mod demo;
 mod dest;
+mod doctor;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod failure;
@@ -54,6 +55,10 @@ fn main() -> ExitCode {
         Command::Proxy(ProxyCommand::Listen(args)) => block_on(proxy::listen::run(*args)),
         Command::Proxy(ProxyCommand::Connect(args)) => block_on(proxy::connect::run(*args)),
         Command::Paths(args) => block_on(overlay::run(args)),
+        Command::Doctor(args) => match block_on(doctor::run(args)) {
+            Ok(code) => return ExitCode::from(code),
+            Err(failure) => Err(failure),
+        },
         #[cfg(unix)]
         Command::Path(command) => block_on(control::path::run(command)),
         #[cfg(unix)]
@@ -83,7 +88,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command that uses the network.
-fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
+fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

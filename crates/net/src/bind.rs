@@ -18,6 +18,33 @@ const RECV_BUFFER: usize = 8 << 20;
 /// is late.
 const SEND_BUFFER: usize = 512 << 10;
 
+/// The buffers of sockets, in bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// Wanted for what arrives.
+    pub receive_wanted: usize,
+    /// Wanted for what leaves.
+    pub send_wanted: usize,
+    /// Granted by the system for what arrives.
+    pub receive: usize,
+    /// Granted by the system for what leaves.
+    pub send: usize,
+}
+
+/// The buffers that the system grants this process, found by opening a socket.
+pub fn granted_buffers() -> io::Result<Buffers> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    size_buffers(&socket);
+    // Linux counts its own records as well, and says twice of what it was asked for.
+    let share = if cfg!(target_os = "linux") { 2 } else { 1 };
+    Ok(Buffers {
+        receive_wanted: RECV_BUFFER,
+        send_wanted: SEND_BUFFER,
+        receive: socket.recv_buffer_size()? / share,
+        send: socket.send_buffer_size()? / share,
+    })
+}
+
 /// How often another port is tried when one that was free on the first address is taken on the
 /// next.
 const PORT_TRIES: usize = 32;
@@ -309,6 +336,13 @@ mod tests {
         assert!(matches!(error, BindError::NotLocal { .. }), "{error}");
         let error = places(&[BindTo::Interface("no-such0".into())]).err().unwrap();
         assert!(error.to_string().contains("no-such0"), "{error}");
+    }
+
+    #[test]
+    fn the_system_grants_some_of_the_buffers() {
+        let granted = granted_buffers().unwrap();
+        assert!((1..=granted.receive_wanted).contains(&granted.receive), "{granted:?}");
+        assert!((1..=granted.send_wanted).contains(&granted.send), "{granted:?}");
     }
 
     #[test]

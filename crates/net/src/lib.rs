@@ -41,7 +41,7 @@ mod traceroute;
 mod turn;
 mod watch;
 
-pub use bind::{BindError, BindTo};
+pub use bind::{BindError, BindTo, Buffers, granted_buffers};
 pub use clock::Clock;
 pub use follow::{Followed, NewAddress};
 pub use interfaces::{

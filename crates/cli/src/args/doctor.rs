@@ -1,0 +1,34 @@
+//! Arguments of `manypath doctor`.
+
+use clap::Args;
+
+use super::{BindArgs, ReportArgs};
+
+/// `manypath doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// A ticket, or HOST[:PORT][,HOST[:PORT]...] [default: looks at this host only]
+    #[arg(value_name = "DEST")]
+    pub dest: Option<String>,
+    /// Runs only these checks: see --list
+    #[arg(long, value_name = "CHECK,..", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Lists the checks and what each may find
+    #[arg(long, conflicts_with_all = ["dest", "only"])]
+    pub list: bool,
+    /// Asks these STUN servers, or relays, for the address and kind of NAT of each uplink
+    ///
+    /// Two servers with different addresses tell the kinds of NAT apart. A relay that is DEST is
+    /// asked in any case. The default port is 3478.
+    #[arg(long, value_name = "HOST[:PORT],..", value_delimiter = ',')]
+    pub stun: Vec<String>,
+    /// Compares the clock with these time servers [default: those that this host is set up with]
+    #[arg(long, value_name = "HOST[:PORT],..", value_delimiter = ',')]
+    pub time_server: Vec<String>,
+    /// Local addresses.
+    #[command(flatten)]
+    pub bind: BindArgs,
+    /// How results are reported.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}

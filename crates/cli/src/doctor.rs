@@ -1,0 +1,161 @@
+//! `manypath doctor`: what keeps this host from using all its paths, and how to mend it.
+
+mod print;
+
+use std::net::SocketAddr;
+
+use manypath::BindTo;
+use manypath_doctor::{CHECKS, Check, Options, Report, Severity, ThisSystem, check_named, examine};
+use serde_json::json;
+
+use crate::args::{DoctorArgs, TURN_PORT};
+use crate::dest::Destination;
+use crate::failure::{Failure, Result};
+use crate::screen::Screen;
+use crate::show;
+
+/// Exit codes of findings; no other command has them.
+const EXIT_WARNING: u8 = 10;
+const EXIT_ERROR: u8 = 11;
+
+/// `manypath doctor`; the exit code.
+pub(crate) async fn run(args: DoctorArgs) -> Result<u8> {
+    if args.list {
+        return list(args.report.json).map(|()| 0);
+    }
+    let screen = Screen::new(&args.report);
+    let options = options(&args).await?;
+    if !args.report.json && !options.remotes.is_empty() {
+        let to: Vec<String> = options.remotes.iter().map(ToString::to_string).collect();
+        screen.line(&format!("Looking at this host and its paths to {} ...", to.join(", ")));
+    }
+    let report = tokio::task::spawn_blocking(move || examine(&ThisSystem, &options))
+        .await
+        .map_err(|e| Failure::failed(format!("the checks ended early: {e}")))?;
+    if args.report.json {
+        // Plain numbers, strings and lists: this cannot fail.
+        let json = serde_json::to_string(&report).unwrap_or_default();
+        show::print(&(json + "\n"))?;
+    } else {
+        show::print(&print::text(&report, args.report.verbose, args.report.quiet))?;
+    }
+    Ok(exit(&report))
+}
+
+fn exit(report: &Report) -> u8 {
+    match report.worst {
+        Severity::Ok | Severity::Note => 0,
+        Severity::Warning => EXIT_WARNING,
+        Severity::Error => EXIT_ERROR,
+    }
+}
+
+async fn options(args: &DoctorArgs) -> Result<Options> {
+    let checks: Vec<&'static dyn Check> =
+        args.only.iter().map(|name| named(name)).collect::<Result<_>>()?;
+    let remotes = match &args.dest {
+        Some(dest) => Destination::parse(dest)?.resolve().await?,
+        None => Vec::new(),
+    };
+    let mut stun = Vec::new();
+    for server in &args.stun {
+        stun.extend(stun_server(server).await?);
+    }
+    let place = |to: &BindTo| match to {
+        BindTo::Any => None,
+        place => Some(place.to_string()),
+    };
+    Ok(Options {
+        remotes,
+        uplinks: args.bind.bind.iter().filter_map(|bind| place(&bind.to)).collect(),
+        stun,
+        time_servers: args.time_server.clone(),
+        checks,
+        is_root: is_root(),
+    })
+}
+
+fn named(name: &str) -> Result<&'static dyn Check> {
+    check_named(name).ok_or_else(|| {
+        let names: Vec<&str> = CHECKS.iter().map(|check| check.name()).collect();
+        Failure::usage(format!("--only: there is no check {name:?}"))
+            .hint(format!("the checks are: {}", names.join(", ")))
+    })
+}
+
+async fn stun_server(text: &str) -> Result<Vec<SocketAddr>> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(vec![address]);
+    }
+    let wrong = || {
+        Failure::usage(format!("--stun: {text:?} is not HOST or HOST:PORT"))
+            .hint("write it like stun.example:3478 or 192.0.2.1")
+    };
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') => (host, port.parse().map_err(|_| wrong())?),
+        _ => (text.trim_matches(['[', ']']), TURN_PORT),
+    };
+    if host.is_empty() {
+        return Err(wrong());
+    }
+    let found = tokio::net::lookup_host((host, port)).await.map_err(|e| {
+        Failure::failed(format!("cannot find the STUN server {text}: {e}"))
+            .hint("check the name and the name server, or give its IP address")
+    })?;
+    // One of each family: its addresses are one server.
+    let all: Vec<SocketAddr> = found.collect();
+    let of = |v6: bool| all.iter().copied().find(|a| a.is_ipv6() == v6);
+    Ok([of(false), of(true)].into_iter().flatten().collect())
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    true
+}
+
+fn list(as_json: bool) -> Result<()> {
+    if as_json {
+        let check = |check: &&dyn Check| json!({ "check": check.name(), "about": check.about(), "findings": check.ids() });
+        let checks: Vec<_> = CHECKS.iter().map(check).collect();
+        return show::print(&format!("{}\n", json!({ "checks": checks })));
+    }
+    let mut text = String::new();
+    for check in CHECKS {
+        text += &format!("{:12} {}\n", check.name(), check.about());
+        text += &format!("{:12} finds: {}\n", "", check.ids().join(", "));
+    }
+    show::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_check_is_named_with_those_that_there_are() {
+        let failure = named("routs").err().unwrap();
+        assert!(failure.message.contains("routs"), "{failure}");
+        assert!(failure.hint.unwrap().contains("routes"));
+        assert_eq!(named("routes").unwrap().name(), "routes");
+    }
+
+    #[tokio::test]
+    async fn a_stun_server_has_a_port_or_not() {
+        for (text, address) in [
+            ("192.0.2.1", "192.0.2.1:3478"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+            ("2001:db8::1", "[2001:db8::1]:3478"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+        ] {
+            assert_eq!(stun_server(text).await.unwrap(), [address.parse().unwrap()], "{text}");
+        }
+        for text in ["", ":1", "a:b"] {
+            assert!(stun_server(text).await.is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The packets of probes and their answers.
+
+use std::net::SocketAddr;
+
+use manypath_wire::{
+    COMMON_HEADER_LEN, Checksum, CommonHeader, Init, Packet, PacketBuilder, Parameter, Params, Tsn,
+    UnknownParameter, chunk_type,
+};
+use turn_types::stun::attribute::XorMappedAddress;
+use turn_types::stun::message::{BINDING, Message, MessageClass, MessageWriteVec, TransactionId};
+use turn_types::stun::prelude::*;
+
+/// The SCTP port of manypath at both ends.
+const SCTP_PORT: u16 = 9899;
+/// The parameter that makes an INIT longer (RFC 4820 §4); who does not know it skips it silently.
+const PADDING: u16 = 0x8005;
+/// Bytes of an INIT without parameters, with the common header, and of a parameter without value.
+const INIT_LEN: usize = COMMON_HEADER_LEN + 20;
+const PARAMETER_LEN: usize = 4;
+
+/// A number that the answer to a probe carries.
+pub(super) fn tag() -> u32 {
+    // Without randomness probes still work; a forged answer would be believed.
+    getrandom::u32().unwrap_or(0x6d61_6e79).max(1)
+}
+
+/// An INIT with this tag, of `len` bytes if that is more than it needs, in steps of four.
+pub(super) fn init(tag: u32, len: usize) -> Vec<u8> {
+    let padding = len.checked_sub(INIT_LEN + PARAMETER_LEN);
+    let padding = padding
+        .map(|bytes| Parameter::Unknown(UnknownParameter::new(PADDING, &vec![0; bytes / 4 * 4])));
+    let header =
+        CommonHeader { source_port: SCTP_PORT, destination_port: SCTP_PORT, verification_tag: 0 };
+    let mut bytes = Vec::new();
+    let mut packet = PacketBuilder::new(&mut bytes, header, usize::from(u16::MAX));
+    packet.push_init(&Init {
+        initiate_tag: tag,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(tag),
+        params: padding.into_iter().collect::<Params>(),
+    });
+    packet.finish(true);
+    bytes
+}
+
+/// A STUN Binding request whose transaction has this tag.
+pub(super) fn binding(tag: u32) -> Vec<u8> {
+    let id = TransactionId::from(u128::from(tag));
+    let header = Message::builder(
+        turn_types::stun::message::MessageType::from_class_method(MessageClass::Request, BINDING),
+        id,
+        MessageWriteVec::new(),
+    );
+    header.finish()
+}
+
+/// The tag of the probe that this answers.
+pub(super) fn answered(datagram: &[u8]) -> Option<u32> {
+    if let Some((tag, _)) = mapped(datagram) {
+        return Some(tag);
+    }
+    let header = Packet::check(datagram, Checksum::Verify).ok()?;
+    match *datagram.get(COMMON_HEADER_LEN)? {
+        chunk_type::INIT_ACK | chunk_type::ABORT => Some(header.verification_tag),
+        _ => None,
+    }
+}
+
+/// The tag of a Binding request that this answers, and the address that it came from.
+pub(super) fn mapped(datagram: &[u8]) -> Option<(u32, SocketAddr)> {
+    let message = Message::from_bytes(datagram).ok()?;
+    if message.class() != MessageClass::Success || message.method() != BINDING {
+        return None;
+    }
+    let id = message.transaction_id();
+    let seen = message.attribute::<XorMappedAddress>().ok()?.addr(id);
+    let tag = u32::try_from(u128::from(id) & u128::from(u32::MAX)).ok()?;
+    Some((tag, seen))
+}
