@@ -65,10 +65,10 @@ impl Way {
 pub struct Facts {
     /// This host's network.
     pub host: Host,
-    /// The destination's transport addresses; public examples if there is no destination.
+    /// The destination's transport addresses, as the user named them.
+    pub destination: Vec<SocketAddr>,
+    /// The same, or public examples without a destination elsewhere.
     pub remotes: Vec<SocketAddr>,
-    /// The user named a destination.
-    pub has_destination: bool,
     /// Probes were sent to it.
     pub is_probed: bool,
     /// The destination is this host.
@@ -91,7 +91,7 @@ pub struct Facts {
     pub installed_s: Option<i64>,
     /// systemd sets the clock here.
     pub has_timedatectl: bool,
-    /// What could not be looked at while probing.
+    /// Subjects that could not be looked at while probing.
     pub unseen: Vec<Unseen>,
 }
 

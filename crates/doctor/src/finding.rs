@@ -149,7 +149,7 @@ impl Unseen {
 pub struct Looked {
     /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
-    /// What could not be looked at.
+    /// Subjects that could not be looked at.
     pub unseen: Vec<Unseen>,
 }
 

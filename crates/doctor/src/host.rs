@@ -158,6 +158,8 @@ pub struct Rule {
     pub is_v6: bool,
     /// The table that it leads to.
     pub table: Option<String>,
+    /// The interface that packets are kept to, if it is for those only.
+    pub oif: Option<String>,
     /// It has further conditions.
     pub is_narrow: bool,
 }
@@ -214,7 +216,7 @@ pub struct Host {
     pub manager: Option<&'static str>,
     /// Hosts that the clock is set by.
     pub time_servers: Vec<String>,
-    /// What could not be looked at.
+    /// Subjects that could not be looked at.
     pub unseen: Vec<Unseen>,
 }
 
@@ -418,22 +420,25 @@ impl Host {
             route.is_unicast
                 && route.dev.as_deref() == Some(dev)
                 && route.to.contains(to)
-                && (route.table == "main" || self.leads_to(source, &route.table))
+                && (route.table == "main" || self.leads_to(dev, source, &route.table))
         })
     }
 
-    fn leads_to(&self, source: IpAddr, table: &str) -> bool {
+    fn leads_to(&self, dev: &str, source: IpAddr, table: &str) -> bool {
         self.rules.iter().any(|rule| {
             rule.is_v6 == source.is_ipv6()
                 && rule.table.as_deref() == Some(table)
                 && rule.from.is_none_or(|from| from.contains(source))
+                && rule.oif.as_deref().is_none_or(|oif| oif == dev)
+                && !rule.is_narrow
         })
     }
 
     /// The rule that is for this source address alone.
     pub fn rule_for(&self, source: IpAddr) -> Option<&Rule> {
         self.rules.iter().find(|rule| {
-            rule.from.is_some_and(|from| from.len > 0 && from.contains(source)) && !rule.is_narrow
+            let is_for = rule.from.is_some_and(|from| from.len > 0 && from.contains(source));
+            is_for && rule.oif.is_none() && !rule.is_narrow
         })
     }
 

@@ -1,9 +1,9 @@
-//! What keeps a host from using all its paths to a destination.
+//! Finds out what keeps a host from using all its paths to a destination.
 //!
 //! [`examine`] looks at the host and probes the destination from every uplink. All that it sees are
 //! [`Facts`]; each [`Check`] reads them and reports [`Finding`]s: one sentence, a severity, and the
-//! commands that mend it. A check is one file in `checks/` and one line in its registry, and does no
-//! I/O, so tests feed it facts that were written down.
+//! commands that mend it. A check is one file in `checks/` and one line in its registry, and does
+//! no I/O, so tests feed it facts that were written down.
 //!
 //! Everything that is read comes through [`System`], with a time limit. What could not be looked at
 //! (without Linux, without root, without a command) is in [`Report::unseen`]; it is never taken for

@@ -20,7 +20,7 @@ const EXAMPLES: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9899),
 ];
 
-/// What to look at.
+/// The subjects of an examination.
 #[derive(Clone, Default)]
 pub struct Options {
     /// The destination's transport addresses; without one only the host is looked at.
@@ -71,22 +71,21 @@ pub fn examine(system: &dyn System, options: &Options) -> Report {
 
 fn gather(system: &dyn System, options: &Options) -> Facts {
     let mut host = Host::look(system);
-    let has_destination = !options.remotes.is_empty();
-    let remotes = match has_destination {
-        true => options.remotes.clone(),
-        false => EXAMPLES.into(),
-    };
-    let is_here = remotes.iter().any(|r| r.ip().is_loopback() || host.link_of(r.ip()).is_some());
+    let destination = options.remotes.clone();
+    let is_own = |ip: IpAddr| ip.is_loopback() || host.link_of(ip).is_some();
+    let is_here = destination.iter().any(|remote| is_own(remote.ip()));
+    let is_probed = !destination.is_empty() && !is_here;
+    let remotes = if is_probed { destination.clone() } else { EXAMPLES.into() };
     let mut missing = Vec::new();
     let uplinks = uplinks(&host, options, &remotes, &mut missing);
     let names: Vec<&str> = uplinks.iter().map(|uplink| uplink.name.as_str()).collect();
     host.look_closer(system, &names);
     let mut facts = Facts {
+        ways: ways(&uplinks, &remotes, system),
+        destination,
         remotes,
-        has_destination,
         is_here,
-        is_probed: has_destination && !is_here,
-        ways: ways(&uplinks, options, system),
+        is_probed,
         stun: options.stun.clone(),
         buffers: manypath_net::granted_buffers().ok(),
         now_s: probe::now() as i64,
@@ -176,11 +175,7 @@ fn uplinks(
     found
 }
 
-fn ways(uplinks: &[Uplink], options: &Options, system: &dyn System) -> Vec<Way> {
-    let remotes = match options.remotes.is_empty() {
-        true => &EXAMPLES[..],
-        false => &options.remotes[..],
-    };
+fn ways(uplinks: &[Uplink], remotes: &[SocketAddr], system: &dyn System) -> Vec<Way> {
     let mut ways = Vec::new();
     for (index, uplink) in uplinks.iter().enumerate() {
         for &source in &uplink.sources {

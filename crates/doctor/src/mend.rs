@@ -24,9 +24,11 @@ pub(crate) fn gateway_of(facts: &Facts, way: &Way) -> Option<IpAddr> {
         .filter_map(|route| route.gateway)
         .find(is_own);
     let neighbours = facts.host.neighbours.iter().filter(|n| n.dev == name && n.is_router);
+    // On a link to one other end nobody needs to be named.
+    let width = if way.source.is_ipv6() { 128 } else { 32 };
     routed.or_else(|| neighbours.map(|n| n.ip).find(is_own)).or_else(|| {
         let first = own.first_host();
-        (first != way.source).then_some(first)
+        (own.len < width && first != way.source).then_some(first)
     })
 }
 

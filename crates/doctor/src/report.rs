@@ -36,7 +36,7 @@ pub struct Report {
     pub worst: Severity,
     /// The findings, the worst first.
     pub findings: Vec<Finding>,
-    /// What could not be looked at.
+    /// Subjects that could not be looked at.
     pub unseen: Vec<Unseen>,
     /// The value of `--bind` that uses every uplink that answers; null if there are not several.
     pub bind: Option<String>,
@@ -51,10 +51,7 @@ impl Report {
         let works = |line: &&UplinkLine| line.answers != Some(false);
         let names: Vec<&str> = uplinks.iter().filter(works).map(|u| u.name.as_str()).collect();
         let bind = (names.len() > 1).then(|| names.join(","));
-        let destination = match facts.has_destination {
-            true => facts.remotes.iter().map(ToString::to_string).collect(),
-            false => Vec::new(),
-        };
+        let destination = facts.destination.iter().map(ToString::to_string).collect();
         Report { destination, uplinks, worst, findings, unseen: looked.unseen, bind }
     }
 }

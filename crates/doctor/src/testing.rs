@@ -124,8 +124,8 @@ pub(crate) fn sound() -> Facts {
     };
     Facts {
         host,
+        destination: vec![remote],
         remotes: vec![remote],
-        has_destination: true,
         is_probed: true,
         uplinks: vec![uplink("eth0", 1), uplink("eth1", 2)],
         ways: vec![way(0, 1), way(1, 2)],

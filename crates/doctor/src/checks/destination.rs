@@ -9,7 +9,7 @@ use crate::mend::listed;
 /// A port that is seldom blocked.
 const OPEN_PORT: u16 = 443;
 
-/// Whether the destination answers on each uplink.
+/// Answers on each uplink.
 pub(super) struct Destination;
 
 impl Check for Destination {
@@ -33,7 +33,7 @@ impl Check for Destination {
     }
 
     fn look(&self, facts: &Facts, looked: &mut Looked) {
-        if !facts.has_destination {
+        if facts.destination.is_empty() {
             return looked.miss(
                 Unseen::new(
                     "paths to a destination",

@@ -22,7 +22,7 @@ impl Check for Ipv6 {
     }
 
     fn look(&self, facts: &Facts, looked: &mut Looked) {
-        if !facts.has_destination || !facts.remotes.iter().any(|remote| remote.is_ipv6()) {
+        if !facts.is_probed || !facts.remotes.iter().any(|remote| remote.is_ipv6()) {
             return;
         }
         let value = |name: &str, what: &str| {

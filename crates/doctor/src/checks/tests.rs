@@ -36,6 +36,17 @@ fn names_are_unique_and_every_finding_is_announced() {
 }
 
 #[test]
+fn the_page_explains_every_finding() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doctor.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for check in CHECKS {
+        for id in check.ids() {
+            assert!(page.contains(&format!("`{id}`")), "{id} of {}", check.name());
+        }
+    }
+}
+
+#[test]
 fn a_sound_host_has_no_finding() {
     let looked = all(&sound());
     let bad: Vec<_> = looked.findings.iter().filter(|f| f.severity > Severity::Ok).collect();

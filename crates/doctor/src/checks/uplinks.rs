@@ -1,4 +1,4 @@
-//! Whether there are several uplinks at all.
+//! The number of uplinks.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -53,11 +53,6 @@ fn link(value: &Value) -> Option<Link> {
     let flag = |flag| has_flag(value, "flags", flag);
     let kind = value.get("linkinfo").and_then(|info| text(info, "info_kind"));
     let addresses = value.get("addr_info").and_then(Value::as_array);
-    // Tunnels without Ethernet have a type of link of their own.
-    let kind = kind.or_else(|| match text(value, "link_type")?.as_str() {
-        "none" => Some("tun".to_owned()),
-        _ => None,
-    });
     Some(Link {
         // A name such as eth0@if5 has its peer behind the @ in other forms of the output.
         name: text(value, "ifname")?.split('@').next()?.to_owned(),
@@ -144,14 +139,17 @@ pub(super) fn rules(json: &str, v6: bool) -> Vec<Rule> {
                 Some(Prefix { len: len.unwrap_or(whole.len), ..whole })
             }
         };
-        let narrow =
-            ["fwmark", "iif", "oif", "ipproto", "sport", "dport", "tos", "uid_start", "not"];
+        // Packets of this host's programs come "in" from its loopback interface.
+        let iif = text(value, "iif").filter(|dev| dev != "lo");
+        let narrow = ["fwmark", "ipproto", "sport", "dport", "tos", "uid_start", "not"];
         Some(Rule {
             priority: number(value, "priority").unwrap_or(0),
             from,
             is_v6: v6,
             table: text(value, "table"),
-            is_narrow: narrow.iter().any(|key| value.get(*key).is_some())
+            oif: text(value, "oif"),
+            is_narrow: iif.is_some()
+                || narrow.iter().any(|key| value.get(*key).is_some())
                 || text(value, "dst").is_some_and(|to| to != "all"),
         })
     };
