@@ -216,6 +216,15 @@ def nat_symmetric(net):
 
 
 @case()
+def nat_timeout(net):
+    net.nft(net.r1, "table ip nat { chain c { type nat hook postrouting priority 100; oifname out0 masquerade; } }")
+    net.sysctl(net.r1, {"net.netfilter.nf_conntrack_udp_timeout": 3, "net.netfilter.nf_conntrack_udp_timeout_stream": 3})
+    net.serve()
+    net.lab.spawn(net.z, [net.binary, "relay", "--listen", DEST, "--json"]).wait_line("{", 10)
+    yield Expected("nat-timeout", "warning", "--stun", DEST, "--long=8s", mends=None, place="eth1")
+
+
+@case()
 def clock_wrong(net):
     """The clock of the machine is not touched: `date` writes down what it is told, and the time server's clock is
     moved by that instead."""

@@ -141,6 +141,7 @@ pub(crate) enum Command {
   manypath doctor --bind eth0,wlan0 manypath2:ae...
   sudo manypath doctor server.example             (reads the firewall, too)
   manypath doctor --only mtu,nat --stun stun.example,relay.example server.example
+  manypath doctor --long --stun relay.example server.example
   manypath doctor server.example --json
   manypath doctor                                 (this host only)
   manypath doctor --list")]

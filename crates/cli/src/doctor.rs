@@ -3,6 +3,8 @@
 mod print;
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use manypath::BindTo;
 use manypath_doctor::{CHECKS, Check, Options, Report, Severity, ThisSystem, check_named, examine};
@@ -12,11 +14,14 @@ use crate::args::{DoctorArgs, TURN_PORT};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use crate::show;
+use crate::{settings, show};
 
 /// Exit codes of findings; no other command has them.
 const EXIT_WARNING: u8 = 10;
 const EXIT_ERROR: u8 = 11;
+
+/// How long a NAT may be asked to remember.
+const LONG: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
 
 /// `manypath doctor`; the exit code.
 pub(crate) async fn run(args: DoctorArgs) -> Result<u8> {
@@ -61,6 +66,10 @@ async fn options(args: &DoctorArgs) -> Result<Options> {
     for server in &args.stun {
         stun.extend(stun_server(server).await?);
     }
+    let long = args.long.as_deref().map(|text| settings::duration("--long", text)).transpose()?;
+    if long.is_some_and(|long| !LONG.contains(&long)) {
+        return Err(Failure::usage("--long: not from 1 s to 10 min"));
+    }
     let place = |to: &BindTo| match to {
         BindTo::Any => None,
         place => Some(place.to_string()),
@@ -69,6 +78,7 @@ async fn options(args: &DoctorArgs) -> Result<Options> {
         remotes,
         uplinks: args.bind.bind.iter().filter_map(|bind| place(&bind.to)).collect(),
         stun,
+        long,
         time_servers: args.time_server.clone(),
         checks,
         is_root: is_root(),

@@ -6,7 +6,7 @@ use manypath_net::Buffers;
 
 use crate::finding::Unseen;
 use crate::host::{Host, Link, Lookup, Neighbour, Route};
-use crate::probe::{Mapped, Mtu, Offset, Reach};
+use crate::probe::{Mapped, Memory, Mtu, Offset, Reach};
 
 /// An interface through which packets leave for the destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Way {
     pub sends_batches: Option<bool>,
     /// Our transport address as STUN servers see it.
     pub mapped: Vec<Mapped>,
+    /// How long silence is remembered on the way.
+    pub memory: Option<Memory>,
 }
 
 impl Way {
@@ -79,6 +81,8 @@ pub struct Facts {
     pub missing: Vec<String>,
     /// The ways from all uplinks to all addresses of the destination.
     pub ways: Vec<Way>,
+    /// It was to be found out how long NATs remember.
+    pub is_long: bool,
     /// The STUN servers that were asked for our address.
     pub stun: Vec<SocketAddr>,
     /// The buffers of sockets.

@@ -29,6 +29,8 @@ pub struct Options {
     pub uplinks: Vec<String>,
     /// STUN servers to be asked for our addresses, besides the destination.
     pub stun: Vec<SocketAddr>,
+    /// The longest silence after which NATs are asked whether they remember; nothing asks none.
+    pub long: Option<Duration>,
     /// Time servers to be asked instead of those that this host is set up with.
     pub time_servers: Vec<String>,
     /// The checks; all, if there are none.
@@ -44,6 +46,7 @@ impl std::fmt::Debug for Options {
             .field("remotes", &self.remotes)
             .field("uplinks", &self.uplinks)
             .field("stun", &self.stun)
+            .field("long", &self.long)
             .field("time_servers", &self.time_servers)
             .field("checks", &checks)
             .field("is_root", &self.is_root)
@@ -87,6 +90,7 @@ fn gather(system: &dyn System, options: &Options) -> Facts {
         is_here,
         is_probed,
         stun: options.stun.clone(),
+        is_long: options.long.is_some(),
         buffers: manypath_net::granted_buffers().ok(),
         now_s: probe::now() as i64,
         installed_s: installed(),
@@ -103,7 +107,7 @@ fn gather(system: &dyn System, options: &Options) -> Facts {
     let offsets = thread::scope(|scope| {
         let asked: Vec<_> =
             times.iter().map(|server| scope.spawn(move || ask_time(server))).collect();
-        probe_all(&mut facts, scope);
+        probe_all(&mut facts, options.long, scope);
         let offsets = asked.into_iter().filter_map(|a| a.join().ok().flatten());
         offsets.collect::<Vec<Offset>>()
     });
@@ -193,6 +197,7 @@ fn ways(uplinks: &[Uplink], remotes: &[SocketAddr], system: &dyn System) -> Vec<
                     mtu: None,
                     sends_batches: None,
                     mapped: Vec::new(),
+                    memory: None,
                 });
             }
         }
@@ -201,7 +206,7 @@ fn ways(uplinks: &[Uplink], remotes: &[SocketAddr], system: &dyn System) -> Vec<
 }
 
 /// Probes all ways at once.
-fn probe_all<'s>(facts: &mut Facts, scope: &'s thread::Scope<'s, '_>) {
+fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::Scope<'s, '_>) {
     if !facts.is_probed {
         return;
     }
@@ -215,7 +220,10 @@ fn probe_all<'s>(facts: &mut Facts, scope: &'s thread::Scope<'s, '_>) {
             let is_up = link.is_some_and(|link| link.is_up && link.has_carrier);
             let mtu = link.map_or(0, |link| link.mtu);
             let (way, stun) = (way.clone(), facts.stun.clone());
-            scope.spawn(move || if is_up { probe_one(way, &name, mtu, &stun) } else { (way, None) })
+            scope.spawn(move || match is_up {
+                true => probe_one(way, &name, mtu, (&stun, long)),
+                false => (way, None),
+            })
         })
         .collect();
     let mut probed = Vec::new();
@@ -229,7 +237,12 @@ fn probe_all<'s>(facts: &mut Facts, scope: &'s thread::Scope<'s, '_>) {
     facts.unseen.dedup();
 }
 
-fn probe_one(mut way: Way, name: &str, mtu: usize, stun: &[SocketAddr]) -> (Way, Option<Unseen>) {
+fn probe_one(
+    mut way: Way,
+    name: &str,
+    mtu: usize,
+    (stun, long): (&[SocketAddr], Option<Duration>),
+) -> (Way, Option<Unseen>) {
     let (source, remote) = (way.source, way.remote);
     let mut unseen = None;
     thread::scope(|scope| {
@@ -252,10 +265,16 @@ fn probe_one(mut way: Way, name: &str, mtu: usize, stun: &[SocketAddr]) -> (Way,
         way.sends_batches = probe::sends_batches(source, device, remote);
     }
     // Of destinations only a relay answers; others are not waited for.
-    if !stun.is_empty() {
-        way.mapped = probe::mapped(source, device, stun);
-    } else if remote.port() == STUN_PORT {
-        way.mapped = probe::mapped(source, device, &[remote]);
+    let itself = [remote];
+    let servers = match (stun.is_empty(), remote.port() == STUN_PORT) {
+        (true, true) => &itself[..],
+        _ => stun,
+    };
+    if !servers.is_empty() {
+        way.mapped = probe::mapped(source, device, servers);
+    }
+    if let (Some(long), Some(first)) = (long, way.mapped.first()) {
+        way.memory = probe::memory(source, device, first.server, long);
     }
     (way, unseen)
 }

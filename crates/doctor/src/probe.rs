@@ -4,6 +4,7 @@
 //! Binding request (RFC 8489), which relays answer. Everything blocks, with a limit.
 
 mod clock;
+mod memory;
 mod mtu;
 mod packet;
 mod socket;
@@ -16,6 +17,8 @@ use manypath_net::Clock;
 
 pub use clock::Offset;
 pub(crate) use clock::{now, offset};
+pub use memory::Memory;
+pub(crate) use memory::memory;
 pub use mtu::Mtu;
 pub(crate) use mtu::{search, sends_batches};
 pub(crate) use socket::open;

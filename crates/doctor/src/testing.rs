@@ -121,6 +121,7 @@ pub(crate) fn sound() -> Facts {
         mtu: Some(Mtu { interface: 1500, path: 1500, was_told: false }),
         sends_batches: Some(true),
         mapped: Vec::new(),
+        memory: None,
     };
     Facts {
         host,

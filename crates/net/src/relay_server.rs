@@ -183,6 +183,9 @@ impl RelayServer {
             match self.server.handle_client(now, client, &payload, &mut self.opener) {
                 Reply::None => {}
                 Reply::Answer(answer) => self.outgoing.add(None, (local, client), &[], &answer),
+                Reply::AnswerAt(other, answer) => {
+                    self.outgoing.add(None, (local, other), &[], &answer);
+                }
                 Reply::ToPeer { allocation, peer, payload: range } => {
                     let from = self.opener.open.get(&allocation).map(|s| s.bound().as_slice()[0]);
                     let (Some(from), Some(data)) = (from, payload.get(range)) else { continue };

@@ -91,6 +91,8 @@ pub enum Reply {
     None,
     /// Send this back.
     Answer(Vec<u8>),
+    /// Send this to another port of the client's address.
+    AnswerAt(SocketAddr, Vec<u8>),
     /// Send the part `payload` of it from the socket of `allocation` to `peer`.
     ToPeer {
         /// From whose socket.

@@ -22,6 +22,18 @@ pub(crate) struct DoctorArgs {
     /// asked in any case. The default port is 3478.
     #[arg(long, value_name = "HOST[:PORT],..", value_delimiter = ',')]
     pub stun: Vec<String>,
+    /// Finds out how long the NAT of each uplink remembers a silent path, up to this time
+    ///
+    /// Takes that time. Needs --stun with a relay of ours, or a server that knows RESPONSE-PORT
+    /// (RFC 5780). Without a value: 30 s.
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "30 s"
+    )]
+    pub long: Option<String>,
     /// Compares the clock with these time servers [default: those that this host is set up with]
     #[arg(long, value_name = "HOST[:PORT],..", value_delimiter = ',')]
     pub time_server: Vec<String>,

@@ -44,8 +44,8 @@ impl Check for Conntrack {
             return;
         };
         let sentence = format!(
-            "Address translation or firewall of this host forget UDP after {shortest} s of silence, \
-             before the next heartbeat of an idle path."
+            "Address translation or firewall of this host forget UDP after {shortest} s of silence, so \
+             idle paths may be lost between two heartbeats."
         );
         let mut finding = Finding::warning("nat-forgets", sentence);
         for (name, seconds) in low {

@@ -1,8 +1,14 @@
 //! Address translation on the way, as STUN servers see it.
 
+use std::time::Duration;
+
 use super::Check;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked, Unseen};
+
+/// Heartbeats come every 5 s with the command line's profile, up to half of that late; the rest is
+/// for one that is lost.
+const MEMORY_MIN: Duration = Duration::from_secs(16);
 
 /// The kind of NAT of each uplink.
 pub(super) struct Nat;
@@ -17,13 +23,14 @@ impl Check for Nat {
     }
 
     fn ids(&self) -> &'static [&'static str] {
-        &["nat-none", "nat", "nat-symmetric"]
+        &["nat-none", "nat", "nat-symmetric", "nat-timeout", "nat-remembers"]
     }
 
     fn look(&self, facts: &Facts, looked: &mut Looked) {
         if !facts.is_probed {
             return;
         }
+        remembered(facts, looked);
         let mut seen = false;
         for uplink in 0..facts.uplinks.len() {
             let name = facts.name(uplink);
@@ -66,5 +73,52 @@ impl Check for Nat {
                 .mend("manypath doctor HOST --stun STUN-SERVER,ANOTHER"),
             );
         }
+    }
+}
+
+/// How long NATs and firewalls on the way remember a path without traffic.
+fn remembered(facts: &Facts, looked: &mut Looked) {
+    let mut seen = false;
+    for uplink in 0..facts.uplinks.len() {
+        let name = facts.name(uplink);
+        let Some(memory) = facts.ways_of(uplink).find_map(|way| way.memory) else { continue };
+        seen = true;
+        let kept = memory.kept.as_secs_f64();
+        looked.find(match memory.forgotten {
+            None => {
+                let sentence =
+                    format!("After {kept:.0} s of silence packets still arrive through {name}.");
+                Finding::ok("nat-remembers", sentence).at(name)
+            }
+            Some(after) if after > MEMORY_MIN => {
+                let sentence = format!(
+                    "A NAT or firewall on the way of {name} forgets a silent path within {:.0} s, \
+                     which is longer than the time between heartbeats.",
+                    after.as_secs_f64()
+                );
+                Finding::note("nat-remembers", sentence).at(name)
+            }
+            // Heartbeats come up to half an interval late, and may have to be repeated.
+            Some(after) => Finding::warning(
+                "nat-timeout",
+                format!(
+                    "A NAT or firewall on the way of {name} forgets a silent path within {:.0} s; \
+                     shorter heartbeats keep it open: --set hb_interval={:.0}ms at this end.",
+                    after.as_secs_f64(),
+                    (memory.kept.as_secs_f64() * 500.0).max(200.0)
+                ),
+            )
+            .at(name),
+        });
+    }
+    if facts.is_long && !seen {
+        looked.miss(
+            Unseen::new(
+                "how long NATs remember",
+                "this needs a relay of ours or a STUN server with RESPONSE-PORT, and none was asked \
+                 or answered",
+            )
+            .mend("manypath doctor HOST --long --stun RELAY"),
+        );
     }
 }

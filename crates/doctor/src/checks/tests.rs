@@ -6,7 +6,7 @@ use manypath_net::Buffers;
 use super::*;
 use crate::finding::Severity;
 use crate::host::{Neighbour, Ruleset};
-use crate::probe::{Mapped, Mtu, Offset, SendError};
+use crate::probe::{Mapped, Memory, Mtu, Offset, SendError};
 use crate::testing::*;
 
 fn ip(text: &str) -> IpAddr {
@@ -322,6 +322,25 @@ fn kinds_of_nat_are_told_apart() {
     only(&facts, "nat-symmetric");
     facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "10.2.0.2:4000")];
     assert!(all(&facts).findings.iter().any(|f| f.id == "nat-none"));
+}
+
+#[test]
+fn a_nat_that_forgets_before_the_next_heartbeat_is_a_warning() {
+    let mut facts = sound();
+    let memory = |kept, forgotten: Option<u64>| {
+        let of = std::time::Duration::from_secs;
+        Some(Memory { kept: of(kept), forgotten: forgotten.map(of) })
+    };
+    facts.ways[1].memory = memory(4, Some(8));
+    assert!(only(&facts, "nat-timeout").sentence.contains("hb_interval=2000ms"));
+    for (kept, forgotten, severity) in [(20, Some(40), Severity::Note), (60, None, Severity::Ok)] {
+        facts.ways[1].memory = memory(kept, forgotten);
+        let found = all(&facts).findings;
+        let found = found.iter().find(|f| f.id == "nat-remembers").unwrap();
+        assert_eq!(found.severity, severity, "{found:?}");
+    }
+    (facts.ways[1].memory, facts.is_long) = (None, true);
+    assert!(all(&facts).unseen.iter().any(|u| u.what == "how long NATs remember"));
 }
 
 #[test]

@@ -6,14 +6,18 @@ use manypath_wire::{
     COMMON_HEADER_LEN, Checksum, CommonHeader, Init, Packet, PacketBuilder, Parameter, Params, Tsn,
     UnknownParameter, chunk_type,
 };
-use turn_types::stun::attribute::XorMappedAddress;
-use turn_types::stun::message::{BINDING, Message, MessageClass, MessageWriteVec, TransactionId};
+use turn_types::stun::attribute::{RawAttribute, XorMappedAddress};
+use turn_types::stun::message::{
+    BINDING, Message, MessageClass, MessageType, MessageWriteVec, TransactionId,
+};
 use turn_types::stun::prelude::*;
 
 /// The SCTP port of manypath at both ends.
 const SCTP_PORT: u16 = 9899;
 /// The parameter that makes an INIT longer (RFC 4820 §4); who does not know it skips it silently.
 const PADDING: u16 = 0x8005;
+/// The attribute that asks for an answer to another port (RFC 5780 §7.5).
+pub(super) const RESPONSE_PORT: u16 = 0x0027;
 /// Bytes of an INIT without parameters, with the common header, and of a parameter without value.
 const INIT_LEN: usize = COMMON_HEADER_LEN + 20;
 const PARAMETER_LEN: usize = 4;
@@ -47,13 +51,22 @@ pub(super) fn init(tag: u32, len: usize) -> Vec<u8> {
 
 /// A STUN Binding request whose transaction has this tag.
 pub(super) fn binding(tag: u32) -> Vec<u8> {
+    request(tag).finish()
+}
+
+/// The same; the answer is to go to another port of the address that it comes from.
+pub(super) fn binding_to(tag: u32, port: u16) -> Vec<u8> {
+    let mut message = request(tag);
+    let [a, b] = port.to_be_bytes();
+    // There is room for it.
+    let _ = message.add_attribute(&RawAttribute::new(RESPONSE_PORT.into(), &[a, b, 0, 0]));
+    message.finish()
+}
+
+fn request(tag: u32) -> MessageWriteVec {
     let id = TransactionId::from(u128::from(tag));
-    let header = Message::builder(
-        turn_types::stun::message::MessageType::from_class_method(MessageClass::Request, BINDING),
-        id,
-        MessageWriteVec::new(),
-    );
-    header.finish()
+    let kind = MessageType::from_class_method(MessageClass::Request, BINDING);
+    Message::builder(kind, id, MessageWriteVec::new())
 }
 
 /// The tag of the probe that this answers.

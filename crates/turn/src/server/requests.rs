@@ -36,11 +36,15 @@ const UNDERSTOOD: [AttributeType; 12] = [
     EvenPort::TYPE,
 ];
 
+/// The attribute with the port that an answer is to go to (RFC 5780 §7.5).
+const RESPONSE_PORT: u16 = 0x0027;
+
 /// An error code, as the answer to a request.
 type Refusal = u16;
 
 impl Server {
-    /// Binding (RFC 8489 §3): tells every client its own address.
+    /// Binding (RFC 8489 §3): tells every client its own address, at another port if it asks for that
+    /// (RFC 5780 §7.5).
     pub(super) fn on_binding(
         &mut self,
         now: Instant,
@@ -49,7 +53,13 @@ impl Server {
     ) -> Reply {
         let mut answer = Message::builder_success(message, MessageWriteVec::new());
         add(&mut answer, &XorMappedAddress::new(client, message.transaction_id()));
-        self.answer_stranger(now, client, answer.finish())
+        let reply = self.answer_stranger(now, client, answer.finish());
+        match (reply, response_port(message)) {
+            (Reply::Answer(answer), Some(port)) => {
+                Reply::AnswerAt(SocketAddr::new(client.ip(), port), answer)
+            }
+            (reply, _) => reply,
+        }
     }
 
     /// Any other request: it must prove whose it is.
@@ -359,4 +369,11 @@ fn unknown(message: &Message<'_>) -> Option<UnknownAttributes> {
         .take(16)
         .collect();
     (!types.is_empty()).then(|| UnknownAttributes::new(&types))
+}
+
+/// The port that the answer to a Binding request is to go to, if it names one.
+fn response_port(message: &Message<'_>) -> Option<u16> {
+    let attribute = message.raw_attribute(RESPONSE_PORT.into())?;
+    let &[a, b, ..] = &attribute.value[..] else { return None };
+    Some(u16::from_be_bytes([a, b])).filter(|&port| port != 0)
 }

@@ -152,6 +152,33 @@ fn a_flood_keeps_no_new_client_out() {
     assert_eq!(served(forged), all, "from forged addresses");
 }
 
+/// A Binding request whose answer is to go to another port (RFC 5780).
+fn binding_for(port: u16) -> Vec<u8> {
+    let mut message = Message::builder_request(BINDING, MessageWriteVec::new());
+    let [a, b] = port.to_be_bytes();
+    let value = [a, b, 0, 0];
+    let attribute = turn_types::stun::attribute::RawAttribute::new(0x27.into(), &value);
+    message.add_attribute(&attribute).unwrap();
+    message.finish()
+}
+
+#[test]
+fn an_answer_goes_to_another_port_of_the_same_address_only() {
+    let mut relay = Relay::new(Limits::default());
+    let home = address(HOME);
+    let Reply::AnswerAt(to, bytes) = relay.handle(at(0), home, &binding_for(77)) else {
+        panic!("not to the other port")
+    };
+    assert_eq!(to, SocketAddr::new(home.ip(), 77));
+    let answer = Message::from_bytes(&bytes).unwrap();
+    let seen = answer.attribute::<XorMappedAddress>().unwrap().addr(answer.transaction_id());
+    assert_eq!(seen, home, "where the request came from");
+    assert!(matches!(relay.handle(at(0), home, &binding_for(0)), Reply::Answer(_)));
+    // It counts as any other answer.
+    let answers = (0..1000).filter(|_| relay.handle(at(0), home, &binding_for(77)) != Reply::None);
+    assert!(answers.count() <= STRANGERS.address as usize);
+}
+
 #[test]
 fn nobody_can_be_sent_more_than_a_little() {
     let mut relay = Relay::new(Limits::default());
