@@ -46,7 +46,9 @@ Exit codes:
   2  the command line is wrong
   3  a transfer was interrupted; the same command goes on from there
   4  no usable path to the peer
-  5  not authorised";
+  5  not authorised
+ 10  doctor: the worst finding is a warning
+ 11  doctor: the worst finding is an error";
 
 /// Sends files over several network paths at once.
 ///

@@ -36,7 +36,7 @@ pub(crate) fn wrong_gateway(facts: &Facts, way: &Way) -> Option<(IpAddr, usize)>
 pub(crate) fn silent_gateway(facts: &Facts, way: &Way) -> Option<IpAddr> {
     let gateway = facts.route(way)?.gateway?;
     let is_silent = facts.neighbour(way.uplink, gateway)?.is_silent;
-    (is_silent && !way.answers()).then_some(gateway)
+    (is_silent && way.is_probed() && !way.answers()).then_some(gateway)
 }
 
 /// True if packets that arrive on the way are dropped, because the way back would be another one

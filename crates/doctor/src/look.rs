@@ -226,14 +226,18 @@ fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::S
             })
         })
         .collect();
-    let mut probed = Vec::new();
-    for job in jobs {
-        if let Ok((way, unseen)) = job.join() {
-            probed.push(way);
-            facts.unseen.extend(unseen);
-        }
+    for (index, job) in jobs.into_iter().enumerate() {
+        let seen = match job.join() {
+            Ok((way, unseen)) => {
+                facts.ways[index] = way;
+                unseen
+            }
+            Err(_) => {
+                Some(Unseen::new("a path", "its probes ended early, which is an error of manypath"))
+            }
+        };
+        facts.unseen.extend(seen);
     }
-    facts.ways = probed;
     facts.unseen.dedup();
 }
 

@@ -39,9 +39,14 @@ impl Check for Routes {
             looked.find(finding(facts, way));
         }
         if missing == 0 && !facts.ways.is_empty() {
-            looked.find(Finding::ok("routes", "Every uplink has a route to the destination."));
+            let sentence = format!("Every uplink has a route to {}.", destination(facts));
+            looked.find(Finding::ok("routes", sentence));
         }
     }
+}
+
+fn destination(facts: &Facts) -> &'static str {
+    if facts.is_probed { "the destination" } else { "other networks" }
 }
 
 /// The addresses to send from of all uplinks.
@@ -54,9 +59,9 @@ fn finding(facts: &Facts, way: &Way) -> Finding {
     let name = facts.name(way.uplink);
     let family = if way.source.is_ipv6() { "IPv6" } else { "IPv4" };
     let sentence = format!(
-        "{name} has the address {} but no route to the destination, so nothing is sent through it by \
-         {family}.",
-        way.source
+        "{name} has the address {} but no route to {}, so nothing is sent through it by {family}.",
+        way.source,
+        destination(facts)
     );
     // With the other family it works: one path, and not two of one uplink.
     let works = facts.reaches(way.uplink);

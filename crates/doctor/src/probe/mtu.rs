@@ -26,9 +26,9 @@ const HEADERS_V6: usize = 48;
 /// The largest packets of a way, in bytes of IP.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Mtu {
-    /// Those that the interface takes.
+    /// Those that the interface takes; at most 9000 are tried.
     pub interface: usize,
-    /// Those that arrive; at most 9000 are tried.
+    /// Those that arrive.
     pub path: usize,
     /// A router said that longer ones are too long.
     pub was_told: bool,
@@ -58,6 +58,7 @@ pub(crate) fn search(
     if high <= low {
         return None;
     }
+    let interface = high;
     // Probes are as long as four bytes allow.
     if search.arrive(&[high]).is_some() {
         return Some(Mtu { interface, path: interface, was_told: false });

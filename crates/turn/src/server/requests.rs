@@ -43,8 +43,8 @@ const RESPONSE_PORT: u16 = 0x0027;
 type Refusal = u16;
 
 impl Server {
-    /// Binding (RFC 8489 §3): tells every client its own address, at another port if it asks for that
-    /// (RFC 5780 §7.5).
+    /// Binding (RFC 8489 §3): tells every client its own address, at another port if it asks for
+    /// that (RFC 5780 §7.5).
     pub(super) fn on_binding(
         &mut self,
         now: Instant,
