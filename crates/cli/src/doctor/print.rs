@@ -71,14 +71,19 @@ fn shown_finding(finding: &Finding) -> String {
         style(finding.id).bold(),
         shown(&finding.sentence)
     );
-    for command in &finding.mend {
-        text += &format!("    {}\n", shown(command));
-    }
-    for command in &finding.mend_at_destination {
-        text += &format!("    {}          (at the destination)\n", shown(command));
-    }
-    for command in &finding.keep {
-        text += &format!("    {}          (to keep it)\n", shown(command));
+    // Comments of the shell, so that all of it can be pasted.
+    for (remark, commands) in [
+        ("", &finding.mend),
+        ("    # at the destination:\n", &finding.mend_at_destination),
+        ("    # to keep it over a restart:\n", &finding.keep),
+    ] {
+        if commands.is_empty() {
+            continue;
+        }
+        text += remark;
+        for command in commands {
+            text += &format!("    {}\n", shown(command));
+        }
     }
     text
 }
