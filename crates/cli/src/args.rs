@@ -10,6 +10,7 @@ mod doctor;
 pub(crate) mod emulate;
 pub(crate) mod lab;
 mod live;
+mod names;
 #[cfg(unix)]
 mod path;
 mod proxy;
@@ -32,6 +33,7 @@ use lab::LabCommand;
 #[cfg(unix)]
 pub(crate) use live::TopArgs;
 pub(crate) use live::{LiveArgs, MetricsArgs};
+pub(crate) use names::{CodeArgs, NameArgs, NamesArgs, QrArgs};
 #[cfg(unix)]
 pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
 pub(crate) use proxy::{ProxyCommand, ProxyConnectArgs, ProxyListenArgs};
@@ -79,11 +81,13 @@ pub(crate) enum Command {
     /// Sends files and directories to a receiver
     ///
     /// Every packet is encrypted and authenticated. A ticket names the receiver's key, and no other
-    /// receiver is accepted; to a HOST both ends prove the token without showing it. If one file
-    /// cannot be read, nothing is sent. The receiver verifies the SHA-256 of every file before it
-    /// gets its name. Symbolic links inside directories are omitted.
+    /// receiver is accepted; to a NAME or HOST both ends prove the code or token without showing it.
+    /// A NAME is looked for in the local network (`recv --name`). If one file cannot be read,
+    /// nothing is sent. The receiver verifies the SHA-256 of every file before it gets its name.
+    /// Symbolic links inside directories are omitted.
     #[command(after_help = "Examples:
   manypath send holiday.mp4 manypath2:ae...       (the ticket that recv printed)
+  manypath send holiday.mp4 laptop                (asks for the code that `recv --name laptop` shows)
   manypath send photos/ notes.txt manypath2:ae...
   manypath send --bind eth0,wlan0 big.iso manypath2:ae...
   manypath send --bind eth0,wlan0:backup,lte0:cost=3 big.iso manypath2:ae...
@@ -103,11 +107,21 @@ pub(crate) enum Command {
     /// names this receiver's key, and its token keeps strangers out.
     #[command(after_help = "Examples:
   manypath recv --once
+  manypath recv --name laptop                     (for `send FILE laptop` in the local network)
+  manypath recv --qr                              (the ticket as a QR code, too)
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
   manypath recv --identity recv.key --allow senders
   manypath recv --web 127.0.0.1:8080              (prints the address of a page)
   manypath recv --token-file secret --json")]
     Recv(RecvArgs),
+    /// Lists the receivers of the local network that have names
+    ///
+    /// Shows what `recv --name` announces: names, addresses, and the SHA-256 of keys. Anybody in the
+    /// network can announce anything; the code or token of `send` shows whether it is right.
+    #[command(after_help = "Examples:
+  manypath names
+  manypath names --wait 5s --json")]
+    Names(NamesArgs),
     /// Measures the throughput between two hosts
     #[command(subcommand)]
     Perf(PerfCommand),
@@ -321,9 +335,15 @@ pub(crate) struct SendArgs {
     /// Files and directories to send
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
+    /// A ticket, a NAME in the local network, or HOST[:PORT][,HOST[:PORT]...]
+    ///
+    /// One word without dot and port is a NAME: the receiver that announces it is taken, or the host
+    /// of that name if there is no such receiver.
     #[arg(value_name = "DEST")]
     pub dest: String,
+    /// The code of a receiver with a name.
+    #[command(flatten)]
+    pub code: CodeArgs,
     /// The receiver's token, if DEST is not a ticket. Other users of this host can see it here
     ///
     /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
@@ -374,6 +394,12 @@ pub(crate) struct RecvArgs {
     /// Directory for the files
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
+    /// Its name in the local network.
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Its ticket as a QR code.
+    #[command(flatten)]
+    pub qr: QrArgs,
     /// Exits after one transfer, with its exit code
     #[arg(long)]
     pub once: bool,
@@ -586,6 +612,9 @@ pub(crate) struct RelayArgs {
     /// TURN realm of the passwords; clients learn it from the relay
     #[arg(long, default_value = "manypath")]
     pub realm: String,
+    /// Also shows the first argument for --via as a QR code, on standard error
+    #[arg(long, conflicts_with_all = ["quiet", "user", "users"])]
+    pub qr: bool,
     /// Metrics.
     #[command(flatten)]
     pub metrics: MetricsArgs,

@@ -1,10 +1,11 @@
-//! DEST on the command line: a ticket, or hosts with ports.
+//! DEST on the command line: a ticket, a name in the local network, or hosts with ports.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::args::DEFAULT_PORT;
 use crate::failure::{Failure, Result};
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
+use manypath_names::Proof;
 use manypath_trust::Fingerprint;
 
 /// As many transport addresses of the peer as are tried.
@@ -17,6 +18,24 @@ pub(crate) enum Destination {
     Ticket(Ticket),
     /// Names or addresses, with ports.
     Hosts(Vec<(String, u16)>),
+    /// One word: the name of a receiver in the local network, or of a host with the default port.
+    Word(String),
+    /// A receiver that was found in the local network.
+    Local(Local),
+}
+
+/// A receiver that was found in the local network. Nothing of this is proved: a code or token must
+/// show that it is the right one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Local {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where it listens.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// The key that it announces, which it must have; none if it announces none.
+    pub(crate) key: Option<Fingerprint>,
+    /// What it wants from a sender.
+    pub(crate) proof: Proof,
 }
 
 impl Destination {
@@ -26,6 +45,11 @@ impl Destination {
         if Ticket::looks_like(text) {
             return Ticket::parse(text).map(Destination::Ticket).map_err(unreadable);
         }
+        // An address, or a host that has a domain or a port, is no name.
+        if !text.contains([',', ':', '.', '[']) {
+            let (host, _) = host_port(text)?;
+            return Ok(Destination::Word(host));
+        }
         text.split(',').map(host_port).collect::<Result<_>>().map(Destination::Hosts)
     }
 
@@ -34,7 +58,24 @@ impl Destination {
     pub(crate) fn key(&self, insecure: bool) -> Result<Option<Fingerprint>> {
         match self {
             Destination::Ticket(ticket) => ticket.key(insecure).map_err(mismatch),
-            Destination::Hosts(_) => Ok(None),
+            Destination::Hosts(_) | Destination::Word(_) => Ok(None),
+            Destination::Local(local) => Ok(local.key),
+        }
+    }
+
+    /// The word, if DEST is one.
+    pub(crate) fn word(&self) -> Option<&str> {
+        match self {
+            Destination::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The receiver in the local network, if DEST is one.
+    pub(crate) fn local(&self) -> Option<&Local> {
+        match self {
+            Destination::Local(local) => Some(local),
+            _ => None,
         }
     }
 
@@ -43,14 +84,22 @@ impl Destination {
         match self {
             Destination::Ticket(_) => None,
             Destination::Hosts(hosts) => hosts.first().map(|(host, _)| host.as_str()),
+            Destination::Word(word) => Some(word),
+            Destination::Local(local) => Some(&local.name),
         }
     }
 
     /// The transport addresses, names looked up, each once.
     pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>> {
+        let word;
         let hosts = match self {
             Destination::Ticket(ticket) => return Ok(ticket.socket_addresses()),
+            Destination::Local(local) => return Ok(local.addresses.clone()),
             Destination::Hosts(hosts) => hosts,
+            Destination::Word(name) => {
+                word = vec![(name.clone(), DEFAULT_PORT)];
+                &word
+            }
         };
         let mut addresses: Vec<SocketAddr> = Vec::new();
         for (host, port) in hosts {
@@ -149,6 +198,10 @@ mod tests {
             let expected = Destination::Hosts(vec![(host.to_owned(), port)]);
             assert_eq!(Destination::parse(text), Ok(expected), "{text}");
         }
+        // One word may be a name; localhost, which none may have, too.
+        for text in ["laptop", "localhost", "host_1"] {
+            assert_eq!(Destination::parse(text), Ok(Destination::Word(text.to_owned())));
+        }
         let Ok(Destination::Hosts(two)) = Destination::parse("a:1,[::1]:2") else { panic!() };
         assert_eq!(two, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
         for text in
@@ -156,6 +209,21 @@ mod tests {
         {
             assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_word_is_a_host_unless_a_receiver_has_that_name() {
+        let word = Destination::parse("localhost").unwrap();
+        assert_eq!((word.word(), word.host()), (Some("localhost"), Some("localhost")));
+        assert!(word.resolve().await.unwrap().iter().all(|a| a.port() == DEFAULT_PORT));
+        let key = Some(Fingerprint::of(b"a key"));
+        let addresses = vec!["192.0.2.7:1".parse().unwrap()];
+        let name = "laptop".to_owned();
+        let local = Local { name, addresses: addresses.clone(), key, proof: Proof::Code };
+        let dest = Destination::Local(local);
+        assert_eq!((dest.word(), dest.host()), (None, Some("laptop")));
+        assert_eq!(dest.resolve().await, Ok(addresses));
+        assert_eq!(dest.key(false), Ok(key));
     }
 
     #[test]

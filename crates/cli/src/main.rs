@@ -2,6 +2,7 @@
 
 mod args;
 mod bind;
+mod code;
 mod control;
 mod decrypt;
 mod demo;
@@ -14,12 +15,14 @@ mod figures;
 mod lab;
 mod latency;
 mod live;
+mod names;
 mod notices;
 mod overlay;
 mod paths;
 mod perf;
 mod progress;
 mod proxy;
+mod qr;
 mod record;
 mod recv;
 mod relay;
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => block_on(demo::run(args)),
         Command::Send(args) => block_on(transfer::sender::run(args)),
         Command::Recv(args) => block_on(recv::run(args)),
+        Command::Names(args) => block_on(names::run(args)),
         Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(*args)),
         Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(*args)),
         Command::Proxy(ProxyCommand::Listen(args)) => block_on(proxy::listen::run(*args)),

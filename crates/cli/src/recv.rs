@@ -15,6 +15,7 @@ use crate::args::RecvArgs;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::live::Views;
+use crate::names::Announced;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
 use crate::strangers::{Guesses, StrangerLines, TICK};
@@ -24,8 +25,10 @@ use crate::transfer::password::Secret;
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
-use crate::{settings, show, transport};
+use crate::{qr, settings, show, transport};
 use manypath_files::ticket::Ticket;
+use manypath_names::Proof;
+use manypath_trust::Code;
 use manypath_trust::password::Password;
 
 /// Length of a random token in bytes.
@@ -53,6 +56,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let serving = Serving::new(&args.security, &screen)?;
     let (token, chosen) = token(source(&args), serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
+    let code = code(&args, &serving, chosen)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let store = store(&args, &screen)?;
     let preset = config.preset;
@@ -64,8 +68,12 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     for note in endpoint.notes() {
         screen.line(note);
     }
+    let secret = Secret::new(password, chosen);
     let receiver = Receiver {
-        secret: Secret::new(password, chosen),
+        secret: match &code {
+            Some(code) => secret.with_code(code.password()),
+            None => secret,
+        },
         store,
         stall_limit,
         preset,
@@ -73,10 +81,13 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         report: args.report,
         progress_records: args.progress,
     };
-    let waiting = announce(&args, &screen, &serving, (addresses, port, token))?;
+    let proof = if code.is_some() { Proof::Code } else { Proof::Token };
+    let announced = Announced::start(args.name.name.as_ref(), &serving, proof, &endpoint, &screen)?;
+    let waiting = announce(&args, &screen, &serving, code.as_ref(), (addresses, port, token))?;
     views.open(waiting);
     let end = serve(&endpoint, Arc::new(receiver), args.once).await;
     views.close().await;
+    announced.stop().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     end
 }
@@ -84,6 +95,14 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
 /// Where the token is, if the user chose one.
 fn source(args: &RecvArgs) -> Option<Source<'_>> {
     Source::new(args.token.as_deref(), args.token_file.as_deref())
+}
+
+/// The code of a receiver with a name. A token that its user chose takes its place.
+fn code(args: &RecvArgs, serving: &Serving, chosen: bool) -> Result<Option<Code>> {
+    if args.name.name.is_none() || chosen || serving.key().is_none() {
+        return Ok(None);
+    }
+    Code::random().map(Some).map_err(|e| Failure::failed(e.to_string()))
 }
 
 /// The token, and whether a person chose it.
@@ -144,6 +163,7 @@ fn announce(
     args: &RecvArgs,
     screen: &Screen,
     serving: &Serving,
+    code: Option<&Code>,
     (addresses, port, token): (Vec<IpAddr>, u16, Vec<u8>),
 ) -> Result<String> {
     if !serving.is_protected() {
@@ -159,28 +179,66 @@ fn announce(
             "{}\n",
             json!({
                 "event": "listening",
-                "ticket": ticket.map(|ticket| ticket.to_string()),
+                "ticket": ticket.as_ref().map(Ticket::to_string),
                 "addresses": shown,
                 "port": port,
                 "encrypted": serving.is_protected(),
                 "key": key,
+                "name": args.name.name.as_ref().map(|name| name.as_str()),
+                "code": code.map(Code::to_string),
             })
         ))?;
+        show_qr(args, ticket.as_ref(), screen)?;
         return Ok(String::new());
     }
     let dir = args.dir.display();
     screen.line(&format!("Listening on {}, storing files in {dir}", ends.join(", ")));
     let Some(ticket) = ticket else {
-        let how = "On the other machine, run: manypath send --cert FILE --key FILE --ca FILE FILE... HOST";
-        screen.line(how);
-        return Ok(how.to_owned());
+        let to = args.name.name.as_ref().map_or("HOST", |name| name.as_str());
+        let how = format!(
+            "On the other machine, run: manypath send --cert FILE --key FILE --ca FILE FILE... {to}"
+        );
+        screen.line(&how);
+        return Ok(how);
     };
-    if let Some(key) = key.filter(|_| args.security.identity.is_some()) {
+    let shows_key = args.security.identity.is_some() || args.name.name.is_some();
+    if let Some(key) = key.filter(|_| shows_key) {
         screen.line(&format!("Key of this receiver: {key}"));
     }
-    screen.line("On the other machine, run: manypath send FILE... followed by this ticket:");
+    let waiting = announce_name(args, code, screen)?;
+    let other = if waiting.is_some() { "Elsewhere" } else { "On the other machine" };
+    screen.line(&format!("{other}, run: manypath send FILE... followed by this ticket:"));
     show::print(&format!("{ticket}\n"))?;
-    Ok(format!("Waiting for a sender. On the other machine, run: manypath send FILE... {ticket}"))
+    show_qr(args, Some(&ticket), screen)?;
+    let waiting = waiting
+        .unwrap_or_else(|| format!("On the other machine, run: manypath send FILE... {ticket}"));
+    Ok(format!("Waiting for a sender. {waiting}"))
+}
+
+/// Says how to send to this receiver by its name, and what to type; the same in a sentence.
+fn announce_name(args: &RecvArgs, code: Option<&Code>, screen: &Screen) -> Result<Option<String>> {
+    let Some(name) = &args.name.name else { return Ok(None) };
+    let how = format!("In this network, run: manypath send FILE... {name}");
+    Ok(Some(match code {
+        Some(code) => {
+            screen.line(&format!("{how}, and type this code there:"));
+            show::print(&format!("{code}\n"))?;
+            format!("{how}, and type the code {code}")
+        }
+        None => {
+            let how = format!("{how}, with the token of this receiver");
+            screen.line(&how);
+            how
+        }
+    }))
+}
+
+fn show_qr(args: &RecvArgs, ticket: Option<&Ticket>, screen: &Screen) -> Result<()> {
+    match ticket {
+        Some(ticket) if args.qr.qr => qr::show_ticket(&ticket.to_string(), screen),
+        None if args.qr.qr => Err(Failure::usage("--qr: with certificates there is no ticket")),
+        _ => Ok(()),
+    }
 }
 
 /// Receives until interrupted, or with `once` until one admitted sender is done.

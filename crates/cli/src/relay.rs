@@ -19,7 +19,7 @@ use crate::figures::size;
 use crate::live::serve_metrics;
 use crate::screen::Screen;
 use crate::via::{check_words, escape, lines};
-use crate::{settings, show, transport};
+use crate::{qr, settings, show, transport};
 
 /// Length of a random password in bytes.
 const PASSWORD_LEN: usize = 16;
@@ -194,7 +194,8 @@ fn announce(
             "users": users.iter().map(|u| &u.name).collect::<Vec<_>>(),
             "via": words,
         });
-        return show::print(&format!("{event}\n"));
+        show::print(&format!("{event}\n"))?;
+        return show_qr(args, words.as_deref(), screen);
     }
     screen.line(&format!(
         "Relaying for {} user(s) at {}",
@@ -204,8 +205,16 @@ fn announce(
     match words {
         Some(words) => {
             screen.line("Use it with one of these; the password is new each time:");
-            show::print(&(words.join("\n") + "\n"))
+            show::print(&(words.join("\n") + "\n"))?;
+            show_qr(args, Some(&words), screen)
         }
+        None => Ok(()),
+    }
+}
+
+fn show_qr(args: &RelayArgs, words: Option<&[String]>, screen: &Screen) -> Result<()> {
+    match words.and_then(<[String]>::first).filter(|_| args.qr) {
+        Some(word) => qr::show(word, screen, "use the argument above"),
         None => Ok(()),
     }
 }

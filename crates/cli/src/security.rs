@@ -99,7 +99,7 @@ impl Calling {
             return Ok(Calling { security, knows_peer: true });
         }
         let pinned = match &args.peer {
-            Some(text) if key.is_none() => Some(parse(text)?),
+            Some(text) if key.is_none() => Some(parse_peer(text)?),
             Some(_) => {
                 return Err(Failure::usage("--peer is for a HOST; a ticket contains the key"));
             }
@@ -131,7 +131,8 @@ pub(crate) fn has_certificate(association: &Association) -> bool {
     matches!(association.identity(), Some(PeerIdentity::Certificate(_)))
 }
 
-fn parse(text: &str) -> Result<Fingerprint> {
+/// Reads the value of `--peer`.
+pub(crate) fn parse_peer(text: &str) -> Result<Fingerprint> {
     text.parse().map_err(|e: manypath_trust::FingerprintError| {
         Failure::usage(format!("--peer: {e}"))
             .hint("write it as the other end prints it: sha256: and 64 hexadecimal digits")

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Base32, because a double click selects all of it and its letters can be read aloud. The checksum
-//! distinguishes a truncated ticket from a wrong receiver. It is no protection from forgery: a
+//! distinguishes a truncated ticket from a wrong receiver. Upper case is the same: a QR code has it,
+//! as it is smaller then. It is no protection from forgery: a
 //! ticket is as trustworthy as the way it came.
 //!
 //! Tickets of version 1 had no trust. Their transfers were not encrypted, so they are refused.
@@ -96,8 +97,7 @@ impl Ticket {
     /// True if `word` is meant as a ticket, complete or not.
     pub fn looks_like(word: &str) -> bool {
         let Some((scheme, _)) = word.split_once(':') else { return false };
-        scheme
-            .strip_prefix(SCHEME)
+        without_case(scheme, SCHEME)
             .is_some_and(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit()))
     }
 
@@ -122,7 +122,7 @@ impl Ticket {
     /// Reads a ticket as a person pasted it.
     pub fn parse(word: &str) -> Result<Ticket, TicketError> {
         let word = word.trim();
-        let text = word.strip_prefix(PREFIX).ok_or_else(|| other_version(word))?;
+        let text = without_case(word, PREFIX).ok_or_else(|| other_version(word))?;
         let upper = text.to_ascii_uppercase();
         if !upper.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b)) {
             return Err(TicketError::BadCharacter);
@@ -186,7 +186,7 @@ impl Ticket {
 /// Why a word without [`PREFIX`] is not a ticket.
 fn other_version(word: &str) -> TicketError {
     let Some((scheme, _)) = word.split_once(':') else { return TicketError::Damaged };
-    match scheme.strip_prefix(SCHEME).map(str::parse::<u64>) {
+    match without_case(scheme, SCHEME).map(str::parse::<u64>) {
         Some(Ok(version)) if version < VERSION => TicketError::OlderVersion,
         Some(Ok(version)) if version > VERSION => TicketError::NewerVersion,
         _ => TicketError::Damaged,
@@ -233,6 +233,12 @@ impl fmt::Debug for Ticket {
             .field("trust", &self.trust)
             .finish_non_exhaustive()
     }
+}
+
+/// The rest of a word after a prefix in letters of either case.
+fn without_case<'a>(word: &'a str, prefix: &str) -> Option<&'a str> {
+    let (start, rest) = word.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 fn checksum(body: &[u8]) -> [u8; CHECKSUM_LEN] {

@@ -3,11 +3,14 @@
 //! - [`Fingerprint`] names a public key, and an [`AllowList`] those that may send.
 //! - [`Identity`] is the private key in a file.
 //! - [`password`] proves a short password to the other end, and [`Attempts`] limits guesses.
+//! - [`Code`] is a short password that a person reads on one screen and types on another.
 
 #[cfg(feature = "transfers")]
 mod allow;
 #[cfg(feature = "transfers")]
 mod attempts;
+#[cfg(feature = "transfers")]
+mod code;
 mod fingerprint;
 #[cfg(feature = "transfers")]
 mod identity;
@@ -20,6 +23,8 @@ pub mod testing;
 pub use allow::{AllowError, AllowList};
 #[cfg(feature = "transfers")]
 pub use attempts::{Attempt, Attempts};
+#[cfg(feature = "transfers")]
+pub use code::{Code, CodeError, NoRandomness};
 pub use fingerprint::{Fingerprint, FingerprintError};
 #[cfg(feature = "transfers")]
 pub use identity::{Identity, IdentityError, IdentityKey};

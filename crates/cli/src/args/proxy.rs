@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{
-    BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, ReportArgs, ServerSecurityArgs,
+    BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, QrArgs, ReportArgs, ServerSecurityArgs,
     TransportArgs, ViaArgs,
 };
 use crate::proxy::forward::{Forward, ListenAt};
@@ -47,6 +47,9 @@ pub(crate) struct ProxyListenArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// Its ticket as a QR code.
+    #[command(flatten)]
+    pub qr: QrArgs,
     /// Connects to these targets only; repeatable
     ///
     /// HOST:PORT, ADDRESS/BITS:PORT or *:PORT; PORT may be *. A rule with an address counts for

@@ -28,7 +28,7 @@ use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
 use crate::transfer::frame::reason;
 use crate::transfer::password::Secret;
-use crate::{settings, show, transport};
+use crate::{qr, settings, show, transport};
 
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
@@ -110,13 +110,14 @@ fn announce(
     if args.report.json {
         let event = json!({
             "event": "listening",
-            "ticket": ticket.map(|ticket| ticket.to_string()),
+            "ticket": ticket.as_ref().map(Ticket::to_string),
             "addresses": shown,
             "port": port,
             "encrypted": serving.is_protected(),
             "key": key,
         });
-        return show::print(&format!("{event}\n"));
+        show::print(&format!("{event}\n"))?;
+        return show_qr(args, ticket.as_ref(), screen);
     }
     screen.line(&format!("Listening on {}", ends.join(", ")));
     let Some(ticket) = ticket else {
@@ -129,7 +130,15 @@ fn announce(
     }
     screen
         .line("On the other machine, run: manypath proxy connect TICKET -L ..., with this ticket:");
-    show::print(&format!("{ticket}\n"))
+    show::print(&format!("{ticket}\n"))?;
+    show_qr(args, Some(&ticket), screen)
+}
+
+fn show_qr(args: &ProxyListenArgs, ticket: Option<&Ticket>, screen: &Screen) -> Result<()> {
+    match ticket.filter(|_| args.qr.qr) {
+        Some(ticket) => qr::show_ticket(&ticket.to_string(), screen),
+        None => Ok(()),
+    }
 }
 
 /// Serves until interrupted.

@@ -73,20 +73,38 @@ async fn next(association: &Association, messages: &mut Messages) -> Result<[u8;
     }
 }
 
-/// A receiver's token, and the limit on guesses at it.
+/// A receiver's token, its code if it has one, and the limits on guesses at them.
 #[derive(Clone, Debug)]
 pub(crate) struct Secret {
-    token: Password,
-    /// Of a token that a person chose, which could be guessed.
+    /// Shown by senders that know the receiver.
+    token: Limited,
+    /// Proved by others.
+    proved: Limited,
+}
+
+/// A secret, and the limit on guesses at it.
+#[derive(Clone, Debug)]
+struct Limited {
+    secret: Password,
+    /// Of a secret that could be guessed, as it is short or a person chose it.
     attempts: Option<Arc<Mutex<Attempts>>>,
 }
 
 impl Secret {
     /// The token, `chosen` by a person or random.
     pub(crate) fn new(token: Password, chosen: bool) -> Secret {
-        Secret { token, attempts: chosen.then(Arc::default) }
+        let token = Limited { secret: token, attempts: chosen.then(Arc::default) };
+        Secret { proved: token.clone(), token }
     }
 
+    /// Has senders that do not know the receiver prove this code, not the token.
+    pub(crate) fn with_code(self, code: Password) -> Secret {
+        let proved = Limited { secret: code, attempts: Some(Arc::default()) };
+        Secret { proved, ..self }
+    }
+}
+
+impl Limited {
     /// Admits an attempt from this peer. The error is the reason for which it is sent away.
     fn attempt(&self, association: &Association) -> Result<Try, String> {
         let (Some(attempts), Some(peer)) = (&self.attempts, association.peer()) else {
@@ -98,17 +116,19 @@ impl Secret {
         let attempt = attempt.map_err(|_| busy())?;
         Ok(Try { attempts: Some((attempts.clone(), attempt)) })
     }
+}
 
+impl Secret {
     /// Checks a token that the peer has shown. The error is the reason for which it is sent away.
     pub(crate) async fn check(
         &self,
         association: &Association,
         token: &[u8],
     ) -> Result<(), String> {
-        let attempt = self.attempt(association)?;
+        let attempt = self.token.attempt(association)?;
         // Digests compare in a time that says nothing about the token, nor about its length.
         let digest = |token: &[u8]| -> [u8; 32] { Sha256::digest(token).into() };
-        let is_right = bool::from(digest(token).ct_eq(&digest(self.token.as_bytes())));
+        let is_right = bool::from(digest(token).ct_eq(&digest(self.token.secret.as_bytes())));
         attempt.answer(is_right).await;
         match is_right {
             true => Ok(()),
@@ -126,8 +146,9 @@ impl Secret {
         let binding = association
             .binding()
             .ok_or_else(|| format!("{}: passwords need encryption", reason::PROTOCOL))?;
-        let attempt = self.attempt(association)?;
-        let (server, answer) = Server::answer(&self.token, &binding, share).map_err(refusal)?;
+        let attempt = self.proved.attempt(association)?;
+        let secret = &self.proved.secret;
+        let (server, answer) = Server::answer(secret, &binding, share).map_err(refusal)?;
         say(association, answer).await?;
         Ok(Check { server, attempt })
     }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
 use manypath_files::SystemDisk;
 use manypath_live::Total;
+use manypath_names::Proof;
 use manypath_trace::Recorded;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -26,8 +27,8 @@ use super::source::{Answer as Wish, Entry, Piece, Plan, Unwanted, Wishes, read_a
 use super::stall;
 use crate::args::SendArgs;
 use crate::control::Control;
-use crate::dest::Destination;
-use crate::failure::{Failure, Result};
+use crate::dest::{Destination, Local};
+use crate::failure::{Exit, Failure, Result};
 use crate::latency::AckLatency;
 use crate::live::Views;
 use crate::paths::PathWatch;
@@ -37,7 +38,7 @@ use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED};
 use crate::token::Source;
 use crate::transport::{self, Answer, closed_failure, send_failure};
-use crate::{settings, show, via};
+use crate::{code, names, settings, show, via};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;
@@ -52,30 +53,47 @@ pub(crate) const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
-    let key = dest.key(args.security.insecure)?;
+    let mut key = dest.key(args.security.insecure)?;
     let source = (args.token.as_deref(), args.token_file.as_deref());
     let has_certificate = args.security.certificates.cert.is_some();
-    let token_source = token_source(source, has_certificate, &dest)?;
+    let mut sources = secret_sources(&args, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let plan = Plan::new(&args.files)?;
     let screen = Screen::new(&args.report);
+    let dest = match args.security.insecure {
+        true => dest,
+        false => names::look_up(dest, args.security.peer.as_deref(), &screen).await?,
+    };
+    if dest.local().is_some() {
+        key = dest.key(false)?;
+        sources = secret_sources(&args, &dest)?;
+    }
     let mut views = Views::start(&args.live, "send", &screen).await?;
     for path in &plan.skipped {
         screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
     }
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?;
-    let token = token(&dest, token_source, &screen)?;
+    let is_code = sources.code.is_some();
+    let token = match sources.code {
+        Some(code) => {
+            code.read(dest.host().unwrap_or("the receiver"))?.password().as_bytes().to_vec()
+        }
+        None => token(&dest, sources.token, &screen)?,
+    };
     let relays = via::relays(&args.via).await?;
     let is_protected = calling.is_protected();
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
     let record_file = RecordFile::create(args.record.trace.as_deref())?;
-    let peer = transport::addresses(&remotes);
+    let peer = match dest.local() {
+        Some(local) => format!("{} ({})", local.name, transport::addresses(&remotes)),
+        None => transport::addresses(&remotes),
+    };
     if !is_protected {
         screen.line(NOT_ENCRYPTED);
     }
@@ -92,10 +110,12 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let measures_latency = args.report.json;
     let resumed = Arc::default();
     let mut transfer =
-        Transfer { peer, entries, bytes, message_size, files, measures_latency, resumed };
+        Transfer { peer, is_code, entries, bytes, message_size, files, measures_latency, resumed };
     // Only a receiver that has shown who it is sees the token; others prove that they have it, as
     // this end does. Without a token the receiver says that it wants one.
-    let proves = is_protected && !calling.knows_peer && !token.is_empty();
+    // A key that was only announced shows nothing.
+    let knows_peer = calling.knows_peer && (has_certificate || dest.local().is_none());
+    let proves = is_protected && (is_code || !knows_peer) && !token.is_empty();
     let password = proves.then(|| Password::new(token.clone())).transpose();
     let password = password.map_err(|e| Failure::usage(e.to_string()))?;
     let hello = (!proves).then(|| first_frame(transfer.hello(token)));
@@ -178,6 +198,47 @@ fn recorded(done: &Result<Measured>) -> Recorded {
     }
 }
 
+/// Where the secret is that the receiver wants: a code, or a token.
+struct SecretSources<'a> {
+    code: Option<code::Source<'a>>,
+    token: Option<Source<'a>>,
+}
+
+/// The places of the secret. A word is looked at again when it is known who it is.
+fn secret_sources<'a>(args: &'a SendArgs, dest: &Destination) -> Result<SecretSources<'a>> {
+    let has_certificate = args.security.certificates.cert.is_some();
+    let only = |code| Ok(SecretSources { code: Some(code), token: None });
+    if let Some(code) = &args.code.code {
+        return match dest {
+            Destination::Ticket(_) => {
+                Err(Failure::usage("--code is for a NAME or HOST; a ticket contains its token"))
+            }
+            _ => only(code::Source::CommandLine(code)),
+        };
+    }
+    if let Some(local) = dest.local() {
+        let Local { name, proof, .. } = local;
+        let wants_certificate = *proof == Proof::Certificate;
+        if wants_certificate != has_certificate {
+            let what = match wants_certificate {
+                true => format!("{name} wants a certificate of its senders"),
+                false => format!("{name} has a key, not a certificate"),
+            };
+            return Err(Failure::usage(what).hint(match wants_certificate {
+                true => "--cert FILE --key FILE --ca FILE",
+                false => "leave out --cert, --key and --ca",
+            }));
+        }
+        let has_token = args.token.is_some() || args.token_file.is_some();
+        if *proof == Proof::Code && !has_token {
+            return only(code::Source::elsewhere().ok_or_else(|| code::missing(name))?);
+        }
+    }
+    let source = (args.token.as_deref(), args.token_file.as_deref());
+    let token = token_source(source, has_certificate, dest)?;
+    Ok(SecretSources { code: None, token })
+}
+
 /// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
 /// one.
 pub(crate) fn token_source<'a>(
@@ -192,8 +253,8 @@ pub(crate) fn token_source<'a>(
         }
         Destination::Ticket(_) => Ok(None),
         // The receiver knows the sender by its certificate.
-        Destination::Hosts(_) if has_certificate => Ok(None),
-        Destination::Hosts(_) => Ok(Source::new(token, file).or_else(Source::terminal)),
+        _ if has_certificate => Ok(None),
+        _ => Ok(Source::new(token, file).or_else(Source::terminal)),
     }
 }
 
@@ -205,8 +266,8 @@ pub(crate) fn token(
 ) -> Result<Vec<u8>> {
     match (dest, source) {
         (Destination::Ticket(ticket), _) => Ok(ticket.token.clone()),
-        (Destination::Hosts(_), None) => Ok(Vec::new()),
-        (Destination::Hosts(_), Some(source)) => {
+        (_, None) => Ok(Vec::new()),
+        (_, Some(source)) => {
             if let Some(warning) = source.warning() {
                 screen.line(&warning);
             }
@@ -217,6 +278,8 @@ pub(crate) fn token(
 
 struct Transfer {
     peer: String,
+    /// The secret is a code, not a token.
+    is_code: bool,
     entries: Arc<[Entry]>,
     /// Sum of the files' sizes.
     bytes: u64,
@@ -263,8 +326,13 @@ impl Transfer {
             }
             Err(NotProved::Closed(closed)) => {
                 let failure = refusal(&closed, &self.peer);
+                let failure = match failure.exit {
+                    Exit::NotAuthorised if self.is_code => self.wrong_code(),
+                    _ => failure,
+                };
                 return Answer::Ended(closed, failure);
             }
+            Err(NotProved::Wrong) if self.is_code => self.wrong_code(),
             Err(NotProved::Wrong) => {
                 let what =
                     format!("{} does not know this token, or somebody is in between", self.peer);
@@ -276,6 +344,14 @@ impl Transfer {
         };
         transport::abort(association, reason::NOT_AUTHORISED).await;
         Answer::Failed(failure)
+    }
+
+    fn wrong_code(&self) -> Failure {
+        let what = format!("{} does not know this code, or somebody is in between", self.peer);
+        Failure::not_authorised(what).hint(
+            "check the code that `manypath recv --name` shows now, each start makes a new one; \
+             nothing was sent, and nobody has learnt the code",
+        )
     }
 
     /// Hears what the receiver says to our hello.

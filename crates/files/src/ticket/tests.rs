@@ -28,8 +28,10 @@ fn a_ticket_is_one_word_and_reads_back() {
         assert_eq!(Ticket::parse(&word.replace(PREFIX, "")), Err(TicketError::Damaged));
     }
     let word = ticket().to_string();
-    let shouted = format!("{PREFIX}{}", word[PREFIX.len()..].to_ascii_uppercase());
+    let shouted = word.to_ascii_uppercase();
+    assert!(Ticket::looks_like(&shouted));
     assert_eq!(Ticket::parse(&shouted), Ok(ticket()), "case does not matter");
+    assert_eq!(Ticket::parse("MANYPATH1:AE"), Err(TicketError::OlderVersion));
 }
 
 #[test]
