@@ -14,11 +14,11 @@ mod names;
 #[cfg(unix)]
 mod path;
 mod proxy;
+mod relay;
 pub(crate) mod replay;
 mod security;
 pub(crate) mod sim;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -37,6 +37,7 @@ pub(crate) use names::{CodeArgs, NameArgs, NamesArgs, QrArgs};
 #[cfg(unix)]
 pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
 pub(crate) use proxy::{ProxyCommand, ProxyConnectArgs, ProxyListenArgs};
+pub(crate) use relay::RelayArgs;
 use replay::{RecordArgs, ReplayArgs};
 pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
@@ -565,59 +566,6 @@ pub(crate) struct PathsArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
-    /// How results are reported.
-    #[command(flatten)]
-    pub report: ReportArgs,
-}
-
-/// `manypath relay`.
-#[derive(Debug, Args)]
-pub(crate) struct RelayArgs {
-    /// Adds a user; repeatable. Other users of this system can see the password: prefer --users
-    #[arg(long, value_name = "NAME:PASSWORD")]
-    pub user: Vec<String>,
-    /// File of users, one NAME:PASSWORD a line; # begins a comment
-    #[arg(long, value_name = "FILE")]
-    pub users: Option<PathBuf>,
-    /// Local addresses or interface names to listen on [default: all]
-    #[arg(long, visible_alias = "bind", value_name = "A,B", value_delimiter = ',')]
-    pub listen: Vec<String>,
-    /// UDP port to listen on; 0 takes a free one
-    #[arg(long, default_value_t = TURN_PORT)]
-    pub port: u16,
-    /// UDP ports for allocations; open them in the firewall
-    #[arg(long, value_name = "FIRST-LAST", default_value = "49152-65535")]
-    pub ports: String,
-    /// Public address of this host, if it is behind a NAT
-    #[arg(long, value_name = "IP")]
-    pub external: Option<IpAddr>,
-    /// Also forwards to these ranges although they are not public, such as 10.0.0.0/8
-    #[arg(long, value_name = "RANGE,..", value_delimiter = ',')]
-    pub allow_peer: Vec<String>,
-    /// Maximum number of allocations of one user
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub allocations_per_user: u32,
-    /// Maximum number of allocations in total
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub allocations: usize,
-    /// Maximum rate of one user over all allocations and both directions; 0: no limit
-    #[arg(long, value_name = "RATE", default_value = "100 Mbit/s")]
-    pub rate_per_user: String,
-    /// Maximum rate of all users together; 0: no limit
-    #[arg(long, value_name = "RATE", default_value = "0")]
-    pub rate: String,
-    /// Time after which an allocation expires unless its user refreshes it
-    #[arg(long, value_name = "TIME", default_value = "10 min")]
-    pub lifetime: String,
-    /// TURN realm of the passwords; clients learn it from the relay
-    #[arg(long, default_value = "manypath")]
-    pub realm: String,
-    /// Also shows the first argument for --via as a QR code, on standard error
-    #[arg(long, conflicts_with_all = ["quiet", "user", "users"])]
-    pub qr: bool,
-    /// Metrics.
-    #[command(flatten)]
-    pub metrics: MetricsArgs,
     /// How results are reported.
     #[command(flatten)]
     pub report: ReportArgs,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manypath::Endpoint;
-use manypath_names::{Announcement, Announcing, Found, Id, Name, Proof, Rival};
+use manypath_names::{Announcement, Announcing, Found, Id, Name, Proof, Rival, SAME_MAX};
 use manypath_trust::Fingerprint;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
@@ -101,21 +101,37 @@ pub(crate) async fn look_up(
         return Ok(dest);
     };
     let peer = peer.map(crate::security::parse_peer).transpose()?;
-    let begin = Instant::now();
-    let host = async {
+    let is_host = async {
         let host = (name.as_str(), DEFAULT_PORT);
-        let is_host = tokio::net::lookup_host(host).await.is_ok_and(|mut all| all.next().is_some());
-        if !is_host {
-            std::future::pending::<()>().await;
-        }
-        sleep_until(begin + WAIT_BESIDE_HOST).await;
+        tokio::net::lookup_host(host).await.is_ok_and(|mut all| all.next().is_some())
     };
-    let found = tokio::select! {
-        found = manypath_names::find(&name, WAIT) => found.map_err(|e| no_multicast(&e))?,
-        () = host => {
-            screen.line(&format!("No receiver calls itself {name}: taking the host of that name"));
-            return Ok(dest);
+    let search = manypath_names::find(&name, WAIT);
+    tokio::pin!(is_host, search);
+    let enough = Instant::now() + WAIT_BESIDE_HOST;
+    let mut host = None;
+    let found = loop {
+        tokio::select! {
+            found = &mut search => break match found {
+                Ok(found) => Some(found),
+                // Names do not work here, and may not be meant.
+                Err(e) => {
+                    let is_host = match host {
+                        Some(is_host) => is_host,
+                        None => is_host.await,
+                    };
+                    if !is_host {
+                        return Err(no_multicast(&e));
+                    }
+                    None
+                }
+            },
+            is_host = &mut is_host, if host.is_none() => host = Some(is_host),
+            () = sleep_until(enough), if host == Some(true) => break None,
         }
+    };
+    let Some(found) = found else {
+        screen.line(&format!("No receiver calls itself {name}: taking the host of that name"));
+        return Ok(dest);
     };
     let local = choose(&name, found, peer)?;
     screen.line(&format!("{name} is at {}", transport::addresses(&local.addresses)));
@@ -135,8 +151,11 @@ fn choose(name: &Name, found: Found, peer: Option<Fingerprint>) -> Result<Local>
     }
     if same.len() > 1 {
         let places: Vec<String> = same.iter().map(|one| format!("\n  {}", place(one))).collect();
-        let count = if has_more { "many".to_owned() } else { same.len().to_string() };
-        let count = if count == "2" { "two".to_owned() } else { count };
+        let count = match same.len() {
+            2 => "two".to_owned(),
+            SAME_MAX if has_more => format!("at least {SAME_MAX}"),
+            count => count.to_string(),
+        };
         let what = format!("{count} receivers call themselves {name}:{}", places.concat());
         return Err(Failure::failed(what).hint(format!(
             "say which by the key that its `recv --name` prints: --peer sha256:...; or {ELSEWHERE}"
@@ -269,9 +288,10 @@ mod tests {
         assert_eq!(chosen.key, None);
         let other = Some(Fingerprint::of(b"c"));
         assert_eq!(choose(&name, found(&two, &[]), other).unwrap_err().exit, Exit::NotAuthorised);
-        let many = Found { has_more: true, ..found(&two, &[]) };
+        let many: Vec<_> = (0..SAME_MAX).map(|i| receiver("laptop", &i.to_string())).collect();
+        let many = Found { has_more: true, ..found(&many, &[]) };
         let failure = choose(&name, many, None).unwrap_err();
-        assert!(failure.message.starts_with("many receivers"), "{failure}");
+        assert!(failure.message.starts_with("at least 8 receivers"), "{failure}");
     }
 
     #[test]

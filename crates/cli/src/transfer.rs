@@ -5,6 +5,7 @@ pub(crate) mod messages;
 pub(crate) mod password;
 pub(crate) mod receiver;
 pub(crate) mod report;
+pub(crate) mod secret;
 pub(crate) mod sender;
 pub(crate) mod source;
 pub(crate) mod stall;

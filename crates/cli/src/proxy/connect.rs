@@ -29,7 +29,7 @@ use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
-use crate::transfer::sender::{token, token_source};
+use crate::transfer::secret::{token, token_source};
 use crate::{settings, show, transport, via};
 
 /// The pause between two attempts to connect again.

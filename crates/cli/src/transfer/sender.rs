@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +10,6 @@ use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendError};
 use manypath_files::SystemDisk;
 use manypath_live::Total;
-use manypath_names::Proof;
 use manypath_trace::Recorded;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -23,12 +21,13 @@ use super::password::{NotProved, prove};
 use super::relative::printable;
 use super::report::{FileLog, TransferResult};
 use super::resumable;
+use super::secret::Sources;
 use super::source::{Answer as Wish, Entry, Piece, Plan, Unwanted, Wishes, read_all};
 use super::stall;
 use crate::args::SendArgs;
 use crate::control::Control;
-use crate::dest::{Destination, Local};
-use crate::failure::{Exit, Failure, Result};
+use crate::dest::Destination;
+use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
 use crate::live::Views;
 use crate::paths::PathWatch;
@@ -36,9 +35,8 @@ use crate::progress::{Counted, Progress};
 use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED};
-use crate::token::Source;
 use crate::transport::{self, Answer, closed_failure, send_failure};
-use crate::{code, names, settings, show, via};
+use crate::{names, settings, show, via};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;
@@ -54,9 +52,8 @@ pub(crate) const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     let mut key = dest.key(args.security.insecure)?;
-    let source = (args.token.as_deref(), args.token_file.as_deref());
     let has_certificate = args.security.certificates.cert.is_some();
-    let mut sources = secret_sources(&args, &dest)?;
+    let mut sources = Sources::new(&args, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
@@ -69,7 +66,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     };
     if dest.local().is_some() {
         key = dest.key(false)?;
-        sources = secret_sources(&args, &dest)?;
+        sources = Sources::new(&args, &dest)?;
     }
     let mut views = Views::start(&args.live, "send", &screen).await?;
     for path in &plan.skipped {
@@ -77,13 +74,8 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     }
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?;
-    let is_code = sources.code.is_some();
-    let token = match sources.code {
-        Some(code) => {
-            code.read(dest.host().unwrap_or("the receiver"))?.password().as_bytes().to_vec()
-        }
-        None => token(&dest, sources.token, &screen)?,
-    };
+    let is_code = sources.is_code();
+    let token = sources.read(&dest, &screen)?;
     let relays = via::relays(&args.via).await?;
     let is_protected = calling.is_protected();
     let message_size =
@@ -198,84 +190,6 @@ fn recorded(done: &Result<Measured>) -> Recorded {
     }
 }
 
-/// Where the secret is that the receiver wants: a code, or a token.
-struct SecretSources<'a> {
-    code: Option<code::Source<'a>>,
-    token: Option<Source<'a>>,
-}
-
-/// The places of the secret. A word is looked at again when it is known who it is.
-fn secret_sources<'a>(args: &'a SendArgs, dest: &Destination) -> Result<SecretSources<'a>> {
-    let has_certificate = args.security.certificates.cert.is_some();
-    let only = |code| Ok(SecretSources { code: Some(code), token: None });
-    if let Some(code) = &args.code.code {
-        return match dest {
-            Destination::Ticket(_) => {
-                Err(Failure::usage("--code is for a NAME or HOST; a ticket contains its token"))
-            }
-            _ => only(code::Source::CommandLine(code)),
-        };
-    }
-    if let Some(local) = dest.local() {
-        let Local { name, proof, .. } = local;
-        let wants_certificate = *proof == Proof::Certificate;
-        if wants_certificate != has_certificate {
-            let what = match wants_certificate {
-                true => format!("{name} wants a certificate of its senders"),
-                false => format!("{name} has a key, not a certificate"),
-            };
-            return Err(Failure::usage(what).hint(match wants_certificate {
-                true => "--cert FILE --key FILE --ca FILE",
-                false => "leave out --cert, --key and --ca",
-            }));
-        }
-        let has_token = args.token.is_some() || args.token_file.is_some();
-        if *proof == Proof::Code && !has_token {
-            return only(code::Source::elsewhere().ok_or_else(|| code::missing(name))?);
-        }
-    }
-    let source = (args.token.as_deref(), args.token_file.as_deref());
-    let token = token_source(source, has_certificate, dest)?;
-    Ok(SecretSources { code: None, token })
-}
-
-/// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
-/// one.
-pub(crate) fn token_source<'a>(
-    (token, file): (Option<&'a str>, Option<&'a Path>),
-    has_certificate: bool,
-    dest: &Destination,
-) -> Result<Option<Source<'a>>> {
-    match dest {
-        Destination::Ticket(_) if token.is_some() || file.is_some() => {
-            let option = if token.is_some() { "--token" } else { "--token-file" };
-            Err(Failure::usage(format!("{option} is for a HOST; a ticket contains its token")))
-        }
-        Destination::Ticket(_) => Ok(None),
-        // The receiver knows the sender by its certificate.
-        _ if has_certificate => Ok(None),
-        _ => Ok(Source::new(token, file).or_else(Source::terminal)),
-    }
-}
-
-/// The token. May ask the user.
-pub(crate) fn token(
-    dest: &Destination,
-    source: Option<Source<'_>>,
-    screen: &Screen,
-) -> Result<Vec<u8>> {
-    match (dest, source) {
-        (Destination::Ticket(ticket), _) => Ok(ticket.token.clone()),
-        (_, None) => Ok(Vec::new()),
-        (_, Some(source)) => {
-            if let Some(warning) = source.warning() {
-                screen.line(&warning);
-            }
-            source.read(false)
-        }
-    }
-}
-
 struct Transfer {
     peer: String,
     /// The secret is a code, not a token.
@@ -325,10 +239,14 @@ impl Transfer {
                 };
             }
             Err(NotProved::Closed(closed)) => {
-                let failure = refusal(&closed, &self.peer);
-                let failure = match failure.exit {
-                    Exit::NotAuthorised if self.is_code => self.wrong_code(),
-                    _ => failure,
+                let failure = match &closed {
+                    AssocClosed::PeerAborted { reason, .. }
+                        if self.is_code
+                            && reason.starts_with(reason::NOT_AUTHORISED.as_bytes()) =>
+                    {
+                        self.wrong_code()
+                    }
+                    closed => refusal(closed, &self.peer),
                 };
                 return Answer::Ended(closed, failure);
             }

@@ -1,0 +1,180 @@
+//! Where a sender's secret comes from: a ticket, a code, or a token.
+
+use std::path::Path;
+
+use manypath_names::Proof;
+
+use crate::args::SendArgs;
+use crate::code;
+use crate::dest::{Destination, Local};
+use crate::failure::{Failure, Result};
+use crate::screen::Screen;
+use crate::token::Source;
+
+/// Where the secret is that the receiver wants: a code, or a token.
+#[derive(Debug)]
+pub(crate) struct Sources<'a> {
+    code: Option<code::Source<'a>>,
+    token: Option<Source<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    /// The places that the options name, or that there are. To be asked again when it is known who a
+    /// word of DEST is.
+    pub(crate) fn new(args: &'a SendArgs, dest: &Destination) -> Result<Sources<'a>> {
+        let has_certificate = args.security.certificates.cert.is_some();
+        let only = |code| Ok(Sources { code: Some(code), token: None });
+        if let Some(code) = &args.code.code {
+            return match dest {
+                Destination::Ticket(_) => {
+                    Err(Failure::usage("--code is for a NAME or HOST; a ticket contains its token"))
+                }
+                _ => only(code::Source::CommandLine(code)),
+            };
+        }
+        if let Some(local) = dest.local() {
+            let Local { name, proof, .. } = local;
+            let wants_certificate = *proof == Proof::Certificate;
+            if wants_certificate != has_certificate {
+                let what = match wants_certificate {
+                    true => format!("{name} wants a certificate of its senders"),
+                    false => format!("{name} has a key, not a certificate"),
+                };
+                return Err(Failure::usage(what).hint(match wants_certificate {
+                    true => "--cert FILE --key FILE --ca FILE",
+                    false => "leave out --cert, --key and --ca",
+                }));
+            }
+            let has_token = args.token.is_some() || args.token_file.is_some();
+            if *proof == Proof::Code && !has_token {
+                return only(code::Source::elsewhere().ok_or_else(|| code::missing(name))?);
+            }
+        }
+        let source = (args.token.as_deref(), args.token_file.as_deref());
+        let token = token_source(source, has_certificate, dest)?;
+        // Without a secret anybody who announces the name would get the files.
+        if let Some(local) = dest.local()
+            && token.is_none()
+            && !has_certificate
+        {
+            let what = format!("{} wants the token that its user chose", local.name);
+            return Err(
+                Failure::usage(what).hint("give it with --token-file, or in MANYPATH_TOKEN")
+            );
+        }
+        Ok(Sources { code: None, token })
+    }
+
+    /// The secret is a code.
+    pub(crate) fn is_code(&self) -> bool {
+        self.code.is_some()
+    }
+
+    /// The secret, as the password of an exchange. May ask the user.
+    pub(crate) fn read(self, dest: &Destination, screen: &Screen) -> Result<Vec<u8>> {
+        match self.code {
+            Some(code) => {
+                let code = code.read(dest.host().unwrap_or("the receiver"))?;
+                Ok(code.password().as_bytes().to_vec())
+            }
+            None => token(dest, self.token, screen),
+        }
+    }
+}
+
+/// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
+/// one.
+pub(crate) fn token_source<'a>(
+    (token, file): (Option<&'a str>, Option<&'a Path>),
+    has_certificate: bool,
+    dest: &Destination,
+) -> Result<Option<Source<'a>>> {
+    match dest {
+        Destination::Ticket(_) if token.is_some() || file.is_some() => {
+            let option = if token.is_some() { "--token" } else { "--token-file" };
+            Err(Failure::usage(format!("{option} is for a HOST; a ticket contains its token")))
+        }
+        Destination::Ticket(_) => Ok(None),
+        // The receiver knows the sender by its certificate.
+        _ if has_certificate => Ok(None),
+        _ => Ok(Source::new(token, file).or_else(Source::terminal)),
+    }
+}
+
+/// The token. May ask the user.
+pub(crate) fn token(
+    dest: &Destination,
+    source: Option<Source<'_>>,
+    screen: &Screen,
+) -> Result<Vec<u8>> {
+    match (dest, source) {
+        (Destination::Ticket(ticket), _) => Ok(ticket.token.clone()),
+        (_, None) => Ok(Vec::new()),
+        (_, Some(source)) => {
+            if let Some(warning) = source.warning() {
+                screen.line(&warning);
+            }
+            source.read(false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use manypath_trust::Fingerprint;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+    use crate::failure::Exit;
+
+    fn args(more: &[&str]) -> SendArgs {
+        let words = ["manypath", "send", "file", "laptop"].into_iter().chain(more.iter().copied());
+        let Command::Send(args) = Cli::try_parse_from(words).unwrap().command else { panic!() };
+        args
+    }
+
+    fn local(proof: Proof) -> Destination {
+        let key = (proof != Proof::Certificate).then(|| Fingerprint::of(b"key"));
+        let addresses = vec!["192.0.2.7:9899".parse().unwrap()];
+        Destination::Local(Local { name: "laptop".to_owned(), addresses, key, proof })
+    }
+
+    #[test]
+    fn a_code_or_token_of_the_command_line_is_taken() {
+        for (more, is_code) in [(["--code", "1"], true), (["--token", "secret"], false)] {
+            let args = args(&more);
+            for proof in [Proof::Code, Proof::Token] {
+                let sources = Sources::new(&args, &local(proof)).unwrap();
+                assert_eq!(sources.is_code(), is_code);
+                assert_eq!(sources.token.is_some(), !is_code);
+            }
+        }
+    }
+
+    #[test]
+    fn certificates_are_for_those_who_have_them() {
+        let files = ["--cert", "a", "--key", "b"];
+        for (more, proof, says) in [
+            (&files[..], Proof::Code, "has a key"),
+            (&files[..], Proof::Token, "has a key"),
+            (&["--token", "secret"][..], Proof::Certificate, "wants a certificate"),
+        ] {
+            let args = args(more);
+            let failure = Sources::new(&args, &local(proof)).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(says) && failure.hint.is_some(), "{failure}");
+        }
+        let args = args(&files);
+        let sources = Sources::new(&args, &local(Proof::Certificate)).unwrap();
+        assert!(!sources.is_code() && sources.token.is_none());
+    }
+
+    #[test]
+    fn a_ticket_takes_no_code_beside_it() {
+        let ticket = "manypath2:aitkweaaaebagbafaydqqcikbmga2dqpaecmaaaca5qla3rj";
+        let args = args(&["--code", "482-109-357"]);
+        let failure = Sources::new(&args, &Destination::parse(ticket).unwrap()).unwrap_err();
+        assert!(failure.message.contains("--code is for a NAME or HOST"), "{failure}");
+    }
+}
