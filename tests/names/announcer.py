@@ -107,7 +107,7 @@ def flood(seconds):
     sockets = [open_socket(ip) for ip in addresses()]
     end, sent, chance = time.monotonic() + float(seconds), 0, random.Random(7)
     print("ready", flush=True)
-    for datagram in harmful(chance):
+    for number, datagram in enumerate(harmful(chance)):
         for sock in sockets:
             try:
                 sock.sendto(datagram, (GROUP, PORT))
@@ -117,7 +117,7 @@ def flood(seconds):
         if time.monotonic() > end:
             break
         # About 2000 a second on each link.
-        if sent % (20 * len(sockets)) == 0:
+        if number % 20 == 0:
             time.sleep(0.01)
     print(f"sent {sent}", flush=True)
 

@@ -31,8 +31,8 @@ def colours(text):
     return {tuple(ESCAPE.findall(line)) for line in lines}
 
 
-def decode(text, dark_background=False, scale=4):
-    """What is in the picture, as it looks on a light background or a dark one without colours of its own."""
+def decode(text, scale=4):
+    """What is in the picture, as it looks black on white."""
     lines = block_lines(text)
     if not lines:
         return None
@@ -40,9 +40,6 @@ def decode(text, dark_background=False, scale=4):
     for line in lines:
         for half in (0, 1):
             rows.append([DARK[c][half] for c in line])
-    if dark_background:
-        rows = [[1 - m for m in row] for row in rows]
-    # A margin of the terminal's background around it.
     width = len(rows[0]) * scale
     pixels = bytearray()
     for row in rows:

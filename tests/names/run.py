@@ -73,6 +73,12 @@ class Network:
         process = self.lab.spawn(host, command)
         return process, json.loads(process.wait_line('"listening"', 10))
 
+    def stranger(self, host, *words):
+        """Starts the stranger, who is no manypath."""
+        process = self.lab.spawn(host, [sys.executable, str(HERE / "announcer.py"), *words])
+        process.wait_line("ready", 5)
+        return process
+
     def run(self, host, *command, timeout=20, environment=()):
         """Runs manypath; exit code, standard output, standard error, seconds, process."""
         begin = time.monotonic()
@@ -186,8 +192,7 @@ def transfer(net):
     net.check("with all addresses", sorted(addresses), addresses == {"10.77.1.1", "10.77.2.1", "10.77.4.2"})
     exit_code, out, said, _, _ = net.run(net.s, "names", "--wait", "1s")
     net.check("it is listed as text", out, exit_code == 0 and out.startswith("Laptop  ") and key in out)
-    listener = net.lab.spawn(net.s, [sys.executable, str(HERE / "announcer.py"), "goodbye"])
-    listener.wait_line("ready", 5)
+    listener = net.stranger(net.s, "goodbye")
     receiver.signal(15)
     net.check("a receiver that is stopped ends well", receiver.said(), receiver.wait(5) == 0)
     net.check("and takes its name back", "", listener.wait_line("goodbye", 3))
@@ -296,8 +301,7 @@ def impostor(net):
     impostor.signal(15)
     impostor.wait(5)
     net.recv(net.e, to="stolen")
-    forger = net.lab.spawn(net.e, [sys.executable, str(HERE / "announcer.py"), "forge", "10.77.3.1", "laptop", key, "9899"])
-    forger.wait_line("ready", 5)
+    net.stranger(net.e, "forge", "10.77.3.1", "laptop", key, "9899")
     exit_code, _, said, _, _ = net.send(file, "laptop", "--code", code)
     net.check("the key of another is exit code 5", said, exit_code == 5)
     net.check("nothing was stored", "", not any((net.lab.dir / "stolen").iterdir()))
@@ -307,8 +311,7 @@ def impostor(net):
 def hostile(net):
     """A flood of malformed and of valid messages costs neither memory nor the transfer."""
     receiver, listening = net.recv(net.r, "--name", "laptop")
-    flood = net.lab.spawn(net.e, [sys.executable, str(HERE / "announcer.py"), "flood", "7"])
-    flood.wait_line("ready", 5)
+    flood = net.stranger(net.e, "flood", "7")
     listed, process = net.names(wait="2s")
     names = listed["names"]
     net.check("a few names are listed", len(names), 1 < len(names) <= 32 and listed["more"])
@@ -329,13 +332,23 @@ def hostile(net):
     net.check("its processor time", round(receiver.cpu, 2), receiver.cpu < 5)
 
 
+def has_picture(process):
+    """Waits until a process has printed all of a picture: nothing more comes."""
+    seen = -1
+    while len(process.stderr) != seen or not pictures.block_lines(process.said()):
+        seen = len(process.stderr)
+        if process.poll() is not None:
+            raise Failed(f"no picture: {process.said()}")
+        time.sleep(0.3)
+
+
 @case
 def qr(net):
     """The printed blocks are read by a decoder, with and without colours."""
     if pictures.pyzbar is None:
         raise Unavailable("needs pyzbar (Debian: python3-pyzbar)")
     receiver, listening = net.recv(net.r, "--qr", "--port", "0")
-    receiver.wait_for(lambda: len(pictures.block_lines(receiver.said())) > 15 or None, 5, "no picture")
+    has_picture(receiver)
     read = pictures.decode(receiver.said())
     net.check("a pipe has the ticket as blocks", read, read == listening["ticket"].upper())
     ticket = listening["ticket"]
@@ -366,9 +379,9 @@ def qr(net):
                           ("the relay", ["relay", "--port", "0", "--listen", "10.77.1.1"])):
         process = net.lab.spawn(net.r, [net.binary, *command, "--qr", "--json"])
         event = json.loads(process.wait_line('"listening"', 10))
-        process.wait_for(lambda process=process: len(pictures.block_lines(process.said())) > 12 or None, 5, "no picture")
-        time.sleep(0.2)
-        read, expected = pictures.decode(process.said()), event["ticket"].upper() if "ticket" in event else event["via"][0]
+        has_picture(process)
+        expected = event["ticket"].upper() if "ticket" in event else event["via"][0]
+        read = pictures.decode(process.said())
         net.check(f"{what} has one, too", read, read == expected)
         process.kill()
 
