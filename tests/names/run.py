@@ -386,6 +386,16 @@ def qr(net):
         process.kill()
 
 
+@case
+def examples(net):
+    """The commands of examples/README.md work as they are pasted."""
+    page = HERE.parents[1] / "examples" / "README.md"
+    runner = HERE.parent / "docs" / "run.py"
+    process = net.lab.spawn(net.r, [sys.executable, str(runner), "--binary", net.binary, str(page)])
+    code = process.wait(60)
+    net.check("each block prints what the page says", process.said() or process.stdout, code == 0)
+
+
 def run_case(name, options):
     """Runs a case: its checks, its time, and why it could not go on."""
     begin = time.monotonic()

@@ -82,8 +82,8 @@ pub(crate) enum Command {
     /// Sends files and directories to a receiver
     ///
     /// Every packet is encrypted and authenticated. A ticket names the receiver's key, and no other
-    /// receiver is accepted; to a NAME or HOST both ends prove the code or token without showing it.
-    /// A NAME is looked for in the local network (`recv --name`). If one file cannot be read,
+    /// receiver is accepted; to a NAME or HOST both ends prove the code or token without showing
+    /// it. A NAME is looked for in the local network (`recv --name`). If one file cannot be read,
     /// nothing is sent. The receiver verifies the SHA-256 of every file before it gets its name.
     /// Symbolic links inside directories are omitted.
     #[command(after_help = "Examples:
@@ -117,8 +117,8 @@ pub(crate) enum Command {
     Recv(RecvArgs),
     /// Lists the receivers of the local network that have names
     ///
-    /// Shows what `recv --name` announces: names, addresses, and the SHA-256 of keys. Anybody in the
-    /// network can announce anything; the code or token of `send` shows whether it is right.
+    /// Shows what `recv --name` announces: names, addresses, and the SHA-256 of keys. Anybody in
+    /// the network can announce anything; the code or token of `send` shows whether it is right.
     #[command(after_help = "Examples:
   manypath names
   manypath names --wait 5s --json")]
@@ -338,8 +338,8 @@ pub(crate) struct SendArgs {
     pub files: Vec<PathBuf>,
     /// A ticket, a NAME in the local network, or HOST[:PORT][,HOST[:PORT]...]
     ///
-    /// One word without dot and port is a NAME: the receiver that announces it is taken, or the host
-    /// of that name if there is no such receiver.
+    /// One word without dot and port is a NAME: the receiver that announces it is taken, or the
+    /// host of that name if there is no such receiver.
     #[arg(value_name = "DEST")]
     pub dest: String,
     /// The code of a receiver with a name.

@@ -49,8 +49,8 @@ pub(crate) fn missing(receiver: &str) -> Failure {
         .hint(format!("give it with --code, or in the environment variable {VARIABLE}"))
 }
 
-/// Asks at the terminal, again after a slip of the finger. The code is seen while it is typed: it is
-/// on the other screen anyway.
+/// Asks at the terminal, again after a slip of the finger. The code is seen while it is typed: it
+/// is on the other screen anyway.
 fn ask(receiver: &str) -> Result<Code> {
     let mut input = io::stdin().lock();
     loop {

@@ -34,7 +34,7 @@ pub(crate) struct Local {
     pub(crate) addresses: Vec<SocketAddr>,
     /// The key that it announces, which it must have; none if it announces none.
     pub(crate) key: Option<Fingerprint>,
-    /// What it wants from a sender.
+    /// The kind of secret that a sender needs.
     pub(crate) proof: Proof,
 }
 

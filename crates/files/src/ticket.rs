@@ -14,9 +14,9 @@
 //! ```
 //!
 //! Base32, because a double click selects all of it and its letters can be read aloud. The checksum
-//! distinguishes a truncated ticket from a wrong receiver. Upper case is the same: a QR code has it,
-//! as it is smaller then. It is no protection from forgery: a
-//! ticket is as trustworthy as the way it came.
+//! distinguishes a truncated ticket from a wrong receiver. Upper case is the same: a QR code has
+//! it, as it is smaller then. It is no protection from forgery: a ticket is as trustworthy as the
+//! way it came.
 //!
 //! Tickets of version 1 had no trust. Their transfers were not encrypted, so they are refused.
 

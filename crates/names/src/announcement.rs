@@ -19,7 +19,7 @@ const VERSION: &str = "1";
 /// its fingerprint.
 pub type Id = [u8; 8];
 
-/// What a sender must show or prove to a receiver.
+/// The kind of secret by which a sender shows a receiver that it may send.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The code that the receiver shows.
@@ -55,7 +55,7 @@ pub struct Announcement {
     pub id: Id,
     /// Its key; none if it has a certificate.
     pub key: Option<Fingerprint>,
-    /// What senders need.
+    /// The kind of secret that senders need.
     pub proof: Proof,
     /// Its UDP port.
     pub port: u16,
@@ -141,7 +141,7 @@ impl Announcement {
     }
 }
 
-/// What a response says of receivers.
+/// The receivers in a response.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     /// Those that it announces.
@@ -232,8 +232,8 @@ fn hex(id: Id) -> String {
     format!("{:016x}", u64::from_be_bytes(id))
 }
 
-/// True of an address at which another host can be reached; of loopback only if the announcement came
-/// over it (`is_loopback`).
+/// True of an address at which another host can be reached; of loopback only if `is_loopback`, as
+/// the announcement came over it.
 pub(crate) fn is_of_use(ip: &IpAddr, is_loopback: bool) -> bool {
     let is_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),

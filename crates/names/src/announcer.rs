@@ -1,4 +1,4 @@
-//! What a receiver says, and when; without sockets and without a clock.
+//! The messages of a receiver and their times; without sockets and without a clock.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What a sender hears of receivers; without sockets and without a clock.
+//! The receivers that a sender hears of; without sockets and without a clock.
 
 use crate::announcement::{Announcement, is_of_use, query, read};
 use crate::message::Message;
@@ -68,13 +68,13 @@ impl Finder {
         }
     }
 
-    /// What was heard so far.
+    /// The receivers so far.
     #[must_use]
     pub fn found(&self) -> &Found {
         &self.found
     }
 
-    /// What was heard.
+    /// The receivers.
     #[must_use]
     pub fn into_found(self) -> Found {
         self.found

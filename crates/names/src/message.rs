@@ -37,7 +37,7 @@ pub mod kind {
     pub const A: u16 = 1;
     /// A pointer to an instance of a service.
     pub const PTR: u16 = 12;
-    /// What else is to be known of an instance.
+    /// Further facts of an instance.
     pub const TXT: u16 = 16;
     /// An IPv6 address.
     pub const AAAA: u16 = 28;

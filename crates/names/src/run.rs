@@ -43,7 +43,7 @@ impl Announcing {
 }
 
 /// Announces a receiver on all interfaces of this host, also on those that come later. `addresses`
-/// tells its addresses at any time; `rival` hears of another receiver with the same name, once. Must
+/// tells its addresses at any time. `rival` hears of another receiver with the same name, once. To
 /// be called within a tokio runtime.
 ///
 /// # Errors

@@ -7,9 +7,9 @@ use crate::message::{MESSAGE_MAX, Message};
 use crate::{ADDRESSES_MAX, Announcer, Finder};
 use manypath_trust::Fingerprint;
 
-/// Reads arbitrary bytes as a message, and gives them to a receiver and a sender. What is read reads
-/// the same when it is written again; what a sender finds can be announced; and a receiver says no
-/// more than a message a second.
+/// Gives arbitrary bytes as a message to a receiver and a sender. What is read reads the same when
+/// it is written again; what a sender finds can be announced; and a receiver sends no more than a
+/// message a second.
 ///
 /// # Panics
 ///

@@ -19,8 +19,8 @@ pub(crate) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// The places that the options name, or that there are. To be asked again when it is known who a
-    /// word of DEST is.
+    /// The places that the options name, or that there are. To be asked again when it is known who
+    /// a word of DEST is.
     pub(crate) fn new(args: &'a SendArgs, dest: &Destination) -> Result<Sources<'a>> {
         let has_certificate = args.security.certificates.cert.is_some();
         let only = |code| Ok(Sources { code: Some(code), token: None });
