@@ -4,16 +4,18 @@
     tests/names/run.py --binary target/release/manypath [--require] [--verbose] [CASE...]
 
 Each case has its own network: a receiver and a sender with two links between them, and a stranger with a link to each.
-They are network namespaces of this machine, so this needs root, Linux and `ip`; QR codes need pyzbar (Debian:
-python3-pyzbar). Where something is missing, cases are skipped loudly, or fail with --require.
+They are network namespaces of this machine, so this needs root, Linux and `ip`; some cases also need openssl, curl, and
+the Python modules pyzbar and zeroconf (Debian: python3-pyzbar, python3-zeroconf). Where something is missing, cases are skipped loudly, or fail with --require.
 """
 
 import argparse
 import fcntl
 import json
+import importlib.util
 import os
 import pty
 import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -200,7 +202,7 @@ def transfer(net):
 
 @case
 def own_token(net):
-    """A receiver with a token of its own has no code; certificates need neither."""
+    """A receiver with a token of its own has no code."""
     _, listening = net.recv(net.r, "--name", "laptop", "--token", "correct horse")
     net.check("there is no code", listening["code"], listening["code"] is None)
     file = net.file("file")
@@ -210,6 +212,66 @@ def own_token(net):
     net.check("it is sent", said, exit_code == 0 and net.has(file))
     exit_code, _, said, _, _ = net.send(file, "laptop", "--code", "123-456-789")
     net.check("a code is of no use", said, exit_code == 5)
+
+
+def make_certificates(directory, names):
+    """An authority, and a key and certificate from it for each name: NAME.key, NAME.pem, ca.pem."""
+    def openssl(*words):
+        done = subprocess.run(["openssl", *words], cwd=directory, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(f"openssl {' '.join(words)}: {done.stderr}")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test")
+    for name in names:
+        openssl("req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        (directory / f"{name}.ext").write_text(f"subjectAltName=DNS:{name}\nbasicConstraints=CA:FALSE\n")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", "2", "-extfile", f"{name}.ext", "-out", f"{name}.pem")
+
+
+@case
+def certificates(net):
+    """With certificates there is no code; a name that is not in the receiver's certificate is refused."""
+    if shutil.which("openssl") is None:
+        raise Unavailable("needs openssl")
+    at = net.directory("certificates")
+    make_certificates(at, ["laptop", "desk"])
+
+    def owner(name):
+        return ["--cert", str(at / f"{name}.pem"), "--key", str(at / f"{name}.key"), "--ca", str(at / "ca.pem")]
+    _, listening = net.recv(net.r, "--name", "laptop", *owner("laptop"))
+    net.recv(net.r, "--name", "printer", "--port", "0", *owner("laptop"), to="other")
+    net.check("there is no code", listening["code"], listening["code"] is None and listening["key"] is None)
+    file = net.file("file")
+    exit_code, _, said, _, _ = net.send(file, "laptop", *owner("desk"))
+    net.check("it is sent", said, exit_code == 0 and net.has(file))
+    exit_code, _, said, _, _ = net.send(file, "printer", *owner("desk"))
+    net.check("a name that the certificate lacks", said, exit_code == 5 and not net.has(file, "other"))
+    exit_code, _, said, _, _ = net.send(file, "laptop", "--token", "correct horse")
+    net.check("a token is of no use", said, exit_code == 2 and "laptop wants a certificate" in said)
+
+
+@case
+def interop(net):
+    """Another implementation of multicast DNS finds our receiver, and we find what it announces."""
+    if importlib.util.find_spec("zeroconf") is None:
+        raise Unavailable("needs zeroconf (Debian: python3-zeroconf)")
+    _, listening = net.recv(net.r, "--name", "Laptop")
+    peer = [sys.executable, str(HERE / "zeroconf_peer.py")]
+    finder = net.lab.spawn(net.s, [*peer, "find"])
+    found = json.loads(finder.wait_line("instance", 15))
+    digits = listening["key"].removeprefix("sha256:")[:16]
+    net.check("its instance", found["instance"], found["instance"] == f"laptop-{digits}._manypath._udp.local.")
+    net.check("its port", found["port"], found["port"] == listening["port"])
+    net.check("its addresses", found["addresses"], found["addresses"] == ["10.77.1.1", "10.77.2.1", "10.77.4.2"])
+    expected = {"v": "1", "name": "Laptop", "auth": "code", "key": listening["key"]}
+    net.check("its text", found["text"], found["text"] == expected)
+    key = "sha256:" + "cd" * 32
+    net.lab.spawn(net.e, [*peer, "announce", "printer", key, "10.77.3.1"]).wait_line("ready", 15)
+    listed, _ = net.names(wait="2s")
+    others = [one for one in listed["names"] if one["name"] == "printer"]
+    expected = {"name": "printer", "addresses": ["10.77.3.1"], "port": 9899, "key": key, "needs": "token"}
+    net.check("what it announces", listed["names"], others == [expected])
 
 
 @case
@@ -389,6 +451,8 @@ def qr(net):
 @case
 def examples(net):
     """The commands of examples/README.md work as they are pasted."""
+    if shutil.which("curl") is None:
+        raise Unavailable("needs curl")
     page = HERE.parents[1] / "examples" / "README.md"
     runner = HERE.parent / "docs" / "run.py"
     process = net.lab.spawn(net.r, [sys.executable, str(runner), "--binary", net.binary, str(page)])

@@ -62,7 +62,10 @@ impl Announced {
             ));
         };
         let announcing = manypath_names::announce(announcement, addresses, rival);
-        announcing.map(|announcing| Announced(Some(announcing))).map_err(|e| no_multicast(&e))
+        match announcing {
+            Ok(announcing) => Ok(Announced(Some(announcing))),
+            Err(e) => Err(no_multicast(&e, "leave out --name")),
+        }
     }
 
     /// Takes the announcement back.
@@ -83,9 +86,9 @@ fn ips(rival: &Rival) -> String {
     rival.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn no_multicast(error: &std::io::Error) -> Failure {
+fn no_multicast(error: &std::io::Error, instead: &str) -> Failure {
     let what = format!("cannot use names in the local network (UDP port 5353): {error}");
-    Failure::failed(what).hint(format!("end the program that holds that port, or {ELSEWHERE}"))
+    Failure::failed(what).hint(format!("end the program that holds that port, or {instead}"))
 }
 
 // ---- send FILE NAME ----
@@ -120,7 +123,7 @@ pub(crate) async fn look_up(
                         None => is_host.await,
                     };
                     if !is_host {
-                        return Err(no_multicast(&e));
+                        return Err(no_multicast(&e, ELSEWHERE));
                     }
                     None
                 }
@@ -211,7 +214,7 @@ pub(crate) async fn run(args: NamesArgs) -> Result<()> {
     let wait = settings::duration("--wait", &args.wait)?.min(LIST_TIME_MAX);
     let screen = Screen::new(&args.report);
     let found = tokio::select! {
-        found = manypath_names::list(wait) => found.map_err(|e| no_multicast(&e))?,
+        found = manypath_names::list(wait) => found.map_err(|e| no_multicast(&e, ELSEWHERE))?,
         () = transport::interrupted() => return Err(Failure::failed("interrupted")),
     };
     let mut all = found.others;
