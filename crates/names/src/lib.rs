@@ -20,9 +20,9 @@
 //! Departures from RFC 6762:
 //!
 //! - No probing (section 8.1): the names of records have 64 bits of the receiver's key in them.
-//! - All answers are sent by multicast, also to queries from other ports than 5353 (section 6.7) and
-//!   to those that ask for unicast (section 5.4). So nobody can have answers sent to others, and
-//!   they do not leave the network.
+//! - All answers are sent by multicast, also to queries from other ports than 5353 (section 6.7)
+//!   and to those that ask for unicast (section 5.4). So nobody can have answers sent to others,
+//!   and they do not leave the network.
 
 mod announcement;
 mod announcer;
