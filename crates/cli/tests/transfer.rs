@@ -469,6 +469,34 @@ async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
     assert_eq!(result["completed"], false);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_wants_no_token_gets_nothing() {
+    use manypath::keys::{Identity, PeerKeys, TlsKeys};
+    use manypath::{Endpoint, EndpointOptions, SendOptions, StreamId};
+    use manypath_files::frame::{PPID_CONTROL, ServerFrame};
+
+    let from = tempdir().unwrap();
+    let file = from.path().join("x");
+    fs::write(&file, "x").unwrap();
+    // Somebody at the receiver's address, with a key of his own, who welcomes everybody.
+    let keys = TlsKeys::raw_public_keys(&Identity::generate().unwrap(), PeerKeys::Any);
+    let bind = vec!["127.0.0.1".parse().unwrap()];
+    let client = EndpointOptions::client(keys);
+    let options = EndpointOptions { udp_port: 0, accept: true, bind, ..client };
+    let endpoint = Endpoint::bind(options).unwrap();
+    let dest = format!("127.0.0.1:{}", endpoint.udp_port());
+    let sending = tokio::task::spawn_blocking(move || send(&[&file], &dest, &[]));
+    let association = endpoint.accept().await.unwrap();
+    assert!(association.recv().await.unwrap().is_some(), "the hello");
+    let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
+    association.send(control, ServerFrame::Welcome.encode().into()).await.unwrap();
+    let (code, result, err) = sending.await.unwrap();
+    assert_eq!(code, 5, "{err}");
+    assert!(err.contains("asks for no token") && err.contains("--token-file"), "{err}");
+    assert_eq!(result["completed"], false);
+    assert!(association.recv().await.is_err(), "an ABORT, and nothing before it");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_peer_that_does_not_go_on_is_given_up() {

@@ -29,7 +29,7 @@ use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
-use crate::transfer::secret::{token, token_source};
+use crate::transfer::secret::{token, token_source, unproved};
 use crate::{settings, show, transport, via};
 
 /// The pause between two attempts to connect again.
@@ -49,6 +49,8 @@ struct Near {
     security: Security,
     /// To be shown; empty if it is proved instead.
     token: Vec<u8>,
+    /// Nothing shows who the far side is.
+    is_unproved: bool,
     password: Option<Password>,
     options: Options,
     remotely: Vec<Remote>,
@@ -106,6 +108,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     }
     // Only a far side that has shown who it is sees the token; others prove that they have it.
     let proves = is_protected && !calling.knows_peer && !token.is_empty();
+    let is_unproved = is_protected && !calling.knows_peer && !proves;
     let password = proves.then(|| Password::new(token.clone())).transpose();
     let remotely =
         args.remote.iter().map(|f| Remote { at: f.at.clone(), to: f.to.clone() }).collect();
@@ -115,6 +118,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
         security: calling.security,
         password: password.map_err(|e| Failure::usage(e.to_string()))?,
         token,
+        is_unproved,
         options: Options {
             budget: Budget::new(memory(&args.memory)?),
             message_size: message_size(&config, is_protected),
@@ -266,6 +270,10 @@ impl Near {
         let instance = Cell::new(0);
         let hello = self.password.is_none().then(|| hello::first(self.token.clone()));
         let heard = async |association: &Association| match &self.password {
+            None if self.is_unproved => {
+                let answer = hello::hear_welcome(association, &self.peer, &instance).await;
+                unproved(association, &self.peer, answer).await
+            }
             None => hello::hear_welcome(association, &self.peer, &instance).await,
             Some(token) => hello::prove_token(association, token, &self.peer, &instance).await,
         };

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use manypath::Association;
 use manypath_names::Proof;
 
 use crate::args::SendArgs;
@@ -10,6 +11,8 @@ use crate::dest::{Destination, Local};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::token::Source;
+use crate::transfer::frame::reason;
+use crate::transport::{self, Answer};
 
 /// Where the secret is that the receiver wants: a code, or a token.
 #[derive(Debug)]
@@ -79,6 +82,21 @@ impl<'a> Sources<'a> {
             }
             None => token(dest, self.token, screen),
         }
+    }
+}
+
+/// The answer of a peer whose key nobody knows, to which no token was proved. A true one has sent
+/// this end away; whoever welcomes it is another.
+pub(crate) async fn unproved(association: &Association, peer: &str, answer: Answer) -> Answer {
+    match answer {
+        Answer::Welcome => {
+            transport::abort(association, reason::NOT_AUTHORISED).await;
+            let what = format!("{peer} asks for no token, so it may be anybody; nothing was sent");
+            Answer::Failed(Failure::not_authorised(what).hint(
+                "give its token with --token-file or in MANYPATH_TOKEN, or its key with --peer",
+            ))
+        }
+        other => other,
     }
 }
 

@@ -21,7 +21,7 @@ use super::password::{NotProved, prove};
 use super::relative::printable;
 use super::report::{FileLog, TransferResult};
 use super::resumable;
-use super::secret::Sources;
+use super::secret::{Sources, unproved};
 use super::source::{Answer as Wish, Entry, Piece, Plan, Unwanted, Wishes, read_all};
 use super::stall;
 use crate::args::SendArgs;
@@ -108,10 +108,15 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     // A key that was only announced shows nothing.
     let knows_peer = calling.knows_peer && (has_certificate || dest.local().is_none());
     let proves = is_protected && (is_code || !knows_peer) && !token.is_empty();
+    let is_unproved = is_protected && !knows_peer && !proves;
     let password = proves.then(|| Password::new(token.clone())).transpose();
     let password = password.map_err(|e| Failure::usage(e.to_string()))?;
     let hello = (!proves).then(|| first_frame(transfer.hello(token)));
     let heard = async |association: &Association| match &password {
+        None if is_unproved => {
+            let answer = transfer.hear_welcome(association).await;
+            unproved(association, &transfer.peer, answer).await
+        }
         None => transfer.hear_welcome(association).await,
         Some(password) => transfer.prove_token(association, password).await,
     };
