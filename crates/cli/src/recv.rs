@@ -234,10 +234,9 @@ fn announce_name(args: &RecvArgs, code: Option<&Code>, screen: &Screen) -> Resul
 }
 
 fn show_qr(args: &RecvArgs, ticket: Option<&Ticket>, screen: &Screen) -> Result<()> {
-    match ticket {
-        Some(ticket) if args.qr.qr => qr::show_ticket(&ticket.to_string(), screen),
-        None if args.qr.qr => Err(Failure::usage("--qr: with certificates there is no ticket")),
-        _ => Ok(()),
+    match ticket.filter(|_| args.qr.qr) {
+        Some(ticket) => qr::show_ticket(&ticket.to_string(), screen),
+        None => Ok(()),
     }
 }
 

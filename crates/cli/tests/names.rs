@@ -28,6 +28,7 @@ fn options_that_exclude_each_other_are_refused() {
         &["recv", "--name", "laptop", "--insecure"][..],
         &["recv", "--qr", "--quiet"],
         &["recv", "--qr", "--tui"],
+        &["recv", "--qr", "--cert", "a", "--key", "b"],
         &["relay", "--qr", "--user", "ann:secret"],
         &["send", "Cargo.toml", "laptop", "--code", "482-109-357", "--token", "secret"],
         &["send", "Cargo.toml", "laptop", "--code", "482-109-357", "--insecure"],

@@ -21,7 +21,7 @@ pub(crate) struct NameArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct QrArgs {
     /// Also shows the ticket as a QR code, on standard error
-    #[arg(long, conflicts_with_all = ["quiet", "tui"])]
+    #[arg(long, conflicts_with_all = ["quiet", "tui", "cert"])]
     pub qr: bool,
 }
 

@@ -104,8 +104,8 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let mut transfer =
         Transfer { peer, is_code, entries, bytes, message_size, files, measures_latency, resumed };
     // Only a receiver that has shown who it is sees the token; others prove that they have it, as
-    // this end does. Without a token the receiver says that it wants one.
-    // A key that was only announced shows nothing.
+    // this end does. A key that was only announced shows nothing. Without a token the receiver says
+    // that it wants one.
     let knows_peer = calling.knows_peer && (has_certificate || dest.local().is_none());
     let proves = is_protected && (is_code || !knows_peer) && !token.is_empty();
     let is_unproved = is_protected && !knows_peer && !proves;
