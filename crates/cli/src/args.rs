@@ -58,7 +58,8 @@ Exit codes:
 /// A transfer uses all paths between two hosts at once (two uplinks, two addresses) and continues
 /// when one of them fails. It uses SCTP (RFC 9260) over UDP and needs no privileges.
 #[derive(Debug, Parser)]
-#[command(name = "manypath", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "manypath", version, long_version = crate::version::long())]
+#[command(propagate_version = true, max_term_width = 100)]
 #[command(after_long_help = EXIT_CODES)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -259,8 +260,9 @@ Then, elsewhere:
         shell: Shell,
     },
     /// Writes the manual page to standard output
-    #[command(after_help = "Example:
-  manypath man | man -l -")]
+    #[command(after_help = "Examples:
+  manypath man | man -l -
+  manypath man > ~/.local/share/man/man1/manypath.1")]
     Man,
 }
 
@@ -336,7 +338,8 @@ pub(crate) struct SendArgs {
     /// Files and directories to send
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// A ticket, a NAME in the local network, or HOST[:PORT][,HOST[:PORT]...]
+    /// A ticket, a NAME in the local network, HOST[:PORT][,HOST[:PORT]...], or @FILE with one of
+    /// them
     ///
     /// One word without dot and port is a NAME: the receiver that announces it is taken, or the
     /// host of that name if there is no such receiver.
@@ -539,7 +542,7 @@ pub(crate) struct PerfClientArgs {
 /// `manypath paths`.
 #[derive(Debug, Args)]
 pub(crate) struct PathsArgs {
-    /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
+    /// A ticket, HOST[:PORT][,HOST[:PORT]...], or @FILE with one of them
     #[arg(value_name = "DEST")]
     pub dest: String,
     /// Probes on each path

@@ -1,9 +1,11 @@
 //! DEST on the command line: a ticket, a name in the local network, or hosts with ports.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use crate::args::DEFAULT_PORT;
 use crate::failure::{Failure, Result};
+use crate::via::lines;
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
 use manypath_trust::Fingerprint;
@@ -39,9 +41,16 @@ pub(crate) struct Local {
 }
 
 impl Destination {
-    /// Reads DEST; anything that looks like a ticket must be one.
+    /// Reads DEST, or the file that `@FILE` names; anything that looks like a ticket must be one.
     pub(crate) fn parse(text: &str) -> Result<Destination> {
         let text = text.trim();
+        match text.strip_prefix('@') {
+            Some(file) => Destination::parse_word(&only_line(file)?),
+            None => Destination::parse_word(text),
+        }
+    }
+
+    fn parse_word(text: &str) -> Result<Destination> {
         if Ticket::looks_like(text) {
             return Ticket::parse(text).map(Destination::Ticket).map_err(unreadable);
         }
@@ -114,6 +123,20 @@ impl Destination {
             }
         }
         Ok(addresses)
+    }
+}
+
+/// The only line of a file but empty ones and comments. Other users of this system cannot see it,
+/// as they can see the command line.
+fn only_line(file: &str) -> Result<String> {
+    let mut lines = lines(Path::new(file))?;
+    match (lines.pop(), lines.is_empty()) {
+        (Some(line), true) => Ok(line),
+        (last, _) => {
+            let what = if last.is_some() { "has more than one line" } else { "is empty" };
+            Err(Failure::usage(format!("{file} {what}"))
+                .hint("the file has a ticket, or HOST[:PORT][,HOST[:PORT]...], on its only line"))
+        }
     }
 }
 
@@ -224,6 +247,30 @@ mod tests {
         assert_eq!((dest.word(), dest.host()), (None, Some("laptop")));
         assert_eq!(dest.resolve().await, Ok(addresses));
         assert_eq!(dest.key(false), Ok(key));
+    }
+
+    #[test]
+    fn a_file_has_the_destination_on_its_only_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("dest");
+        let read = |content: &str| {
+            std::fs::write(&file, content).unwrap();
+            Destination::parse(&format!("@{}", file.display()))
+        };
+        let expected = Destination::Hosts(vec![("a".to_owned(), 9899), ("b".to_owned(), 7)]);
+        assert_eq!(read("# the far side\n\n  a,b:7 \n"), Ok(expected));
+        let damaged = read("manypath2:abcdefgh\n").unwrap_err();
+        assert!(damaged.message.contains("incomplete"), "{damaged}");
+        for (content, why) in [("", "is empty"), ("# a\n", "is empty"), ("a\nb\n", "more than one")]
+        {
+            let failure = read(content).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(why), "{failure}");
+        }
+        // A file is not named in a file.
+        assert!(read("@a\n").is_ok_and(|dest| dest.host() == Some("@a")));
+        let missing = Destination::parse("@no/such").unwrap_err();
+        assert!(missing.message.contains("cannot read no/such"), "{missing}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod figures;
 mod lab;
 mod latency;
 mod live;
+mod man;
 mod names;
 mod notices;
 mod overlay;
@@ -37,6 +38,7 @@ mod strangers;
 mod token;
 mod transfer;
 mod transport;
+mod version;
 mod via;
 
 use std::future::Future;
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
         Command::Presets(report) => show::presets(&report),
         Command::Config(ConfigCommand::Show(args)) => show::config(&args),
         Command::Completions { shell } => show::completions(shell),
-        Command::Man => show::man(),
+        Command::Man => man::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

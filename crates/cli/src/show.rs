@@ -1,8 +1,8 @@
-//! `presets`, `config show`, `completions` and `man`: what the program knows about itself.
+//! `presets`, `config show` and `completions`: what the program knows about itself.
 
 use std::io::{self, Write};
 
-use clap::{Command, CommandFactory};
+use clap::CommandFactory;
 use clap_complete::Shell;
 use manypath::config::{Config, Preset, Profile, Rows};
 use serde_json::json;
@@ -99,45 +99,6 @@ pub(crate) fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "manypath", &mut script);
     print(&String::from_utf8_lossy(&script))
-}
-
-/// `manypath man`: one page with a section for each command.
-pub(crate) fn man() -> Result<()> {
-    let mut command = Cli::command();
-    command.build();
-    let mut page = Vec::new();
-    let write = |page: &mut Vec<u8>| -> io::Result<()> {
-        let man = clap_mangen::Man::new(command.clone());
-        man.render_title(page)?;
-        man.render_name_section(page)?;
-        man.render_synopsis_section(page)?;
-        man.render_description_section(page)?;
-        render_commands(&command, page)?;
-        man.render_extra_section(page)?;
-        man.render_version_section(page)
-    };
-    write(&mut page).map_err(|e| Failure::failed(format!("cannot write the manual page: {e}")))?;
-    print(&String::from_utf8_lossy(&page))
-}
-
-/// The options of each command below `parent`, deepest commands only, each under its own heading.
-fn render_commands(parent: &Command, page: &mut Vec<u8>) -> io::Result<()> {
-    for command in parent.get_subcommands().filter(|c| !c.is_hide_set()) {
-        if command.has_subcommands() {
-            render_commands(command, page)?;
-            continue;
-        }
-        let title = command.get_bin_name().unwrap_or(command.get_name()).to_uppercase();
-        let mut section = Vec::new();
-        let man = clap_mangen::Man::new(command.clone());
-        man.render_synopsis_section(&mut section)?;
-        man.render_description_section(&mut section)?;
-        man.render_options_section(&mut section)?;
-        man.render_extra_section(&mut section)?;
-        let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
-        write!(page, ".SH \"{title}\"\n{section}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -55,8 +55,18 @@ fn help_shows_examples_and_exit_codes() {
 
 #[test]
 fn the_version_is_the_package_s() {
-    let version = manypath(&["--version"]);
-    assert_eq!(stdout(&version), format!("manypath {}\n", env!("CARGO_PKG_VERSION")));
+    let short = format!("manypath {}\n", env!("CARGO_PKG_VERSION"));
+    for command in [&["-V"][..], &["send", "-V"]] {
+        assert!(stdout(&manypath(command)).ends_with(&short["manypath".len()..]), "{command:?}");
+    }
+    assert_eq!(stdout(&manypath(&["-V"])), short);
+    // `./check packaging` tests what the commit is.
+    let long = stdout(&manypath(&["--version"]));
+    assert!(long.starts_with(&short), "{long}");
+    for key in ["commit: ", "built for: ", "features: ", "protocols: transfer 2, proxy 1"] {
+        assert!(long.contains(&format!("\n{key}")), "{key} in {long}");
+    }
+    assert!(cfg!(not(target_os = "linux")) || long.contains("emulate"), "{long}");
 }
 
 #[test]
@@ -159,7 +169,7 @@ fn completions_and_the_manual_page_cover_the_commands() {
     }
     let page = stdout(&manypath(&["man"]));
     assert!(page.contains(".TH manypath 1"), "{}", &page[..200]);
-    for heading in ["MANYPATH SEND", "MANYPATH PERF CLIENT", "MANYPATH CONFIG SHOW"] {
+    for heading in ["MANYPATH SEND", "MANYPATH PERF CLIENT", "MANYPATH CONFIG SHOW", "EXAMPLES"] {
         assert!(page.contains(heading), "{heading}");
     }
     assert!(page.contains("not authorised"), "the exit codes");

@@ -96,7 +96,7 @@ pub(crate) struct ProxyListenArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true))]
 pub(crate) struct ProxyConnectArgs {
-    /// A ticket, or HOST[:PORT][,HOST[:PORT]...]
+    /// A ticket, HOST[:PORT][,HOST[:PORT]...], or @FILE with one of them
     #[arg(value_name = "DEST")]
     pub dest: String,
     /// Forwards a local port to a target of the far host, which looks its name up; repeatable
