@@ -1,0 +1,106 @@
+"""A bare Debian, and Rust's library for musl, both from Debian's packages.
+
+Where they are fetched from is what apt on this machine is configured for.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+TRIPLE = f"{os.uname().machine}-unknown-linux-musl"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+# Those that may have the sources of this machine's compiler.
+SUITES = ["stable", "stable-backports", "testing", "unstable"]
+
+
+class Missing(Exception):
+    """Something cannot be had on this machine."""
+
+
+def call(*command, seconds=600, **more):
+    """What a command prints; it must succeed."""
+    done = subprocess.run([str(word) for word in command], text=True, timeout=seconds, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def archive():
+    """The address of Debian's archive, and the name of this machine's release."""
+    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    codename = release.get("VERSION_CODENAME", "").strip('"')
+    said = call("apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Identifier: Packages")
+    for line in said.splitlines():
+        address, name, component = line.split()
+        if (name, component) == (codename, "main"):
+            return address, codename
+    raise Missing("apt is not configured for a release of Debian")
+
+
+def bare(top, *more):
+    """Makes a Debian of the essential packages, and those of `more`."""
+    address, codename = archive()
+    if shutil.which("debootstrap") is None:
+        raise Missing("debootstrap is not installed")
+    include = [f"--include={','.join(more)}"] if more else []
+    call("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", *include, codename, top, address, seconds=900)
+
+
+def rust_for_musl(work):
+    """The environment in which cargo builds for musl. If rustup has not installed Rust's library for it, cargo builds
+    that, too, from Debian's package of the sources of just this compiler, in a copy of the toolchain."""
+    library = Path(call("rustc", "--print", "target-libdir", "--target", TRIPLE).strip())
+    if list(library.glob("libstd-*.rlib")):
+        return {}
+    version = re.match(r"rustc (\S+)", call("rustc", "--version"))[1]
+    system = Path(call("rustc", "--print", "sysroot").strip())
+    toolchain = work / "toolchain"
+    # Hard links, if that is the same disk.
+    if subprocess.run(["cp", "-al", system, toolchain], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        shutil.rmtree(toolchain, ignore_errors=True)
+        call("cp", "-a", system, toolchain)
+    sources = toolchain / "lib/rustlib/src/rust"
+    if not sources.exists():
+        package = download("rust-src", version, work)
+        unpacked = work / "rust-src"
+        call("dpkg-deb", "-x", package, unpacked)
+        sources.mkdir(parents=True)
+        found = unpacked / f"usr/src/rustc-{version}"
+        # The library names some files of the folders beside it.
+        for name in ("library", "src/llvm-project/libunwind"):
+            if (found / name).is_dir():
+                (sources / name).parent.mkdir(parents=True, exist_ok=True)
+                (found / name).rename(sources / name)
+        shutil.rmtree(unpacked)
+        package.unlink()
+    return {
+        "PATH": f"{toolchain / 'bin'}:{os.environ['PATH']}",
+        # A stable compiler builds its own library only so.
+        "RUSTC_BOOTSTRAP": "1",
+        "MANYPATH_CARGO_OPTIONS": "-Z build-std",
+    }
+
+
+def download(name, version, work):
+    """Fetches a package of this upstream version, from whichever suite has it. apt checks its signature; the lists
+    and settings of this machine stay as they are."""
+    address, _codename = archive()
+    state = work / "apt"
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (state / folder).mkdir(parents=True)
+    sources = state / "sources.list"
+    sources.write_text("".join(f"deb [signed-by={KEYRING}] {address} {suite} main\n" for suite in SUITES))
+    own = ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null",
+           "-o", f"Dir::State::lists={state / 'lists'}", "-o", f"Dir::Cache={state / 'cache'}",
+           "-o", "APT::Sandbox::User=root"]
+    call("apt-get", *own, "-q", "update")
+    for line in call("apt-cache", *own, "madison", name).splitlines():
+        there = line.split("|")[1].strip()
+        if re.match(rf"{re.escape(version)}[+-]", there):
+            call("apt-get", *own, "-q", "download", f"{name}={there}", cwd=work)
+            shutil.rmtree(state)
+            return next(work.glob(f"{name}_*.deb"))
+    raise Missing(f"Debian has no {name} {version}; rustup target add {TRIPLE} installs the library")
