@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Runs an installed manypath within a root directory: version, demo, send and recv, relay, proxy.
+
+    unshare --net --mount tests/packaging/inside.py ROOT [--commit COMMIT] [--static]
+
+Needs namespaces of its own, as above: its network is loopback only, and its mounts go with it. manypath runs as
+nobody, and finds names through a name server of this script's.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import queue
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+NOBODY = 65534
+SECONDS = 60
+# A name that only the name server of this script knows.
+HOST = "far.example"
+
+
+class Failed(Exception):
+    pass
+
+
+def require(is_right, what):
+    if not is_right:
+        raise Failed(what)
+
+
+# The network
+
+
+def answer_names(server):
+    """Answers questions for the address of HOST with loopback's, and all others with "no such name"."""
+    while True:
+        question, peer = server.recvfrom(512)
+        end = question.index(b"\0", 12)
+        labels, at = [], 12
+        while at < end:
+            labels.append(question[at + 1:at + 1 + question[at]].decode())
+            at += 1 + question[at]
+        kind = struct.unpack("!H", question[end + 1:end + 3])[0]
+        known, wanted = ".".join(labels).lower() == HOST, kind == 1
+        flags = 0x8180 if known else 0x8183
+        header = question[:2] + struct.pack("!5H", flags, 1, int(known and wanted), 0, 0)
+        record = b"\xc0\x0c" + struct.pack("!2HIH", 1, 1, 60, 4) + socket.inet_aton("127.0.0.1")
+        server.sendto(header + question[12:end + 5] + (record if known and wanted else b""), peer)
+
+
+def echo(server):
+    """Sends back what arrives, until its sender has ended."""
+    def serve(peer):
+        with peer:
+            while data := peer.recv(65536):
+                peer.sendall(data)
+
+    while True:
+        threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+
+def start_network():
+    """Loopback, the name server, and the port of an echo server."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    names.bind(("127.0.0.1", 53))
+    threading.Thread(target=answer_names, args=(names,), daemon=True).start()
+    echoes = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=echo, args=(echoes,), daemon=True).start()
+    return echoes.getsockname()[1]
+
+
+# Processes in the root
+
+
+class Process:
+    """A manypath in the root, whose standard output is lines of JSON."""
+
+    def __init__(self, root, *words):
+        self.words = words
+        self.child = subprocess.Popen(command(root, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+        self.records, self.said = queue.Queue(), []
+        for work in (self._read, self._listen):
+            threading.Thread(target=work, daemon=True).start()
+
+    def _read(self):
+        for line in self.child.stdout:
+            self.records.put(json.loads(line))
+        self.records.put(None)
+
+    def _listen(self):
+        self.said.extend(self.child.stderr)
+
+    def fail(self, what):
+        raise Failed(f"manypath {' '.join(self.words)}: {what}\n{''.join(self.said)}")
+
+    def record(self, event=None):
+        """The next record, of this event."""
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                record = self.records.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                self.fail("says nothing")
+            if record is None:
+                self.fail(f"ended with exit code {self.child.wait(SECONDS)}")
+            if event is None or record.get("event") == event:
+                return record
+
+    def stop(self):
+        """Ends it with SIGTERM, in order; its exit code."""
+        self.child.terminate()
+        return self.wait()
+
+    def wait(self):
+        try:
+            return self.child.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.fail("does not end")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.child.poll() is None:
+            self.child.kill()
+
+
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
+
+
+def command(root, *words):
+    return ["chroot", f"--userspec={NOBODY}:{NOBODY}", str(root), "manypath", *map(str, words)]
+
+
+def say(root, *words):
+    done = subprocess.run(command(root, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=SECONDS, env=ENVIRONMENT, stdin=subprocess.DEVNULL, check=False)
+    require(done.returncode == 0, f"manypath {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# What is tried
+
+
+def version(root, options):
+    said = say(root, "--version")
+    require(said.startswith("manypath "), said)
+    require(options.commit is None or f"\ncommit: {options.commit}" in said, f"{options.commit} is not in {said}")
+    features = said.split("\nfeatures: ")[1].split("\n")[0].split()
+    require(options.static == ("static" in features), said)
+    return said.splitlines()[1]
+
+
+def demo(root, _options):
+    words = ["demo", "--json", "--quiet", "--size", "6MB", "--down", "1s", "--for", "1s"]
+    result = json.loads(say(root, *words))
+    require(result["verified"], f"not verified: {result}")
+    return f"{result['both_paths_bps'] / 1e6:.0f} Mbit/s"
+
+
+def transfer(root, name, receiver, *more):
+    """Sends a file to a receiver; its digest must be the same there."""
+    source = root / "tmp" / name
+    source.write_bytes(os.urandom(3_000_000))
+    source.chmod(0o644)
+    result = json.loads(say(root, "send", "--json", *more, f"/tmp/{name}", receiver))
+    require(result["completed"] and result["encrypted"], f"{result}")
+    require(digest(root / "tmp/in" / name) == digest(source), "the file differs")
+    return result
+
+
+def receive(root, *more):
+    place = root / "tmp/in"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    os.chown(place, NOBODY, NOBODY)
+    return Process(root, "recv", "--json", "--listen", "127.0.0.1", "--port", "0", "--dir", "/tmp/in", *more)
+
+
+def send(root, _options):
+    with receive(root, "--once") as receiver:
+        result = transfer(root, "file", receiver.record("listening")["ticket"])
+        require(receiver.wait() == 0, "the receiver's exit code")
+    # By a name that has to be looked up.
+    with receive(root, "--once", "--token", "correct horse") as receiver:
+        port = receiver.record("listening")["port"]
+        transfer(root, "named", f"{HOST}:{port}", "--token", "correct horse")
+        require(receiver.wait() == 0, "the receiver's exit code")
+    wrong = subprocess.run(command(root, "send", "/tmp/file", "none.example"), stderr=subprocess.PIPE, text=True,
+                           timeout=SECONDS, env=ENVIRONMENT | {"MANYPATH_TOKEN": "correct horse"}, check=False)
+    require(wrong.returncode == 1 and "cannot find the host" in wrong.stderr, f"{wrong}")
+    return f"{result['bytes']} bytes, by ticket and by name"
+
+
+def relay(root, _options):
+    users = root / "tmp/users"
+    users.write_text("ann:correct-horse-battery\n")
+    words = ["relay", "--json", "--listen", "127.0.0.1", "--port", "0", "--allow-peer", "127.0.0.0/8"]
+    with Process(root, *words, "--users", "/tmp/users") as server, receive(root, "--once") as receiver:
+        address = server.record("listening")["addresses"][0]
+        ticket = receiver.record("listening")["ticket"]
+        via = f"turn:ann:correct-horse-battery@{address}"
+        # Slow enough for the relayed path to be ready before the end.
+        result = transfer(root, "relayed", ticket, "--via", via, "--preset", "cmt-pf")
+        require(server.stop() == 0, "the relay's exit code")
+        stopped = server.record("stopped")
+    require(stopped["allocated"] == 1, f"{stopped}")
+    require(any(path["relay"] for path in result["paths"]), f"no relayed path: {result['paths']}")
+    return f"{stopped['bytes']} bytes forwarded"
+
+
+def proxy(root, options):
+    (root / "tmp/token").write_text("correct horse\n")
+    (root / "tmp/token").chmod(0o644)
+    target = f"{HOST}:{options.echo}"
+    listen = ["proxy", "listen", "--json", "--listen", "127.0.0.1", "--port", "0", "--token-file", "/tmp/token"]
+    with Process(root, *listen) as far:
+        ticket = root / "tmp/ticket"
+        ticket.write_text(far.record("listening")["ticket"] + "\n")
+        ticket.chmod(0o644)
+        with Process(root, "proxy", "connect", "--json", "@/tmp/ticket", "-L", f"0:{target}") as near:
+            port = int(near.record("ready")["ports"][0]["listen"].rsplit(":", 1)[1])
+            size = echoed(port)
+            require(near.stop() == 0, "the near side's exit code")
+        require(far.stop() == 0, "the far side's exit code")
+    return f"{size} bytes, there and back"
+
+
+def echoed(port, size=1_000_000):
+    """Sends bytes through the proxy to the echo server, and compares what comes back."""
+    data = os.urandom(size)
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as client:
+        def give():
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+
+        threading.Thread(target=give, daemon=True).start()
+        back = b""
+        while part := client.recv(65536):
+            back += part
+    require(back == data, f"{len(back)} of {size} bytes came back")
+    return size
+
+
+CHECKS = (version, demo, send, relay, proxy)
+
+
+def prepare(root):
+    """The parts of a root that its user has, not its packages: devices, /proc, /tmp, the name server."""
+    for name, kind, source in (("proc", "proc", "proc"), ("dev", None, "/dev"), ("tmp", "tmpfs", "tmpfs")):
+        place = root / name
+        place.mkdir(exist_ok=True)
+        words = ["--rbind", source] if kind is None else ["-t", kind, source]
+        subprocess.run(["mount", *words, str(place)], check=True)
+    (root / "tmp").chmod(0o1777)
+    (root / "etc").mkdir(exist_ok=True)
+    (root / "etc/resolv.conf").unlink(missing_ok=True)
+    (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--commit", help="the commit that --version names")
+    parser.add_argument("--static", action="store_true", help="it is linked statically")
+    options = parser.parse_args()
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    options.echo = start_network()
+    prepare(options.root)
+    for check in CHECKS:
+        begin = time.monotonic()
+        try:
+            told = check(options.root, options)
+        except (Failed, OSError, KeyError, IndexError, ValueError, subprocess.SubprocessError) as why:
+            print(f"    FAILED {check.__name__}: {type(why).__name__} {why}", flush=True)
+            return 1
+        print(f"    {check.__name__} ({time.monotonic() - begin:.1f} s): {told}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
