@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs for hours what `./check` runs for seconds: fuzzing, random operations, disk faults, kills.
+"""Runs for hours what `./check` runs for seconds: fuzzing, random operations, disk faults, kills. Then it installs
+each kind of package once.
 
     tests/nightly/run.py [--hours H] [--seed N] [--parts PART...] [--no-build]
 
@@ -23,6 +24,8 @@ EXAMPLES = ROOT / "target" / "checks" / "examples"
 FUZZ = ROOT / "fuzz"
 # Parts of the time. The engine has by far the most states.
 SHARES = {"fuzz": 0.5, "random": 0.3, "disk": 0.1, "kill": 0.1}
+# Takes the time that it takes, after the others.
+ONCE = ["installs"]
 FUZZ_SHARES = {"engine": 6}
 FAMILIES = ["plain", "nr-sack", "redundant", "combined"]
 RANDOM_RUNS = 400
@@ -123,24 +126,33 @@ class Night:
                 self.fail(" ".join([*(f"{k}={v}" for k, v in environment.items()), *command]), said)
             seed += 1
 
+    def installs(self):
+        done, said = call("./check", "installs")
+        self.count("kinds of packages installed", len(re.findall(r"^ok    ", said, re.M)))
+        if not done:
+            self.fail("./check installs", said)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=8)
     today = datetime.date.today()
     parser.add_argument("--seed", type=int, default=int(today.strftime("%Y%m%d")) * 10_000_000)
-    parser.add_argument("--parts", nargs="+", choices=list(SHARES), default=list(SHARES))
+    parser.add_argument("--parts", nargs="+", choices=[*SHARES, *ONCE], default=[*SHARES, *ONCE])
     parser.add_argument("--no-build", action="store_true", help="everything is built")
     options = parser.parse_args()
     if not options.no_build:
         build()
     commit = call("git", "rev-parse", "--short", "HEAD")[1].strip()
     night, begin = Night(options.seed), time.monotonic()
-    whole = sum(SHARES[part] for part in options.parts)
-    for part in options.parts:
+    timed = [part for part in options.parts if part in SHARES]
+    whole = sum(SHARES[part] for part in timed)
+    for part in timed:
         share = SHARES[part] / whole
         print(f"{part}: {share * options.hours * 60:.0f} minutes", flush=True)
         getattr(night, part)(share * options.hours * 3600)
+    if "installs" in options.parts:
+        night.installs()
     hours = (time.monotonic() - begin) / 3600
     counts = ", ".join(f"{number:,} {what}" for what, number in night.counts.items())
     result = f"{today} {commit} {hours:.2f} h, seed {options.seed}: {counts}; {len(night.failures)} failures"
