@@ -186,8 +186,10 @@ def manual(options, work):
     page = work / "manypath.1"
     page.write_text(run(options.binary, "man"))
     require(run(options.binary, "man") == page.read_text(), "the page differs from run to run")
-    said = run("mandoc", "-T", "lint", "-W", "warning", page, check=False)
-    require(said == "", said)
+    said = run("mandoc", "-T", "lint", "-W", "warning", page, check=False).splitlines()
+    # It is made with each build, so a date would say nothing.
+    said = [line for line in said if "missing date" not in line]
+    require(not said, "\n".join(said[:10]))
     text = run("mandoc", "-T", "ascii", "-O", "width=100", page)
     text = re.sub(r".\x08", "", text)
     for line in ("manypath demo --size 20MB --down 2s --for 2s", "MANYPATH PROXY CONNECT",

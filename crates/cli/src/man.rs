@@ -20,14 +20,17 @@ fn page() -> io::Result<Vec<u8>> {
     let mut command = Cli::command().long_version(None::<&str>);
     command.build();
     let mut page = Vec::new();
-    let man = Man::new(command.clone()).manual("User Commands");
-    man.render_title(&mut page)?;
+    // No date, as the page is made with each build. clap_mangen would leave the argument out.
+    let version = command.get_version().unwrap_or_default();
+    writeln!(page, ".TH manypath 1 \"\" \"manypath {version}\" \"User Commands\"")?;
+    let man = Man::new(command.clone());
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
     render_commands(&command, &mut page)?;
     verbatim_section("SH", &command, &mut page)?;
-    Ok(page)
+    // The empty line between two breaks is a space already.
+    Ok(String::from_utf8_lossy(&page).replace(".br\n\n.br\n", ".sp\n").into_bytes())
 }
 
 /// The options of each command below `parent`, deepest commands only, each under its own heading.
@@ -100,6 +103,6 @@ mod tests {
         assert!(page.contains(".SS \"EXAMPLES\"\n.nf\n  manypath demo\n"), "{page}");
         assert!(page.contains(".SH \"EXIT CODES\"\n.nf\n  0  done\n"));
         assert!(!page.contains("commit"));
-        assert!(page.starts_with(".ie") && page.contains(".TH manypath 1"));
+        assert!(page.starts_with(".TH manypath 1 \"\" \"manypath 0."), "{page}");
     }
 }
