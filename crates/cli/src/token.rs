@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
                 "Note: other users of this host can see the token in --token; \
                  --token-file and {VARIABLE} hide it."
             )),
-            Source::File(file) if others_can_read(file) => Some(format!(
+            Source::File(file) if others_can_read(file) && !is_credential(file) => Some(format!(
                 "Note: other users of this host can read the token in {0}; chmod 600 {0} hides it.",
                 file.display()
             )),
@@ -125,6 +125,16 @@ fn others_can_read(file: &Path) -> bool {
 #[cfg(not(unix))]
 fn others_can_read(_: &Path) -> bool {
     false
+}
+
+/// systemd gives services their secrets in a directory that no other user may enter. The modes of
+/// the files there say more than is allowed, where access lists are in use.
+fn is_credential(file: &Path) -> bool {
+    is_within(file, std::env::var_os("CREDENTIALS_DIRECTORY"))
+}
+
+fn is_within(file: &Path, dir: Option<OsString>) -> bool {
+    dir.is_some_and(|dir| Path::new(&dir).is_absolute() && file.starts_with(dir))
 }
 
 /// Asks at the terminal, without echo.
@@ -196,6 +206,15 @@ mod tests {
         }
         let missing = Source::File(&dir.path().join("none")).read(false).unwrap_err();
         assert!(missing.message.contains("cannot read it"), "{missing}");
+    }
+
+    #[test]
+    fn credentials_are_those_of_the_directory_of_the_service() {
+        let within = |file: &str, dir: &str| is_within(Path::new(file), Some(dir.into()));
+        assert!(within("/run/credentials/a.service/token", "/run/credentials/a.service"));
+        assert!(!within("/run/credentials/b.service/token", "/run/credentials/a.service"));
+        assert!(!within("/home/a/token", "") && !within("token", ""));
+        assert!(!is_within(Path::new("/token"), None));
     }
 
     #[test]
