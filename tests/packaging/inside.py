@@ -136,11 +136,12 @@ class Process:
             self.child.kill()
 
 
+CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
 
 
 def command(root, *words):
-    return ["chroot", f"--userspec={NOBODY}:{NOBODY}", str(root), "manypath", *map(str, words)]
+    return [CHROOT, f"--userspec={NOBODY}:{NOBODY}", str(root), "manypath", *map(str, words)]
 
 
 def say(root, *words):
@@ -208,20 +209,27 @@ def send(root, _options):
 
 
 def relay(root, _options):
-    users = root / "tmp/users"
-    users.write_text("ann:correct-horse-battery\n")
+    (root / "tmp/users").write_text("ann:correct-horse-battery\n")
     words = ["relay", "--json", "--listen", "127.0.0.1", "--port", "0", "--allow-peer", "127.0.0.0/8"]
-    with Process(root, *words, "--users", "/tmp/users") as server, receive(root, "--once") as receiver:
+    with Process(root, *words, "--users", "/tmp/users") as server:
         address = server.record("listening")["addresses"][0]
-        ticket = receiver.record("listening")["ticket"]
-        via = f"turn:ann:correct-horse-battery@{address}"
-        # Slow enough for the relayed path to be ready before the end.
-        result = transfer(root, "relayed", ticket, "--via", via, "--preset", "cmt-pf")
+        relayed(root, f"turn:ann:correct-horse-battery@{address}")
         require(server.stop() == 0, "the relay's exit code")
         stopped = server.record("stopped")
-    require(stopped["allocated"] == 1, f"{stopped}")
-    require(any(path["relay"] for path in result["paths"]), f"no relayed path: {result['paths']}")
+    require(stopped["allocated"] == 1 and stopped["bytes"] > 0, f"{stopped}")
     return f"{stopped['bytes']} bytes forwarded"
+
+
+def relayed(root, via):
+    """A measurement with a path through a relay, long enough for it to join."""
+    with Process(root, "perf", "server", "--json", "--once", "--listen", "127.0.0.1", "--port", "0") as server:
+        port = server.record("listening")["port"]
+        words = ["perf", "client", "--json", "--via", via, "--preset", "cmt-pf", "--rate", "2Mbit/s", "-t", "3"]
+        result = json.loads(say(root, *words, f"127.0.0.1:{port}"))
+        require(server.wait() == 0, "the server's exit code")
+    require(result["completed"], f"{result}")
+    paths = [path for path in result["paths"] if path["relay"]]
+    require(paths and paths[0]["packets_received"] > 0, f"nothing came through the relay: {result['paths']}")
 
 
 def proxy(root, options):
