@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "netns"))
+sys.path.append(str(HERE.parent / "netns"))
 
 from lab import Failed, sh  # noqa: E402
 
@@ -100,7 +100,9 @@ class Net:
         return done.stdout
 
     def nft(self, host, rules):
-        """Loads rules of nftables."""
+        """Loads rules of nftables, in one line or several."""
+        # The nft of Debian 12 wants a line of its own for each closing brace.
+        rules = rules.replace("}", "\n}\n")
         done = subprocess.run(["ip", "netns", "exec", host, "nft", "-f", "-"], input=rules, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed(f"nft: {done.stderr.strip()}")

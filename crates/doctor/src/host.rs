@@ -249,7 +249,7 @@ impl Host {
         host.routes = all.then_some(routes);
         host.manager = match () {
             () if system.has("/run/NetworkManager") => Some("nmcli"),
-            () if system.has("/run/systemd/netif/links") => Some("networkctl"),
+            () if system.has("/run/systemd/netif/state") => Some("networkctl"),
             () => None,
         };
         host.time_servers = parse::time_servers(system);
