@@ -22,8 +22,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const DATAGRAMS_MAX: u32 = 500;
 /// When a sender asks, counted from its start (RFC 6762, section 5.2).
 const ASKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3)];
-/// How long a sender waits for another receiver of the same name.
-const SETTLE: Duration = Duration::from_millis(500);
+/// How long a sender waits for another receiver of the same name. A receiver sends a message a
+/// second on each link, and answers up to 0.12 s later than it could.
+const SETTLE: Duration = Duration::from_millis(1200);
 /// How long the last words of a receiver may take.
 const GOODBYE_TIME_MAX: Duration = Duration::from_millis(500);
 
@@ -103,7 +104,7 @@ async fn run(
     }
 }
 
-/// Looks for receivers with this name. Ends half a second after the first answer, so that a second
+/// Looks for receivers with this name. Ends 1.2 s after the first answer, so that a second
 /// receiver of the same name is noticed, or when nobody has answered for this time.
 ///
 /// # Errors
