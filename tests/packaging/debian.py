@@ -51,37 +51,45 @@ def bare(top, *more):
 
 def rust_for_musl(work):
     """The environment in which cargo builds for musl. If rustup has not installed Rust's library for it, cargo builds
-    that, too, from Debian's package of the sources of just this compiler, in a copy of the toolchain."""
+    that, too, from Debian's package of the sources of just this compiler, in a copy of the toolchain. The copy stays in
+    `work`, so that what was built with it stays, too."""
     library = Path(call("rustc", "--print", "target-libdir", "--target", TRIPLE).strip())
     if list(library.glob("libstd-*.rlib")):
         return {}
     version = re.match(r"rustc (\S+)", call("rustc", "--version"))[1]
-    system = Path(call("rustc", "--print", "sysroot").strip())
-    toolchain = work / "toolchain"
-    # Hard links, if that is the same disk.
-    if subprocess.run(["cp", "-al", system, toolchain], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        shutil.rmtree(toolchain, ignore_errors=True)
-        call("cp", "-a", system, toolchain)
-    sources = toolchain / "lib/rustlib/src/rust"
-    if not sources.exists():
-        package = download("rust-src", version, work)
-        unpacked = work / "rust-src"
-        call("dpkg-deb", "-x", package, unpacked)
-        sources.mkdir(parents=True)
-        found = unpacked / f"usr/src/rustc-{version}"
-        # The library names some files of the folders beside it.
-        for name in ("library", "src/llvm-project/libunwind"):
-            if (found / name).is_dir():
-                (sources / name).parent.mkdir(parents=True, exist_ok=True)
-                (found / name).rename(sources / name)
-        shutil.rmtree(unpacked)
-        package.unlink()
+    toolchain, done = work / "toolchain", work / f"toolchain-{version}-is-complete"
+    if not done.exists():
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        copy_toolchain(toolchain)
+        add_sources(toolchain / "lib/rustlib/src/rust", version, work)
+        done.touch()
     return {
         "PATH": f"{toolchain / 'bin'}:{os.environ['PATH']}",
         # A stable compiler builds its own library only so.
         "RUSTC_BOOTSTRAP": "1",
         "MANYPATH_CARGO_OPTIONS": "-Z build-std",
     }
+
+
+def copy_toolchain(to):
+    system = call("rustc", "--print", "sysroot").strip()
+    # Hard links, if that is the same disk.
+    if subprocess.run(["cp", "-al", system, to], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        shutil.rmtree(to, ignore_errors=True)
+        call("cp", "-a", system, to)
+
+
+def add_sources(to, version, work):
+    """Adds the sources of Rust's library, unless rustup has installed them."""
+    if (to / "library").exists():
+        return
+    package, unpacked = download("rust-src", version, work), work / "rust-src"
+    call("dpkg-deb", "-x", package, unpacked)
+    to.mkdir(parents=True)
+    (unpacked / f"usr/src/rustc-{version}/library").rename(to / "library")
+    shutil.rmtree(unpacked)
+    package.unlink()
 
 
 def download(name, version, work):

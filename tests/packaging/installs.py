@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 import boot
@@ -107,7 +108,7 @@ def deb(options, roots):
 
 def static(options, roots):
     """The static program, unpacked in /usr/local."""
-    made, root = build_static(options, roots.work), roots.copy("static")
+    made, root = build_static(options), roots.copy("static")
     inside_local = ["tar", "-xzf", "/dev/stdin", "-C", "/usr/local", "--strip-components=1"]
     with open(made, "rb") as archive:
         subprocess.run(["chroot", root, *inside_local], stdin=archive, check=True, timeout=60)
@@ -122,9 +123,9 @@ def static(options, roots):
     return f"{made.name}, {made.stat().st_size / 1e6:.1f} MB; the program {program.stat().st_size / 1e6:.1f} MB"
 
 
-def build_static(options, work):
+def build_static(options):
     if options.archive is None:
-        environment = debian.rust_for_musl(work)
+        environment = debian.rust_for_musl(TARGET / "musl")
         own = {"CARGO_TARGET_DIR": str(TARGET / "musl")} if environment else {}
         call("packaging/build", "static", "--profile", options.profile, cwd=ROOT, seconds=7200,
              env={**os.environ, **environment, **own})
@@ -146,7 +147,7 @@ def image(options, roots):
     """The container's image, made by buildah, which needs no daemon."""
     if shutil.which("buildah") is None:
         raise Missing("buildah is not installed")
-    folder = Path(str(build_static(options, roots.work)).removesuffix(".tar.gz"))
+    folder = Path(str(build_static(options)).removesuffix(".tar.gz"))
     store = ["--root", roots.work / "images", "--runroot", roots.work / "runs", "--storage-driver", "vfs"]
     built = ["build", "--isolation", "chroot", "--network", "none", "-t", "manypath", "-f", "packaging/Containerfile"]
     call("buildah", *store, *built, folder, cwd=ROOT)
@@ -171,7 +172,9 @@ def image(options, roots):
 def units(options, roots):
     """systemd boots, and runs the units of the package."""
     made, root = package(options), roots.work / "booted"
-    debian.bare(root, "systemd-sysv", "dbus", "libnss-myhostname")
+    debian.bare(root, "systemd-sysv", "dbus")
+    # As after the first boot, which asks questions.
+    (root / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
     shutil.copy(made, root / "package.deb")
     inside(root, "dpkg", "-i", "/package.deb")
     return boot.units(root)
@@ -198,7 +201,6 @@ def main():
     options.binary = (options.binary or TARGET / options.profile / "manypath").resolve()
     options.package = None
     failed = False
-    # On the disk of the toolchain, so that hard links do for its copy.
     TARGET.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="installs-", dir=TARGET) as work:
         roots = Roots(Path(work))

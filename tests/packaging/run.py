@@ -273,6 +273,9 @@ def files(_options, work):
     packages = sorted((target / "packages").glob("manypath_*.deb"), key=lambda path: path.stat().st_mtime)
     if not packages:
         return f"{len(expected)} files; no package was made"
+    sources = [CRATE / "Cargo.toml", *(ROOT / "packaging").rglob("*"), *(ROOT / "docs").iterdir()]
+    if packages[-1].stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        return f"{len(expected)} files; {packages[-1].name} is older than they are"
     held(packages[-1], expected, work)
     return f"{len(expected)} files, as in {packages[-1].name}"
 
