@@ -69,6 +69,8 @@ def rust_for_musl(work):
         # A stable compiler builds its own library only so.
         "RUSTC_BOOTSTRAP": "1",
         "MANYPATH_CARGO_OPTIONS": "-Z build-std",
+        # The start files of musl come from zig.
+        f"CARGO_TARGET_{TRIPLE.upper().replace('-', '_')}_RUSTFLAGS": "-C link-self-contained=no",
     }
 
 
