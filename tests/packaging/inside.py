@@ -242,7 +242,7 @@ def proxy(root, options):
         ticket.write_text(far.record("listening")["ticket"] + "\n")
         ticket.chmod(0o644)
         with Process(root, "proxy", "connect", "--json", "@/tmp/ticket", "-L", f"0:{target}") as near:
-            port = int(near.record("ready")["ports"][0]["listen"].rsplit(":", 1)[1])
+            port = int(near.record("ready")["ports"][0]["listen"][0].rsplit(":", 1)[1])
             size = echoed(port)
             require(near.stop() == 0, "the near side's exit code")
         require(far.stop() == 0, "the far side's exit code")
