@@ -109,7 +109,7 @@ def deb(options, roots):
 def static(options, roots):
     """The static program, unpacked in /usr/local."""
     made, root = build_static(options), roots.copy("static")
-    inside_local = ["tar", "-xzf", "/dev/stdin", "-C", "/usr/local", "--strip-components=1"]
+    inside_local = ["tar", "-xzf", "-", "-C", "/usr/local", "--strip-components=1"]
     with open(made, "rb") as archive:
         subprocess.run(["chroot", root, *inside_local], stdin=archive, check=True, timeout=60)
     program = root / "usr/local/bin/manypath"
@@ -149,7 +149,7 @@ def image(options, roots):
         raise Missing("buildah is not installed")
     folder = Path(str(build_static(options)).removesuffix(".tar.gz"))
     store = ["--root", roots.work / "images", "--runroot", roots.work / "runs", "--storage-driver", "vfs"]
-    built = ["build", "--isolation", "chroot", "--network", "none", "-t", "manypath", "-f", "packaging/Containerfile"]
+    built = ["build", "--isolation", "chroot", "--network", "host", "-t", "manypath", "-f", "packaging/Containerfile"]
     call("buildah", *store, *built, folder, cwd=ROOT)
     container = call("buildah", *store, "from", "--pull-never", "localhost/manypath").split()[-1]
     wanted = {"OCIv1.Config.Entrypoint": "[/usr/bin/manypath]", "OCIv1.Config.WorkingDir": "/data"}
