@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn text_stays_as_it_is() {
-        assert_eq!(escaped("  a --b 'c' ~/d"), "  a \\-\\-b \\(aqc\\(aq \\(tid");
+        assert_eq!(escaped("  a --b 'c' ~/d"), "  a \\-\\-b \\(aqc\\(aq \\(ti/d");
         assert_eq!(escaped(".SH x"), "\\&.SH x");
         assert_eq!(escaped("'\\"), "\\&\\(aq\\e");
     }

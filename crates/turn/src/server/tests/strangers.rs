@@ -176,7 +176,7 @@ fn an_answer_goes_to_another_port_of_the_same_address_only() {
     assert!(matches!(relay.handle(at(0), home, &binding_for(0)), Reply::Answer(_)));
     // It counts as any other answer.
     let answers = (0..1000).filter(|_| relay.handle(at(0), home, &binding_for(77)) != Reply::None);
-    assert!(answers.count() <= STRANGERS.address as usize);
+    assert!(answers.count() <= 2 * STRANGERS.address as usize, "two seconds' worth at once");
 }
 
 #[test]
