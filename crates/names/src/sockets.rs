@@ -155,9 +155,10 @@ fn open(link: Link, place: Place) -> io::Result<UdpSocket> {
     let (index, is_v6) = link;
     let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-    // Other programs of this host use the port as well, such as Avahi.
+    // Other programs of this host use the port as well, such as Avahi. Not SO_REUSEPORT on Linux:
+    // it would make our sockets a group, of which any may get what came for the link of another.
     socket.set_reuse_address(true)?;
-    #[cfg(unix)]
+    #[cfg(all(unix, not(target_os = "linux")))]
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     if is_v6 {
