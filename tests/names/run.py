@@ -358,6 +358,8 @@ def impostor(net):
     """Whoever takes the name gets nothing and learns nothing; nor does whoever announces the key."""
     receiver, listening = net.recv(net.r, "--name", "laptop")
     code, key = listening["code"], listening["key"]
+    known = [one["key"] for one in net.names()[0]["names"]]
+    net.check("the receiver is known", known, known == [key])
     receiver.signal(15)
     receiver.wait(5)
     impostor, _ = net.recv(net.e, "--name", "laptop", to="stolen")
