@@ -19,6 +19,7 @@ use crate::args::{DemoArgs, TransportArgs};
 use crate::failure::{Failure, Result};
 use crate::figures::{Rate, bit_rate, size};
 use crate::screen::Screen;
+use crate::signals::interrupted;
 use crate::{settings, show, transport};
 use manypath_realtime::emulator::{EmulatedPath, Epoch};
 use manypath_sim::{LinkSpec, PathSpec, QueueLimit};
@@ -60,7 +61,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     screen.line(&introduction(&plan));
     let samples = tokio::select! {
         samples = session.watch(&screen, &plan) => samples?,
-        () = transport::interrupted() => return Err(Failure::failed("interrupted")),
+        () = interrupted() => return Err(Failure::failed("interrupted")),
     };
     let result = session.end().await?;
     let received = file_digest(&into.join(FILE))?;

@@ -33,6 +33,7 @@ mod screen;
 mod security;
 mod settings;
 mod show;
+mod signals;
 mod sim;
 mod strangers;
 mod token;

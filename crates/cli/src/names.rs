@@ -14,6 +14,7 @@ use crate::dest::{Destination, Local};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::security::Serving;
+use crate::signals::interrupted;
 use crate::{settings, show, transport};
 
 /// How long a name is looked for.
@@ -215,7 +216,7 @@ pub(crate) async fn run(args: NamesArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let found = tokio::select! {
         found = manypath_names::list(wait) => found.map_err(|e| no_multicast(&e, ELSEWHERE))?,
-        () = transport::interrupted() => return Err(Failure::failed("interrupted")),
+        () = interrupted() => return Err(Failure::failed("interrupted")),
     };
     let mut all = found.others;
     all.sort_by_key(|one| (one.name.as_str().to_ascii_lowercase(), one.id));

@@ -18,6 +18,7 @@ use crate::live::Views;
 use crate::names::Announced;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
+use crate::signals::interrupted;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
 use crate::transfer::frame::reason;
@@ -269,7 +270,7 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                     receiver.screen.line(&format!("manypath: {failure}"));
                 }
             }
-            () = transport::interrupted() => {
+            () = interrupted() => {
                 let mut failed = once;
                 // Sessions notice the interruption themselves; one may have received everything.
                 while let Some(ended) = sessions.join_next().await {
@@ -311,7 +312,7 @@ async fn session(
     }
     let admitted = tokio::select! {
         admitted = receiver.admit(association.clone(), peer) => admitted,
-        () = transport::interrupted() => return None,
+        () = interrupted() => return None,
     };
     let admitted = match admitted {
         Ok(admitted) => admitted,

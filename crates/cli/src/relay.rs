@@ -18,6 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::figures::size;
 use crate::live::serve_metrics;
 use crate::screen::Screen;
+use crate::signals::interrupted;
 use crate::via::{check_words, escape, lines};
 use crate::{qr, settings, show, transport};
 
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
                 }
                 before = now;
             }
-            () = transport::interrupted() => break,
+            () = interrupted() => break,
         }
     }
     // What clients said last, such as that they are done, may be waiting.

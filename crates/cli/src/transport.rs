@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::bind::Bind;
 use crate::failure::{Failure, Result};
+use crate::signals::next_interrupt;
 
 /// Longest wait for the end of an association once everything is acknowledged.
 pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
@@ -254,7 +255,7 @@ pub(crate) async fn let_peer_finish(association: &Association) {
     };
     tokio::select! {
         () = finishing => {}
-        () = interrupted() => {}
+        () = next_interrupt() => {}
     }
 }
 
@@ -262,26 +263,4 @@ pub(crate) async fn let_peer_finish(association: &Association) {
 pub(crate) async fn abort(association: &Association, reason: &str) {
     association.abort(reason.as_bytes());
     tokio::time::sleep(Duration::from_millis(20)).await;
-}
-
-/// Completes when the user or the system asks the program to stop.
-pub(crate) async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        // Without a handler the signal ends the program at once, which is what is wanted then.
-        if let (Ok(mut term), Ok(mut hup)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = term.recv() => {}
-                _ = hup.recv() => {}
-            }
-            return;
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

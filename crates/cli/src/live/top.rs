@@ -10,7 +10,8 @@ use crate::control::client::{Heard, ask_each};
 use crate::control::path::{no_such, refusal};
 use crate::control::protocol::{Answer, Request};
 use crate::failure::{Failure, Result};
-use crate::{show, transport};
+use crate::show;
+use crate::signals::interrupted;
 
 /// `manypath top`.
 pub(crate) async fn run(args: TopArgs) -> Result<()> {
@@ -31,7 +32,7 @@ pub(crate) async fn run(args: TopArgs) -> Result<()> {
             Ok(_) => Ok(()),
             Err(e) => Err(Failure::failed(format!("cannot use the terminal: {e}"))),
         },
-        () = transport::interrupted() => Ok(()),
+        () = interrupted() => Ok(()),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::paths::{PathReport, PathWatch};
 use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
+use crate::signals::interrupted;
 use crate::transport::Answer;
 use crate::{settings, show, transport, via};
 
@@ -93,7 +94,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     views.open(String::new());
     let measured = tokio::select! {
         measured = measure(&run, &request, intervals) => measured,
-        () = transport::interrupted() => {
+        () = interrupted() => {
             transport::abort(&association, "interrupted").await;
             return Err(Failure::failed("interrupted"));
         }

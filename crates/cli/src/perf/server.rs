@@ -18,6 +18,7 @@ use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving, peer_key};
+use crate::signals::interrupted;
 use crate::strangers::{StrangerLines, TICK};
 use crate::transport;
 use crate::{settings, show};
@@ -102,7 +103,7 @@ async fn serve(
                 server.places.look();
                 lines.tick();
             }
-            () = transport::interrupted() => {
+            () = interrupted() => {
                 return match args.once {
                     true => Err(Failure::failed("interrupted")),
                     false => Ok(()),

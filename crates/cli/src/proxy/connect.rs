@@ -27,6 +27,7 @@ use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
+use crate::signals;
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
 use crate::transfer::secret::{token, token_source, unproved};
@@ -146,7 +147,7 @@ impl Near {
         limit: Duration,
         (views, lines): (&Views, &StrangerLines),
     ) -> Result<()> {
-        let interrupted = transport::interrupted();
+        let interrupted = signals::interrupted();
         tokio::pin!(interrupted);
         let mut link = tokio::select! {
             link = self.connect(limit, None) => link?,

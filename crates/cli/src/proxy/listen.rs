@@ -24,6 +24,7 @@ use crate::paths::PathWatch;
 use crate::recv::{TOO_MANY_GUESSES, token};
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
+use crate::signals;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
 use crate::transfer::frame::reason;
@@ -145,7 +146,7 @@ fn show_qr(args: &ProxyListenArgs, ticket: Option<&Ticket>, screen: &Screen) -> 
 async fn serve(endpoint: &Endpoint, far: Arc<Far>) -> Result<()> {
     let mut ticks = tokio::time::interval(TICK);
     let mut clients = JoinSet::new();
-    let interrupted = transport::interrupted();
+    let interrupted = signals::interrupted();
     tokio::pin!(interrupted);
     loop {
         tokio::select! {

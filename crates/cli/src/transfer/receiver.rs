@@ -24,6 +24,7 @@ use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
 use crate::security;
+use crate::signals::interrupted;
 use crate::transport::{self, closed_failure};
 
 /// How long a peer may take to show its token.
@@ -167,7 +168,7 @@ impl Receiver {
         let taken = tokio::select! {
             taken = intake.run(&mut messages) => taken,
             () = stall::stalled(self.stall_limit, progress_made) => Err(Broken::Stalled(self.stall_limit)),
-            () = transport::interrupted() => Err(Broken::Interrupted),
+            () = interrupted() => Err(Broken::Interrupted),
             () = replaced(&holder, &heard) => Err(Broken::Replaced),
         };
         let (meter, resumed) = intake.end();

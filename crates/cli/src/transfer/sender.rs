@@ -35,6 +35,7 @@ use crate::progress::{Counted, Progress};
 use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED};
+use crate::signals::interrupted;
 use crate::transport::{self, Answer, closed_failure, send_failure};
 use crate::{names, settings, show, via};
 
@@ -122,7 +123,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     };
     let connected = tokio::select! {
         connected = transport::connect(&endpoint, remotes, limit, hello, heard) => connected,
-        () = transport::interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
+        () = interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
     };
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
@@ -141,7 +142,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                     transport::abort(&association, reason::STALLED).await;
                     Err(stall_failure(&transfer.peer, stall_limit))
                 }
-                () = transport::interrupted() => {
+                () = interrupted() => {
                     transport::abort(&association, reason::INTERRUPTED).await;
                     Err(Failure::interrupted("interrupted").hint(GO_ON))
                 }
