@@ -24,6 +24,8 @@ mod follow;
 mod interfaces;
 mod pairing;
 #[cfg(feature = "measure")]
+pub mod probe;
+#[cfg(feature = "measure")]
 mod prober;
 mod recv;
 mod refused;

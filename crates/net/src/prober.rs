@@ -1,8 +1,4 @@
 //! Probing paths without an association: round-trip time and loss of each.
-//!
-//! A probe is an SCTP INIT. Whoever takes associations answers it with INIT ACK and keeps nothing
-//! (RFC 9260 §5.1), so this needs no right to be served and leaves no trace; an ABORT answers as
-//! well.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -13,15 +9,13 @@ use std::time::Duration;
 
 use manypath_proto::overlay::Probes;
 use manypath_proto::{Datagram, Instant, Transmit};
-use manypath_wire::{
-    COMMON_HEADER_LEN, Checksum, CommonHeader, Init, Packet, PacketBuilder, Params, Tsn, chunk_type,
-};
 use tokio::time::Sleep;
 
 use crate::bind::{BindError, BindTo};
 use crate::clock::Clock;
 use crate::interfaces::preferred_source;
 use crate::pairing::pair;
+use crate::probe;
 use crate::recv::UdpReceiver;
 use crate::relays::{RelayChange, RelayStatus, Relays, Way};
 use crate::send::{Outgoing, Sent};
@@ -127,7 +121,7 @@ impl Prober {
                 let Ok(tag) = getrandom::u32() else { continue };
                 let tag = tag.max(1);
                 let way = (path.local, path.remote);
-                self.send(way, init(tag, options.sctp_port)).await;
+                self.send(way, probe::init(tag, options.sctp_port, 0)).await;
                 on_their_way.insert(tag, (index, self.clock.now()));
             }
             let last = round + 1 == options.count;
@@ -183,7 +177,7 @@ impl Prober {
     ) {
         while self.clock.now() < until && !(until_all_are_here && on_their_way.is_empty()) {
             for datagram in self.receive(until).await {
-                let Some(tag) = answered(&datagram) else { continue };
+                let Some(tag) = probe::answered(&datagram.payload) else { continue };
                 let Some(&(index, sent)) = on_their_way.get(&tag) else { continue };
                 let path = &mut paths[index];
                 // Also behind a NAT the answer comes from where the probe went.
@@ -244,32 +238,6 @@ impl Prober {
                 return;
             }
         }
-    }
-}
-
-/// An INIT with this tag.
-fn init(tag: u32, port: u16) -> Vec<u8> {
-    let header = CommonHeader { source_port: port, destination_port: port, verification_tag: 0 };
-    let mut bytes = Vec::new();
-    let mut packet = PacketBuilder::new(&mut bytes, header, 1200);
-    packet.push_init(&Init {
-        initiate_tag: tag,
-        a_rwnd: 65_536,
-        outbound_streams: 1,
-        inbound_streams: 1,
-        initial_tsn: Tsn(tag),
-        params: std::iter::empty().collect::<Params>(),
-    });
-    packet.finish(true);
-    bytes
-}
-
-/// The tag of the probe that this answers.
-fn answered(datagram: &Datagram) -> Option<u32> {
-    let header = Packet::check(&datagram.payload, Checksum::Verify).ok()?;
-    match *datagram.payload.get(COMMON_HEADER_LEN)? {
-        chunk_type::INIT_ACK | chunk_type::ABORT => Some(header.verification_tag),
-        _ => None,
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manypath_wire::{
-    COMMON_HEADER_LEN, Checksum, CommonHeader, Init, Packet, PacketBuilder, Parameter, Params, Tsn,
-    UnknownParameter, chunk_type,
-};
+use manypath_net::probe;
 use turn_types::stun::attribute::{RawAttribute, XorMappedAddress};
 use turn_types::stun::message::{
     BINDING, Message, MessageClass, MessageType, MessageWriteVec, TransactionId,
@@ -14,13 +11,8 @@ use turn_types::stun::prelude::*;
 
 /// The SCTP port of manypath at both ends.
 const SCTP_PORT: u16 = 9899;
-/// The parameter that makes an INIT longer (RFC 4820 §4); who does not know it skips it silently.
-const PADDING: u16 = 0x8005;
 /// The attribute that asks for an answer to another port (RFC 5780 §7.5).
 pub(super) const RESPONSE_PORT: u16 = 0x0027;
-/// Bytes of an INIT without parameters, with the common header, and of a parameter without value.
-const INIT_LEN: usize = COMMON_HEADER_LEN + 20;
-const PARAMETER_LEN: usize = 4;
 
 /// A number that the answer to a probe carries.
 pub(super) fn tag() -> u32 {
@@ -30,23 +22,7 @@ pub(super) fn tag() -> u32 {
 
 /// An INIT with this tag, of `len` bytes if that is more than it needs, in steps of four.
 pub(super) fn init(tag: u32, len: usize) -> Vec<u8> {
-    let padding = len.checked_sub(INIT_LEN + PARAMETER_LEN);
-    let padding = padding
-        .map(|bytes| Parameter::Unknown(UnknownParameter::new(PADDING, &vec![0; bytes / 4 * 4])));
-    let header =
-        CommonHeader { source_port: SCTP_PORT, destination_port: SCTP_PORT, verification_tag: 0 };
-    let mut bytes = Vec::new();
-    let mut packet = PacketBuilder::new(&mut bytes, header, usize::from(u16::MAX));
-    packet.push_init(&Init {
-        initiate_tag: tag,
-        a_rwnd: 65_536,
-        outbound_streams: 1,
-        inbound_streams: 1,
-        initial_tsn: Tsn(tag),
-        params: padding.into_iter().collect::<Params>(),
-    });
-    packet.finish(true);
-    bytes
+    probe::init(tag, SCTP_PORT, len)
 }
 
 /// A STUN Binding request whose transaction has this tag.
@@ -71,14 +47,7 @@ fn request(tag: u32) -> MessageWriteVec {
 
 /// The tag of the probe that this answers.
 pub(super) fn answered(datagram: &[u8]) -> Option<u32> {
-    if let Some((tag, _)) = mapped(datagram) {
-        return Some(tag);
-    }
-    let header = Packet::check(datagram, Checksum::Verify).ok()?;
-    match *datagram.get(COMMON_HEADER_LEN)? {
-        chunk_type::INIT_ACK | chunk_type::ABORT => Some(header.verification_tag),
-        _ => None,
-    }
+    mapped(datagram).map(|(tag, _)| tag).or_else(|| probe::answered(datagram))
 }
 
 /// The tag of a Binding request that this answers, and the address that it came from.
