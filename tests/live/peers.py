@@ -52,8 +52,9 @@ class Measurement:
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="manypath-live-")
         self.folder = Path(self.scratch.name)
-        # The sockets of this test's processes only.
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.scratch.name}
+        # The sockets of this test's processes only: `top` looks into both places.
+        self.places = {"XDG_RUNTIME_DIR": self.scratch.name, "TMPDIR": self.scratch.name}
+        self.environment = {**os.environ, **self.places}
         server = subprocess.Popen([self.binary, "perf", "server", "--json", "--port", "0", "--listen", ",".join(THERE)],
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environment)
         self.started.append(server)

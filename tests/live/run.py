@@ -32,7 +32,7 @@ class Terminal:
     def __init__(self, it, command, size, environment=()):
         self.size = size
         self.name = f"t{time.monotonic_ns()}"
-        environment = [f"XDG_RUNTIME_DIR={it.environment['XDG_RUNTIME_DIR']}", *environment]
+        environment = [*(f"{name}={value}" for name, value in it.places.items()), *environment]
         words = ["env", *environment, *command]
         line = " ".join(f"'{word}'" for word in words) + "; echo EXIT $?; exec sleep 60"
         self._tmux("new-session", "-d", "-s", self.name, "-x", str(size[0]), "-y", str(size[1]), line)
