@@ -70,6 +70,7 @@ fn messages_take_as_long_as_on_the_faster_path_alone() {
     for (paths, first) in [
         // One of these carries no more than the messages.
         ([(20.0, 10.0), (20.0, 10.0)], First::WhenVerified),
+        // With both paths verified slow start takes the far one as well: 4.1 times.
         ([(40.0, 10.0), (20.0, 40.0)], First::WhenEstablished),
         ([(50.0, 10.0), (5.0, 100.0)], First::WhenEstablished),
         ([(100.0, 5.0), (2.0, 150.0)], First::WhenEstablished),
