@@ -59,6 +59,9 @@ impl AckTest {
 
 impl Association {
     /// The next TSN is to be skipped.
+    ///
+    /// A test delays what follows by a round trip. So there is none while the queue is shorter than
+    /// half of what is in flight: then the application sets the rate, and no lie makes it higher.
     pub(super) fn is_to_skip(&self, path: PathId, fragment: usize) -> bool {
         let test = &self.ack_test;
         if test.due_at == 0 || test.acked < test.due_at || test.skipped.is_some() {
@@ -71,19 +74,19 @@ impl Association {
                 && !self.recovery.policy.recovers(path)
                 && p.cwnd_space(self.out.counted(path)) > ahead
         });
+        let in_flight: usize = self.paths.ids().map(|id| self.out.counted(id)).sum();
         matches!(self.state, State::Established)
             && has_room
-            && self.queue.bytes() > ahead
+            && self.queue.bytes() > ahead.max(in_flight / 2)
             && self.peer_rwnd() > ahead
-            && self.has_room_behind(path)
+            && self.has_room_behind(path, in_flight)
             && !self.policies.wants.roles
             && !self.out.may_have_marked()
     }
 
     /// The peer's buffer has room for all that may follow a skipped TSN before that arrives.
-    fn has_room_behind(&self, path: PathId) -> bool {
+    fn has_room_behind(&self, path: PathId, in_flight: usize) -> bool {
         let is_measured = self.paths.get(path).is_some_and(|p| p.rate.is_some());
-        let in_flight: usize = self.paths.ids().map(|id| self.out.counted(id)).sum();
         !is_measured || self.peer_rwnd() > FLIGHTS_AHEAD.saturating_mul(in_flight)
     }
 

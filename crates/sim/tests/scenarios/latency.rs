@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use manypath_proto::Instant;
 use manypath_sim::{Pair, PathSpec, secs};
 
 /// A path: its rate in Mbit/s, its delay in ms.
@@ -88,4 +89,36 @@ fn messages_take_as_long_as_on_the_faster_path_alone() {
 fn messages_that_do_not_fit_the_faster_path_wait_for_its_queue() {
     let multiple = multiple([(20.0, 10.0), (20.0, 40.0)], First::WhenVerified);
     assert!((3.8..=14.0).contains(&multiple), "{multiple:.2} of that of the faster path alone");
+}
+
+/// A late application hands over 5 ms of messages at once, every 0.13 s. Such a burst is too short
+/// for a test of the peer's acknowledgements, which would hold up delivery for a round trip.
+#[test]
+fn a_burst_of_messages_waits_for_no_test_of_acknowledgements() {
+    let paths = vec![PathSpec::default().rate_mbps(40.0).delay_ms(10.0)];
+    let mut t = Pair::paths("adaptive", paths).profile("fast").lean().connect();
+    let (burst, every) = (20, Duration::from_micros(266));
+    let mut next = t.net.now();
+    let begin = next + Duration::from_secs(1);
+    let (mut due, mut delivered, mut longest) = (VecDeque::new(), 0, Duration::ZERO);
+    for message in 1..=80_000 {
+        t.run_until_true(next, |t| {
+            for _ in delivered..t.z.received_messages() {
+                let at: Instant = due.pop_front().expect("it was sent");
+                if at > begin {
+                    longest = longest.max(t.net.now() - at);
+                }
+            }
+            delivered = t.z.received_messages();
+            false
+        });
+        due.push_back(next);
+        let is_late = message % 500 > 500 - burst;
+        if !is_late {
+            let handed_over = t.a.sent_messages() + 1..=message;
+            handed_over.for_each(|_| t.a.send(0, 1000));
+        }
+        next += every;
+    }
+    assert!(longest < Duration::from_millis(10 + 5 + 1), "{longest:?}");
 }
