@@ -4,6 +4,8 @@ A case breaks a sound set-up and yields what the doctor is to find. What follows
 commands of the finding were run, and before the doctor looks again.
 """
 
+import concurrent.futures
+import re
 import time
 from pathlib import Path
 
@@ -21,7 +23,8 @@ class Expected:
     def __init__(self, finding, severity, *words, dest=None, prefix=(), mends="here", by=None, place=None):
         self.finding, self.severity, self.place = finding, severity, place
         self.words, self.dest, self.prefix = words, dest, prefix
-        # "here": the commands for this host; "there": those for the destination; None: no command can.
+        # "here": the commands for this host; "there": those for the destination; "case": no command changes the
+        # network, so the case itself gets the finding, and shows that what it advises is enough.
         self.mends = mends
         # Runs a command in another way than in the host's namespace.
         self.by = by
@@ -208,20 +211,47 @@ def nat_forgets(net):
 
 @case()
 def nat_symmetric(net):
+    """No peer reaches the host through its uplinks, but one does through a relay."""
     net.nft(net.r1, "table ip nat { chain c { type nat hook postrouting priority 100; oifname out0 masquerade fully-random; } }")
     net.serve()
     for port in ("3478", "3479"):
         net.lab.spawn(net.z, [net.binary, "relay", "--listen", DEST, "--port", port, "--json"]).wait_line("{", 10)
-    yield Expected("nat-symmetric", "warning", "--stun", f"{DEST}:3478,{DEST}:3479", mends=None, place="eth1")
+    finding = yield Expected("nat-symmetric", "warning", "--stun", f"{DEST}:3478,{DEST}:3479", mends="case", place="eth1")
+    [command] = finding["mend_at_destination"]
+    # Relays forward to public addresses only, and there are none here.
+    relay = net.lab.spawn(net.z, [net.binary, *command.split()[1:], "--port", "3480", "--allow-peer", DEST])
+    via = relay.wait_line("turn:", 10).replace("0.0.0.0", DEST)
+    result = net.perf("--bind", "eth1", "--via", via, "--reverse", "--time", "2")
+    relayed = [path for path in result["paths"] if path["relay"]]
+    if not (relayed and relayed[0]["state"] == "active" and relayed[0]["packets_received"] > 100):
+        raise Failed(f"the destination did not send through the relay: {result['paths']}")
 
 
 @case()
 def nat_timeout(net):
-    net.nft(net.r1, "table ip nat { chain c { type nat hook postrouting priority 100; oifname out0 masquerade; } }")
+    """What the advice keeps open, and what closes without it."""
+    net.nft(net.r1, "table ip nat { chain c { type nat hook postrouting priority 100; "
+                    f"udp dport {PORT} counter masquerade; udp dport {PORT + 1} counter masquerade; oifname out0 masquerade; }} }}")
     net.sysctl(net.r1, {"net.netfilter.nf_conntrack_udp_timeout": 3, "net.netfilter.nf_conntrack_udp_timeout_stream": 3})
     net.serve()
+    net.serve(PORT + 1)
     net.lab.spawn(net.z, [net.binary, "relay", "--listen", DEST, "--json"]).wait_line("{", 10)
-    yield Expected("nat-timeout", "warning", "--stun", DEST, "--long=8s", mends=None, place="eth1")
+    finding = yield Expected("nat-timeout", "warning", "--stun", DEST, "--long=8s", mends="case", place="eth1")
+    advised = re.search(r"--set hb_interval=\w+", finding["sentence"])[0].split()
+
+    def mappings():
+        """How many the router of eth1 made for each of the two servers."""
+        return [int(n) for n in re.findall(r"counter packets (\d+)", net.run(net.r1, "nft list table ip nat"))]
+
+    before = mappings()
+    # Path 1 carries the messages; path 2 is silent but for its heartbeats.
+    quiet = ("--bind", "eth0,eth1:backup", "--messages", "100", "--rate", "8kbit/s", "--time", "9")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for run in [pool.submit(net.perf, *quiet, *advised), pool.submit(net.perf, *quiet, port=PORT + 1)]:
+            run.result()
+    made = [now - then for now, then in zip(mappings(), before)]
+    if not made[0] == 1 < made[1]:
+        raise Failed(f"path 2 needed {made[0]} mappings with {' '.join(advised)}, {made[1]} without")
 
 
 @case()

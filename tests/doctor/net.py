@@ -107,6 +107,15 @@ class Net:
         if done.returncode != 0:
             raise Failed(f"nft: {done.stderr.strip()}")
 
+    def perf(self, *words, port=PORT):
+        """Runs `perf client` on `a`: its report."""
+        command = ["ip", "netns", "exec", self.a, self.binary, "perf", "client", f"{DEST}:{port}", "--json",
+                   "--quiet", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        return json.loads(done.stdout.splitlines()[-1])
+
     def doctor(self, *words, dest=None, prefix=()):
         """Runs the doctor on `a`: exit code and report."""
         self.lab.settle(self.a)

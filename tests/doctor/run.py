@@ -109,8 +109,12 @@ def broken(name, lab, options):
         findings = bad(report)
         if expected.place and [f["place"] for f in findings] != [expected.place]:
             raise Failed(f"at {[f['place'] for f in findings]}")
-        if expected.mends is None:
-            return findings
+        if expected.mends == "case":
+            try:
+                steps.send(findings[0])
+            except StopIteration:
+                return findings
+            raise Failed("the case goes on")
         dest = mend(net, expected, findings)
         next(steps, None)
         code, report = net.doctor(*words, dest=dest, prefix=prefix)
