@@ -68,8 +68,8 @@ def parse():
     parser.add_argument("--random", type=int, default=0, metavar="N", help="throughput also over N networks drawn at random")
     parser.add_argument("--random-seed", type=int, default=1, metavar="N", help="the seed of these [default: 1]")
     parser.add_argument("--rounds", type=int, help="transfers of each system over each network [default: 5]")
-    parser.add_argument("--seconds", type=float, help="how long each transfer sends; three times that for fairness, twice for "
-                                                      "outages [default: 10]")
+    parser.add_argument("--seconds", type=float, help="how long each transfer sends; seven times that beside CUBIC, three "
+                                                      "times beside each other, twice for latency and outages [default: 10]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N",
                         help="so many transfers at once, over networks of less than 100 Mbit/s; watch for late links [default: 1]")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK[0]} round and {QUICK[1]} s, unless these are given")
@@ -110,17 +110,16 @@ def planned(options, compared, directory):
 
 def batches(options, transfers):
     """Groups of transfers that run at once, in order. A transfer over fast links runs alone."""
+    def most(transfer):
+        measurement, _, case, _ = transfer
+        return 1 if measurement.rate(case) >= ALONE_FROM else min(options.jobs, getattr(measurement, "AT_ONCE", options.jobs))
+
     batch = []
     for transfer in transfers:
-        measurement, _, case, _ = transfer
-        is_alone = measurement.rate(case) >= ALONE_FROM
-        if batch and (is_alone or len(batch) == options.jobs):
+        if batch and len(batch) >= min(map(most, (*batch, transfer))):
             yield batch
             batch = []
         batch.append(transfer)
-        if is_alone:
-            yield batch
-            batch = []
     if batch:
         yield batch
 

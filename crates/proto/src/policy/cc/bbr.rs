@@ -56,7 +56,8 @@ pub struct Guards {
     /// queue stands.
     pub bounds_need_high_loss: bool,
     /// A loss while a queue stands lowers the volume in flight by 30 %, as it does with CUBIC, not
-    /// only to what was delivered. Otherwise a flow of CUBIC keeps 0.3 of a link whose queue is
+    /// only to what was delivered. After a probe that overflowed a queue the next one waits until
+    /// a flow of CUBIC has grown back. Otherwise such a flow keeps 0.3 of a link whose queue is
     /// short.
     pub yields_with_queue: bool,
     /// A round-trip time that exceeds the least ever by no more than this share of it confirms

@@ -118,7 +118,7 @@ impl Bbr {
 
     /// Through the whole round a queue stood in the path. Losses then are more likely its overflow
     /// than noise of a link.
-    fn has_queue(&self) -> bool {
+    pub(super) fn has_queue(&self) -> bool {
         let longest = self.min_rtt.get().map(|min| min.mul_f64(STANDING_QUEUE));
         self.bounds.rtt_in_round.zip(longest).is_some_and(|(rtt, longest)| rtt > longest)
     }

@@ -15,6 +15,9 @@ const GROWTH: f64 = 1.25;
 const DRAIN_ROUNDS: u64 = 3;
 /// Least time between two probes; up to a second more is drawn at random.
 const PROBE_WAIT: Duration = Duration::from_secs(2);
+/// The constants of RFC 9438 §5.
+const CUBIC_BETA: f64 = 0.7;
+const CUBIC_C: f64 = 0.4;
 /// Most round trips between two probes: a flow of Reno would have grown by as many packets.
 const RENO_ROUNDS: usize = 63;
 
@@ -197,6 +200,9 @@ impl Bbr {
         // PickProbeWait
         self.cycle.rounds_since_probe = self.rng.below(2);
         self.cycle.wait = PROBE_WAIT + Duration::from_secs_f64(self.rng.unit());
+        if self.guards.yields_with_queue && self.cycle.prev_probe_too_high && self.has_queue() {
+            self.cycle.wait = self.cycle.wait.max(self.cubic_returns());
+        }
         self.cycle.began = self.now;
         self.cycle.ack_phase = AckPhase::Stopping;
         self.start_round(total);
@@ -220,6 +226,14 @@ impl Bbr {
         self.full_pipe.reset(sample.rate);
         self.state = State::ProbeUp;
         self.raise_slope();
+    }
+
+    /// How long a flow of CUBIC takes to grow back after a loss of this much in flight: K of
+    /// RFC 9438 §4.2.
+    fn cubic_returns(&self) -> Duration {
+        let inflight = self.bounds.inflight_longterm.min(self.cwnd);
+        let packets = (inflight / self.packet.max(1)) as f64;
+        Duration::from_secs_f64((packets * (1.0 - CUBIC_BETA) / CUBIC_C).cbrt())
     }
 
     /// IsTimeToProbeBW, and begins the probe.

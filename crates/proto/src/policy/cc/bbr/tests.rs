@@ -323,6 +323,30 @@ fn one_lost_packet_in_a_small_bdp_slows_only_the_draft_down() {
     assert!(with > 0.93 && with > without + 0.05, "{with:.3} and {without:.3}");
 }
 
+/// A probe that overflows a queue takes from a flow of CUBIC beside it, which has grown back after
+/// K seconds. Without a queue nobody needs that time.
+#[test]
+fn after_a_probe_overflows_a_queue_the_next_waits_until_cubic_has_grown_back() {
+    // 150 packets and room for 120 more: K is about 6 s.
+    let link = Link { rtt: ms(120), queue: 120 * PACKET, ..LINK };
+    let short = (1.9, 3.2);
+    for (yields_with_queue, link, (least, most)) in [
+        (true, link, (5.5, 6.5)),
+        (false, link, short),
+        (true, Link { queue: 30 * PACKET, ..link }, short),
+    ] {
+        let guards = Guards { yields_with_queue, ..Guards::ON };
+        let mut s = Sender::over(link, guards);
+        s.run_to(State::ProbeUp);
+        s.run_to(State::ProbeDown);
+        assert!(s.bbr.cycle.prev_probe_too_high, "{link:?}");
+        let began = s.now;
+        s.run_to(State::ProbeRefill);
+        let waited = (s.now - began).as_secs_f64();
+        assert!((least..most).contains(&waited), "{waited:.1} s: {yields_with_queue} {link:?}");
+    }
+}
+
 #[test]
 fn handling_spurious_fast_recovery() {
     // In Startup the losses end the state.
