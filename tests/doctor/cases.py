@@ -1,7 +1,8 @@
 """Set-ups that are broken in one way each, and the finding that names it.
 
 A case breaks a sound set-up and yields what the doctor is to find. What follows its `yield` is done after the
-commands of the finding were run, and before the doctor looks again.
+commands of the finding were run, and before the doctor looks again. Where no command can mend it, the `yield` gives
+the finding to the case, which shows that the advice is enough.
 """
 
 import concurrent.futures
