@@ -18,7 +18,7 @@ mod send_queue;
 mod spurious;
 mod virtual_queue;
 
-pub(crate) use digest::{AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError};
+pub(crate) use digest::{AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError, Via};
 pub(crate) use echo::Echo;
 pub(crate) use outstanding::Outstanding;
 pub(crate) use ring::{Sent, TsnState};

@@ -1,5 +1,7 @@
 //! Effects of a SACK on windows, timers, path states and the send buffer.
 
+use std::time::Duration;
+
 use manypath_wire::{ErrorCause, Sack};
 use smallvec::SmallVec;
 
@@ -10,7 +12,7 @@ use crate::path::{Path, PathId, PathState};
 use crate::policy::cc::{AckFacts, PathWindow};
 use crate::policy::recovery::{PathFacts, ReportScope, Rules};
 use crate::time::Instant;
-use crate::tx::{AckRules, PathDigest, SackError};
+use crate::tx::{AckRules, PathDigest, SackError, Via};
 
 impl Association {
     /// A SACK came in on a path, with the timestamp it echoes.
@@ -51,7 +53,7 @@ impl Association {
             reports_gaps,
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
-            via,
+            via: via.map(|path| Via { path, rtt_min: self.least_rtt(path) }),
             waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
@@ -145,6 +147,13 @@ impl Association {
         let room = self.paths.iter().map(|p| p.max_packet).min().unwrap_or_default();
         let used = sack.gap_ack_blocks().len() * size_of::<u32>();
         used > room / 4 * 3
+    }
+
+    /// The shortest round-trip time of a path, if answers that come clearly sooner are not
+    /// believed. Loss detection by time does not believe them (RFC 8985 §6.2, step 2).
+    fn least_rtt(&self, path: PathId) -> Option<Duration> {
+        let p = self.paths.get(path)?;
+        p.rto.rtt_min().filter(|_| self.recovery.rules.sacks.scope == ReportScope::Time)
     }
 
     /// Keeps the latest round-trip time for whoever watches the association.

@@ -8,13 +8,17 @@ use manypath_wire::{PacketBuilder, Tsn};
 
 use super::Association;
 use super::data::push_data;
-use crate::path::PathId;
+use crate::path::{Path, PathId};
 use crate::policy::redundant::Cover;
 use crate::time::Instant;
 
 /// Bytes that may be copied because they are late: this number, and one of fifty acknowledged.
 const LATE_BYTES: u64 = 512 << 10;
 const LATE_SHARE: u64 = 50;
+
+/// The largest part of a path's smoothed round-trip time by which its round-trip times are taken to
+/// vary: after the first ones RTTVAR says little.
+const MARGIN_MAX: u32 = 3;
 
 /// The least time without progress of the cumulative TSN ack after which chunks are overdue. A
 /// shorter pause is over sooner than copies would help.
@@ -92,15 +96,20 @@ impl Association {
         let free = measured().filter(|(p, _)| p.usable && self.has_room(p.id));
         let (fast, fast_rtt) = free.min_by_key(|(_, srtt)| *srtt)?;
         let soon = now + fast_rtt;
-        // What is overdue may be lost; what is due soon needs no copy.
-        let late_on = |slow: PathId, slow_rtt| {
-            let is_late = |sent_at: Instant| !(now..=soon).contains(&(sent_at + slow_rtt));
-            let mut flight = self.out.sent_in_order(slow);
-            flight.find(|(tsn, sent)| is_late(sent.sent_at) && self.out.may_copy(*tsn, slow))
+        // What is overdue may be lost. What is due soon needs no copy. Delays vary by more than one
+        // would gain.
+        let late_on = |slow: &Path, slow_rtt: Duration| {
+            let margin = slow.rto.variation().min(slow_rtt / MARGIN_MAX);
+            let is_late = |sent_at: Instant| {
+                let due = sent_at + slow_rtt;
+                due + margin < now || due > soon + margin
+            };
+            let mut flight = self.out.sent_in_order(slow.id);
+            flight.find(|(tsn, sent)| is_late(sent.sent_at) && self.out.may_copy(*tsn, slow.id))
         };
         let slower = measured().filter(|(p, srtt)| p.id != fast.id && *srtt > fast_rtt);
         let base = self.out.cum_tsn_ack_point();
-        let found = slower.filter_map(|(p, srtt)| late_on(p.id, srtt));
+        let found = slower.filter_map(|(p, srtt)| late_on(p, srtt));
         let (tsn, _) = found.min_by_key(|(tsn, _)| tsn.distance_from(base))?;
         Some((fast.id, tsn))
     }

@@ -58,7 +58,13 @@ impl Rto {
     /// The timeout as it would be without back-off.
     pub(crate) fn without_back_off(&self) -> Duration {
         let Some(srtt) = self.srtt else { return self.initial };
-        (srtt + (4 * self.rttvar).max(self.min_variation)).clamp(self.min, self.max)
+        (srtt + self.variation()).clamp(self.min, self.max)
+    }
+
+    /// By how much a round-trip time may exceed the smoothed one: four times RTTVAR, but no less
+    /// than SACKs are delayed if `rto_min` does not cover that.
+    pub(crate) fn variation(&self) -> Duration {
+        (4 * self.rttvar).max(self.min_variation)
     }
 
     /// Takes one measurement (RFC 9260 §6.3.1, C2 and C3). It also ends any back-off.

@@ -10,6 +10,8 @@
 //!
 //! - A SACK that came in on one of the two paths and acknowledges the chunk is the answer to that
 //!   path's transmission, for a receiver answers where the data came from (RFC 9260 §6.4).
+//! - If it came in too soon to be that, something else drew it, such as a duplicate, and it was the
+//!   other transmission that arrived.
 //! - A SACK that came in on another path leaves both open.
 //! - The report of a duplicate TSN settles what is open: both arrived.
 //! - What is open is settled, too, once something sent later on the same path arrives: a
@@ -23,7 +25,7 @@ use std::collections::BTreeSet;
 
 use manypath_wire::{Sack, Tsn};
 
-use super::digest::{AckRules, LostChunk, SackDigest};
+use super::digest::{AckRules, LostChunk, SackDigest, Via};
 use super::extra::{Claim, Transmission};
 use super::outstanding::{Outstanding, PathQueues};
 use super::ring::{Sent, TsnState};
@@ -98,18 +100,33 @@ impl Outstanding {
         tsn: Tsn,
         second: PathId,
         rules: &AckRules<'_>,
+        now: Instant,
         digest: &mut SackDigest,
     ) {
         if self.counts_lost {
             self.settle_lost(tsn); // it may be a retransmission
         }
+        let copy_sent_at = self.queues[second.index()].extra.live(tsn).map(|copy| copy.sent_at);
         let Some(sent) = self.get_mut(tsn) else { return };
         sent.also_on = None;
         let first = sent.path;
-        let claim = |own: PathId, other: PathId| match rules.via {
-            Some(via) if via == own => None, // it is this one's answer
-            Some(via) if via == other => Some(Claim::Lost),
-            _ => Some(Claim::Either),
+        let is_once = sent.transmissions == 1;
+        let main_sent_at = sent.sent_at;
+        let arrived = rules.via.and_then(|via| {
+            let (here, elsewhere) = match via.path {
+                path if path == first => (Some(main_sent_at), second),
+                path if path == second => (copy_sent_at, first),
+                _ => return None,
+            };
+            match via.is_too_soon(now - here?) {
+                true => is_once.then_some(elsewhere),
+                false => Some(via.path),
+            }
+        });
+        let claim = |own: PathId| match arrived {
+            Some(path) if path == own => None, // it is this one's answer
+            Some(_) => Some(Claim::Lost),
+            None => Some(Claim::Either),
         };
         let main = Transmission {
             tsn,
@@ -119,7 +136,7 @@ impl Outstanding {
             claim: Claim::Live,
             missing_reports: 0,
         };
-        let (first_claim, second_claim) = (claim(first, second), claim(second, first));
+        let (first_claim, second_claim) = (claim(first), claim(second));
         let user_bytes = sent.payload.len();
         digest.note_acked(tsn);
         for id in [first, second] {
@@ -202,8 +219,15 @@ impl Outstanding {
                 let Some(order) = queue.find(tsn, |c| c.claim != Claim::Live) else { continue };
                 // A packet with nothing but a duplicate draws a SACK at once, to where it came from
                 // (RFC 9260 §6.2, §6.4): this one answers the transmission that arrived second.
-                if let (1, Some(copy)) = (sack.duplicate_tsns().len(), queue.by_order.get(&order)) {
-                    self.measure(path, (order, copy.sent_at), rules, now, digest);
+                let Some(&Transmission { sent_at, .. }) = queue.by_order.get(&order) else {
+                    continue;
+                };
+                let is_too_soon = |via: Via| via.path == path && via.is_too_soon(now - sent_at);
+                if rules.via.is_some_and(is_too_soon) {
+                    continue; // an earlier transmission arrived twice
+                }
+                if sack.duplicate_tsns().len() == 1 {
+                    self.measure(path, (order, sent_at), rules, now, digest);
                 }
                 self.settle(path, order, digest);
             }
@@ -221,17 +245,17 @@ impl Outstanding {
         now: Instant,
         digest: &mut SackDigest,
     ) {
-        let Some(p) = rules.via.and_then(|via| digest.paths.get(via.index())) else { return };
+        let Some(Via { path, .. }) = rules.via else { return };
+        let Some(p) = digest.paths.get(path.index()) else { return };
         let sole = p.arrived_here.filter(|_| p.chunks_sent_here == 1);
-        if let (Some(path), Some(sole)) = (rules.via, sole)
-            && sack.duplicate_tsns().len() == 0
-        {
+        if let Some(sole) = sole.filter(|_| sack.duplicate_tsns().len() == 0) {
             self.measure(path, sole, rules, now, digest);
         }
     }
 
     /// A transmission (its order and time) on the path that the SACK came in on measures the RTT,
-    /// once per RTT.
+    /// once per RTT. One shorter than any before is not believed, as in RACK (RFC 8985 §6.2, step
+    /// 2): something else may have drawn the SACK.
     fn measure(
         &mut self,
         path: PathId,
@@ -243,9 +267,12 @@ impl Outstanding {
         let last = self.last_order();
         let queue = &mut self.queues[path.index()].extra;
         let is_new = queue.timed_up_to.is_none_or(|up_to| order > up_to);
-        if rules.via == Some(path) && rules.echo.is_none() && is_new {
+        let rtt = now - sent_at;
+        let is_credible =
+            |via: Via| via.path == path && via.rtt_min.is_none_or(|shortest| rtt >= shortest);
+        if rules.via.is_some_and(is_credible) && rules.echo.is_none() && is_new {
             queue.timed_up_to = Some(last);
-            digest.paths[path.index()].rtt = Some(now - sent_at);
+            digest.paths[path.index()].rtt = Some(rtt);
         }
     }
 

@@ -30,9 +30,25 @@ pub(crate) struct AckRules<'a> {
     /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
     pub(crate) echo: Option<Echo>,
     /// The path on which the SACK came in.
-    pub(crate) via: Option<PathId>,
+    pub(crate) via: Option<Via>,
     /// After a timeout that was in vain, what is under way is waited for: no other path works.
     pub(crate) waits_for_late: bool,
+}
+
+/// The path on which a SACK came in.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Via {
+    pub(crate) path: PathId,
+    /// The shortest round-trip time measured there, if no answer can come sooner.
+    pub(crate) rtt_min: Option<Duration>,
+}
+
+impl Via {
+    /// A SACK cannot be the answer to what was sent there this long ago, even if the shortest
+    /// round-trip time was measured with a queue on the way.
+    pub(super) fn is_too_soon(&self, took: Duration) -> bool {
+        self.rtt_min.is_some_and(|shortest| took < shortest * 3 / 4)
+    }
 }
 
 /// The SACK flag of CMT's DAC: set if the SACK reports two packets or more (CMT paper, §III-C).
@@ -353,7 +369,7 @@ impl Outstanding {
     ) {
         let Some(sent) = self.get(tsn) else { return };
         if let Some(second) = sent.also_on {
-            return self.acked_on_either(tsn, second, rules, digest);
+            return self.acked_on_either(tsn, second, rules, now, digest);
         }
         let path = sent.path;
         let is_last = self.note_arrival(tsn, now, rules, digest);

@@ -78,6 +78,11 @@ impl Extra {
         self.find(tsn, |c| c.claim == Claim::Live)
     }
 
+    /// That transmission.
+    pub(super) fn live(&self, tsn: Tsn) -> Option<&Transmission> {
+        self.by_order.get(&self.find_live(tsn)?)
+    }
+
     pub(super) fn insert(&mut self, sent: Transmission) {
         self.by_tsn.insert((sent.tsn.0, sent.order));
         self.by_order.insert(sent.order, sent);

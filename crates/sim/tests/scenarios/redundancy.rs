@@ -1,9 +1,9 @@
-//! A path that duplicates another (MSACMT-RT and RTv2).
+//! A path that duplicates another (MSACMT-RT and RTv2), and copies of what is late.
 
 use std::time::Duration;
 
 use manypath_proto::{PathId, PathStats};
-use manypath_sim::{Pair, PathSpec, secs};
+use manypath_sim::{Pair, PathSpec, QueueLimit, secs};
 
 use crate::MIB;
 
@@ -129,6 +129,34 @@ fn with_losses_everything_arrives_once() {
             t.a.send_file(2 * MIB);
             t.run_to_end(secs(300));
             assert_eq!(t.z.received_bytes(), 2 * MIB, "{preset}, seed {seed}");
+        }
+    }
+}
+
+/// An application that sends less than two alike paths carry leaves time for copies. None gains
+/// anything. They also drew SACKs as duplicates, which were taken for the answers to copies sent
+/// just before: a round trip of a millisecond made the window as small as that.
+#[test]
+fn paths_that_are_alike_copy_little_and_measure_no_round_trip_that_cannot_be() {
+    let message = 60_000;
+    let every = Duration::from_secs_f64(8.0 * message as f64 / 30e6);
+    for (preset, seed) in
+        ["adaptive", "cmt-pf"].into_iter().flat_map(|p| (1..=10).map(move |s| (p, s)))
+    {
+        let queue = QueueLimit::Packets(160);
+        let path = PathSpec::new().rate_mbps(50.0).delay_ms(20.0).queue(queue);
+        let pair = Pair::paths(preset, vec![path; 2]).profile("fast").seed(seed);
+        let mut t = pair.set("redundancy", "late").set("recovery", "rack").connect();
+        let end = t.net.now() + Duration::from_secs(2);
+        while t.net.now() < end {
+            t.a.send(0, message);
+            t.run_for(every);
+        }
+        let paths = t.a.paths();
+        let copies = redundant(&paths).iter().sum::<u64>();
+        assert!(copies < 100, "{copies} copies: {preset}, seed {seed}");
+        for rtt in paths.iter().filter_map(|p| p.rtt_min) {
+            assert!(rtt >= Duration::from_millis(40), "{rtt:?}: {preset}, seed {seed}");
         }
     }
 }

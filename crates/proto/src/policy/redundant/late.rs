@@ -8,7 +8,8 @@ use crate::policy::{PolicyCx, Wants};
 /// (reinjection), in two cases:
 ///
 /// - A path has nothing else to send, at the end of a transfer or because the peer's receive buffer
-///   is full, and delivers sooner than the slower path that has a chunk in flight.
+///   is full, and delivers clearly sooner than the slower path that has a chunk in flight. Or the
+///   slower path should have delivered by now.
 /// - The receiver waits for a chunk that is overdue on a path, which may be silent or have become
 ///   slow.
 ///

@@ -14,21 +14,24 @@ const THIRD: PathId = PathId(2);
 /// A DATA chunk of 84 bytes with its header.
 const SIZE: usize = 100;
 
-fn rules(via: PathId) -> AckRules<'static> {
-    AckRules { via: Some(via), ..RULES }
-}
-
 struct Sender {
     out: Outstanding,
     digest: SackDigest,
     now: Instant,
+    /// The shortest round-trip time of the path that a SACK comes in on.
+    rtt_min: Option<Duration>,
 }
 
 impl Sender {
     fn new() -> Sender {
         let mut out = Outstanding::new(Tsn(1));
         [FIRST, SECOND, THIRD].into_iter().for_each(|id| out.add_path(id));
-        Sender { out, digest: SackDigest::default(), now: Instant::from_millis(1000) }
+        Sender {
+            out,
+            digest: SackDigest::default(),
+            now: Instant::from_millis(1000),
+            rtt_min: None,
+        }
     }
 
     /// Sends `count` new chunks on a path, a millisecond apart.
@@ -64,7 +67,8 @@ impl Sender {
         packet.finish(false);
         let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("well formed");
         let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("a SACK") };
-        let result = self.out.acknowledge(&sack, &rules(via), self.now, &mut self.digest);
+        let rules = AckRules { via: Some(Via { path: via, rtt_min: self.rtt_min }), ..RULES };
+        let result = self.out.acknowledge(&sack, &rules, self.now, &mut self.digest);
         assert_eq!(result, Ok(true));
         self.out.check_invariants();
     }
@@ -146,6 +150,33 @@ fn a_round_trip_is_measured_where_it_is_known_which_transmission_a_sack_answers(
     assert_eq!(rtts(SECOND, 3, &[(2, 2)], &[1], 1080), [None, Some(75)]);
     assert_eq!(rtts(SECOND, 3, &[(2, 2)], &[2], 1081), [None, None], "once per round trip");
     assert_eq!(rtts(FIRST, 5, &[], &[3], 1082), [None, None], "a SACK with both says neither");
+}
+
+/// A duplicate draws a SACK on the path of the copies just after they were sent. It acknowledges
+/// what arrived on the other path.
+#[test]
+fn a_sack_that_comes_too_soon_is_no_answer_to_a_copy() {
+    let at_ms = |s: &mut Sender, ms| s.now = Instant::from_millis(ms);
+    let mut s = Sender::new();
+    s.rtt_min = Some(Duration::from_millis(40));
+    s.send(FIRST, 3); // at 1000 to 1002 ms
+    at_ms(&mut s, 1040);
+    s.copy_all(); // at 1040 to 1042 ms
+    at_ms(&mut s, 1043);
+    s.sack(SECOND, 1, &[], &[]);
+    assert_eq!((s.acked(), s.flights()), ([1, 0], [2, 3]), "it arrived on the first path");
+    assert_eq!(s.digest.paths[1].rtt, None);
+    s.sack(SECOND, 1, &[], &[1]);
+    assert_eq!((s.acked(), s.flights()), ([0, 0], [2, 3]), "the copy has not arrived yet");
+    s.sack(FIRST, 2, &[], &[]);
+    assert_eq!((s.acked(), s.flights()), ([1, 0], [1, 3]));
+    at_ms(&mut s, 1079);
+    s.sack(SECOND, 2, &[], &[1]);
+    assert_eq!(s.acked(), [0, 1], "late enough");
+    assert_eq!(s.digest.paths[1].rtt, None, "not to be the shortest round trip");
+    at_ms(&mut s, 1081);
+    s.sack(SECOND, 2, &[], &[2]);
+    assert_eq!(s.digest.paths[1].rtt, Some(Duration::from_millis(40)));
 }
 
 #[test]
