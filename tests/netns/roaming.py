@@ -113,14 +113,17 @@ def renumbered_receiver(case, lab):
     renumbered(case, lab, reverse=True)
 
 
-def expect_path_back(case, net, uplink, since):
+def expect_path_back(case, net, uplink, since, transfer):
     """The uplink carries data again within 2 s, and the other never ceased."""
     begun, until = net.lab.sent_bytes(net.a, f"a{uplink}"), time.monotonic() + 30
+    in_time = PATH_BACK_MAX + MEASURING
     while net.lab.sent_bytes(net.a, f"a{uplink}") < begun + 500_000 and time.monotonic() < until:
+        if time.monotonic() - since <= in_time and transfer.send.poll() == 0:
+            raise Late("the transfer had ended before the path was back")
         time.sleep(0.02)
     took = time.monotonic() - since
     case.measure(f"uplink {uplink} carried data after", took, "s")
-    case.check("the path was back within 2 s", f"{took:.2f} s", took <= PATH_BACK_MAX + MEASURING)
+    case.check("the path was back within 2 s", f"{took:.2f} s", took <= in_time)
 
 
 def finish_on_two(case, transfer, digest):
@@ -137,7 +140,7 @@ def path_renumbered(case, lab):
     transfer, digest = begin(case, net, 250, ("--bind", "a1,a2"))
     net.take(2, 2)
     time.sleep(0.5)
-    expect_path_back(case, net, 2, net.give(2, 77))
+    expect_path_back(case, net, 2, net.give(2, 77), transfer)
     finish_on_two(case, transfer, digest)
 
 
@@ -151,7 +154,7 @@ def path_returns(case, lab):
     time.sleep(1.5)
     came = net.give(2, 2)
     sh("ip", "-n", net.a, "route", "replace", "default", "via", "10.91.2.1", "dev", "a2", "table", "2")
-    expect_path_back(case, net, 2, came)
+    expect_path_back(case, net, 2, came, transfer)
     finish_on_two(case, transfer, digest)
 
 
@@ -162,7 +165,7 @@ def interface_anew(case, lab):
     sh("ip", "-n", net.a, "link", "del", "a2")
     time.sleep(0.5)
     net.make(2)
-    expect_path_back(case, net, 2, net.give(2, 2))
+    expect_path_back(case, net, 2, net.give(2, 2), transfer)
     finish_on_two(case, transfer, digest)
 
 
