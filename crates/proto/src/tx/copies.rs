@@ -10,8 +10,8 @@
 //!
 //! - A SACK that came in on one of the two paths and acknowledges the chunk is the answer to that
 //!   path's transmission, for a receiver answers where the data came from (RFC 9260 §6.4).
-//! - If it came in too soon to be that, something else drew it, such as a duplicate, and it was the
-//!   other transmission that arrived.
+//! - If it came in too soon to be that, something else drew it, such as a duplicate, and the other
+//!   transmission arrived. If the chunk was retransmitted, it leaves both open.
 //! - A SACK that came in on another path leaves both open.
 //! - The report of a duplicate TSN settles what is open: both arrived.
 //! - What is open is settled, too, once something sent later on the same path arrives: a
@@ -217,8 +217,6 @@ impl Outstanding {
             for tsn in sack.duplicate_tsns() {
                 let queue = &self.queues[path.index()].extra;
                 let Some(order) = queue.find(tsn, |c| c.claim != Claim::Live) else { continue };
-                // A packet with nothing but a duplicate draws a SACK at once, to where it came from
-                // (RFC 9260 §6.2, §6.4): this one answers the transmission that arrived second.
                 let Some(&Transmission { sent_at, .. }) = queue.by_order.get(&order) else {
                     continue;
                 };
@@ -226,6 +224,8 @@ impl Outstanding {
                 if rules.via.is_some_and(is_too_soon) {
                     continue; // an earlier transmission arrived twice
                 }
+                // A packet with nothing but a duplicate draws a SACK at once, to where it came from
+                // (RFC 9260 §6.2, §6.4): this one answers the transmission that arrived second.
                 if sack.duplicate_tsns().len() == 1 {
                     self.measure(path, (order, sent_at), rules, now, digest);
                 }
