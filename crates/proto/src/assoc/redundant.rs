@@ -129,7 +129,9 @@ impl Association {
         }
         let next = self.out.get(self.out.cum_tsn_ack_point().next())?;
         let slow = next.path;
-        let patience = (2 * self.paths.get(slow)?.rto.srtt()?).max(LEAST_STALL);
+        // The first flight of a path may be lost before anything was measured.
+        let measured = self.paths.get(slow)?.rto.srtt().or(self.buffers.handshake_rtt());
+        let patience = (2 * measured?).max(LEAST_STALL);
         let is_overdue = |sent_at: Instant| now.saturating_since(sent_at) >= patience;
         if !self.may_copy_late() || !is_overdue(next.sent_at.max(self.redundancy.progress_at)) {
             return None;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manypath_proto::{AssocClosed, Instant, PathId};
 use manypath_sim::chunk_type::{COOKIE_ACK, COOKIE_ECHO, DATA, INIT};
-use manypath_sim::{Pair, PairBuilder, millis, secs};
+use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, millis, secs};
 
 /// One path of 45 ms, as the command line has it.
 fn one_path() -> PairBuilder {
@@ -164,4 +164,35 @@ fn lost_first_words_of_either_end_are_repeated_after_the_round_trip_of_the_hands
         // A tail-loss probe after two round trips of 90 ms and the delay of a SACK.
         assert!(once < Duration::from_millis(260), "client {client_speaks}: {once:?}");
     }
+}
+
+/// The longest time without a delivery in a transfer that begins with a hello, if the queue of one
+/// path holds one packet. The file is offered so long after the handshake.
+fn longest_gap(file_after: Duration, seed: u64) -> Duration {
+    let path = |mbps, ms| PathSpec::default().rate_mbps(mbps).delay_ms(ms);
+    let small = path(5.5, 2.0).queue(QueueLimit::Bytes(2750));
+    let paths = vec![path(29.4, 3.0).queue(QueueLimit::Bytes(44_100)), small];
+    let mut t = Pair::paths("adaptive", paths).profile("fast").seed(seed).lean().start();
+    t.a.send(0, 20);
+    assert!(t.run_until_true(secs(1), |t| t.a.is_established()));
+    t.run_for(file_after);
+    t.a.send_file(1 << 40);
+    let (mut last, mut bytes, mut gap) = (t.net.now(), 0, Duration::ZERO);
+    t.run_until_true(millis(1500), |t| {
+        if t.z.received_bytes() > bytes {
+            gap = gap.max(t.net.now() - last);
+            (last, bytes) = (t.net.now(), t.z.received_bytes());
+        }
+        false
+    });
+    assert!(bytes > 1_000_000, "{bytes} bytes arrived");
+    gap
+}
+
+#[test]
+fn a_queue_that_overflows_at_once_holds_nothing_up() {
+    let gap = |seed| longest_gap(Duration::from_micros(2000 + 80 * seed), seed);
+    let longest = (0..100).map(gap).max().expect("a hundred");
+    println!("the longest gap of a hundred starts is {longest:?}");
+    assert!(longest < Duration::from_millis(100), "{longest:?}");
 }

@@ -8,15 +8,24 @@ use crate::policy::sched::one_way;
 /// Of the paths with room, the one that delivers a packet soonest, as the scheduler `soonest` has
 /// it: everything behind a lost packet waits for it. A faster path without room is waited for if a
 /// round trip there, after which it has some, is not too long.
+///
+/// The path that has lost the packet again is expected to lose it as often once more, and each time
+/// costs a round trip: where a queue is always full, a retransmission has no better chance than all
+/// else.
 #[derive(Debug, Default)]
 pub struct RtxSoonest;
 
 impl RtxPolicy for RtxSoonest {
-    fn choose(&mut self, cx: &mut PolicyCx<'_>, _lost: &RtxCandidate) -> Option<PathId> {
+    fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId> {
+        let again = u32::from(lost.transmissions.saturating_sub(1));
+        let takes = |p: &PathView| match p.id == lost.last_path {
+            true => one_way(p) + p.srtt.unwrap_or_default() * again,
+            false => one_way(p),
+        };
         let usable = || cx.paths.iter().filter(|p| p.usable);
-        let best = usable().filter(|p| p.cwnd_space > 0).min_by_key(|p| one_way(p))?;
+        let best = usable().filter(|p| p.cwnd_space > 0).min_by_key(|p| takes(p))?;
         let is_worth_waiting_for = |p: &PathView| {
-            p.cwnd_space == 0 && p.srtt.is_some_and(|srtt| one_way(p) + srtt < one_way(best))
+            p.cwnd_space == 0 && p.srtt.is_some_and(|srtt| takes(p) + srtt < takes(best))
         };
         (!usable().any(is_worth_waiting_for)).then_some(best.id)
     }

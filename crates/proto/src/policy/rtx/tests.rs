@@ -11,11 +11,18 @@ use crate::policy::cc::Estimate;
 use crate::policy::tests::{cx, view};
 
 fn choose(name: &str, paths: &[PathView], last: u8, seed: u64) -> Option<PathId> {
-    let lost = RtxCandidate {
-        last_path: PathId(last),
-        cause: LossCause::FastRetransmit,
-        transmissions: 1,
-    };
+    choose_again(name, paths, (last, 1), seed)
+}
+
+/// The choice for a chunk that was last sent on a path, and so often on all paths.
+fn choose_again(
+    name: &str,
+    paths: &[PathView],
+    (last, transmissions): (u8, u16),
+    seed: u64,
+) -> Option<PathId> {
+    let cause = LossCause::FastRetransmit;
+    let lost = RtxCandidate { last_path: PathId(last), cause, transmissions };
     let factory = Factory::<dyn RtxPolicy>::named(name).expect("a registered name");
     let mut policy = factory.build(&Config::default());
     policy.choose(&mut cx(paths, 0, &mut Rng::from_number(seed)), &lost)
@@ -51,6 +58,23 @@ fn soonest_counts_what_waits_in_queues() {
     let far = |ms| PathView { srtt: Some(Duration::from_millis(ms)), cwnd_space: 1, ..view(1) };
     assert_eq!(choose("soonest", &[full.clone(), far(40)], 0, 1), Some(PathId(1)));
     assert_eq!(choose("soonest", &[full, far(80)], 0, 1), None, "30 ms there, 40 ms here");
+}
+
+#[test]
+fn soonest_leaves_a_path_that_loses_a_chunk_again_and_again() {
+    let path = |id, ms| {
+        let min_rtt = Duration::from_millis(ms);
+        let estimate = Some(Estimate { rate: 1.25e6, min_rtt });
+        PathView { estimate, srtt: Some(min_rtt), cwnd_space: 1, ..view(id) }
+    };
+    // 5 ms on the near path, and 10 ms for each loss of the retransmission; 40 ms on the far one.
+    let paths = [path(0, 10), path(1, 80)];
+    let sent = |times, last| choose_again("soonest", &paths, (last, times), 1);
+    assert_eq!([1, 2, 4].map(|times| sent(times, 0)), [Some(PathId(0)); 3]);
+    assert_eq!(sent(5, 0), Some(PathId(1)), "45 ms there");
+    assert_eq!(sent(6, 1), Some(PathId(0)), "the far path lost it, too");
+    let alone = &paths[..1];
+    assert_eq!(choose_again("soonest", alone, (0, 9), 1), Some(PathId(0)), "there is no other");
 }
 
 #[test]
