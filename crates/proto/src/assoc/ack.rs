@@ -183,7 +183,9 @@ impl Association {
         self.recovery.bursts.renew(&mut p.burst);
         p.count_acked(facts.newly_acked_bytes);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
-        if let Some(rtt) = facts.rtt {
+        // Where much is lost the chunk that measures may be lost time and again.
+        let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
+        if let Some(rtt) = facts.rtt.or_else(|| facts.latest_rtt(now).filter(|_| is_first)) {
             p.rto.sample(rtt);
         }
         if grows {

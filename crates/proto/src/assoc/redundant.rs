@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use manypath_wire::{PacketBuilder, Tsn};
 
-use super::Association;
 use super::data::push_data;
+use super::{AssocTimer, Association, Timer};
 use crate::path::{Path, PathId};
 use crate::policy::redundant::Cover;
 use crate::time::Instant;
@@ -54,6 +54,16 @@ impl Redundancy {
         self.seen_up_to = self.copied_up_to;
         self.to_copy.clear();
     }
+}
+
+/// A chunk that the receiver waits for: everything after it does.
+struct Awaited {
+    /// The path that it is under way on.
+    path: PathId,
+    /// How long a chunk may be under way there.
+    patience: Duration,
+    /// When it is overdue.
+    overdue_at: Instant,
 }
 
 impl Association {
@@ -124,23 +134,47 @@ impl Association {
     /// overdue if it is under way for two round-trip times of its path while the receiver waits.
     /// The copy comes before new data, which would have to wait, too.
     pub(super) fn choose_overdue(&self, now: Instant) -> Option<(PathId, Tsn)> {
-        if !self.policies.wants.late_copies || now - self.redundancy.progress_at < LEAST_STALL {
+        if !self.policies.wants.late_copies {
             return None;
         }
-        let next = self.out.get(self.out.cum_tsn_ack_point().next())?;
-        let slow = next.path;
-        // The first flight of a path may be lost before anything was measured.
-        let measured = self.paths.get(slow)?.rto.srtt().or(self.buffers.handshake_rtt());
-        let patience = (2 * measured?).max(LEAST_STALL);
-        let is_overdue = |sent_at: Instant| now.saturating_since(sent_at) >= patience;
-        if !self.may_copy_late() || !is_overdue(next.sent_at.max(self.redundancy.progress_at)) {
+        let Awaited { path: slow, patience, overdue_at } = self.awaited()?;
+        if !self.may_copy_late() || now < overdue_at {
             return None;
         }
         let others = self.paths.iter().filter(|p| p.id != slow && p.usable && self.has_room(p.id));
         let other = others.min_by_key(|p| p.rto.srtt().unwrap_or(Duration::MAX))?;
         let mut flight = self.out.sent_in_order(slow);
         let (tsn, sent) = flight.find(|(tsn, _)| self.out.may_copy_overdue(*tsn, slow))?;
-        is_overdue(sent.sent_at).then_some((other.id, tsn))
+        (now >= sent.sent_at + patience).then_some((other.id, tsn))
+    }
+
+    /// The chunk that the receiver waits for, if one is outstanding.
+    fn awaited(&self) -> Option<Awaited> {
+        let next = self.out.get(self.out.cum_tsn_ack_point().next())?;
+        let p = self.paths.get(next.path)?;
+        let patience = (2 * p.rto.srtt()?).max(LEAST_STALL);
+        // Copies move the point, too, while the path itself says nothing.
+        let quiet_since = self.redundancy.progress_at.min(p.last_active);
+        let overdue_at = next.sent_at.max(quiet_since) + patience;
+        Some(Awaited { path: next.path, patience, overdue_at })
+    }
+
+    /// Nothing can be sent. Looks again when what the receiver waits for is overdue, or, if it is,
+    /// when a pacer lets it go: at the end of a transfer nothing else may happen before T3-rtx.
+    pub(super) fn wait_for_overdue(&mut self, now: Instant) {
+        if !self.policies.wants.late_copies {
+            return;
+        }
+        let Some(Awaited { path: slow, overdue_at, .. }) = self.awaited() else { return };
+        let timer = Timer::Assoc(AssocTimer::Overdue);
+        if now < overdue_at {
+            return self.timers.start(timer, overdue_at);
+        }
+        let has_window = |p: &&mut Path| p.usable_cwnd() > self.out.counted(p.id);
+        let others = self.paths.iter_mut().filter(|p| p.id != slow && p.usable).filter(has_window);
+        if let Some(at) = others.filter_map(|p| p.pacer.hold()).min() {
+            self.timers.set(timer, at);
+        }
     }
 
     /// The earliest chunk on the covered path that is to be copied.

@@ -71,6 +71,7 @@ impl Association {
 
     /// Nothing can be sent: notes what it waits for.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
+        self.wait_for_overdue(now);
         let waits = !self.queue.is_empty() || self.out.has_marked();
         for p in self.paths.iter_mut().filter(|p| p.usable && p.rate.is_some()) {
             p.note_unused_room(self.out.counted(p.id), waits);

@@ -31,6 +31,8 @@ impl Association {
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
                 // Output asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
+                // Output looks for it again.
+                Timer::Assoc(AssocTimer::Overdue) => {}
                 Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
                 Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
                 Timer::Path(path, PathTimer::TailLossProbe) => self.on_tail_loss_probe(now, path),

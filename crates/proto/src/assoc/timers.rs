@@ -21,11 +21,13 @@ pub(crate) enum AssocTimer {
     Review,
     /// Data has waited so long that a dearer path may carry it.
     Ranks,
+    /// A chunk that the receiver waits for is overdue, and may be copied.
+    Overdue,
     /// The peer must have shown its keys; or keys are to be replaced, or dropped.
     Keys,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 8] = [
+const ASSOC_TIMERS: [AssocTimer; 9] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
@@ -33,6 +35,7 @@ const ASSOC_TIMERS: [AssocTimer; 8] = [
     AssocTimer::GiveUp,
     AssocTimer::Review,
     AssocTimer::Ranks,
+    AssocTimer::Overdue,
     AssocTimer::Keys,
 ];
 

@@ -1,8 +1,9 @@
-//! One of two paths goes silent and comes back, ten times.
+//! One of two paths goes silent: it comes back, ten times, or a transfer ends meanwhile.
 
 use std::time::Duration;
 
-use manypath_sim::{Pair, PathSpec, millis};
+use manypath_proto::Instant;
+use manypath_sim::{Pair, PathSpec, millis, secs};
 
 const RATE: f64 = 20e6;
 /// The part of a link's rate that user data can have: 1444 of 1500 bytes.
@@ -72,6 +73,35 @@ fn a_path_that_goes_silent_costs_a_fifth_of_a_second_of_it() {
                     assert!(busy >= 0.93, "{of}: {busy:.3} of the path used after 1 s");
                 }
             }
+        }
+    }
+}
+
+/// How long a file takes over two paths of 20 Mbit/s and 10 ms, if one goes silent at that time.
+fn takes(silent_at: Option<Instant>, seed: u64) -> Duration {
+    let path = || PathSpec::default().rate_mbps(RATE / 1e6).delay_ms(10.0);
+    let pair = Pair::paths("adaptive", vec![path(), path()]).profile("fast").seed(seed);
+    let mut t = pair.lean().connect();
+    t.a.send_file(10_000_000);
+    if let Some(at) = silent_at {
+        t.run_until(at);
+        t.net.path(1).cut_for(Duration::from_secs(2));
+    }
+    assert!(t.run_until_true(secs(5), |t| t.has_delivered_all()));
+    t.net.now() - Instant::ZERO
+}
+
+/// When there is no new data nothing else happens before T3-rtx expires after 0.2 s. What is
+/// overdue is copied without that, as the pacer of the other path allows.
+#[test]
+fn the_end_of_a_transfer_waits_for_no_timeout_of_a_silent_path() {
+    for seed in 1..=2 {
+        let alone = takes(None, seed);
+        for before in (0..120).step_by(6).map(Duration::from_millis) {
+            let end = Instant::ZERO + alone;
+            let longer = takes(Some(end.saturating_sub(before)), seed).saturating_sub(alone);
+            let of = format!("seed {seed}, {before:?} before the end");
+            assert!(longer < Duration::from_millis(120), "{of}: {longer:?} longer");
         }
     }
 }
