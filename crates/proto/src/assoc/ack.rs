@@ -116,7 +116,7 @@ impl Association {
         }
         for (index, facts) in paths.iter().enumerate() {
             self.note_rtt(now, PathId(index as u8), facts, via);
-            self.on_path_digest(now, PathId(index as u8), facts, is_full);
+            self.on_path_digest(now, PathId(index as u8), facts, (is_full, via));
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.go_on_with_ack_test(released, &paths);
@@ -164,7 +164,13 @@ impl Association {
         }
     }
 
-    fn on_path_digest(&mut self, now: Instant, id: PathId, facts: &PathDigest, is_full: bool) {
+    fn on_path_digest(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        facts: &PathDigest,
+        (is_full, via): (bool, Option<PathId>),
+    ) {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
         let lost = facts.lost + facts.lost_extra;
@@ -209,7 +215,7 @@ impl Association {
         if p.rate.is_some() {
             let in_flight = self.out.counted(id);
             let earliest = self.out.earliest_order(id);
-            p.follow_delivery(config, now, (facts, is_full), (in_flight, earliest));
+            p.follow_delivery(config, now, (facts, is_full, via), (in_flight, earliest));
         }
         p.counters.fast_retransmits += facts.lost as u64;
         p.counters.chunks_lost += lost as u64;

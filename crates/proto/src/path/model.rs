@@ -1,6 +1,6 @@
 //! Keeps the model of congestion control informed, where it has one.
 
-use super::Path;
+use super::{Path, PathId};
 use crate::config::Config;
 use crate::policy::cc::{Delivery, SentPacket};
 use crate::time::Instant;
@@ -31,13 +31,13 @@ impl Path {
         &mut self,
         config: &Config,
         now: Instant,
-        (facts, is_full): (&PathDigest, bool),
+        (facts, is_full, via): (&PathDigest, bool, Option<PathId>),
         (in_flight, earliest): (usize, Option<u64>),
     ) {
         let limits = self.limits(config);
         let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
         let rtt = facts.latest_rtt(now);
-        rate.on_acked(now, facts.newly_acked_bytes, rtt);
+        rate.on_acked(now, facts.newly_acked_bytes, (rtt, via));
         for lost in &facts.lost_chunks {
             if let Some(lost) = rate.on_lost(lost.order, lost.size, self.window.cwnd) {
                 model.on_lost(&lost);

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::path::PathId;
 use crate::policy::cc::{LostPacket, RateSample};
 use crate::time::Instant;
 
@@ -14,6 +15,7 @@ struct Packet {
     sent_at: Instant,
     total: u64,
     total_at: Instant,
+    total_via: Option<PathId>,
     first_sent_at: Instant,
     lost: u64,
     in_flight: usize,
@@ -26,6 +28,8 @@ pub(crate) struct DeliveryRate {
     /// Acknowledged so far (C.delivered), and when that last grew.
     total: u64,
     total_at: Instant,
+    /// The path that brought the SACK for it, if it is not the time of sending that counts.
+    total_via: Option<PathId>,
     lost: u64,
     /// When the latest packet acknowledged was sent (C.first_send_time).
     first_sent_at: Instant,
@@ -64,13 +68,14 @@ impl DeliveryRate {
         (before, in_flight): (usize, usize),
     ) {
         if before == 0 {
-            (self.first_sent_at, self.total_at) = (now, now);
+            (self.first_sent_at, self.total_at, self.total_via) = (now, now, None);
         }
         self.packets.push_back(Packet {
             order,
             sent_at: now,
             total: self.total,
             total_at: self.total_at,
+            total_via: self.total_via,
             first_sent_at: self.first_sent_at,
             lost: self.lost,
             in_flight,
@@ -89,11 +94,20 @@ impl DeliveryRate {
         self.window_limited = self.total + in_flight as u64;
     }
 
-    /// A SACK acknowledged this number of bytes for the first time, and measured this round-trip
-    /// time. Losses of the same SACK are counted next, then comes [`sample`](Self::sample).
-    pub(crate) fn on_acked(&mut self, now: Instant, bytes: usize, rtt: Option<Duration>) {
-        self.total += bytes as u64;
-        self.total_at = now;
+    /// A SACK acknowledged this number of bytes for the first time. It measured a round-trip time,
+    /// and came in on a path. Losses of the same SACK are counted next, then comes
+    /// [`sample`](Self::sample).
+    pub(crate) fn on_acked(
+        &mut self,
+        now: Instant,
+        bytes: usize,
+        (rtt, via): (Option<Duration>, Option<PathId>),
+    ) {
+        if bytes > 0 {
+            // Other SACKs speak of other paths.
+            self.total += bytes as u64;
+            (self.total_at, self.total_via) = (now, via);
+        }
         self.min_rtt = self.min_rtt.into_iter().chain(rtt).min();
         if self.app_limited.is_some_and(|until| self.total > until) {
             self.app_limited = None;
@@ -123,7 +137,10 @@ impl DeliveryRate {
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = (self.total - packet.total) as usize;
         // A shorter interval is that of a retransmission, and the original was acknowledged.
-        let is_measured = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
+        let is_long = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
+        // SACKs that came in on different paths are apart by the difference of those, too.
+        let is_one_way = packet.total_via.is_none_or(|via| self.total_via == Some(via));
+        let is_measured = is_long && is_one_way;
         let rate = if is_measured { delivered as f64 / interval.as_secs_f64() } else { 0.0 };
         Some(RateSample {
             prior_total: packet.total,
@@ -152,5 +169,60 @@ impl DeliveryRate {
     fn packet_of(&self, order: u64) -> Option<&Packet> {
         let index = self.packets.partition_point(|packet| packet.order < order);
         self.packets.get(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEAR: Option<PathId> = Some(PathId(0));
+    const FAR: Option<PathId> = Some(PathId(1));
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    /// A packet of 1000 bytes each millisecond, acknowledged after 20 ms on the near way.
+    fn steady() -> DeliveryRate {
+        let mut rate = DeliveryRate::default();
+        for ms in 0..40 {
+            if ms >= 20 {
+                rate.on_acked(at(ms), 1000, (Some(Duration::from_millis(20)), NEAR));
+                assert!(rate.sample(ms - 20).is_some());
+            }
+            rate.on_sent(at(ms), ms, (1000, 2000));
+        }
+        rate
+    }
+
+    #[test]
+    fn sacks_that_come_in_on_different_paths_measure_no_rate() {
+        let mut rate = steady();
+        let rtt = Some(Duration::from_millis(20));
+        // The way by which the SACKs of ten packets come takes 10 ms longer. Then they return.
+        for ms in 50..60 {
+            rate.on_acked(at(ms), 1000, (rtt, FAR));
+            let sample = rate.sample(ms - 30).expect("sent");
+            assert_eq!(sample.rate, 0.0, "{sample:?}");
+            rate.on_sent(at(ms), ms, (1000, 2000));
+        }
+        rate.on_acked(at(60), 11_000, (rtt, NEAR));
+        let rate_then = rate.sample(39).expect("sent").rate;
+        assert!((rate_then - 1e6).abs() < 1.0, "{rate_then}: 21,000 bytes since 39 ms");
+        rate.on_acked(at(80), 1000, (rtt, NEAR));
+        let sample = rate.sample(59).expect("sent");
+        assert_eq!((sample.rate, sample.delivered), (0.0, 12_000), "571 kB/s since the far way");
+    }
+
+    #[test]
+    fn a_sack_that_acknowledges_nothing_here_begins_no_interval() {
+        let mut rate = steady();
+        let rtt = Some(Duration::from_millis(20));
+        rate.on_acked(at(44), 0, (None, NEAR)); // it speaks of another path
+        rate.on_sent(at(44), 44, (1000, 2000));
+        rate.on_acked(at(64), 25_000, (rtt, NEAR));
+        let rate = rate.sample(44).expect("sent").rate;
+        assert!((rate - 1e6).abs() < 1.0, "{rate}: 25,000 bytes since 39 ms");
     }
 }

@@ -212,7 +212,7 @@ impl Sender {
             !is_acked
         });
         self.acked += bytes as u64;
-        self.rate.on_acked(now, bytes, rtt);
+        self.rate.on_acked(now, bytes, (rtt, None));
         let (rate, bbr, window) = (&mut self.rate, &mut self.bbr, self.window);
         let (next_losses, next_order) = (&mut self.next_losses, self.next_order);
         self.flying.retain(|packet| {
