@@ -25,10 +25,10 @@ struct Packet {
 /// The delivery of one path. Amounts are bytes of DATA chunks.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryRate {
-    /// Acknowledged so far (C.delivered), and when that last grew.
+    /// Acknowledged so far (C.delivered), the time of the latest SACK, and the path that it came in
+    /// on. With nothing in flight, an interval begins when a packet is sent.
     total: u64,
     total_at: Instant,
-    /// The path that brought the SACK for it, if it is not the time of sending that counts.
     total_via: Option<PathId>,
     lost: u64,
     /// When the latest packet acknowledged was sent (C.first_send_time).
@@ -103,11 +103,8 @@ impl DeliveryRate {
         bytes: usize,
         (rtt, via): (Option<Duration>, Option<PathId>),
     ) {
-        if bytes > 0 {
-            // Other SACKs speak of other paths.
-            self.total += bytes as u64;
-            (self.total_at, self.total_via) = (now, via);
-        }
+        self.total += bytes as u64;
+        (self.total_at, self.total_via) = (now, via);
         self.min_rtt = self.min_rtt.into_iter().chain(rtt).min();
         if self.app_limited.is_some_and(|until| self.total > until) {
             self.app_limited = None;
@@ -213,16 +210,5 @@ mod tests {
         rate.on_acked(at(80), 1000, (rtt, NEAR));
         let sample = rate.sample(59).expect("sent");
         assert_eq!((sample.rate, sample.delivered), (0.0, 12_000), "571 kB/s since the far way");
-    }
-
-    #[test]
-    fn a_sack_that_acknowledges_nothing_here_begins_no_interval() {
-        let mut rate = steady();
-        let rtt = Some(Duration::from_millis(20));
-        rate.on_acked(at(44), 0, (None, NEAR)); // it speaks of another path
-        rate.on_sent(at(44), 44, (1000, 2000));
-        rate.on_acked(at(64), 25_000, (rtt, NEAR));
-        let rate = rate.sample(44).expect("sent").rate;
-        assert!((rate - 1e6).abs() < 1.0, "{rate}: 25,000 bytes since 39 ms");
     }
 }
