@@ -189,7 +189,7 @@ impl Association {
         self.recovery.bursts.renew(&mut p.burst);
         p.count_acked(facts.newly_acked_bytes);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
-        // Where much is lost the chunk that measures may be lost time and again.
+        // RFC 9260 §6.3.1, C2. Where much is lost, so are the chunks that measure, one by one.
         let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
         if let Some(rtt) = facts.rtt.or_else(|| facts.latest_rtt(now).filter(|_| is_first)) {
             p.rto.sample(rtt);

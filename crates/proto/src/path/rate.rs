@@ -27,6 +27,8 @@ struct Packet {
 pub(crate) struct DeliveryRate {
     /// Acknowledged so far (C.delivered), the time of the latest SACK, and the path that it came in
     /// on. With nothing in flight, an interval begins when a packet is sent.
+    ///
+    /// Deviation: the draft takes the time of the latest SACK that acknowledged something here.
     total: u64,
     total_at: Instant,
     total_via: Option<PathId>,
@@ -135,9 +137,9 @@ impl DeliveryRate {
         let delivered = (self.total - packet.total) as usize;
         // A shorter interval is that of a retransmission, and the original was acknowledged.
         let is_long = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
-        // SACKs that came in on different paths are apart by the difference of those, too.
-        let is_one_way = packet.total_via.is_none_or(|via| self.total_via == Some(via));
-        let is_measured = is_long && is_one_way;
+        // The time between SACKs of two paths contains the difference of the ways back.
+        let is_same_way = packet.total_via.is_none_or(|via| self.total_via == Some(via));
+        let is_measured = is_long && is_same_way;
         let rate = if is_measured { delivered as f64 / interval.as_secs_f64() } else { 0.0 };
         Some(RateSample {
             prior_total: packet.total,

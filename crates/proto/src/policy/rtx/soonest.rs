@@ -9,9 +9,8 @@ use crate::policy::sched::one_way;
 /// it: everything behind a lost packet waits for it. A faster path without room is waited for if a
 /// round trip there, after which it has some, is not too long.
 ///
-/// The path that has lost the packet again is expected to lose it as often once more, and each time
-/// costs a round trip: where a queue is always full, a retransmission has no better chance than all
-/// else.
+/// If a retransmission was lost, its path counts as slower, by a round trip for each one so far.
+/// Where a queue is always full, it would be lost there again.
 #[derive(Debug, Default)]
 pub struct RtxSoonest;
 
