@@ -18,6 +18,9 @@ use crate::signals::next_interrupt;
 
 /// Longest wait for the end of an association once everything is acknowledged.
 pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
+/// How long a client may take to show its token. Longer than `key_timeout`, 15 s: a peer that has
+/// other keys cannot read a refusal, and is to learn the real reason.
+pub(crate) const HELLO_TIME_MAX: Duration = Duration::from_secs(20);
 /// Associations that wait to be accepted; more than there are strangers, who make room for each
 /// other.
 const ACCEPT_BACKLOG: usize = 128;

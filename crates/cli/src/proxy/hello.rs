@@ -1,7 +1,6 @@
 //! How the two ends of a proxy get to know each other: the token, shown or proved, as in transfers.
 
 use std::cell::Cell;
-use std::time::Duration;
 
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendOptions, StreamId};
@@ -15,10 +14,7 @@ use crate::transfer::frame::{ClientFrame, PPID_CONTROL, reason};
 use crate::transfer::messages::{Incoming, Messages};
 use crate::transfer::password::{NotProved, Secret, prove};
 use crate::transfer::sender::WELCOME_TIME_MAX;
-use crate::transport::{self, Answer, closed_failure};
-
-/// How long a client may take to show its token.
-const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
+use crate::transport::{self, Answer, HELLO_TIME_MAX, closed_failure};
 
 fn options() -> SendOptions {
     SendOptions { stream: StreamId(CONTROL), ppid: PPID_FRAME, unordered: false }

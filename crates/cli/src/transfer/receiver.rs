@@ -25,10 +25,8 @@ use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
 use crate::security;
 use crate::signals::interrupted;
-use crate::transport::{self, closed_failure};
+use crate::transport::{self, HELLO_TIME_MAX, closed_failure};
 
-/// How long a peer may take to show its token.
-const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
 /// The hint after a transfer was interrupted.
 const GO_ON: &str =
     "let the sender send again, to the same directory: only what is missing travels";
