@@ -46,6 +46,7 @@ impl Association {
             self.paths.iter_mut().for_each(|p| p.decay_in_silence(config, recovery, now, false));
         }
         let is_full = self.is_report_full(sack);
+        let via = via.map(|path| Via { path, rtt_min: self.least_rtt(path) });
         let rules = AckRules {
             is_full,
             by: &self.recovery.rules,
@@ -53,7 +54,7 @@ impl Association {
             reports_gaps,
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
-            via: via.map(|path| Via { path, rtt_min: self.least_rtt(path) }),
+            via,
             waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
@@ -89,7 +90,7 @@ impl Association {
 
     /// Acts on what a SACK says, or on losses found without one. Both are in `digest`. The flag
     /// says that the SACK is full; `via` is the path on which it came.
-    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<PathId>) {
+    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<Via>) {
         let is_full = sack.is_some_and(|(_, is_full)| is_full);
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
@@ -115,7 +116,7 @@ impl Association {
             paths.iter_mut().for_each(|facts| facts.flight_before = before);
         }
         for (index, facts) in paths.iter().enumerate() {
-            self.note_rtt(now, PathId(index as u8), facts, via);
+            self.note_rtt(now, PathId(index as u8), facts, via.map(|via| via.path));
             self.on_path_digest(now, PathId(index as u8), facts, (is_full, via));
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
@@ -169,7 +170,7 @@ impl Association {
         now: Instant,
         id: PathId,
         facts: &PathDigest,
-        (is_full, via): (bool, Option<PathId>),
+        (is_full, via): (bool, Option<Via>),
     ) {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;

@@ -1,10 +1,10 @@
 //! Keeps the model of congestion control informed, where it has one.
 
-use super::{Path, PathId};
+use super::Path;
 use crate::config::Config;
 use crate::policy::cc::{Delivery, SentPacket};
 use crate::time::Instant;
-use crate::tx::PathDigest;
+use crate::tx::{PathDigest, Via};
 
 impl Path {
     /// A packet with DATA chunks was sent. `in_flight` is what was in flight before it and what is
@@ -31,7 +31,7 @@ impl Path {
         &mut self,
         config: &Config,
         now: Instant,
-        (facts, is_full, via): (&PathDigest, bool, Option<PathId>),
+        (facts, is_full, via): (&PathDigest, bool, Option<Via>),
         (in_flight, earliest): (usize, Option<u64>),
     ) {
         let limits = self.limits(config);

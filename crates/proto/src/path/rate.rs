@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::path::PathId;
 use crate::policy::cc::{LostPacket, RateSample};
 use crate::time::Instant;
+use crate::tx::Via;
 
 /// A packet with DATA chunks, and the state of its path when it was sent.
 #[derive(Copy, Clone, Debug)]
@@ -15,7 +15,7 @@ struct Packet {
     sent_at: Instant,
     total: u64,
     total_at: Instant,
-    total_via: Option<PathId>,
+    total_via: Option<Via>,
     first_sent_at: Instant,
     lost: u64,
     in_flight: usize,
@@ -31,7 +31,7 @@ pub(crate) struct DeliveryRate {
     /// Deviation: the draft takes the time of the latest SACK that acknowledged something here.
     total: u64,
     total_at: Instant,
-    total_via: Option<PathId>,
+    total_via: Option<Via>,
     lost: u64,
     /// When the latest packet acknowledged was sent (C.first_send_time).
     first_sent_at: Instant,
@@ -103,7 +103,7 @@ impl DeliveryRate {
         &mut self,
         now: Instant,
         bytes: usize,
-        (rtt, via): (Option<Duration>, Option<PathId>),
+        (rtt, via): (Option<Duration>, Option<Via>),
     ) {
         self.total += bytes as u64;
         (self.total_at, self.total_via) = (now, via);
@@ -138,8 +138,8 @@ impl DeliveryRate {
         // A shorter interval is that of a retransmission, and the original was acknowledged.
         let is_long = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
         // The time between SACKs of two paths contains the difference of the ways back.
-        let is_same_way = packet.total_via.is_none_or(|via| self.total_via == Some(via));
-        let is_measured = is_long && is_same_way;
+        let is_alike = |via: Via| self.total_via.is_some_and(|last| via.is_alike(last, interval));
+        let is_measured = is_long && packet.total_via.is_none_or(is_alike);
         let rate = if is_measured { delivered as f64 / interval.as_secs_f64() } else { 0.0 };
         Some(RateSample {
             prior_total: packet.total,
@@ -174,9 +174,15 @@ impl DeliveryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::PathId;
 
-    const NEAR: Option<PathId> = Some(PathId(0));
-    const FAR: Option<PathId> = Some(PathId(1));
+    const NEAR: Option<Via> = via(0, 20);
+    const FAR: Option<Via> = via(1, 30);
+
+    /// A path with the shortest round-trip time in milliseconds.
+    const fn via(path: u8, rtt_min: u64) -> Option<Via> {
+        Some(Via { path: PathId(path), rtt_min: Some(Duration::from_millis(rtt_min)) })
+    }
 
     fn at(ms: u64) -> Instant {
         Instant::from_millis(ms)
@@ -212,5 +218,17 @@ mod tests {
         rate.on_acked(at(80), 1000, (rtt, NEAR));
         let sample = rate.sample(59).expect("sent");
         assert_eq!((sample.rate, sample.delivered), (0.0, 12_000), "571 kB/s since the far way");
+    }
+
+    #[test]
+    fn sacks_that_come_in_on_paths_alike_measure_a_rate() {
+        let mut rate = steady();
+        let rtt = Some(Duration::from_millis(20));
+        for ms in 40..60 {
+            rate.on_acked(at(ms), 1000, (rtt, via(ms as u8 % 2, 20 + ms % 2)));
+            let measured = rate.sample(ms - 20).expect("sent").rate;
+            assert!((measured - 1e6).abs() < 1.0, "{measured} at {ms} ms");
+            rate.on_sent(at(ms), ms, (1000, 2000));
+        }
     }
 }

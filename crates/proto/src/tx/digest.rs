@@ -44,6 +44,14 @@ pub(crate) struct Via {
 }
 
 impl Via {
+    /// Two SACKs took the same path back, or paths whose round-trip times differ by little beside
+    /// the time between the two. The ways back differ by as little, unless one path is slower
+    /// there and faster on the way out.
+    pub(crate) fn is_alike(self, other: Via, between: Duration) -> bool {
+        let differ = self.rtt_min.zip(other.rtt_min).map(|(a, b)| a.abs_diff(b));
+        self.path == other.path || differ.is_some_and(|differ| differ * 16 <= between)
+    }
+
     /// A SACK cannot be the answer to what was sent there this long ago, even if the shortest
     /// round-trip time was measured with a queue on the way.
     pub(super) fn is_too_soon(&self, took: Duration) -> bool {
