@@ -267,3 +267,13 @@ pub(crate) async fn abort(association: &Association, reason: &str) {
     association.abort(reason.as_bytes());
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_with_different_keys_find_that_out_before_a_hello_is_late() {
+        assert!(HELLO_TIME_MAX > Config::default().key_timeout);
+    }
+}
