@@ -233,6 +233,8 @@ def nat_timeout(net):
     """What the advice keeps open, and what closes without it."""
     net.nft(net.r1, "table ip nat { chain c { type nat hook postrouting priority 100; "
                     f"udp dport {PORT} counter masquerade; udp dport {PORT + 1} counter masquerade; oifname out0 masquerade; }} }}")
+    # A server knows the address behind the NAT, and its packets there would open the way from the other side.
+    net.nft(net.r1, "table ip filter { chain f { type filter hook forward priority 0; iifname out0 ct state new drop; } }")
     net.sysctl(net.r1, {"net.netfilter.nf_conntrack_udp_timeout": 3, "net.netfilter.nf_conntrack_udp_timeout_stream": 3})
     net.serve()
     net.serve(PORT + 1)
