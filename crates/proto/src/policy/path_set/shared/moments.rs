@@ -12,7 +12,7 @@ const MOMENTS_MAX: usize = 32;
 /// Changes are alike if they differ by at most this part of the larger one.
 const ALIKE: f64 = 0.5;
 /// A smaller change says nothing, in seconds.
-const CHANGE_MIN_S: f64 = 1e-3;
+pub(super) const CHANGE_MIN_S: f64 = 1e-3;
 /// A likeness that other moments show more often says nothing.
 const CHANCE_MAX: f64 = 0.5;
 /// Moments at which one of two paths alone sent less, before it is known whether the other's delay
@@ -130,8 +130,9 @@ impl Compared {
     }
 
     /// True if the delay of one path falls when the other alone sends less. `None` as long as that
-    /// is not known.
-    pub(super) fn follows(&self) -> Option<bool> {
+    /// is not known. A moment counts if the delay of the path that sent less fell by at least
+    /// `fall_min_s`, in seconds beyond what is usual.
+    pub(super) fn follows(&self, fall_min_s: f64) -> Option<bool> {
         let (mut moments, mut fell_s, mut alone_s) = (0, 0.0, 0.0);
         for (a, b) in &self.both {
             let (own, other) = match (a.acted, b.acted) {
@@ -139,8 +140,12 @@ impl Compared {
                 (false, true) => (b, a),
                 _ => continue,
             };
+            let own_s = own.fell_s - self.usual_s;
+            if own_s < fall_min_s {
+                continue;
+            }
             moments += 1;
-            fell_s += own.fell_s - self.usual_s;
+            fell_s += own_s;
             alone_s += own.fell_s - other.fell_s;
         }
         (moments >= ALONE_MIN && fell_s > 0.0).then_some(alone_s <= fell_s * ALONE_SHARE)
@@ -162,6 +167,8 @@ mod tests {
     use super::*;
 
     const PAIR: (PathId, PathId) = (PathId(0), PathId(1));
+    /// Every moment counts.
+    const ANY: f64 = f64::NEG_INFINITY;
 
     /// Moments with how far two paths' delays fell, in milliseconds, and who acted.
     fn moments(changes: &[(f64, f64, &str)]) -> Moments {
@@ -179,10 +186,10 @@ mod tests {
         let one_queue = [(-5.0, -5.2, ""), (8.0, 8.9, "a"), (-3.0, -2.5, ""), (12.0, 11.0, "b")];
         let mut known = moments(&one_queue);
         let compared = known.compare(PAIR);
-        assert_eq!(compared.follows(), None, "two moments with one action each are too few");
+        assert_eq!(compared.follows(ANY), None, "two moments with one action each are too few");
         known.note(moments(&[(4.0, 4.4, "a")]).kept[0].clone());
         let compared = known.compare(PAIR);
-        assert_eq!(compared.follows(), Some(true));
+        assert_eq!(compared.follows(ANY), Some(true));
         let alike = compared.alike().expect("large changes");
         assert_eq!(alike.alike, alike.moments, "{alike:?}");
         assert!(alike.chance < 0.05, "{alike:?}");
@@ -193,7 +200,7 @@ mod tests {
         let alike = [(-1.6, -1.6, ""); 6];
         let two_queues = [(15.0, -1.5, "a"), (-1.6, 16.0, "b"), (14.0, -1.7, "a")];
         let compared = moments(&[&alike[..], &two_queues].concat()).compare(PAIR);
-        assert_eq!(compared.follows(), Some(false));
+        assert_eq!(compared.follows(ANY), Some(false));
         let found = compared.alike().expect("large changes");
         // Steady growth says nothing; what is seen against it of one path does.
         assert_eq!((found.moments, found.alike), (2, 0));
@@ -205,16 +212,28 @@ mod tests {
         // Two equal, empty paths lose at the same times for ever.
         let in_step: Vec<_> =
             (0..12).map(|n| (9.0 + f64::from(n), 9.2 + f64::from(n), "ab")).collect();
-        assert_eq!(moments(&in_step).compare(PAIR).follows(), None);
+        assert_eq!(moments(&in_step).compare(PAIR).follows(ANY), None);
+    }
+
+    #[test]
+    fn a_path_that_sends_less_and_has_no_queue_shows_nothing() {
+        // Two fast paths keep their queues short. Both are cut twice at the same time; later each
+        // is cut alone, and once the other's delay falls as well.
+        let quiet = [(0.0, 0.1, ""), (0.1, 0.0, ""), (0.0, -0.1, "")];
+        let cut = [(2.4, 2.3, "ab"), (-0.1, 0.1, "a"), (2.6, 1.9, "ab"), (0.1, -0.1, "b")];
+        let chance = [(1.4, 1.3, "a"), (0.1, -0.1, "a")];
+        let compared = moments(&[&quiet[..], &cut, &chance].concat()).compare(PAIR);
+        assert_eq!(compared.follows(ANY), Some(true), "the one fall outweighs the others");
+        assert_eq!(compared.follows(CHANGE_MIN_S), None);
     }
 
     #[test]
     fn a_path_that_begins_anew_is_judged_by_what_comes_after() {
         let mut known =
             moments(&[(5.0, 5.0, "a"), (7.0, 7.0, "b"), (9.0, 9.0, "a"), (-3.0, -3.0, "")]);
-        assert_eq!(known.compare(PAIR).follows(), Some(true));
+        assert_eq!(known.compare(PAIR).follows(ANY), Some(true));
         known.forget(PathId(1));
-        assert_eq!((known.compare(PAIR).follows(), known.compare(PAIR).alike()), (None, None));
+        assert_eq!((known.compare(PAIR).follows(ANY), known.compare(PAIR).alike()), (None, None));
     }
 
     proptest::proptest! {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::chance::needed;
 use super::delays::{BEGIN_RTTS, Delays, END_RTTS};
-use super::moments::{Alike, Moments};
+use super::moments::{Alike, CHANGE_MIN_S, Moments};
 use super::sequential::START_RTTS;
 use super::{MtcpMatch, SharedEvidence, SharedPolicy, SharedSign};
 use crate::config::Config;
@@ -49,6 +49,9 @@ pub struct Trial {
     /// Only paths are tried whose delays already change like those of another one, and losses that
     /// come together prove nothing.
     only_alike: bool,
+    /// By how much the delay of a path that sends less must fall, in seconds, before it says
+    /// anything about another one.
+    fall_min_s: f64,
     /// By path; `None` for those that carry no data.
     paths: Vec<Option<Watched>>,
     moments: Moments,
@@ -109,6 +112,7 @@ impl Trial {
             delta: config.shared_delta,
             zeta: config.shared_zeta,
             only_alike: false,
+            fall_min_s: f64::NEG_INFINITY,
             paths: Vec::new(),
             moments: Moments::default(),
             losses: MtcpMatch::new(config),
@@ -123,9 +127,10 @@ impl Trial {
     /// The same for paths that mostly have bottlenecks of their own: one is tried only after its
     /// delay has changed like that of another one for some time. So trials cost nothing where
     /// queues have nothing in common. Only delays decide, since independent paths that are loaded
-    /// alike lose at the same times again and again.
+    /// alike lose at the same times again and again; and only those of paths that have a queue,
+    /// since fast paths of their own often have none, and one fall by chance would decide.
     pub fn of_alike(config: &Config) -> Trial {
-        Trial { only_alike: true, ..Trial::new(config) }
+        Trial { only_alike: true, fall_min_s: CHANGE_MIN_S, ..Trial::new(config) }
     }
 
     fn watched(&self, path: PathId) -> Option<&Watched> {
@@ -155,7 +160,8 @@ impl Trial {
         self.pairs().filter(|pair| pair.0 == path || pair.1 == path).any(|pair| {
             let compared = self.moments.compare(pair);
             let is_unlikely = |alike: Alike| alike.is_frequent() && alike.chance <= DOUBT;
-            compared.follows() != Some(false) && compared.alike().is_some_and(is_unlikely)
+            compared.follows(self.fall_min_s) != Some(false)
+                && compared.alike().is_some_and(is_unlikely)
         })
     }
 
@@ -195,7 +201,7 @@ impl Trial {
             self.moments.note(self.paths.iter().enumerate().map(change).collect());
         }
         let found: Vec<_> = self.pairs().filter_map(|pair| self.judge(pair)).collect();
-        let is_open = |pair| self.moments.compare(pair).follows() != Some(false);
+        let is_open = |pair| self.moments.compare(pair).follows(self.fall_min_s) != Some(false);
         let is_settled = !self.pairs().any(is_open);
         let share = if is_settled { PAUSE_SHARES.1 } else { PAUSE_SHARES.0 };
         let pause = round.rtt.mul_f64(SETTLE_RTTS).max((cx.now - self.begun).mul_f64(share));
@@ -222,7 +228,7 @@ impl Trial {
             evidence.chance = alike.chance;
         }
         let is_likely = evidence.ratio() > self.delta && evidence.chance <= self.zeta;
-        evidence.is_shared = is_likely && compared.follows() == Some(true);
+        evidence.is_shared = is_likely && compared.follows(self.fall_min_s) == Some(true);
         Some(evidence)
     }
 }
@@ -255,7 +261,7 @@ impl SharedPolicy for Trial {
         let is_late = cx.now - self.begun >= self.rtt * PATIENCE_RTTS;
         let mut found = self.losses.on_fast_retransmit(cx, path);
         found.retain(|evidence| {
-            let follows = self.moments.compare(evidence.paths).follows();
+            let follows = self.moments.compare(evidence.paths).follows(self.fall_min_s);
             evidence.is_shared && follows.unwrap_or(is_late)
         });
         found
