@@ -1,6 +1,6 @@
 //! Appends DATA or I-DATA chunks to packets, and books their transmissions.
 
-use manypath_wire::{PacketBuilder, Ssn, Tsn};
+use manypath_wire::{DataFlags, PacketBuilder, Ssn, Tsn};
 
 use super::{Association, PathTimer, Timer};
 use crate::path::PathId;
@@ -35,7 +35,7 @@ impl Association {
             self.note_in_plain(tsn);
         }
         if let Some(sent) = self.out.get(tsn) {
-            push_data(packet, tsn, sent);
+            push_data(packet, tsn, sent, sent.flags);
         }
         let mut is_first = false;
         if let Some(p) = self.paths.get_mut(path) {
@@ -65,7 +65,7 @@ impl Association {
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
-        if !push_data(packet, tsn, sent) {
+        if !push_data(packet, tsn, sent, sent.flags) {
             return false;
         }
         let is_earliest = sent.path == path
@@ -136,14 +136,19 @@ impl Association {
     }
 }
 
-pub(super) fn push_data(packet: &mut PacketBuilder<'_>, tsn: Tsn, s: &Sent) -> bool {
+pub(super) fn push_data(
+    packet: &mut PacketBuilder<'_>,
+    tsn: Tsn,
+    s: &Sent,
+    flags: DataFlags,
+) -> bool {
     match s.kind {
         DataKind::Data => {
             let ssn = Ssn(s.mid.0 as u16);
-            packet.push_data(tsn, s.stream, ssn, s.ppid_or_fsn, s.flags, &s.payload)
+            packet.push_data(tsn, s.stream, ssn, s.ppid_or_fsn, flags, &s.payload)
         }
         DataKind::IData => {
-            packet.push_i_data(tsn, s.stream, s.mid, s.ppid_or_fsn, s.flags, &s.payload)
+            packet.push_i_data(tsn, s.stream, s.mid, s.ppid_or_fsn, flags, &s.payload)
         }
     }
 }

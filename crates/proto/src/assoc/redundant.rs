@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use manypath_wire::{PacketBuilder, Tsn};
+use manypath_wire::{DataFlags, PacketBuilder, Tsn};
 
 use super::data::push_data;
 use super::{AssocTimer, Association, Timer};
 use crate::path::{Path, PathId};
 use crate::policy::redundant::Cover;
 use crate::time::Instant;
+use crate::tx::Sent;
 
 /// Bytes that may be copied because they are late: this number, and one of fifty acknowledged.
 const LATE_BYTES: u64 = 512 << 10;
@@ -106,16 +107,22 @@ impl Association {
         let free = measured().filter(|(p, _)| p.usable && self.has_room(p.id));
         let (fast, fast_rtt) = free.min_by_key(|(_, srtt)| *srtt)?;
         let soon = now + fast_rtt;
-        // What is overdue may be lost. What is due soon needs no copy. Delays vary by more than one
-        // would gain.
+        // What is overdue may be lost. What is due soon needs no copy: delays vary, and a copy
+        // takes a round trip of the fast path itself.
         let late_on = |slow: &Path, slow_rtt: Duration| {
             let margin = slow.rto.variation().min(slow_rtt / MARGIN_MAX);
-            let is_late = |sent_at: Instant| {
-                let due = sent_at + slow_rtt;
-                due + margin < now || due > soon + margin
+            let estimate = slow.estimate.filter(|estimate| estimate.is_settled);
+            let mut ahead = 0;
+            let mut is_late = |sent: &Sent| {
+                ahead += sent.size();
+                let usual = sent.sent_at + slow_rtt;
+                // A path that is full delivers one chunk after the other.
+                let drained = estimate.map(|estimate| now + estimate.time_of(ahead));
+                let due = drained.map_or(usual, |drained| drained.max(usual));
+                usual + margin < now || due > soon + margin.min(fast_rtt)
             };
             let mut flight = self.out.sent_in_order(slow.id);
-            flight.find(|(tsn, sent)| is_late(sent.sent_at) && self.out.may_copy(*tsn, slow.id))
+            flight.find(|(tsn, sent)| is_late(sent) && self.out.may_copy(*tsn, slow.id))
         };
         let slower = measured().filter(|(p, srtt)| p.id != fast.id && *srtt > fast_rtt);
         let base = self.out.cum_tsn_ack_point();
@@ -214,7 +221,12 @@ impl Association {
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
-        if !push_data(packet, tsn, sent) {
+        // A SACK for a copy of what is late is to take its way back, not that of the slower path.
+        let asks = match self.policies.wants.late_copies {
+            true => DataFlags::IMMEDIATE,
+            false => DataFlags::default(),
+        };
+        if !push_data(packet, tsn, sent, sent.flags | asks) {
             return false;
         }
         self.redundancy.copied_up_to = self.redundancy.copied_up_to.max(Some(sent.order));

@@ -160,3 +160,32 @@ fn paths_that_are_alike_copy_little_and_measure_no_round_trip_that_cannot_be() {
         }
     }
 }
+
+/// At the end, what is under way on a slow path comes on the fast one sooner. The slow path's rate
+/// says when it would come. Copies ask for SACKs at once: otherwise the last SACK mostly comes back
+/// on the slow path.
+#[test]
+fn the_end_of_a_transfer_waits_for_no_slow_path() {
+    const BYTES: u64 = 40_000_000;
+    let path = |rate, ms| PathSpec::new().rate_mbps(rate).delay_ms(ms);
+    let paths = [path(100.0, 5.0), path(2.0, 150.0)];
+    let times = |paths: &[PathSpec], seed| {
+        let pair = Pair::paths("adaptive", paths.to_vec()).profile("fast").seed(seed);
+        let mut t = pair.lean().start();
+        t.a.send_file(BYTES);
+        assert!(t.run_until_true(secs(10), |t| t.z.received_bytes() == BYTES));
+        let received = t.net.now();
+        let is_known = |t: &Pair| t.a.stats().is_some_and(|s| s.bytes_acked == BYTES);
+        assert!(t.run_until_true(secs(10), is_known));
+        (received, t.net.now() - received)
+    };
+    let mut until_known = Vec::new();
+    for seed in 1..=5 {
+        let (alone, _) = times(&paths[..1], seed);
+        let (both, known_after) = times(&paths, seed);
+        assert!(both < alone, "{both:?}, and {alone:?} with the fast path alone");
+        until_known.push(known_after);
+    }
+    until_known.sort_unstable();
+    assert!(until_known[2] < Duration::from_millis(10), "{until_known:?}");
+}

@@ -404,7 +404,8 @@ impl Model for Bbr {
 
     fn estimate(&self) -> Option<Estimate> {
         let min_rtt = self.min_rtt.get()?;
-        Some(Estimate { rate: self.bw, min_rtt }).filter(|estimate| estimate.rate > 0.0)
+        Some(Estimate { rate: self.bw, min_rtt, is_settled: self.full_pipe.was_reached })
+            .filter(|estimate| estimate.rate > 0.0)
     }
 
     fn holds_back(&self) -> bool {

@@ -97,6 +97,15 @@ pub struct Estimate {
     pub rate: f64,
     /// Its round-trip time without a queue.
     pub min_rtt: Duration,
+    /// The rate was seen not to grow any more. Before that, a path delivers more than this.
+    pub is_settled: bool,
+}
+
+impl Estimate {
+    /// The time in which the path delivers `bytes` of DATA chunks: an hour at most.
+    pub fn time_of(&self, bytes: usize) -> Duration {
+        Duration::from_secs_f64((bytes as f64 / self.rate).min(3600.0))
+    }
 }
 
 /// A controller that keeps a model of its path: how much it delivers, and how fast.

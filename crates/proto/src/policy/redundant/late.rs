@@ -13,7 +13,8 @@ use crate::policy::{PolicyCx, Wants};
 /// - The receiver waits for a chunk that is overdue on a path, which may be silent or have become
 ///   slow.
 ///
-/// The copies are 512 KiB and 2 % of what is acknowledged, at most.
+/// The copies are 512 KiB and 2 % of what is acknowledged, at most. They ask for a SACK at once, by
+/// the I bit (RFC 9260 §3.3.1).
 #[derive(Debug, Default)]
 pub struct Late;
 

@@ -49,7 +49,8 @@ fn every_policy_follows_its_own_measure() {
 #[test]
 fn soonest_counts_what_waits_in_queues() {
     // 10 Mbit/s: 25 kB fill the path, what is more waits in its queue.
-    let estimate = Some(Estimate { rate: 1.25e6, min_rtt: Duration::from_millis(20) });
+    let estimate =
+        Some(Estimate { rate: 1.25e6, min_rtt: Duration::from_millis(20), is_settled: true });
     let path = |id, flight_size| PathView { estimate, flight_size, cwnd_space: 1, ..view(id) };
     assert_eq!(choose("soonest", &[path(0, 50_000), path(1, 30_000)], 0, 1), Some(PathId(1)));
     assert_eq!(choose("soonest", &[path(0, 30_000), path(1, 50_000)], 1, 1), Some(PathId(0)));
@@ -64,7 +65,7 @@ fn soonest_counts_what_waits_in_queues() {
 fn soonest_leaves_a_path_that_loses_a_chunk_again_and_again() {
     let path = |id, ms| {
         let min_rtt = Duration::from_millis(ms);
-        let estimate = Some(Estimate { rate: 1.25e6, min_rtt });
+        let estimate = Some(Estimate { rate: 1.25e6, min_rtt, is_settled: true });
         PathView { estimate, srtt: Some(min_rtt), cwnd_space: 1, ..view(id) }
     };
     // 5 ms on the near path, and 10 ms for each loss of the retransmission; 40 ms on the far one.

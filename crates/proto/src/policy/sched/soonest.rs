@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::Scheduler;
 use crate::path::{PathId, PathView};
 use crate::policy::PolicyCx;
-use crate::policy::cc::Estimate;
 
 /// Of the paths with room, the one that delivers a packet soonest. If a faster path has no room
 /// now, but would deliver all that waits before the slower one delivers a packet, it is waited for:
@@ -20,11 +19,11 @@ pub struct Soonest;
 
 /// How long a packet takes that is sent now.
 pub(in crate::policy) fn one_way(path: &PathView) -> Duration {
-    let Some(Estimate { rate, min_rtt }) = path.estimate else {
+    let Some(estimate) = path.estimate else {
         return path.srtt.unwrap_or(path.rto) / 2;
     };
-    let drains = seconds(path.flight_size as f64 / rate);
-    min_rtt / 2 + drains.saturating_sub(min_rtt)
+    let min_rtt = estimate.min_rtt;
+    min_rtt / 2 + estimate.time_of(path.flight_size).saturating_sub(min_rtt)
 }
 
 /// How long `bytes` take that are sent from now on.
@@ -56,6 +55,7 @@ impl Scheduler for Soonest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::cc::Estimate;
     use crate::policy::tests::{cx, view};
 
     fn path(id: u8, rtt_ms: u64, cwnd_space: usize) -> PathView {
@@ -78,7 +78,8 @@ mod tests {
 
     /// 10 Mbit/s, whose queue is empty with 25 kB in flight.
     fn measured(id: u8, flight_size: usize, cwnd_space: usize) -> PathView {
-        let estimate = Some(Estimate { rate: 1.25e6, min_rtt: Duration::from_millis(20) });
+        let estimate =
+            Some(Estimate { rate: 1.25e6, min_rtt: Duration::from_millis(20), is_settled: true });
         PathView { estimate, flight_size, ..path(id, 20, cwnd_space) }
     }
 
