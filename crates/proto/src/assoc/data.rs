@@ -77,6 +77,7 @@ impl Association {
         let old = sent.path;
         let left_first = by_tsn && self.out.lowest_unacked(old) == Some(tsn);
         self.out.retransmit(tsn, path, now);
+        self.note_repeated(tsn);
         if by_tsn {
             self.restart_t3_by_tsn(now, tsn, (old, left_first), path);
         }

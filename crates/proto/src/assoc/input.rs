@@ -126,6 +126,9 @@ impl Association {
                 continue;
             }
             if !received.counts_fully && !self.counts_in_plain(&chunk) {
+                if !is_stranger {
+                    self.acknowledge_again(&chunk);
+                }
                 continue;
             }
             let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));

@@ -229,10 +229,13 @@ impl Association {
         self.set_key_timer();
     }
 
-    /// The peer has shown its keys.
-    pub(super) fn confirm_keys(&mut self) {
-        if let Some(p) = &mut self.protection {
-            p.deadlines.confirm = None;
+    /// The peer has shown its keys. Paths are probed again if it may not have had them in time to
+    /// open the first probes.
+    pub(super) fn confirm_keys(&mut self, now: Instant) {
+        let Some(p) = &mut self.protection else { return };
+        p.deadlines.confirm = None;
+        if p.repeated_in_plain {
+            self.verify_paths(now);
         }
         self.set_key_timer();
     }
@@ -291,6 +294,13 @@ impl Association {
         let text = Bytes::copy_from_slice(&text.as_bytes()[..text.len().min(256)]);
         self.push_abort(Some(ErrorCause::UserInitiatedAbort(text)));
         self.close(AssocClosed::NotProtected { reason, by_peer });
+    }
+
+    /// A chunk is sent again, which may be of a message of the key management.
+    pub(super) fn note_repeated(&mut self, tsn: Tsn) {
+        if let Some(p) = self.protection.as_mut().filter(|p| p.sealing.is_some()) {
+            p.repeated_in_plain |= p.last_in_plain.is_some_and(|last| tsn.le(last));
+        }
     }
 
     /// A message of the key management was sent before there were keys; this is its last TSN so

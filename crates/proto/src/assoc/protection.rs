@@ -53,6 +53,8 @@ pub(super) struct Protection {
     pub(super) is_incoming: bool,
     /// Our last TSN that was sent unprotected.
     pub(super) last_in_plain: Option<Tsn>,
+    /// One was sent again after there were keys: the peer may have had none until then.
+    pub(super) repeated_in_plain: bool,
     pub(super) deadlines: Deadlines,
     pub(super) doubt: Doubt,
     /// The sealed packet that ended the association.
@@ -107,6 +109,7 @@ impl Protection {
             is_released: false,
             is_incoming: false,
             last_in_plain: None,
+            repeated_in_plain: false,
             deadlines: Deadlines::default(),
             doubt: Doubt::default(),
             last_words: None,
@@ -234,7 +237,7 @@ impl Association {
             return None;
         };
         if !was_confirmed {
-            self.confirm_keys();
+            self.confirm_keys(now);
         }
         self.peer_is_there(now);
         let (start, len) = (record.start + chunks.start, chunks.len());
@@ -268,6 +271,19 @@ impl Association {
     /// The last packet that was sent, the one that ended the association.
     pub(crate) fn take_last_words(&mut self) -> Option<Bytes> {
         self.protection.as_mut()?.last_words.take()
+    }
+
+    /// A chunk that came unprotected and does not count. If it is one that was received before, as
+    /// the peer's last message of key management, the SACK for it was lost, and is due.
+    pub(super) fn acknowledge_again(&mut self, chunk: &Chunk) {
+        let tsn = match chunk {
+            Chunk::Data(data) => data.tsn,
+            Chunk::IData(data) => data.tsn,
+            _ => return,
+        };
+        if let Some(r) = self.rx.receiver.as_mut().filter(|r| r.tracker.contains(tsn)) {
+            r.delayed.demand_now();
+        }
     }
 
     /// A chunk that came unprotected is to be handled.

@@ -5,14 +5,20 @@ use std::time::Duration;
 
 use manypath_keys::psk::SharedKey;
 use manypath_keys::tls::{Identity, PeerKeys, TlsKeys};
-use manypath_proto::{AssocClosed, PathId};
-use manypath_sim::{Keys, Pair, chunk_type, secs};
+use manypath_proto::{AssocClosed, PathId, PathState};
+use manypath_sim::{Keys, LostPackets, Pair, PathSpec, QueueLimit, chunk_type, millis, secs};
 
 use crate::MIB;
 
 /// The key management of an end that knows the secret of this number.
 fn keys(secret: u8) -> Keys {
     Arc::new(SharedKey::new(&[secret; 32]).expect("long enough"))
+}
+
+/// Keys by TLS, of an end that trusts whoever comes.
+fn tls_keys() -> Keys {
+    let identity = Identity::generate().expect("a key");
+    Arc::new(TlsKeys::raw_public_keys(&identity, PeerKeys::Any))
 }
 
 const HANDSHAKE: [u8; 4] =
@@ -86,10 +92,6 @@ fn keys_are_replaced_again_and_again_while_paths_differ() {
 /// same flight as the client's last message of TLS.
 #[test]
 fn the_handshake_by_tls_takes_one_round_trip_more() {
-    let key = || Identity::generate().expect("a key");
-    let keys = |identity: &Identity| -> Keys {
-        Arc::new(TlsKeys::raw_public_keys(identity, PeerKeys::Any))
-    };
     let first_byte = |keys: Option<Keys>| {
         let one_way = 50;
         let mut t = Pair::one_path("sctp")
@@ -108,5 +110,41 @@ fn the_handshake_by_tls_takes_one_round_trip_more() {
     // INIT, INIT ACK, COOKIE ECHO with DATA.
     assert_eq!(first_byte(None), 3, "in one-way delays");
     // COOKIE ECHO with ClientHello, COOKIE ACK with ServerHello to Finished, Finished with DATA.
-    assert_eq!(first_byte(Some(keys(&key()))), 5, "in one-way delays");
+    assert_eq!(first_byte(Some(tls_keys())), 5, "in one-way delays");
+}
+
+/// The client's packet with the SACK for the server's keys and its own last message is lost. The
+/// server sends its keys again, in plain, which the client takes from nobody any more; but it sends
+/// the SACK again.
+#[test]
+fn the_sack_for_the_peers_keys_is_sent_again() {
+    let mut is_forward = false;
+    let loses_the_fifth = PathSpec::new().rate_mbps(50.0).delay_ms(5.0).each(|link| {
+        is_forward = !is_forward;
+        if is_forward {
+            link.lost = LostPackets::new(vec![5], 1 << 40);
+        }
+    });
+    let pair = Pair::paths("adaptive", vec![loses_the_fifth]).profile("fast");
+    let mut t = pair.keys(tls_keys()).start();
+    t.run_until(millis(90));
+    let paths = t.z.paths();
+    assert_eq!(paths[0].counters.retransmissions, 1);
+    // The rest is less than keys.
+    assert!(paths[0].flight_size < 100, "{} bytes in flight", paths[0].flight_size);
+}
+
+/// A queue of two packets drops the last packets of the client's first flight, so that the server
+/// has no keys when a heartbeat comes on the other path. That is probed again when the server shows
+/// its keys, not after a timeout.
+#[test]
+fn a_path_whose_first_heartbeat_came_before_the_keys_is_probed_again() {
+    let path = |rate, ms, queue| {
+        PathSpec::new().rate_mbps(rate).delay_ms(ms).queue(QueueLimit::Packets(queue))
+    };
+    let paths = vec![path(29.4, 3.0, 15), path(5.5, 2.0, 2)];
+    let mut t = Pair::paths("adaptive", paths).profile("fast").keys(tls_keys()).start();
+    t.a.send(0, 48);
+    let is_active = |t: &Pair| t.a.paths().iter().all(|p| p.state == PathState::Active);
+    assert!(t.run_until_true(millis(100), |t| t.z.received_messages() == 1 && is_active(t)));
 }
