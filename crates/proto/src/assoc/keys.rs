@@ -298,8 +298,9 @@ impl Association {
 
     /// A chunk is sent again, which may be of a message of the key management.
     pub(super) fn note_repeated(&mut self, tsn: Tsn) {
+        let was_in_plain = self.was_in_plain(tsn);
         if let Some(p) = self.protection.as_mut().filter(|p| p.sealing.is_some()) {
-            p.repeated_in_plain |= p.last_in_plain.is_some_and(|last| tsn.le(last));
+            p.repeated_in_plain |= was_in_plain;
         }
     }
 

@@ -221,7 +221,7 @@ impl Association {
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
-        // A SACK for a copy of what is late is to take its way back, not that of the slower path.
+        // The SACK is to come back on the path of the copy, not on the slower one.
         let asks = match self.policies.wants.late_copies {
             true => DataFlags::IMMEDIATE,
             false => DataFlags::default(),
