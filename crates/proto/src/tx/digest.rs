@@ -43,6 +43,9 @@ pub(crate) struct Via {
     pub(crate) rtt_min: Option<Duration>,
 }
 
+/// So much later a busy host may answer than an idle one.
+const BUSY: Duration = Duration::from_millis(5);
+
 impl Via {
     /// Two SACKs took the same path back, or paths whose round-trip times differ by little beside
     /// the time between the two. The ways back differ by as little, unless one path is slower
@@ -53,9 +56,9 @@ impl Via {
     }
 
     /// A SACK cannot be the answer to what was sent there this long ago, even if the shortest
-    /// round-trip time was measured with a queue on the way.
+    /// round-trip time was measured with a queue on the way, or by a host that was busy.
     pub(super) fn is_too_soon(&self, took: Duration) -> bool {
-        self.rtt_min.is_some_and(|shortest| took < shortest * 3 / 4)
+        self.rtt_min.is_some_and(|shortest| took + BUSY < shortest * 3 / 4)
     }
 }
 

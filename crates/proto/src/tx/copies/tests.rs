@@ -179,6 +179,18 @@ fn a_sack_that_comes_too_soon_is_no_answer_to_a_copy() {
     assert_eq!(s.digest.paths[1].rtt, Some(Duration::from_millis(40)));
 }
 
+/// The first answer of a near host took long, because it was busy. Copies are answered sooner, here
+/// after the original has arrived. If that settled nothing, the path would run into T3-rtx.
+#[test]
+fn a_near_host_may_answer_a_copy_sooner_than_anything_before() {
+    let mut s = Sender::new();
+    s.rtt_min = Some(Duration::from_millis(6));
+    s.send(FIRST, 3);
+    s.copy_all();
+    s.sack(SECOND, 3, &[], &[1, 2, 3]);
+    assert_eq!((s.acked(), s.flights()), ([3, 3], [0, 0]));
+}
+
 #[test]
 fn an_overtaken_sack_still_settles_copies() {
     let mut s = Sender::new();
