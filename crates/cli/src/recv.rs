@@ -1,23 +1,26 @@
 //! `manypath recv`: listens, prints a ticket, and receives from whoever shows its token.
 
-use std::net::{IpAddr, SocketAddr};
+mod announce;
+mod directory;
+mod reach;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath::{Association, Endpoint};
+use manypath::config::Config;
+use manypath::{Association, BindError, Endpoint, Security, SocketError};
 use manypath_files::SystemDisk;
-use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::args::RecvArgs;
+use crate::args::{DEFAULT_PORT, RecvArgs};
 use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::live::Views;
 use crate::names::Announced;
 use crate::screen::Screen;
-use crate::security::{NOT_ENCRYPTED, Serving};
+use crate::security::Serving;
 use crate::signals::interrupted;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
@@ -26,18 +29,13 @@ use crate::transfer::password::Secret;
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
-use crate::{qr, settings, show, transport};
-use manypath_files::ticket::Ticket;
+use crate::{settings, show, token, transport};
+use announce::Announcement;
+use directory::make_directory;
 use manypath_names::Proof;
 use manypath_trust::Code;
 use manypath_trust::password::Password;
 
-/// Length of a random token in bytes.
-const TOKEN_LEN: usize = 16;
-/// Shortest token that a user may choose, where it is proved without being shown.
-const TOKEN_MIN: usize = 6;
-/// Shortest token that a user may choose for transfers in plain.
-const TOKEN_MIN_IN_PLAIN: usize = 8;
 /// The message for an address that showed too many wrong tokens, whatever it shows now.
 pub(crate) const TOO_MANY_GUESSES: &str =
     "busy: too many wrong tokens from your address; wait some seconds";
@@ -55,14 +53,14 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "recv", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
-    let (token, chosen) = token(source(&args), serving.is_protected(), &screen)?;
+    let (token, chosen) = token::to_serve(source(&args), serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let code = code(&args, &serving, chosen)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let store = store(&args, &screen)?;
     let preset = config.preset;
     let security = serving.security.clone();
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
+    let endpoint = open(config, &args, security, &screen)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
@@ -84,13 +82,42 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     };
     let proof = if code.is_some() { Proof::Code } else { Proof::Token };
     let announced = Announced::start(args.name.name.as_ref(), &serving, proof, &endpoint, &screen)?;
-    let waiting = announce(&args, &screen, &serving, code.as_ref(), (addresses, port, token))?;
+    let announcement = Announcement {
+        args: &args,
+        screen: &screen,
+        serving: &serving,
+        addresses,
+        port,
+        token,
+        code: code.as_ref(),
+    };
+    let waiting = announcement.say()?;
     views.open(waiting);
     let end = serve(&endpoint, Arc::new(receiver), args.once).await;
     views.close().await;
     announced.stop().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     end
+}
+
+/// Opens the endpoint. Without `--port` and where another program has the usual port, takes a free
+/// one: the ticket tells senders.
+fn open(config: Config, args: &RecvArgs, security: Security, screen: &Screen) -> Result<Endpoint> {
+    let bind = &args.listen.listen;
+    if let Some(port) = args.listen.port {
+        return transport::open(config, bind, port, security);
+    }
+    match transport::try_open(config.clone(), bind, DEFAULT_PORT, security.clone()) {
+        Err(BindError::Socket(SocketError::InUse(_))) => {
+            let endpoint = transport::open(config, bind, 0, security)?;
+            screen.line(&format!(
+                "another program has UDP port {DEFAULT_PORT}; this one takes {}",
+                endpoint.udp_port()
+            ));
+            Ok(endpoint)
+        }
+        opened => opened.map_err(transport::bind_failure),
+    }
 }
 
 /// Where the token is, if the user chose one.
@@ -104,31 +131,6 @@ fn code(args: &RecvArgs, serving: &Serving, chosen: bool) -> Result<Option<Code>
         return Ok(None);
     }
     Code::random().map(Some).map_err(|e| Failure::failed(e.to_string()))
-}
-
-/// The token, and whether a person chose it.
-pub(crate) fn token(
-    source: Option<Source<'_>>,
-    is_protected: bool,
-    screen: &Screen,
-) -> Result<(Vec<u8>, bool)> {
-    let Some(source) = source else {
-        let mut token = vec![0; TOKEN_LEN];
-        getrandom::fill(&mut token)
-            .map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
-        return Ok((token, false));
-    };
-    if let Some(warning) = source.warning() {
-        screen.line(&warning);
-    }
-    let name = source.name();
-    let token = source.read(true)?;
-    let least = if is_protected { TOKEN_MIN } else { TOKEN_MIN_IN_PLAIN };
-    if token.len() < least {
-        let what = format!("{name}: shorter than {least} characters; strangers could guess it");
-        return Err(Failure::usage(what));
-    }
-    Ok((token, true))
 }
 
 /// The store for the files. Finds out now, not after a long transfer, if the directory takes
@@ -145,6 +147,7 @@ fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
         keep_from: (!args.no_resume).then_some(KEEP_FROM),
         holders: Holders::default(),
     };
+    make_directory(&args.dir, screen)?;
     match store.start() {
         Ok(0) => {}
         Ok(n) => screen.line(&format!(
@@ -153,92 +156,10 @@ fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
         )),
         Err(e) => {
             return Err(Failure::failed(format!("cannot write into {}: {e}", args.dir.display()))
-                .hint("create the directory, or name another with --dir"));
+                .hint("look at its permissions, or name another directory with --dir"));
         }
     }
     Ok(store)
-}
-
-/// Says how to send to this receiver; the same in a sentence for a view, which hides it.
-fn announce(
-    args: &RecvArgs,
-    screen: &Screen,
-    serving: &Serving,
-    code: Option<&Code>,
-    (addresses, port, token): (Vec<IpAddr>, u16, Vec<u8>),
-) -> Result<String> {
-    if !serving.is_protected() {
-        screen.line(NOT_ENCRYPTED);
-    }
-    let ends: Vec<String> =
-        addresses.iter().map(|&ip| SocketAddr::new(ip, port).to_string()).collect();
-    let shown: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
-    let ticket = serving.trust.map(|trust| Ticket { addresses, port, token, trust });
-    let key = serving.key().map(|key| key.to_string());
-    if args.report.json {
-        show::print(&format!(
-            "{}\n",
-            json!({
-                "event": "listening",
-                "ticket": ticket.as_ref().map(Ticket::to_string),
-                "addresses": shown,
-                "port": port,
-                "encrypted": serving.is_protected(),
-                "key": key,
-                "name": args.name.name.as_ref().map(|name| name.as_str()),
-                "code": code.map(Code::to_string),
-            })
-        ))?;
-        show_qr(args, ticket.as_ref(), screen)?;
-        return Ok(String::new());
-    }
-    let dir = args.dir.display();
-    screen.line(&format!("Listening on {}, storing files in {dir}", ends.join(", ")));
-    let Some(ticket) = ticket else {
-        let to = args.name.name.as_ref().map_or("HOST", |name| name.as_str());
-        let how = format!(
-            "On the other machine, run: manypath send --cert FILE --key FILE --ca FILE FILE... {to}"
-        );
-        screen.line(&how);
-        return Ok(how);
-    };
-    let shows_key = args.security.identity.is_some() || args.name.name.is_some();
-    if let Some(key) = key.filter(|_| shows_key) {
-        screen.line(&format!("Key of this receiver: {key}"));
-    }
-    let waiting = announce_name(args, code, screen)?;
-    let other = if waiting.is_some() { "Elsewhere" } else { "On the other machine" };
-    screen.line(&format!("{other}, run: manypath send FILE... followed by this ticket:"));
-    show::print(&format!("{ticket}\n"))?;
-    show_qr(args, Some(&ticket), screen)?;
-    let waiting = waiting
-        .unwrap_or_else(|| format!("On the other machine, run: manypath send FILE... {ticket}"));
-    Ok(format!("Waiting for a sender. {waiting}"))
-}
-
-/// Says how to send to this receiver by its name, and what to type; the same in a sentence.
-fn announce_name(args: &RecvArgs, code: Option<&Code>, screen: &Screen) -> Result<Option<String>> {
-    let Some(name) = &args.name.name else { return Ok(None) };
-    let how = format!("In this network, run: manypath send FILE... {name}");
-    Ok(Some(match code {
-        Some(code) => {
-            screen.line(&format!("{how}, and type this code there:"));
-            show::print(&format!("{code}\n"))?;
-            format!("{how}, and type the code {code}")
-        }
-        None => {
-            let how = format!("{how}, with the token of this receiver");
-            screen.line(&how);
-            how
-        }
-    }))
-}
-
-fn show_qr(args: &RecvArgs, ticket: Option<&Ticket>, screen: &Screen) -> Result<()> {
-    match ticket.filter(|_| args.qr.qr) {
-        Some(ticket) => qr::show_ticket(&ticket.to_string(), screen),
-        None => Ok(()),
-    }
 }
 
 /// Receives until interrupted, or with `once` until one admitted sender is done.

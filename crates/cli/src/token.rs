@@ -1,17 +1,64 @@
-//! Where `send` and `recv` get a token from that the user chose.
+//! Where both ends get a token from that the user chose.
+
+mod file;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
+use crate::screen::Screen;
 use crate::transfer::frame::TOKEN_MAX;
+
+/// Length of a random token in bytes.
+const TOKEN_LEN: usize = 16;
+/// Shortest token that a user may choose, where it is proved without being shown.
+const TOKEN_MIN: usize = 6;
+/// Shortest token that a user may choose for transfers in plain.
+const TOKEN_MIN_IN_PLAIN: usize = 8;
 
 /// The environment variable with a token.
 const VARIABLE: &str = "MANYPATH_TOKEN";
 /// The name of a file that stands for a question at the terminal.
 const ASK: &str = "-";
+
+/// The token of a server, and whether a person chose it. A token file that is missing is made.
+pub(crate) fn to_serve(
+    source: Option<Source<'_>>,
+    is_protected: bool,
+    screen: &Screen,
+) -> Result<(Vec<u8>, bool)> {
+    let Some(source) = source else { return Ok((random()?.to_vec(), false)) };
+    if let Source::File(file) = &source {
+        file::make(file, screen)?;
+    }
+    if let Some(warning) = source.warning() {
+        screen.line(&warning);
+    }
+    let name = source.name();
+    let token = source.read(Reader::Server)?;
+    let least = if is_protected { TOKEN_MIN } else { TOKEN_MIN_IN_PLAIN };
+    if token.len() < least {
+        let what = format!("{name}: shorter than {least} characters; strangers could guess it");
+        return Err(Failure::usage(what));
+    }
+    Ok((token, true))
+}
+
+fn random() -> Result<[u8; TOKEN_LEN]> {
+    let mut token = [0; TOKEN_LEN];
+    getrandom::fill(&mut token).map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
+    Ok(token)
+}
+
+/// The end that reads a token.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// The one that serves. Its user is asked twice, lest a slip of the finger be in a new token.
+    Server,
+    /// The one that connects to what this command serves.
+    ClientOf(&'static str),
+}
 
 /// A place where a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,42 +123,20 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The token, 1..=255 bytes. A `new` one is asked for twice, lest a slip of the finger be in
-    /// it.
-    pub(crate) fn read(self, new: bool) -> Result<Vec<u8>> {
+    /// The token, 1..=255 bytes.
+    pub(crate) fn read(self, reader: Reader) -> Result<Vec<u8>> {
         let name = self.name();
         let token = match self {
             Source::CommandLine(token) => token.as_bytes().to_vec(),
-            Source::File(file) => line(file).map_err(|why| {
-                Failure::usage(format!("{name}: {why}"))
-                    .hint("the file has the token on its only line")
-            })?,
+            Source::File(file) => file::read(file, reader)?,
             Source::Variable(value) => value.into_encoded_bytes(),
-            Source::Prompt => ask(new)?,
+            Source::Prompt => ask(reader == Reader::Server)?,
         };
         match token.len() {
             0 => Err(Failure::usage(format!("{name}: empty"))),
             1..=TOKEN_MAX => Ok(token),
             _ => Err(Failure::usage(format!("{name}: longer than {TOKEN_MAX} bytes"))),
         }
-    }
-}
-
-/// The only line of a file, without its end.
-fn line(file: &Path) -> std::result::Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    // With the end of the line, and one byte to see that it is too long.
-    let most = TOKEN_MAX as u64 + 3;
-    File::open(file)
-        .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|e| format!("cannot read it: {e}"))?;
-    if bytes.last() == Some(&b'\n') {
-        bytes.pop();
-        bytes.pop_if(|byte| *byte == b'\r');
-    }
-    match bytes.contains(&b'\n') {
-        true => Err("more than one line".to_owned()),
-        false => Ok(bytes),
     }
 }
 
@@ -184,7 +209,7 @@ mod tests {
         let file = dir.path().join("token");
         let read = |content: &[u8]| {
             fs::write(&file, content).unwrap();
-            Source::File(&file).read(false)
+            Source::File(&file).read(Reader::Server)
         };
         for content in [&b"correct horse"[..], b"correct horse\n", b"correct horse\r\n"] {
             assert_eq!(read(content).unwrap(), b"correct horse");
@@ -204,8 +229,11 @@ mod tests {
             assert_eq!(failure.exit, Exit::Usage);
             assert!(failure.message.contains(why), "{failure}");
         }
-        let missing = Source::File(&dir.path().join("none")).read(false).unwrap_err();
+        let missing = dir.path().join("none");
+        let client = Reader::ClientOf("manypath recv");
+        let missing = Source::File(&missing).read(client).unwrap_err();
         assert!(missing.message.contains("cannot read it"), "{missing}");
+        assert!(missing.hint.unwrap().contains("`manypath recv --token-file FILE` makes"));
     }
 
     #[test]
@@ -219,13 +247,13 @@ mod tests {
 
     #[test]
     fn other_sources_have_the_same_limits() {
-        assert_eq!(Source::CommandLine("x").read(true).unwrap(), b"x");
-        assert_eq!(Source::Variable("x".into()).read(true).unwrap(), b"x");
+        assert_eq!(Source::CommandLine("x").read(Reader::Server).unwrap(), b"x");
+        assert_eq!(Source::Variable("x".into()).read(Reader::Server).unwrap(), b"x");
         for (source, why) in [
             (Source::CommandLine(""), "--token: empty"),
             (Source::Variable("a".repeat(256).into()), "MANYPATH_TOKEN: longer than 255"),
         ] {
-            let failure = source.read(false).unwrap_err();
+            let failure = source.read(Reader::Server).unwrap_err();
             assert!(failure.message.contains(why), "{failure}");
         }
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, Relay, Security, SendError, SendOptions, StrangerLimits, sizes,
+    EndpointOptions, Relay, Security, SendError, SendOptions, SocketError, StrangerLimits, sizes,
 };
 use tokio::time::Instant;
 
@@ -38,6 +38,16 @@ pub(crate) fn open(
     port: u16,
     security: Security,
 ) -> Result<Endpoint> {
+    try_open(config, bind, port, security).map_err(bind_failure)
+}
+
+/// The same, with the error for programs.
+pub(crate) fn try_open(
+    config: Config,
+    bind: &[Bind],
+    port: u16,
+    security: Security,
+) -> std::result::Result<Endpoint, BindError> {
     let strangers = Some(StrangerLimits::default());
     let client = EndpointOptions::client(security);
     let options = EndpointOptions { udp_port: port, accept: true, strangers, ..client };
@@ -51,7 +61,8 @@ pub(crate) fn open_via(
     relays: Vec<Relay>,
     security: Security,
 ) -> Result<Endpoint> {
-    open_with(EndpointOptions { relays, ..EndpointOptions::client(security) }, config, bind)
+    let options = EndpointOptions { relays, ..EndpointOptions::client(security) };
+    open_with(options, config, bind).map_err(bind_failure)
 }
 
 /// The places of the values of `--bind`.
@@ -59,7 +70,11 @@ pub(crate) fn bind_to(bind: &[Bind]) -> Vec<BindTo> {
     bind.iter().map(|bind| bind.to.clone()).collect()
 }
 
-fn open_with(options: EndpointOptions, config: Config, bind: &[Bind]) -> Result<Endpoint> {
+fn open_with(
+    options: EndpointOptions,
+    config: Config,
+    bind: &[Bind],
+) -> std::result::Result<Endpoint, BindError> {
     let ranked = bind.iter().filter(|bind| !bind.rank.is_normal());
     let options = EndpointOptions {
         config: Arc::new(config),
@@ -69,11 +84,19 @@ fn open_with(options: EndpointOptions, config: Config, bind: &[Bind]) -> Result<
         max_associations: ASSOCIATIONS_MAX,
         ..options
     };
-    // The messages of these errors say what to try.
-    Endpoint::bind(options).map_err(|e| match e {
+    Endpoint::bind(options)
+}
+
+/// The failure when an endpoint cannot be opened. The messages of most of these errors say what to
+/// try.
+pub(crate) fn bind_failure(error: BindError) -> Failure {
+    match error {
         BindError::Config(e) => Failure::usage(e.to_string()),
+        e @ BindError::Socket(SocketError::InUse(_)) => {
+            Failure::failed(e.to_string()).hint("--port PORT here, and HOST:PORT at the other end")
+        }
         e => Failure::failed(e.to_string()),
-    })
+    }
 }
 
 /// Time between two questions to a peer that is busy; doubles with each answer, to the second.

@@ -200,7 +200,7 @@ fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
         (&["recv", "--token", "short"], "6 characters"),
         (&["recv", "--insecure", "--token", "shorter"], "8 characters"),
         (&["recv", "--token", ""], "empty"),
-        (&["recv", "--token-file", "no/such"], "cannot read it"),
+        (&["recv", "--token-file", "no/such"], "cannot be created: No such file"),
         (&["recv", "--token", "long enough", "--token-file", "x"], "cannot be used with"),
         (&["recv", "--token-file", "Cargo.toml"], "more than one line"),
         (&["perf", "client", "127.0.0.1", "-t", "0"], "3600"),

@@ -99,7 +99,7 @@ impl<K: IdentityKey> Identity<K> {
                 return Ok(Identity { key, created: false });
             }
             let key = K::generate().map_err(IdentityError::Generate)?;
-            match create(path, key.to_pem().as_bytes()) {
+            match create_private(path, key.to_pem().as_bytes()) {
                 Ok(()) => return Ok(Identity { key, created: true }),
                 // Somebody was faster.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => lost = error,
@@ -165,8 +165,12 @@ fn check(file: &File, path: &Path) -> Result<(), IdentityError> {
     Ok(())
 }
 
-/// Creates a file with this content, for this user only. `AlreadyExists` if it exists.
-fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Creates a file with this content, for this user only. It appears at once with all its content,
+/// durably.
+///
+/// # Errors
+/// `AlreadyExists` if something has its name; or why it cannot be created.
+pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = match path.parent() {
         Some(dir) if dir != Path::new("") => dir,
         _ => Path::new("."),

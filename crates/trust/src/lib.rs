@@ -27,4 +27,4 @@ pub use attempts::{Attempt, Attempts};
 pub use code::{Code, CodeError, NoRandomness};
 pub use fingerprint::{Fingerprint, FingerprintError};
 #[cfg(feature = "transfers")]
-pub use identity::{Identity, IdentityError, IdentityKey};
+pub use identity::{Identity, IdentityError, IdentityKey, create_private};

@@ -95,7 +95,8 @@ pub(crate) struct ListenArgs {
     /// what this side sends, acknowledgements included; the peer decides on its own.
     #[arg(long, visible_alias = "bind", value_name = "A[:RANK],B", value_delimiter = ',')]
     pub listen: Vec<Bind>,
-    /// UDP port to listen on; 0 takes a free one
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    pub port: u16,
+    /// UDP port to listen on; 0 takes a free one [default: 9899; `recv` takes a free one if another
+    /// program has that]
+    #[arg(long)]
+    pub port: Option<u16>,
 }

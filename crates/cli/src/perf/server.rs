@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::frame::{Direction, Frame, Request};
 use super::places::Places;
 use super::run::{Broken, Carried, Run, next_frame, send};
-use crate::args::{PerfServerArgs, ReportArgs};
+use crate::args::{DEFAULT_PORT, PerfServerArgs, ReportArgs};
 use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
@@ -38,7 +38,8 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let mut views = Views::start(&args.live, "perf server", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
     let security = serving.security.clone();
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
+    let port = args.listen.port.unwrap_or(DEFAULT_PORT);
+    let endpoint = transport::open(config, &args.listen.listen, port, security)?;
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();

@@ -87,7 +87,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?;
-    let token = token(&dest, source, &screen)?;
+    let token = token(&dest, source, "manypath proxy listen", &screen)?;
     let is_protected = calling.is_protected();
     if !is_protected {
         screen.line(NOT_ENCRYPTED);

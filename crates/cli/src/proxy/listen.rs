@@ -15,13 +15,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{DEFAULTS, counters, hello, memory, message_size, raise_file_limit, with_streams};
-use crate::args::ProxyListenArgs;
+use crate::args::{DEFAULT_PORT, ProxyListenArgs};
 use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::figures::size;
 use crate::live::Views;
 use crate::paths::PathWatch;
-use crate::recv::{TOO_MANY_GUESSES, token};
+use crate::recv::TOO_MANY_GUESSES;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
 use crate::signals;
@@ -29,7 +29,7 @@ use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
 use crate::transfer::frame::reason;
 use crate::transfer::password::Secret;
-use crate::{qr, settings, show, transport};
+use crate::{qr, settings, show, token, transport};
 
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let mut views = Views::start(&args.live, "proxy listen", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
     let source = Source::new(args.token.as_deref(), args.token_file.as_deref());
-    let (token, chosen) = token(source, serving.is_protected(), &screen)?;
+    let (token, chosen) = token::to_serve(source, serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let options = Options {
         rules: Rules { allow: args.allow_target.clone(), deny: args.deny_target.clone() },
@@ -65,7 +65,8 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     raise_file_limit();
     let streams = config.outbound_streams;
     let security = serving.security.clone();
-    let endpoint = transport::open(config, &args.listen.listen, args.listen.port, security)?;
+    let port = args.listen.port.unwrap_or(DEFAULT_PORT);
+    let endpoint = transport::open(config, &args.listen.listen, port, security)?;
     let (addresses, port) = (transport::reachable(&endpoint), endpoint.udp_port());
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {

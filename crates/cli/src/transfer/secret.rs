@@ -10,7 +10,7 @@ use crate::code;
 use crate::dest::{Destination, Local};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use crate::token::Source;
+use crate::token::{Reader, Source};
 use crate::transfer::frame::reason;
 use crate::transport::{self, Answer};
 
@@ -80,7 +80,7 @@ impl<'a> Sources<'a> {
                 let code = code.read(dest.host().unwrap_or("the receiver"))?;
                 Ok(code.password().as_bytes().to_vec())
             }
-            None => token(dest, self.token, screen),
+            None => token(dest, self.token, "manypath recv", screen),
         }
     }
 }
@@ -119,10 +119,11 @@ pub(crate) fn token_source<'a>(
     }
 }
 
-/// The token. May ask the user.
+/// The token of `server`, the command at the other end. May ask the user.
 pub(crate) fn token(
     dest: &Destination,
     source: Option<Source<'_>>,
+    server: &'static str,
     screen: &Screen,
 ) -> Result<Vec<u8>> {
     match (dest, source) {
@@ -132,7 +133,7 @@ pub(crate) fn token(
             if let Some(warning) = source.warning() {
                 screen.line(&warning);
             }
-            source.read(false)
+            source.read(Reader::ClientOf(server))
         }
     }
 }
