@@ -18,9 +18,19 @@ class Failed(Exception):
     pass
 
 
+class Late(Failed):
+    """A bound in time was missed; a busy machine can be the reason."""
+
+
 def expect(true, what):
     if not true:
         raise Failed(what)
+
+
+def expect_soon(took, seconds, what):
+    """Expects that something took less than so many seconds."""
+    if took >= seconds:
+        raise Late(f"{what} after {took:.2f} s only")
 
 
 def free_port():

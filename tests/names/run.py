@@ -29,13 +29,16 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "netns"))
+sys.path.insert(0, str(HERE.parent / "common"))
 sys.path.insert(0, str(HERE))
 
 import pictures  # noqa: E402
 from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh  # noqa: E402
+from second_chance import Verdict, judge, settle  # noqa: E402
 
 MEMORY_MAX = 64 << 20
 TOGETHER = 4
+SHOWN = {Verdict.GOOD: "ok", Verdict.LATE: "LATE", Verdict.WRONG: "FAILED"}
 CASES = {}
 
 
@@ -57,8 +60,9 @@ class Network:
         for host in (self.r, self.s, self.e):
             lab.settle(host)
 
-    def check(self, what, value, is_right):
-        self.checks.append((what, value, bool(is_right)))
+    def check(self, what, value, is_right, pace=False):
+        """With `pace` it is a bound in time: a busy machine can be the reason why it is missed."""
+        self.checks.append((what, value, bool(is_right), pace))
 
     def directory(self, name):
         path = self.lab.dir / name
@@ -171,7 +175,7 @@ def transfer(net):
     first, second, third = (net.file(name) for name in ("first", "second", "third"))
     exit_code, out, said, seconds, _ = net.send(first, "laptop", "--code", code)
     net.check("it is sent", said, exit_code == 0 and net.has(first))
-    net.check("within 4 s", round(seconds, 2), seconds < 4)
+    net.check("within 4 s", round(seconds, 2), seconds < 4, pace=True)
     result = json.loads(out)
     net.check("encrypted, to the key of the receiver", result["peer_key"], result["peer_key"] == key)
     remotes = {path["remote"].rsplit(":", 1)[0] for path in result["paths"]}
@@ -325,12 +329,13 @@ def nobody(net):
     exit_code, _, said, seconds, _ = net.send(net.file("file"), "toaster", "--code", "123-456-789")
     net.check("exit code 4", said, exit_code == 4 and "nobody in the local network calls itself toaster" in said)
     net.check("it says what there is, and what to do", said, "names: laptop" in said and "--name toaster" in said)
-    net.check("after 5 s", round(seconds, 2), 4.5 < seconds < 8)
+    net.check("after 5 s", round(seconds, 2), 4.5 < seconds < 8, pace=seconds > 4.5)
     begin = time.monotonic()
     exit_code, _, said, _, _ = net.send(net.file("x"), "localhost", "--code", "123-456-789", "--connect-timeout", "1s")
     took = round(time.monotonic() - begin, 2)
     # It is not looked for, which took 5 s for the toaster.
-    net.check("localhost is no name", (said, took), exit_code == 4 and "no answer from 127.0.0.1:9899" in said and took < seconds - 2)
+    net.check("localhost is no name", said, exit_code == 4 and "no answer from 127.0.0.1:9899" in said)
+    net.check("localhost is not looked for", took, took < seconds - 2, pace=True)
 
 
 @case
@@ -349,7 +354,8 @@ def moved(net):
         listed, _ = net.names(wait="500ms")
         found = {ip for one in listed["names"] for ip in one["addresses"]}
     took = time.monotonic() - begin
-    net.check("the new addresses within 4 s", (round(took, 2), sorted(found)), took < 4 and "10.77.1.1" not in found)
+    net.check("the new addresses within 4 s", (round(took, 2), sorted(found)), took < 4 and "10.77.1.1" not in found,
+              pace="10.77.1.1" not in found)
     exit_code, _, said, _, _ = net.send(file, "laptop", "--code", listening["code"])
     net.check("it is sent", said, exit_code == 0 and net.has(file))
 
@@ -398,7 +404,7 @@ def hostile(net):
     receiver.signal(15)
     net.check("the receiver ends well", receiver.said(), receiver.wait(5) == 0)
     net.check("memory of the receiver", receiver.rss, receiver.rss < MEMORY_MAX)
-    net.check("its processor time", round(receiver.cpu, 2), receiver.cpu < 5)
+    net.check("its processor time", round(receiver.cpu, 2), receiver.cpu < 5, pace=True)
 
 
 def has_picture(process):
@@ -500,27 +506,34 @@ def main():
     remove_leftovers()
     os.environ.pop("MANYPATH_CODE", None)
     os.environ.pop("MANYPATH_TOKEN", None)
-    failed, lock = [], threading.Lock()
+    failed, late, lock = [], [], threading.Lock()
 
     def report(name):
         checks, took, error = run_case(name, options)
         skipped = error is not None and error.startswith("SKIPPED")
-        bad = [check for check in checks if not check[2]]
+        verdict = judge([(is_right, pace) for *_, is_right, pace in checks] or [(skipped, False)])
+        if error and not skipped:
+            verdict = Verdict.WRONG
         with lock:
-            state = "FAILED" if bad or (error and not skipped) else "SKIPPED" if skipped else "ok"
+            state = "SKIPPED" if skipped and verdict is Verdict.GOOD else SHOWN[verdict]
             print(f"{name}: {state} ({took:.1f} s, {len(checks)} checks)", flush=True)
-            for what, value, is_right in checks:
+            for what, value, is_right, _ in checks:
                 if options.verbose or not is_right:
                     print(f"    {'' if is_right else 'FAILED '}{what}: {value}", flush=True)
             if error:
                 print(f"    {error}", flush=True)
-            if state == "FAILED" or (skipped and options.require):
+            if verdict is Verdict.WRONG or (skipped and options.require):
                 failed.append(name)
+            elif verdict is Verdict.LATE:
+                late.append(name)
+        return verdict
 
     with ThreadPoolExecutor(TOGETHER) as pool:
         list(pool.map(report, options.cases or CASES))
+    command = [sys.executable, __file__, "--binary", str(options.binary), *["--require"] * options.require]
+    failed += settle(list(late), report, lambda name: [*command, name])
     if failed:
-        sys.exit(f"failed: {', '.join(sorted(failed))}")
+        sys.exit(f"failed: {', '.join(sorted(set(failed)))}")
 
 
 if __name__ == "__main__":

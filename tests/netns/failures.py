@@ -58,7 +58,8 @@ def begin(case, lab, mb=100):
 def expect_in_time(case, who, process, since, seconds):
     """The command noticed the loss of all paths after its timeout and not much later."""
     took = process.ended - since
-    case.check(f"{who} gave up after", f"{took:.1f} s, timeout {seconds} s", seconds - 1 <= took <= seconds + NOTICE_MAX)
+    case.check(f"{who} gave up after", f"{took:.1f} s, timeout {seconds} s", seconds - 1 <= took <= seconds + NOTICE_MAX,
+               pace=took > seconds)
 
 
 def no_path(case, lab):
@@ -129,7 +130,7 @@ def unreachable(case, lab):
         process.wait(10)
         expect(case, f"with {what}, the sender", process, NO_PATH, "no answer from" if what != "no route" else "")
         took = process.ended - process.begin
-        case.check(f"with {what}, it gave up after", f"{took:.1f} s", took < 4.5)
+        case.check(f"with {what}, it gave up after", f"{took:.1f} s", took < 4.5, pace=True)
 
 
 def disk_full(case, lab):

@@ -1,6 +1,7 @@
 """Network namespaces, links between them, and processes inside; all of it goes away at exit."""
 
 import atexit
+import itertools
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PREFIX = "manypath-test-"
+# Cases of one name may run beside each other.
+NUMBERS = itertools.count(1)
 
 
 class Unavailable(Exception):
@@ -74,7 +77,7 @@ class Lab:
     """The namespaces, processes and files of one case. Use it as a context manager."""
 
     def __init__(self, name, work_dir=None):
-        self.name = name
+        self.name = f"{next(NUMBERS)}-{name}"
         self.closed = False
         self.namespaces = []
         self.processes = []

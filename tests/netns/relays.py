@@ -52,7 +52,7 @@ def lose_a_path(case, lab, lose):
         raise Late(f"it took {took:.1f} s to take the path away")
     sent = check_complete(case, transfer, digest)
     gap = sent.get("max_delivery_gap_s") or 99
-    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)
+    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX, pace=True)
     states = [path["state"] for path in sent.get("paths", []) if path["relay"] == lost]
     case.check("state of the path that is gone", states, states and "active" not in states)
 
@@ -103,7 +103,7 @@ def sacks_leave(case, lab):
     case.check("the receiver chose the relay once", elected, [tuple(what) for _, *what in elected] == [(relay, "better")])
     if elected:
         case.measure("chosen after", elected[0][0], "s")
-        case.check("chosen after", f"{elected[0][0]:.2f} s", elected[0][0] < LEAVES)
+        case.check("chosen after", f"{elected[0][0]:.2f} s", elected[0][0] < LEAVES, pace=True)
 
 
 def relays_only(case, lab):
@@ -139,7 +139,7 @@ def shared_bottleneck(case, lab):
         return
     found = verdicts[0]["at_s"]
     case.measure("found after", found, "s")
-    case.check("after", f"{found:.1f} s", found < FOUND_MAX)
+    case.check("after", f"{found:.1f} s", found < FOUND_MAX, pace=True)
     names = [name["relay"] or "direct" for name in verdicts[0]["paths"]]
     case.check("the paths that share it", names, sorted(names) == ["10.94.0.1:3478", "direct"])
     said = [line for line in transfer.send.said().splitlines() if "share a bottleneck" in line]
@@ -167,7 +167,7 @@ def shared_hops(case, lab):
     told = lambda: next((line for _, line in transfer.send.stderr if "goes the way of" in line), None)
     line = transfer.send.wait_for(told, 10, "said nothing of shared hops")
     found = time.monotonic() - transfer.send.begin
-    case.check("found within seconds", f"{found:.1f} s", found < 5)
+    case.check("found within seconds", f"{found:.1f} s", found < 5, pace=True)
     # Which of the two is slower depends on their first losses.
     aside, used = (behind, "direct") if f"via {behind}) goes" in line else ("direct", behind)
     time.sleep(3)
@@ -191,9 +191,10 @@ def shared_hops(case, lab):
     case.check("set aside before that one failed", before, before == [aside])
     # A result's clock starts when the association is established, a little after the process.
     came = [at - cut for at, event, name, reason in notices if (event, name, reason) == ("path_restored", aside, "disjoint")]
-    case.check("came back after", came, bool(came) and -1 < came[0] < 4)
+    case.check("came back after", came, bool(came) and -1 < came[0] < 4,
+               pace=bool(came) and came[0] > 0)
     gap = sent.get("max_delivery_gap_s") or 99
-    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)
+    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX, pace=True)
 
 
 def spares(case, lab):
@@ -216,7 +217,8 @@ def spares(case, lab):
     slow = devices[busiest]
     left = [at - changed for at, event, name, reason in notices
             if at > changed and (event, name) == ("path_suppressed", slow) and reason in ("spare", "slow")]
-    case.check(f"the path that is slow now ({slow}) left after", left, left and left[0] < 3 * 2 + 1)
+    case.check(f"the path that is slow now ({slow}) left after", left, left and left[0] < 3 * 2 + 1,
+               pace=bool(left))
     came = [name for at, event, name, _ in notices if at > changed and event == "path_restored"]
     case.check("who came", came, bool(came) and came[0] != slow)
     in_use = [path["relay"] or "direct" for path in sent.get("paths", []) if not path["suppressed"]]
@@ -226,7 +228,8 @@ def spares(case, lab):
     if end - begin > 2:
         rate = (delivered_at(progress, end) - delivered_at(progress, begin)) * 8 / (end - begin)
         share = rate / (2 * RATE * CONTENT_SHARE)
-        case.check("the rate from then on", f"{mbit(rate)}, {share:.0%} of two paths", share > 0.75)
+        case.check("the rate from then on", f"{mbit(rate)}, {share:.0%} of two paths", share > 0.75,
+                   pace=True)
 
 
 def rates(lab, host, devices, seconds=1):

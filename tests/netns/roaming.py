@@ -97,7 +97,8 @@ def renumbered(case, lab, sender_words=(), reverse=False):
             # Changing addresses takes long on a busy machine: the rest was acknowledged at once.
             raise Late("the transfer had ended before the address was changed")
         case.measure("data flowed after the new address", took, "s")
-        case.check("data flowed within 3 s of the new address", f"{took:.2f} s", took <= NEW_ADDRESS_MAX + MEASURING)
+        case.check("data flowed within 3 s of the new address", f"{took:.2f} s", took <= NEW_ADDRESS_MAX + MEASURING,
+                   pace=True)
         time.sleep(0.7)
     transfer.wait(120)
     check_complete(case, transfer, digest)
@@ -123,7 +124,7 @@ def expect_path_back(case, net, uplink, since, transfer):
         time.sleep(0.02)
     took = time.monotonic() - since
     case.measure(f"uplink {uplink} carried data after", took, "s")
-    case.check("the path was back within 2 s", f"{took:.2f} s", took <= in_time)
+    case.check("the path was back within 2 s", f"{took:.2f} s", took <= in_time, pace=True)
 
 
 def finish_on_two(case, transfer, digest):
@@ -131,7 +132,7 @@ def finish_on_two(case, transfer, digest):
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     gap = sent.get("max_delivery_gap_s") or 0
-    case.check("the other uplink went on", f"longest pause {gap:.2f} s", gap <= 1 + MEASURING)
+    case.check("the other uplink went on", f"longest pause {gap:.2f} s", gap <= 1 + MEASURING, pace=True)
 
 
 def path_renumbered(case, lab):
@@ -186,7 +187,8 @@ def wifi_to_lte(case, lab):
         time.sleep(0.3)
     case.check("at least ten changes came before the end", turns, turns >= 10)
     case.measure("longest wait after a new address", worst, "s")
-    case.check("data flowed within 3 s of each new address", f"{worst:.2f} s", worst <= NEW_ADDRESS_MAX + MEASURING)
+    case.check("data flowed within 3 s of each new address", f"{worst:.2f} s", worst <= NEW_ADDRESS_MAX + MEASURING,
+               pace=True)
     transfer.wait(120)
     check_complete(case, transfer, digest)
 
@@ -201,7 +203,7 @@ def route_flaps(case, lab):
         net.route(1)
         took = resumed(transfer, time.monotonic())
         case.measure(f"data flowed after {away} s without a route", took, "s")
-        case.check("data flowed within 1 s of the route", f"{took:.2f} s", took <= FLAP_MAX + MEASURING)
+        case.check("data flowed within 1 s of the route", f"{took:.2f} s", took <= FLAP_MAX + MEASURING, pace=True)
         time.sleep(0.5)
     transfer.wait(120)
     check_complete(case, transfer, digest)
@@ -218,7 +220,8 @@ def renumbered_relays(case, lab):
     lab.route(overlay.client, "default", "via", "10.90.0.254")
     took = resumed(transfer, time.monotonic())
     case.measure("data flowed after the new address", took, "s")
-    case.check("data flowed within 3 s of the new address", f"{took:.2f} s", took <= NEW_ADDRESS_MAX + MEASURING)
+    case.check("data flowed within 3 s of the new address", f"{took:.2f} s", took <= NEW_ADDRESS_MAX + MEASURING,
+               pace=True)
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     active = sorted(path["relay"] or "direct" for path in sent.get("paths", []) if path["state"] == "active")

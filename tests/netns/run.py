@@ -21,11 +21,15 @@ import strangers
 from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests/common"))
+
+from second_chance import Verdict, judge, settle  # noqa: E402
+
 # Their senders are slow, or wait for what happens next.
 WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES}
 TOGETHER = 5  # of these at a time
+SHOWN = {Verdict.GOOD: "ok    ", Verdict.LATE: "LATE  ", Verdict.WRONG: "FAILED"}
 LATE_MAX = 2  # times that a case is run again because the machine was late
-SLOW_MAX = 1  # times that it is because it was slow, and nothing else was wrong
 
 
 class Case:
@@ -37,8 +41,8 @@ class Case:
         self.lab, self.seconds = None, 0
 
     def check(self, what, value, ok, detail=None, pace=False):
-        """Records that `what` was found to be `value`, and whether that is right. With `pace`, a busy
-        machine can be why it is not."""
+        """Records that `what` was found to be `value`, and whether that is right. With `pace` it is a
+        bound in time: a busy machine can be the reason why it is missed."""
         self.checks.append({"what": what, "value": value, "ok": bool(ok), "pace": pace})
         if not ok and detail:
             self.checks[-1]["detail"] = detail() if callable(detail) else detail
@@ -54,29 +58,21 @@ class Case:
 
     def ok(self):
         """Whether everything checked was right, and something was checked."""
-        return bool(self.checks) and all(check["ok"] for check in self.checks)
+        return self.verdict() is Verdict.GOOD
 
-    def was_slow(self):
-        """Whether nothing was wrong but the pace."""
-        wrong = [check for check in self.checks if not check["ok"]]
-        return bool(wrong) and all(check["pace"] for check in wrong)
+    def verdict(self):
+        """The verdict on what was checked."""
+        return judge([(check["ok"], check["pace"]) for check in self.checks])
 
     def run(self, body):
-        """Runs the case in a lab of its own. If it was slow, or the machine late, it runs again; if it is
-        slow every time, it fails."""
-        begin, slow = time.monotonic(), SLOW_MAX
+        """Runs the case in a lab of its own. If the machine was late, it runs again."""
+        begin = time.monotonic()
         for again in range(LATE_MAX, -1, -1):
             self.lab = Lab(self.name, self.options.work_dir)
             with self.lab:
                 try:
                     body(self, self.lab)
-                    if not (slow and again and self.was_slow()):
-                        break
-                    slow -= 1
-                    first = [f"{check['what']}: {check['value']}" for check in self.checks if not check["ok"]]
-                    self.checks.clear()
-                    self.notes.clear()
-                    self.note("ran again, as it was slow", "; ".join(first))
+                    break
                 except Failed as why:
                     self.check("the case went on", False, False, str(why))
                     break
@@ -84,7 +80,7 @@ class Case:
                     self.checks.clear()
                     self.note("late", str(why))
                     if not again:
-                        self.check("the machine was in time", False, False, str(why))
+                        self.check("the machine was in time", False, False, str(why), pace=True)
         self.seconds = round(time.monotonic() - begin, 1)
         return self
 
@@ -95,7 +91,7 @@ class Case:
                               "measured": self.notes,
                               "values": {what: value for what, (value, _) in self.values.items()}}), flush=True)
             return
-        print(f"{'ok    ' if self.ok() else 'FAILED'} {self.name} ({self.seconds} s)", flush=True)
+        print(f"{SHOWN[self.verdict()]} {self.name} ({self.seconds} s)", flush=True)
         for check in self.checks:
             if not check["ok"] or self.options.verbose:
                 print(f"    {'  ' if check['ok'] else '! '}{check['what']}: {check['value']}")
@@ -151,13 +147,32 @@ def main():
     wanted = options.only or [name for name in known if name not in named]
     chosen = [(name, body) for name, body in known.items() if name in wanted for _ in range(options.repeat)]
     done = run_all(chosen, options)
-    failed = [case.name for case in done if not case.ok()]
+    failed = [case.name for case in done if case.verdict() is Verdict.WRONG]
+    late = [case.name for case in done if case.verdict() is Verdict.LATE]
+    # Repeated runs are to show the distribution, late ones as well.
+    failed += late if options.repeat > 1 else second_chance(late, known, options)
     if not options.json:
         for line in distributions(done) if options.repeat > 1 else []:
             print(line)
         print(f"{len(done) - len(failed)} of {len(done)} cases passed in {time.monotonic() - begin:.0f} s"
               + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def second_chance(late, known, options):
+    """Runs cases that were late again, alone; the names of those that failed."""
+    def run_alone(name):
+        case = Case(name, options).run(known[name])
+        case.tell()
+        return case.verdict()
+    words = [word for name in ("size", "outage", "work_dir") if (value := getattr(options, name)) is not None
+             for word in (f"--{name.replace('_', '-')}", str(value))]
+    words += ["--full"] * options.full + [word for setting in options.set for word in ("--set", setting)]
+
+    def command(name):
+        return [sys.executable, __file__, "--binary", options.binary, "--require", *words, "--only", name]
+    say = (lambda text: print(text, file=sys.stderr)) if options.json else print
+    return settle(late, run_alone, command, say)
 
 
 def distributions(done):

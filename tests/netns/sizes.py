@@ -60,7 +60,7 @@ def check(case, transfer, digest, mtu):
     case.check("goodput", f"{mbit(sent.get('goodput_bps', 0))}, {share:.1%} of the rate", share >= SHARE_MIN,
                pace=True)
     gap = sent.get("max_delivery_gap_s") or 99
-    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX)
+    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX, pace=True)
     found = [path["mtu_bytes"] for path in sent.get("paths", [])]
     case.check("sizes found", found, found and all(mtu - 8 <= size <= mtu for size in found))
     changes = [change for path in sent.get("paths", []) for change in path["state_changes"]]

@@ -41,8 +41,9 @@ class Skipped(Exception):
     """The machine lacks what a case needs."""
 
 
-def check(what, value, is_right):
-    CHECKS.append((what, value, bool(is_right)))
+def check(what, value, is_right, pace=False):
+    """With `pace` it is a bound in time: a busy machine can be the reason why it is missed."""
+    CHECKS.append((what, value, bool(is_right), pace))
 
 
 # ---- Host z ----
@@ -190,7 +191,8 @@ def case_throughput():
     size = 200_000_000 if FULL else 60_000_000
     for name, more in (("-L", ()), ("SOCKS5", ("-x", f"socks5h://127.0.0.1:{SOCKS}"))):
         rate = curl(size, *more, port=WEB if more else LOCAL_WEB)
-        check(f"download through {name}, Mbit/s of {SUM / MBIT:.0f}", round(rate / MBIT, 1), rate >= SHARE_MIN * SUM)
+        check(f"download through {name}, Mbit/s of {SUM / MBIT:.0f}", round(rate / MBIT, 1), rate >= SHARE_MIN * SUM,
+              pace=True)
 
 
 def case_udp():
@@ -248,7 +250,7 @@ def arrivals(seconds):
 def case_outage():
     times = arrivals(11)
     pause = max(b - a for a, b in zip(times, times[1:]))
-    check("longest pause while one of two paths fails, in s", round(pause, 3), pause <= 0.5)
+    check("longest pause while one of two paths fails, in s", round(pause, 3), pause <= 0.5, pace=True)
 
 
 def requests(count):
@@ -288,7 +290,8 @@ def case_latency():
     check("median of small requests, alone and beside a download, in ms",
           [round(median(t) * 1e3, 1) for t in (alone, beside)], True)
     check("99th percentile of small requests, alone and beside a download, in ms",
-          [round(p99(t) * 1e3, 1) for t in (alone, beside)], p99(beside) <= SLOWER_MAX * p99(alone))
+          [round(p99(t) * 1e3, 1) for t in (alone, beside)], p99(beside) <= SLOWER_MAX * p99(alone),
+          pace=True)
 
 
 def case_restart():
@@ -315,7 +318,8 @@ def case_restart():
         except OSError:
             pass
         time.sleep(0.02)
-    check("a new connection works after the far side is back, in s", took and round(took, 2), took is not None and took <= 1)
+    check("a new connection works after the far side is back, in s", took and round(took, 2), took is not None and took <= 1,
+          pace=took is not None)
     for name, tcp in (("old", old), ("old idle", idle)):
         try:
             what = f"{len(tcp.recv(100))} bytes"
@@ -347,7 +351,7 @@ async def many(count):
     await asyncio.gather(*(one(i) for i in range(count)))
     took = time.monotonic() - begin
     check("connections open at the same time", len(open_connections), len(open_connections) == count and failed == 0)
-    check("new connections a second", round(count / took), count / took >= 200)
+    check("new connections a second", round(count / took), count / took >= 200, pace=True)
     # All still work.
     for i, (_, writer) in enumerate(open_connections):
         writer.write(b"y%d\n" % i)

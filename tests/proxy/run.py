@@ -19,6 +19,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "common"))
+
+from second_chance import Verdict, judge, settle  # noqa: E402
+
 PEER = HERE / "peer.py"
 
 LINKS = """
@@ -54,6 +58,9 @@ CASES = {
 }
 
 
+SHOWN = {Verdict.GOOD: "ok", Verdict.LATE: "LATE", Verdict.WRONG: "FAILED"}
+
+
 def run_case(options, name):
     """Runs a case in its namespaces: its checks, or the reason why it could not run."""
     with tempfile.TemporaryDirectory(prefix="manypath-proxy-") as directory:
@@ -82,6 +89,27 @@ def run_case(options, name):
 OUTAGE_AT = 5
 
 
+def report(options, name):
+    """Runs a case and prints its outcome; its verdict, or None if it was skipped."""
+    begin = time.monotonic()
+    checks, error = run_case(options, name)
+    took = time.monotonic() - begin
+    if checks is None:
+        print(f"{name}: FAILED ({took:.0f} s): {error}", flush=True)
+        return Verdict.WRONG
+    if "skipped" in checks:
+        print(f"{name}: SKIPPED: {checks['skipped']}", flush=True)
+        return Verdict.WRONG if options.require else None
+    verdict = judge([(is_right, pace) for *_, is_right, pace in checks["checks"]])
+    print(f"{name}: {SHOWN[verdict]} ({took:.0f} s)")
+    for what, value, is_right, _ in checks["checks"]:
+        print(f"    {'' if is_right else 'FAILED '}{what}: {value}")
+    if verdict is not Verdict.GOOD:
+        print(error)
+    sys.stdout.flush()
+    return verdict
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", required=True, type=lambda path: Path(path).resolve())
@@ -90,27 +118,13 @@ def main():
     parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE")
     options = parser.parse_args()
     os.environ["FULL"] = "1" if options.full else ""
-    failed = []
+    failed, late = [], []
     for name in options.cases or CASES:
-        begin = time.monotonic()
-        checks, error = run_case(options, name)
-        took = time.monotonic() - begin
-        if checks is None:
-            print(f"{name}: FAILED ({took:.0f} s): {error}")
-            failed.append(name)
-            continue
-        if "skipped" in checks:
-            print(f"{name}: SKIPPED: {checks['skipped']}")
-            if options.require:
-                failed.append(name)
-            continue
-        wrong = [check for check in checks["checks"] if not check[2]]
-        print(f"{name}: {'FAILED' if wrong else 'ok'} ({took:.0f} s)")
-        for what, value, is_right in checks["checks"]:
-            print(f"    {'' if is_right else 'FAILED '}{what}: {value}")
-        if wrong:
-            failed.append(name)
-            print(error)
+        verdict = report(options, name)
+        {Verdict.WRONG: failed, Verdict.LATE: late}.get(verdict, []).append(name)
+    words = [*["--require"] * options.require, *["--full"] * options.full]
+    command = [sys.executable, __file__, "--binary", str(options.binary), *words]
+    failed += settle(late, lambda name: report(options, name), lambda name: [*command, name])
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
