@@ -15,13 +15,12 @@ LINKTYPE_ETHERNET = 1
 
 
 def packets(path):
-    """The packets of a file, Ethernet headers included."""
-    data = path.read_bytes()
-    at = 24
-    while at + 16 <= len(data):
-        length = struct.unpack_from("<I", data, at + 8)[0]
-        yield data[at + 16:at + 16 + length]
-        at += 16 + length
+    """The packets of a file, Ethernet headers included. They are read one by one: what the memory of this
+    process once was counts for every process that it starts later."""
+    with open(path, "rb") as file:
+        file.seek(24)
+        while len(header := file.read(16)) == 16:
+            yield file.read(struct.unpack_from("<I", header, 8)[0])
 
 
 def main():
