@@ -94,7 +94,7 @@ fn commands(page: &str) -> Vec<Shown> {
     found
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn quoted(block: &Block<'_>) -> Vec<(usize, String)> {
     let parts = |line: &str| line.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     block
@@ -107,7 +107,7 @@ fn quoted(block: &Block<'_>) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The lines of a block, with those that go on joined. If some have a prompt, the others are output.
+/// The lines of a block, continued ones joined. If some have a prompt, the others are output.
 fn lines_of_code(block: &Block<'_>) -> Vec<(usize, String)> {
     let has_prompt =
         |line: &str| line.trim_start().split(' ').next().is_some_and(|w| w.ends_with('$'));
