@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use manypath_files::ticket;
+
 /// The documented exit codes (0 is success; clap itself exits with 2 on bad usage).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -33,34 +35,39 @@ pub(crate) struct Failure {
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
+    /// A message may repeat what the user typed, so a ticket in it is hidden.
+    fn new(exit: Exit, message: String) -> Failure {
+        Failure { exit, message: ticket::hidden(&message), hint: None }
+    }
+
     /// A failure with exit code 1.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Failed, message: message.into(), hint: None }
+        Failure::new(Exit::Failed, message.into())
     }
 
     /// A failure with exit code 2.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Usage, message: message.into(), hint: None }
+        Failure::new(Exit::Usage, message.into())
     }
 
     /// A failure with exit code 3.
     pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Interrupted, message: message.into(), hint: None }
+        Failure::new(Exit::Interrupted, message.into())
     }
 
     /// A failure with exit code 4.
     pub(crate) fn no_path(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::NoPath, message: message.into(), hint: None }
+        Failure::new(Exit::NoPath, message.into())
     }
 
     /// A failure with exit code 5.
     pub(crate) fn not_authorised(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::NotAuthorised, message: message.into(), hint: None }
+        Failure::new(Exit::NotAuthorised, message.into())
     }
 
     /// Adds what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
-        self.hint = Some(hint.into());
+        self.hint = Some(ticket::hidden(&hint.into()));
         self
     }
 }

@@ -47,12 +47,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use manypath_files::ticket;
 
 use args::{Cli, Command, ConfigCommand, PerfCommand, ProxyCommand};
 use failure::{Failure, Result};
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return wrong_usage(&error),
+    };
+    let result = match command {
         Command::Demo(args) => block_on(demo::run(args)),
         Command::Send(args) => block_on(transfer::sender::run(args)),
         Command::Recv(args) => block_on(recv::run(args)),
@@ -92,6 +97,21 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit as u8)
         }
     }
+}
+
+/// Says what is wrong with a command line, or what it asks for, as clap does. A ticket at the wrong
+/// place is not repeated.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let tickets = words.iter().map(String::as_str).filter(|word| ticket::hidden(word) != *word);
+    let hidden = ticket::hidden_of(&text, tickets);
+    if hidden == text {
+        error.exit();
+    }
+    eprint!("{}", screen::shown(&hidden));
+    ExitCode::from(failure::Exit::Usage as u8)
 }
 
 /// Runs a command that uses the network.

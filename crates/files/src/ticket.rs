@@ -37,6 +37,10 @@ const SCHEME: &str = "manypath";
 const TRUST_STRICT: u8 = 1;
 const TRUST_INSECURE: u8 = 2;
 const CHECKSUM_LEN: usize = 4;
+/// Shorter words behind a prefix have no secret; examples are so short.
+const HIDDEN_FROM: usize = 8;
+/// The beginning of a secret by which it is found.
+const HIDDEN_PART: usize = 16;
 /// As many addresses as an association can have paths.
 const ADDRESSES_MAX: usize = 32;
 
@@ -233,6 +237,46 @@ impl fmt::Debug for Ticket {
             .field("trust", &self.trust)
             .finish_non_exhaustive()
     }
+}
+
+/// `text` about these `words` without the secrets of tickets: of each ticket in it only the prefix
+/// stays, and nothing of those in the words.
+pub fn hidden_of<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> String {
+    let mut out = hidden(text);
+    for (_, secret) in words.filter_map(|word| word.split_once(':')) {
+        let length = secret.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        // Messages may have only the beginning of it.
+        let Some(beginning) = secret[..length].get(..HIDDEN_PART) else { continue };
+        while let Some(at) = out.find(beginning) {
+            let length = out[at..].bytes().take_while(u8::is_ascii_alphanumeric).count();
+            out.replace_range(at..at + length, "...");
+        }
+    }
+    out
+}
+
+/// `text` without the secrets of tickets: of each ticket in it only the prefix stays.
+pub fn hidden(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, word)) = rest.split_once(':') {
+        let length = word.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        out.push_str(before);
+        out.push(':');
+        let is_ticket = length >= HIDDEN_FROM && ends_with_scheme(before);
+        if is_ticket {
+            out.push_str("...");
+        }
+        rest = &word[if is_ticket { length } else { 0 }..];
+    }
+    out + rest
+}
+
+/// True if `text` ends with the prefix of a ticket of any version, but for the colon.
+fn ends_with_scheme(text: &str) -> bool {
+    let scheme = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let start = scheme.len().checked_sub(SCHEME.len()).and_then(|at| scheme.get(at..));
+    scheme.len() < text.len() && start.is_some_and(|s| s.eq_ignore_ascii_case(SCHEME))
 }
 
 /// The rest of a word after a prefix in letters of either case.

@@ -199,3 +199,23 @@ proptest! {
         prop_assert_eq!(Ticket::parse(&swapped).is_ok(), swapped == word);
     }
 }
+
+#[test]
+fn tickets_are_hidden_in_a_text() {
+    let ticket = "manypath2:aetloegy4hyzneukdu2g6nvs";
+    for (text, shown) in [
+        (format!("cannot read {ticket}: no such file"), "cannot read manypath2:...: no such file"),
+        (format!("'{}' and {ticket}", ticket.to_uppercase()), "'MANYPATH2:...' and manypath2:..."),
+        (format!("x:y:{ticket}"), "x:y:manypath2:..."),
+        ("from manypath2: to its end".to_owned(), "from manypath2: to its end"),
+        ("manypath2:ae... 192.0.2.7:9899".to_owned(), "manypath2:ae... 192.0.2.7:9899"),
+        ("ümanypath:abcdefghijk".to_owned(), "ümanypath:abcdefghijk"),
+        ("9:abcdefghijk".to_owned(), "9:abcdefghijk"),
+        (String::new(), ""),
+    ] {
+        assert_eq!(hidden(&text), shown);
+    }
+    let words = ["--bind", &format!("--bind={ticket}"), "192.0.2.7:9899"];
+    let text = format!("{ticket}: \"aetloegy4hyzneukdu2\" is no rank");
+    assert_eq!(hidden_of(&text, words.into_iter()), "manypath2:...: \"...\" is no rank");
+}
