@@ -11,8 +11,6 @@ pub(crate) mod emulate;
 pub(crate) mod lab;
 mod live;
 mod names;
-#[cfg(test)]
-mod pages;
 #[cfg(unix)]
 mod path;
 mod proxy;
@@ -88,11 +86,14 @@ pub(crate) enum Command {
     /// receiver is accepted; to a NAME or HOST both ends prove the code or token without showing
     /// it. A NAME is looked for in the local network (`recv --name`). If one file cannot be read,
     /// nothing is sent. The receiver verifies the SHA-256 of every file before it gets its name.
-    /// Symbolic links inside directories are omitted.
+    /// Symbolic links inside directories are omitted, and hidden files unless the receiver takes
+    /// them. Standard input (-) is sent until its end.
     #[command(after_help = "Examples:
   manypath send holiday.mp4 manypath2:ae...       (the ticket that recv printed)
   manypath send holiday.mp4 laptop                (asks for the code that `recv --name laptop` shows)
   manypath send photos/ notes.txt manypath2:ae...
+  tar c photos | manypath send - manypath2:ae...  (there: manypath recv --stdout | tar x)
+  pg_dump db | manypath send - --as db.sql manypath2:ae...
   manypath send --bind eth0,wlan0 big.iso manypath2:ae...
   manypath send --bind eth0,wlan0:backup,lte0:cost=3 big.iso manypath2:ae...
   manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
@@ -114,9 +115,10 @@ pub(crate) enum Command {
   manypath recv --name laptop                     (for `send FILE laptop` in the local network)
   manypath recv --qr                              (the ticket as a QR code, too)
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
+  manypath recv --stdout | tar x                  (there: tar c DIR | manypath send - TICKET)
   manypath recv --identity recv.key --allow senders
   manypath recv --web 127.0.0.1:8080              (prints the address of a page)
-  manypath recv --token-file secret --json")]
+  manypath recv --token-file secret --json        (makes the file if it is missing)")]
     Recv(RecvArgs),
     /// Lists the receivers of the local network that have names
     ///
@@ -337,7 +339,7 @@ pub(crate) struct DemoArgs {
 /// `manypath send`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// Files and directories to send
+    /// Files and directories to send; -: standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// A ticket, a NAME in the local network, HOST[:PORT][,HOST[:PORT]...], or @FILE with one of
@@ -347,6 +349,9 @@ pub(crate) struct SendArgs {
     /// host of that name if there is no such receiver.
     #[arg(value_name = "DEST")]
     pub dest: String,
+    /// Name of the FILE at the receiver [default: its own; of standard input: stdin]
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<PathBuf>,
     /// The code of a receiver with a name.
     #[command(flatten)]
     pub code: CodeArgs,
@@ -397,9 +402,15 @@ pub(crate) struct RecvArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Directory for the files
+    /// Directory for the files; created if it is missing
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
+    /// Writes the only file of one transfer to standard output, as it arrives, and exits
+    ///
+    /// The ticket, and results as JSON, go to standard error. The exit code says whether all of the
+    /// file arrived and was verified; what was written before cannot be taken back.
+    #[arg(long, conflicts_with_all = ["dir", "overwrite", "hidden", "no_resume", "tui"])]
+    pub stdout: bool,
     /// Its name in the local network.
     #[command(flatten)]
     pub name: NameArgs,
@@ -413,6 +424,8 @@ pub(crate) struct RecvArgs {
     #[arg(long)]
     pub overwrite: bool,
     /// Accepts hidden files and directories: names that begin with a dot
+    ///
+    /// Without it senders leave out those in directories.
     #[arg(long)]
     pub hidden: bool,
     /// Keeps nothing of a file whose transfer is interrupted, and removes what was kept
@@ -434,7 +447,8 @@ pub(crate) struct RecvArgs {
     /// if that is set.
     #[arg(long)]
     pub token: Option<String>,
-    /// File with the token on its only line; -: asks for it at the terminal
+    /// File with the token on its only line, made with a random one if it is missing; -: asks for
+    /// it at the terminal
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
     /// Gives unfinished files names, as on file systems where they must have one

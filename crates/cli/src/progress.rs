@@ -36,12 +36,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Shows the progress of `association` towards `total` bytes.
+    /// Shows the progress of `association` towards `total` bytes, if their number is known.
     pub(crate) fn start(
         screen: &Screen,
         report: &ReportArgs,
         association: &Association,
-        total: u64,
+        total: Option<u64>,
         counted: Counted,
     ) -> Progress {
         if report.json || screen.is_silent() {
@@ -73,7 +73,7 @@ impl Progress {
 struct View {
     screen: Screen,
     association: Association,
-    total: u64,
+    total: Option<u64>,
     counted: Counted,
     begin: Instant,
     lines: BTreeMap<PathId, (ProgressBar, Rate)>,
@@ -113,21 +113,22 @@ impl View {
             }
             Counted::Received(bytes) => bytes.load(Ordering::Relaxed),
         };
-        let done = done.min(self.total);
+        let done = self.total.map_or(done, |total| done.min(total));
         let rate = self.total_rate.update(now, done);
-        let eta = match (rate > 1.0).then(|| (self.total - done) as f64 * 8.0 / rate) {
-            Some(seconds) => format!("{} left", time(seconds)),
-            None => "waiting".to_owned(),
-        };
-        let percent = (done * 100).checked_div(self.total).unwrap_or(100);
         let elapsed = time((now - self.begin).as_secs_f64());
-        let text = format!(
-            "{percent:3} %  {} of {}  {}  {elapsed}, {eta}",
-            size(done),
-            size(self.total),
-            bit_rate(rate)
-        );
-        let bar = self.total_bar.get_or_insert_with(|| self.screen.bar(Some(self.total)));
+        let text = match self.total {
+            None => format!("{}  {}  {elapsed}", size(done), bit_rate(rate)),
+            Some(total) => {
+                let eta = match (rate > 1.0).then(|| (total - done) as f64 * 8.0 / rate) {
+                    Some(seconds) => format!("{} left", time(seconds)),
+                    None => "waiting".to_owned(),
+                };
+                let percent = (done * 100).checked_div(total).unwrap_or(100);
+                let (done, total, rate) = (size(done), size(total), bit_rate(rate));
+                format!("{percent:3} %  {done} of {total}  {rate}  {elapsed}, {eta}")
+            }
+        };
+        let bar = self.total_bar.get_or_insert_with(|| self.screen.bar(self.total));
         bar.set_position(done);
         bar.set_message(text.clone());
         text

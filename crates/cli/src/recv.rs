@@ -21,6 +21,7 @@ use crate::live::Views;
 use crate::names::Announced;
 use crate::screen::Screen;
 use crate::security::Serving;
+use crate::show::Out;
 use crate::signals::interrupted;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
@@ -29,7 +30,8 @@ use crate::transfer::password::Secret;
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
-use crate::{settings, show, token, transport};
+use crate::transfer::target::Target;
+use crate::{settings, token, transport};
 use announce::Announcement;
 use directory::make_directory;
 use manypath_names::Proof;
@@ -57,7 +59,8 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let code = code(&args, &serving, chosen)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
-    let store = store(&args, &screen)?;
+    let target = target(&args, &screen)?;
+    let out = if args.stdout { Out::Error } else { Out::Output };
     let preset = config.preset;
     let security = serving.security.clone();
     let endpoint = open(config, &args, security, &screen)?;
@@ -73,11 +76,12 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
             Some(code) => secret.with_code(code.password()),
             None => secret,
         },
-        store,
+        target,
         stall_limit,
         preset,
         screen: screen.clone(),
         report: args.report,
+        out,
         progress_records: args.progress,
     };
     let proof = if code.is_some() { Proof::Code } else { Proof::Token };
@@ -85,6 +89,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let announcement = Announcement {
         args: &args,
         screen: &screen,
+        out,
         serving: &serving,
         addresses,
         port,
@@ -93,7 +98,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     };
     let waiting = announcement.say()?;
     views.open(waiting);
-    let end = serve(&endpoint, Arc::new(receiver), args.once).await;
+    let end = serve(&endpoint, Arc::new(receiver), args.once || args.stdout).await;
     views.close().await;
     announced.stop().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
@@ -133,16 +138,25 @@ fn code(args: &RecvArgs, serving: &Serving, chosen: bool) -> Result<Option<Code>
     Code::random().map(Some).map_err(|e| Failure::failed(e.to_string()))
 }
 
+/// Where the files go.
+fn target(args: &RecvArgs, screen: &Screen) -> Result<Target> {
+    let max_size = args.max_size.as_deref().map(|text| settings::size("--max-size", text));
+    let max_size = max_size.transpose()?;
+    Ok(match args.stdout {
+        true => Target::StandardOutput { max_size },
+        false => Target::Directory(store(args, max_size, screen)?),
+    })
+}
+
 /// The store for the files. Finds out now, not after a long transfer, if the directory takes
 /// files, and removes what receivers that were killed left in it.
-fn store(args: &RecvArgs, screen: &Screen) -> Result<Store<SystemDisk>> {
-    let max_size = args.max_size.as_deref().map(|text| settings::size("--max-size", text));
+fn store(args: &RecvArgs, max_size: Option<u64>, screen: &Screen) -> Result<Store<SystemDisk>> {
     let mut store = Store {
         disk: SystemDisk,
         dir: args.dir.clone(),
         overwrite: args.overwrite,
         hidden: args.hidden,
-        max_size: max_size.transpose()?,
+        max_size,
         unnamed: !args.named_parts,
         keep_from: (!args.no_resume).then_some(KEEP_FROM),
         holders: Holders::default(),
@@ -251,7 +265,7 @@ async fn session(
     };
     association.admit();
     // Before the first content, so that its arrival can be measured from here.
-    if admitted.welcome().await.is_err() {
+    if receiver.welcome(&admitted).await.is_err() {
         return None;
     }
     let (result, failure) = receiver.receive(admitted).await;
@@ -259,7 +273,7 @@ async fn session(
         result.tell(&receiver.screen);
     }
     if receiver.report.json
-        && let Err(failure) = show::print(&result.json_line())
+        && let Err(failure) = receiver.out.print(&result.json_line())
     {
         return Some(Err(failure));
     }

@@ -22,6 +22,28 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
+/// Where results go.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Out {
+    /// To standard output.
+    Output,
+    /// To standard error: standard output has the content of a file.
+    Error,
+}
+
+impl Out {
+    /// Writes there. Nobody who reads any more is no error.
+    pub(crate) fn print(self, text: &str) -> Result<()> {
+        match self {
+            Out::Output => print(text),
+            Out::Error => {
+                let _ = io::stderr().lock().write_all(text.as_bytes());
+                Ok(())
+            }
+        }
+    }
+}
+
 /// `manypath presets`.
 pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
     if report.json {

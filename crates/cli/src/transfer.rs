@@ -9,6 +9,7 @@ pub(crate) mod secret;
 pub(crate) mod sender;
 pub(crate) mod source;
 pub(crate) mod stall;
+pub(crate) mod target;
 
 pub(crate) use manypath_files::{frame, relative, sink};
 

@@ -147,10 +147,12 @@ fn a_wrong_token_is_exit_code_5_and_strangers_do_not_end_the_receiver() {
     fs::write(&file, "x").unwrap();
     let receiver = Receiver::start(to.path(), &["--once", "--token", "correct horse"]);
     let dest = format!("127.0.0.1:{}", receiver.port);
-    for token in [&["--token", "wrong horse!"][..], &[]] {
+    for (token, says) in
+        [(&["--token", "wrong horse!"][..], "does not accept this token"), (&[], "wants a token")]
+    {
         let (code, result, err) = send(&[&file], &dest, token);
         assert_eq!(code, 5, "{err}");
-        assert!(err.contains("does not accept this token") && err.contains("try:"), "{err}");
+        assert!(err.contains(says) && err.contains("try: give the token"), "{err}");
         assert_eq!(result["completed"], false);
     }
     assert_eq!(listing(to.path()), [""; 0]);
@@ -457,7 +459,7 @@ async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
     assert!(hello.is_some());
     let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
     let ready = ServerFrame::Ready(Ready { index: 0, beginnings: Vec::new() });
-    for frame in [ServerFrame::Welcome, ready] {
+    for frame in [ServerFrame::Welcome(None), ready] {
         association.send(control, frame.encode().into()).await.unwrap();
     }
     let (code, result, err) = sending.await.unwrap();
@@ -486,7 +488,7 @@ async fn a_receiver_that_wants_no_token_gets_nothing() {
     let association = endpoint.accept().await.unwrap();
     assert!(association.recv().await.unwrap().is_some(), "the hello");
     let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
-    association.send(control, ServerFrame::Welcome.encode().into()).await.unwrap();
+    association.send(control, ServerFrame::Welcome(None).encode().into()).await.unwrap();
     let (code, result, err) = sending.await.unwrap();
     assert_eq!(code, 5, "{err}");
     assert!(err.contains("asks for no token") && err.contains("--token-file"), "{err}");

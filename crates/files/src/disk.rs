@@ -55,6 +55,12 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
 
+    /// The standard input of the process. An error of kind [`io::ErrorKind::Unsupported`] says that
+    /// there is no such thing here.
+    fn standard_input(&self) -> io::Result<Self::File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Opens a file for reading and writing.
     fn open_to_write(&self, path: &Path) -> io::Result<Self::File>;
 

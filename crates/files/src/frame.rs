@@ -5,6 +5,7 @@
 //! message belongs to the file that began last, and needs no header of its own: it can be written
 //! to the file as it arrived.
 
+mod hello;
 mod outcome;
 mod reader;
 mod ready;
@@ -13,6 +14,7 @@ use manypath_proto::StreamId;
 use manypath_trust::password::Message;
 
 use crate::relative::RelativePath;
+pub use hello::{Accepts, ENTRIES_MAX, Hello};
 pub use outcome::Outcome;
 pub use reader::{FrameError, Reader};
 pub use ready::{BEGINNINGS_MAX, Beginning, Ready};
@@ -31,10 +33,11 @@ pub const FRAME_MAX: usize = 8 * 1024;
 pub const TOKEN_MAX: usize = 255;
 /// Files that may be announced and not begun, at most.
 pub const AHEAD: usize = 256;
+/// The size in the header of a file whose size is not known: its content ends at its end.
+pub const SIZE_UNKNOWN: u64 = u64::MAX;
 /// A side that reads a file to compare it sends `Working` each time it has read this many bytes.
 pub const WORKING_AFTER: u64 = 256 << 20;
 
-const MAGIC: &[u8; 4] = b"MPFT";
 /// Longest explanation in bytes, in frames that carry one.
 const TEXT_MAX: usize = 1024;
 /// The mode of a file whose permissions are not known.
@@ -73,7 +76,7 @@ pub enum ClientFrame {
         /// Where the content begins: 0, or where one of the beginnings ends that the receiver has.
         offset: u64,
     },
-    /// This side still reads a file to compare it.
+    /// This side still reads a file to compare it, or waits for content that is not there yet.
     Working,
     /// The content of the file is over.
     End {
@@ -89,19 +92,6 @@ pub enum ClientFrame {
     },
 }
 
-/// Introduces a sender.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// Protocol version of the sender.
-    pub version: u8,
-    /// Proof that it may send.
-    pub token: Vec<u8>,
-    /// How many files and directories it will send.
-    pub entries: u32,
-    /// Sum of the files' sizes in bytes; for progress only.
-    pub bytes: u64,
-}
-
 /// Introduces a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHeader {
@@ -109,7 +99,7 @@ pub struct FileHeader {
     pub index: u32,
     /// A directory has no content and no [`ClientFrame::End`].
     pub kind: Kind,
-    /// Length of the content in bytes.
+    /// Length of the content in bytes, or [`SIZE_UNKNOWN`].
     pub size: u64,
     /// Unix permission bits (the lower nine), if known.
     pub mode: Option<u32>,
@@ -117,6 +107,13 @@ pub struct FileHeader {
     pub modified: Option<(i64, u32)>,
     /// Where it goes.
     pub name: RelativePath,
+}
+
+impl FileHeader {
+    /// The length of the content in bytes, if it is known before its end.
+    pub fn known_size(&self) -> Option<u64> {
+        (self.size != SIZE_UNKNOWN).then_some(self.size)
+    }
 }
 
 /// The kind of entry that a header introduces.
@@ -133,8 +130,8 @@ pub enum Kind {
 pub enum ServerFrame {
     /// A message of the proof that this end knows the token.
     Password(Message),
-    /// The token is right; send.
-    Welcome,
+    /// The token is right; send. A sender that asks for it is told what the receiver accepts.
+    Welcome(Option<Accepts>),
     /// The parts of an announced file that are there.
     Ready(Ready),
     /// This side still reads a file to compare it.
@@ -194,12 +191,7 @@ impl ClientFrame {
         match self {
             ClientFrame::Hello(hello) => {
                 out.push(HELLO);
-                out.extend(MAGIC);
-                out.push(hello.version);
-                out.push(hello.token.len() as u8);
-                out.extend(&hello.token);
-                out.extend(hello.entries.to_be_bytes());
-                out.extend(hello.bytes.to_be_bytes());
+                hello.encode(&mut out);
             }
             ClientFrame::Password(message) => {
                 out.push(CLIENT_PASSWORD);
@@ -231,18 +223,12 @@ impl ClientFrame {
         let mut r = Reader(bytes);
         let frame = match r.u8()? {
             HELLO => {
-                if r.take(4)? != MAGIC {
-                    return Err(FrameError::Magic);
-                }
-                let version = r.u8()?;
-                let token_len = r.u8()?;
-                let token = r.take(usize::from(token_len))?.to_vec();
-                if version != VERSION {
+                let hello = Hello::decode(&mut r)?;
+                if hello.version != VERSION {
                     // Of another version's hello only the beginning is known.
-                    let hello = Hello { version, token, entries: 0, bytes: 0 };
                     return Ok(ClientFrame::Hello(hello));
                 }
-                ClientFrame::Hello(Hello { version, token, entries: r.u32()?, bytes: r.u64()? })
+                ClientFrame::Hello(hello)
             }
             CLIENT_PASSWORD => ClientFrame::Password(r.array()?),
             FILE => ClientFrame::File(decode_header(&mut r)?),
@@ -312,7 +298,10 @@ impl ServerFrame {
                 out.push(SERVER_PASSWORD);
                 out.extend(message);
             }
-            ServerFrame::Welcome => out.extend([WELCOME, VERSION]),
+            ServerFrame::Welcome(accepts) => {
+                out.extend([WELCOME, VERSION]);
+                out.extend(accepts.map(Accepts::to_byte));
+            }
             ServerFrame::Ready(ready) => {
                 out.push(READY);
                 ready.encode(&mut out);
@@ -343,8 +332,13 @@ impl ServerFrame {
         let mut r = Reader(bytes);
         let frame = match r.u8()? {
             SERVER_PASSWORD => ServerFrame::Password(r.array()?),
-            WELCOME if r.u8()? == VERSION => ServerFrame::Welcome,
-            WELCOME => return Err(FrameError::Value("version")),
+            WELCOME => {
+                if r.u8()? != VERSION {
+                    return Err(FrameError::Value("version"));
+                }
+                // Later receivers may say more.
+                return Ok(ServerFrame::Welcome(r.rest().first().copied().map(Accepts::from_byte)));
+            }
             READY => ServerFrame::Ready(Ready::decode(&mut r)?),
             SERVER_WORKING => ServerFrame::Working,
             STATUS => {

@@ -17,4 +17,4 @@ pub mod testing;
 pub mod ticket;
 
 pub use disk::{Disk, DiskFile, Seen, SeenKind};
-pub use system::SystemDisk;
+pub use system::{SystemDisk, standard_output};

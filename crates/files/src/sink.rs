@@ -16,6 +16,7 @@ mod holders;
 mod offers;
 mod refusal;
 mod store;
+mod stream;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -34,6 +35,7 @@ pub use holders::{Holder, Holders};
 use offers::{Offer, Offers};
 use refusal::{Refusal, abandoned, create_refusal, write_refusal};
 pub use store::Store;
+pub use stream::write_stream;
 
 /// Entries of a batch; each file of it is open.
 const BATCH_ENTRIES: usize = 64;
@@ -197,11 +199,11 @@ impl<D: Disk> Writer<D> {
                 // Content of a file that failed was still in flight; it is dropped.
                 let Some(current) = self.current.take() else { return };
                 match current {
-                    Current::Arriving(mut arriving) => match arriving.append(&pieces) {
+                    Current::Arriving(mut arriving) => match self.append(&mut arriving, &pieces) {
                         Ok(()) => self.current = Some(Current::Arriving(arriving)),
-                        Err(e) => {
+                        Err(refusal) => {
                             arriving.part.discard();
-                            say(failed(arriving.header.clone(), write_refusal(&e)));
+                            say(failed(arriving.header.clone(), refusal));
                         }
                     },
                     Current::There(header, ..) => say(failed(header, offers::not_there())),
@@ -209,7 +211,7 @@ impl<D: Disk> Writer<D> {
             }
             Work::End(sha256) => match self.current.take() {
                 None => {}
-                Some(Current::Arriving(mut arriving)) => match arriving.verify(sha256) {
+                Some(Current::Arriving(mut arriving)) => match self.verify(&mut arriving, sha256) {
                     Ok(sha256) => {
                         // If it cannot be made durable, nothing of it can be relied on.
                         arriving.part.discard();
@@ -285,7 +287,10 @@ impl<D: Disk> Writer<D> {
     pub fn end(&mut self, say: &mut impl FnMut(Said)) {
         self.flush(say);
         for header in self.offers.drain() {
-            say(failed(header, (Outcome::Abandoned, "it was announced and not sent".to_owned())));
+            say(failed(
+                header,
+                (Outcome::Abandoned, "the sender announced it and did not send it".to_owned()),
+            ));
         }
     }
 
@@ -298,15 +303,26 @@ impl<D: Disk> Writer<D> {
         Err((Outcome::Exists, text))
     }
 
-    fn check_max_size(&self, header: &FileHeader) -> Result<(), Refusal> {
-        let total = self.accepted_bytes.saturating_add(header.size);
-        match self.store.max_size {
-            Some(max) if total > max => {
-                let text = format!("at most {max} bytes are accepted in a transfer");
-                Err((Outcome::TooLarge, text))
-            }
-            _ => Ok(()),
+    /// Writes content. What a file of unknown size has is only known as it comes.
+    fn append(&self, arriving: &mut Arriving<D>, pieces: &[Bytes]) -> Result<(), Refusal> {
+        let length = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        if arriving.header.known_size().is_none() {
+            let total = self.accepted_bytes.saturating_add(arriving.written + length);
+            self.store.check_max_size(total)?;
         }
+        arriving.append(pieces).map_err(|e| write_refusal(&e))
+    }
+
+    /// Compares what arrived with what was read; its digest.
+    fn verify(
+        &mut self,
+        arriving: &mut Arriving<D>,
+        sha256: Option<[u8; 32]>,
+    ) -> Result<[u8; 32], Refusal> {
+        if arriving.header.known_size().is_none() {
+            self.accepted_bytes = self.accepted_bytes.saturating_add(arriving.written);
+        }
+        arriving.verify(sha256)
     }
 
     /// Where the unfinished files of `dir` go: a rename does not leave a file system.

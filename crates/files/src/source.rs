@@ -1,5 +1,6 @@
 //! The sender's files, read and hashed ahead of the network.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,11 +18,35 @@ const MESSAGES_PER_READ: usize = 4;
 /// Bytes read at a time to compare them.
 const COMPARED: usize = 1 << 18;
 
+/// Where the content of an entry comes from on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file, or a directory without content.
+    Path(PathBuf),
+    /// The standard input of the process.
+    StandardInput,
+}
+
+impl From<PathBuf> for Source {
+    fn from(path: PathBuf) -> Source {
+        Source::Path(path)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Path(path) => path.display().fmt(f),
+            Source::StandardInput => f.write_str("standard input"),
+        }
+    }
+}
+
 /// One file or directory.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Where it is on this machine.
-    pub source: PathBuf,
+    pub source: Source,
     /// The header for the receiver.
     pub header: FileHeader,
 }
@@ -67,7 +92,8 @@ impl Unwanted {
         self.0.store(u64::from(index), Ordering::Relaxed);
     }
 
-    fn contains(&self, index: u32) -> bool {
+    /// True if this was the last file that was refused.
+    pub fn contains(&self, index: u32) -> bool {
         self.0.load(Ordering::Relaxed) == u64::from(index)
     }
 }
@@ -152,7 +178,18 @@ impl Reading<'_> {
     /// Reads what the receiver lacks; `None` when the receiver of the pieces is gone.
     fn run<D: Disk>(&self, disk: &D, beginnings: &[Beginning]) -> Option<Digested> {
         let index = self.entry.header.index;
-        let compared = match disk.open(&self.entry.source) {
+        let opened = match &self.entry.source {
+            Source::Path(path) => disk.open(path),
+            Source::StandardInput => disk.standard_input(),
+        };
+        if self.entry.header.known_size().is_none() {
+            self.pieces.blocking_send(Piece::Begin { index, offset: 0 }).ok()?;
+            return match opened {
+                Ok(file) => self.send_to_end(file),
+                Err(e) => Some(Err(e.to_string())),
+            };
+        }
+        let compared = match opened {
             Ok(mut file) => self.compare(&mut file, beginnings)?.map(|known| (file, known)),
             Err(e) => Err(e),
         };
@@ -218,13 +255,38 @@ impl Reading<'_> {
             }
             sha256.update(&buffer);
             left -= len as u64;
-            let mut content = Bytes::from(buffer);
-            while !content.is_empty() {
-                let message = content.split_to(content.len().min(self.message_size));
-                self.pieces.blocking_send(Piece::Content(message)).ok()?;
-            }
+            self.send_content(Bytes::from(buffer))?;
         }
         Some(Ok(Some(sha256.finalize().into())))
+    }
+
+    /// Sends a file of unknown size: what comes until its end, as soon as it comes.
+    fn send_to_end(&self, mut file: impl DiskFile) -> Option<Digested> {
+        let mut sha256 = Sha256::new();
+        let mut buffer = vec![0; self.message_size * MESSAGES_PER_READ];
+        loop {
+            if self.unwanted.contains(self.entry.header.index) {
+                return Some(Ok(None));
+            }
+            let len = match file.read(&mut buffer) {
+                Ok(0) => return Some(Ok(Some(sha256.finalize().into()))),
+                Ok(len) => len,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Some(Err(e.to_string())),
+            };
+            sha256.update(&buffer[..len]);
+            // A copy: what is sent must not hold on to the rest of the buffer.
+            self.send_content(Bytes::copy_from_slice(&buffer[..len]))?;
+        }
+    }
+
+    /// Hands content on in messages; `None` when the receiver of the pieces is gone.
+    fn send_content(&self, mut content: Bytes) -> Option<()> {
+        while !content.is_empty() {
+            let message = content.split_to(content.len().min(self.message_size));
+            self.pieces.blocking_send(Piece::Content(message)).ok()?;
+        }
+        Some(())
     }
 }
 

@@ -60,6 +60,10 @@ impl Disk for SystemDisk {
         File::open(path)
     }
 
+    fn standard_input(&self) -> io::Result<File> {
+        standard_input()
+    }
+
     fn open_to_write(&self, path: &Path) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).open(path)
     }
@@ -205,6 +209,39 @@ mod unnamed {
     pub(super) fn give_name(_file: &File, _path: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// The standard input of this process, past the buffer that the standard library has for it.
+#[cfg(unix)]
+fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+#[cfg(windows)]
+fn standard_input() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
+}
+
+/// The standard output of this process, past the buffer that the standard library has for it.
+///
+/// # Errors
+/// If the system gives no further handle of it.
+#[cfg(unix)]
+pub fn standard_output() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// The standard output of this process, past the buffer that the standard library has for it.
+///
+/// # Errors
+/// If the system gives no further handle of it.
+#[cfg(windows)]
+pub fn standard_output() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdout().as_handle().try_clone_to_owned()?.into())
 }
 
 #[cfg(unix)]

@@ -75,7 +75,8 @@ pub(crate) struct ProxyListenArgs {
     /// if that is set.
     #[arg(long)]
     pub token: Option<String>,
-    /// File with the token on its only line; -: asks for it at the terminal
+    /// File with the token on its only line, made with a random one if it is missing; -: asks for
+    /// it at the terminal
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
     /// Encryption and keys.

@@ -13,6 +13,7 @@ use manypath_trust::password::Password;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::hello::Peer;
 use super::local::{Kind, Port};
 use super::watch::{SILENCE, suspicious};
 use super::{
@@ -30,7 +31,7 @@ use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::signals;
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
-use crate::transfer::secret::{token, token_source, unproved};
+use crate::transfer::secret::{SecretKind, token, token_source, unproved};
 use crate::{settings, show, transport, via};
 
 /// The pause between two attempts to connect again.
@@ -46,7 +47,7 @@ struct Near {
     args: ProxyConnectArgs,
     config: Config,
     remotes: Vec<SocketAddr>,
-    peer: String,
+    peer: Peer,
     security: Security,
     /// To be shown; empty if it is proved instead.
     token: Vec<u8>,
@@ -114,7 +115,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let remotely =
         args.remote.iter().map(|f| Remote { at: f.at.clone(), to: f.to.clone() }).collect();
     let near = Near {
-        peer: transport::addresses(&remotes),
+        peer: Peer { name: transport::addresses(&remotes), secret: SecretKind::of(&dest, &token) },
         remotes,
         security: calling.security,
         password: password.map_err(|e| Failure::usage(e.to_string()))?,
@@ -131,7 +132,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
         screen,
         args,
     };
-    views.open(format!("connecting to {}", near.peer));
+    views.open(format!("connecting to {}", near.peer.name));
     let ended = tokio::select! {
         ended = near.run(ports, limit, (&views, &lines)) => ended,
         () = async { loop { tokio::time::sleep(crate::strangers::TICK).await; lines.tick(); } } => Ok(()),
@@ -273,7 +274,7 @@ impl Near {
         let heard = async |association: &Association| match &self.password {
             None if self.is_unproved => {
                 let answer = hello::hear_welcome(association, &self.peer, &instance).await;
-                unproved(association, &self.peer, answer).await
+                unproved(association, &self.peer.name, answer).await
             }
             None => hello::hear_welcome(association, &self.peer, &instance).await,
             Some(token) => hello::prove_token(association, token, &self.peer, &instance).await,
@@ -282,7 +283,7 @@ impl Near {
         let association = tokio::select! {
             association = connecting => association?,
             () = is_unanswered(&endpoint, unanswered) => {
-                return Err(Failure::no_path(format!("no answer from {}", self.peer)));
+                return Err(Failure::no_path(format!("no answer from {}", self.peer.name)));
             }
         };
         let watch = PathWatch::start(&association, self.screen.clone(), None);
@@ -320,10 +321,10 @@ impl Near {
         for note in link.endpoint.notes() {
             self.screen.line(note);
         }
-        self.screen.line(&format!("Connected to {}", self.peer));
+        self.screen.line(&format!("Connected to {}", self.peer.name));
         self.event(&json!({
             "event": if places.is_some() { "ready" } else { "reconnected" },
-            "peer": self.peer,
+            "peer": self.peer.name,
             "encrypted": link.session.association().is_protected(),
             "peer_key": peer_key(link.session.association()),
             "ports": places,
@@ -337,7 +338,7 @@ impl Near {
 
     fn lost(&self, link: &Link, why: &str) -> Result<()> {
         self.note_rtt(link);
-        self.screen.line(&format!("Lost {}: {why}; connecting again", self.peer));
+        self.screen.line(&format!("Lost {}: {why}; connecting again", self.peer.name));
         self.record("lost", link, why)
     }
 
@@ -349,7 +350,7 @@ impl Near {
     fn record(&self, event: &str, link: &Link, why: &str) -> Result<()> {
         self.event(&json!({
             "event": event,
-            "peer": self.peer,
+            "peer": self.peer.name,
             "why": why,
             "connections": counters(&link.session.counters()),
             "paths": link.watch.report(link.session.association()),

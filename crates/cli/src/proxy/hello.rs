@@ -13,8 +13,21 @@ use crate::security;
 use crate::transfer::frame::{ClientFrame, PPID_CONTROL, reason};
 use crate::transfer::messages::{Incoming, Messages};
 use crate::transfer::password::{NotProved, Secret, prove};
+use crate::transfer::secret::SecretKind;
 use crate::transfer::sender::WELCOME_TIME_MAX;
 use crate::transport::{self, Answer, HELLO_TIME_MAX, closed_failure};
+
+/// The command of the side that accepts.
+const SERVER: &str = "manypath proxy listen";
+
+/// The far side as the side that connects knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    /// Its addresses, in words.
+    pub(super) name: String,
+    /// The kind of secret that it is shown.
+    pub(super) secret: SecretKind,
+}
 
 fn options() -> SendOptions {
     SendOptions { stream: StreamId(CONTROL), ppid: PPID_FRAME, unordered: false }
@@ -31,7 +44,7 @@ pub(super) fn first(token: Vec<u8>) -> (SendOptions, Bytes) {
 pub(super) async fn prove_token(
     association: &Association,
     token: &Password,
-    peer: &str,
+    peer: &Peer,
     instance: &Cell<u64>,
 ) -> Answer {
     let mut messages = Messages::default();
@@ -41,15 +54,12 @@ pub(super) async fn prove_token(
             let (options, hello) = first(Vec::new());
             return match association.send(options, hello).await {
                 Ok(()) => hear_welcome(association, peer, instance).await,
-                Err(error) => Answer::Failed(transport::send_failure(&error, peer)),
+                Err(error) => Answer::Failed(transport::send_failure(&error, &peer.name)),
             };
         }
         Err(NotProved::Closed(closed)) => return ended(closed, peer),
-        Err(NotProved::Wrong) => Failure::not_authorised(format!(
-            "{peer} does not know this token, or somebody is in between"
-        ))
-        .hint("check the token; nobody has learnt it"),
-        Err(NotProved::Protocol) => protocol_error(peer),
+        Err(NotProved::Wrong) => peer.secret.not_proved(SERVER, &peer.name),
+        Err(NotProved::Protocol) => protocol_error(&peer.name),
         Err(NotProved::NoRandomness) => Failure::failed("the system gives no random numbers"),
     };
     transport::abort(association, reason::NOT_AUTHORISED).await;
@@ -59,7 +69,7 @@ pub(super) async fn prove_token(
 /// Hears what the far side says to our hello, and which run of the program it is.
 pub(super) async fn hear_welcome(
     association: &Association,
-    peer: &str,
+    peer: &Peer,
     instance: &Cell<u64>,
 ) -> Answer {
     let heard = timeout(WELCOME_TIME_MAX, association.recv()).await;
@@ -67,7 +77,7 @@ pub(super) async fn hear_welcome(
         Ok(Ok(Some(message))) => message,
         Ok(Ok(None)) => return ended(AssocClosed::Shutdown, peer),
         Ok(Err(closed)) => return ended(closed, peer),
-        Err(_) => return Answer::Failed(protocol_error(peer)),
+        Err(_) => return Answer::Failed(protocol_error(&peer.name)),
     };
     let is_frame = message.ppid == PPID_FRAME && message.stream.0 == CONTROL;
     match Frame::decode(&message.payload.to_vec()) {
@@ -77,7 +87,7 @@ pub(super) async fn hear_welcome(
         }
         _ => {
             transport::abort(association, reason::PROTOCOL).await;
-            Answer::Failed(protocol_error(peer))
+            Answer::Failed(protocol_error(&peer.name))
         }
     }
 }
@@ -87,20 +97,17 @@ fn protocol_error(peer: &str) -> Failure {
         .hint("use the same version of manypath on both sides, and `manypath proxy listen` there")
 }
 
-fn ended(closed: AssocClosed, peer: &str) -> Answer {
+fn ended(closed: AssocClosed, peer: &Peer) -> Answer {
     let text = match &closed {
         AssocClosed::PeerAborted { reason, .. } => String::from_utf8_lossy(reason).into_owned(),
         _ => String::new(),
     };
     let failure = if text.starts_with(reason::NOT_AUTHORISED) {
-        Failure::not_authorised(format!("{peer} does not accept this token")).hint(
-            "use the ticket that `manypath proxy listen` prints now; with --identity and \
-             --token-file it stays the same",
-        )
+        peer.secret.wrong(SERVER, &peer.name)
     } else if text.starts_with(reason::PROTOCOL) {
-        protocol_error(peer)
+        protocol_error(&peer.name)
     } else {
-        closed_failure(&closed, peer)
+        closed_failure(&closed, &peer.name)
     };
     Answer::Ended(closed, failure)
 }

@@ -9,14 +9,17 @@ use serde_json::json;
 use super::reach::Reach;
 use crate::args::RecvArgs;
 use crate::failure::Result;
+use crate::qr;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
-use crate::{qr, show};
+use crate::show::Out;
 
 /// The facts that senders need to know of a receiver.
 pub(super) struct Announcement<'a> {
     pub(super) args: &'a RecvArgs,
     pub(super) screen: &'a Screen,
+    /// Where the ticket goes.
+    pub(super) out: Out,
     pub(super) serving: &'a Serving,
     /// Where it listens.
     pub(super) addresses: Vec<IpAddr>,
@@ -58,7 +61,7 @@ impl Announcement<'_> {
             "name": self.args.name.name.as_ref().map(|name| name.as_str()),
             "code": self.code.map(Code::to_string),
         });
-        show::print(&format!("{event}\n"))?;
+        self.out.print(&format!("{event}\n"))?;
         self.show_qr(ticket)?;
         Ok(String::new())
     }
@@ -66,8 +69,11 @@ impl Announcement<'_> {
     fn print_lines(&self, ticket: Option<&Ticket>) -> Result<String> {
         let ends: Vec<String> =
             self.addresses.iter().map(|&ip| SocketAddr::new(ip, self.port).to_string()).collect();
-        let dir = self.args.dir.display();
-        self.screen.line(&format!("Listening on {}, storing files in {dir}", ends.join(", ")));
+        let what = match self.args.stdout {
+            true => "writing the file to standard output".to_owned(),
+            false => format!("storing files in {}", self.args.dir.display()),
+        };
+        self.screen.line(&format!("Listening on {}, {what}", ends.join(", ")));
         self.say_reach();
         let name = self.args.name.name.as_ref().map(|name| name.as_str());
         let Some(ticket) = ticket else {
@@ -85,7 +91,7 @@ impl Announcement<'_> {
         let waiting = name.map(|name| self.say_name(name)).transpose()?;
         let other = if waiting.is_some() { "Elsewhere" } else { "On the other machine" };
         self.screen.line(&format!("{other}, run: manypath send FILE... followed by this ticket:"));
-        show::print(&format!("{ticket}\n"))?;
+        self.out.print(&format!("{ticket}\n"))?;
         self.show_qr(Some(ticket))?;
         let waiting = waiting.unwrap_or_else(|| {
             format!("On the other machine, run: manypath send FILE... {ticket}")
@@ -108,7 +114,7 @@ impl Announcement<'_> {
         Ok(match self.code {
             Some(code) => {
                 self.screen.line(&format!("{how}, and type this code there:"));
-                show::print(&format!("{code}\n"))?;
+                self.out.print(&format!("{code}\n"))?;
                 format!("{how}, and type the code {code}")
             }
             None => {

@@ -1,12 +1,13 @@
 //! One transfer at its receiving end, from the hello to the summary.
 
+mod order;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use manypath::{AssocClosed, Association};
-use manypath_files::SystemDisk;
 use manypath_live::Total;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -16,7 +17,8 @@ use super::frame::{ClientFrame, FrameError, Hello, ServerFrame, VERSION, reason}
 use super::messages::{Incoming, Messages, send_frame};
 use super::password::Secret;
 use super::report::{DeliveryMeter, FileLog, TransferResult};
-use super::sink::{Done, Holder, Said, Store, Work};
+use super::sink::{Done, Holder, Said, Work};
+use super::target::Target;
 use super::{resumable, stall};
 use crate::args::ReportArgs;
 use crate::failure::Failure;
@@ -24,12 +26,16 @@ use crate::paths::PathWatch;
 use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
 use crate::security;
+use crate::show::Out;
 use crate::signals::interrupted;
 use crate::transport::{self, HELLO_TIME_MAX, closed_failure};
+use order::{Order, Step};
 
 /// The hint after a transfer was interrupted.
 const GO_ON: &str =
     "let the sender send again, to the same directory: only what is missing travels";
+/// The hint if nothing was kept.
+const SEND_AGAIN: &str = "let the sender send again, all of it";
 /// Messages that wait for the disk.
 const WRITE_BEHIND: usize = 32;
 /// How long a writing thread may take to end after a stall, which may be the disk's.
@@ -47,7 +53,7 @@ pub(crate) struct Receiver {
     /// The token that senders must have.
     pub secret: Secret,
     /// Where files go.
-    pub store: Store<SystemDisk>,
+    pub target: Target,
     /// How long a transfer may make no progress.
     pub stall_limit: Option<Duration>,
     /// The preset's name, for the result.
@@ -56,6 +62,8 @@ pub(crate) struct Receiver {
     pub screen: Screen,
     /// How results are reported.
     pub report: ReportArgs,
+    /// Where results as JSON go.
+    pub out: Out,
     /// Prints progress as JSON records.
     pub progress_records: bool,
 }
@@ -66,13 +74,13 @@ pub(crate) struct Admitted {
     association: Association,
     peer: SocketAddr,
     messages: Messages,
-    total: u64,
+    hello: Hello,
 }
 
 impl Admitted {
-    /// Tells the sender to begin.
-    pub(crate) async fn welcome(&self) -> std::result::Result<(), manypath::SendError> {
-        send_frame(&self.association, ServerFrame::Welcome.encode()).await
+    /// Bytes that will come, if that is known.
+    fn total(&self) -> Option<u64> {
+        (!self.hello.has_unknown_size).then_some(self.hello.bytes)
     }
 }
 
@@ -89,9 +97,9 @@ impl Receiver {
             Ok(hello) if hello.version != VERSION => {
                 format!("{}: this side uses version {VERSION}", reason::PROTOCOL)
             }
-            Ok(hello) => match self.store.refuses(hello.bytes) {
-                Some((outcome, why)) => format!("{}: {}: {why}", reason::REFUSED, outcome.name()),
-                None => return Ok(Admitted { association, peer, messages, total: hello.bytes }),
+            Ok(hello) => match self.target.refuses(&hello) {
+                Some(why) => format!("{}: {why}", reason::REFUSED),
+                None => return Ok(Admitted { association, peer, messages, hello }),
             },
             Err(Broken::Closed(closed)) => return Err(closed.to_string()),
             Err(Broken::Refused(why)) => why,
@@ -99,6 +107,15 @@ impl Receiver {
         };
         transport::abort(&association, &refused).await;
         Err(refused)
+    }
+
+    /// Tells a sender to begin, and what it may send, if it asks for that.
+    pub(crate) async fn welcome(
+        &self,
+        admitted: &Admitted,
+    ) -> std::result::Result<(), manypath::SendError> {
+        let accepts = admitted.hello.reads_accepts.then(|| self.target.accepts());
+        send_frame(&admitted.association, ServerFrame::Welcome(accepts).encode()).await
     }
 
     /// The hello of a sender that has the right token: it shows it there, or has proved it before.
@@ -134,22 +151,22 @@ impl Receiver {
     /// Receives everything from an admitted sender. Returns the result and why it failed, if it
     /// did.
     pub(crate) async fn receive(&self, admitted: Admitted) -> (TransferResult, Option<Failure>) {
-        let Admitted { association, peer, mut messages, total } = admitted;
+        let total = admitted.total();
+        let Admitted { association, peer, mut messages, .. } = admitted;
         self.screen.line(&format!("receiving from {peer}"));
-        let watch =
-            PathWatch::start(&association, self.screen.clone(), Some(Total::Received(total)));
+        let watch = PathWatch::start(&association, self.screen.clone(), total.map(Total::Received));
         let received = Arc::new(AtomicU64::new(0));
         let counted = Counted::Received(received.clone());
         let progress = Progress::start(&self.screen, &self.report, &association, total, counted);
-        let records = self.progress_records.then(|| progress_records(received.clone()));
+        let records = self.progress_records.then(|| progress_records(self.out, received.clone()));
 
         let meter = DeliveryMeter::new(Instant::now());
         let (work_tx, work_rx) = mpsc::channel(WRITE_BEHIND);
         let (said_tx, said_rx) = mpsc::channel(ANSWERS_WAITING);
-        let store = self.store.clone();
+        let target = self.target.clone();
         let holder = Arc::<Holder>::default();
         let held = holder.clone();
-        let writing = tokio::task::spawn_blocking(move || store.write_all(held, work_rx, &said_tx));
+        let writing = tokio::task::spawn_blocking(move || target.write(held, work_rx, &said_tx));
         let answering = tokio::spawn(answer(association.clone(), said_rx));
         let order = Order::default();
         let heard = Arc::new(AtomicU64::new(0));
@@ -171,20 +188,25 @@ impl Receiver {
         };
         let (meter, resumed) = intake.end();
         // Both tasks end once the work's channel is closed, and an unfinished file is gone before
-        // we are; but the disk may hang, and a peer may take no answers.
-        let stored = match &taken {
-            Err(Broken::Stalled(_)) => {
-                transport::abort(&association, reason::STALLED).await;
-                tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.unwrap_or(Ok(()))
-            }
-            _ => writing.await,
+        // we are; but the disk may hang, whoever reads a stream, too, and a peer may take no
+        // answers.
+        if let Err(Broken::Stalled(_)) = &taken {
+            transport::abort(&association, reason::STALLED).await;
+        }
+        let may_hang = matches!(&taken, Err(Broken::Stalled(_)))
+            || (taken.is_err() && self.target.is_stream());
+        let stored = match may_hang {
+            true => tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.ok(),
+            false => Some(writing.await),
         };
         let (taken, files) = tokio::select! {
             files = answering => (taken, files.unwrap_or_default()),
+            () = std::future::ready(()), if stored.is_none() => (taken, FileLog::default()),
             () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {
                 (taken.and(Err(Broken::Stalled(self.stall_limit))), FileLog::default())
             }
         };
+        let stored = stored.unwrap_or(Ok(()));
         let failure = match (&taken, stored) {
             (Ok(()), Ok(())) => self.conclude(&association, &meter, &files).await,
             (Ok(()), Err(_)) => Some(Failure::failed("the writing thread failed")),
@@ -192,7 +214,7 @@ impl Receiver {
                 if !matches!(broken, Broken::Closed(_)) {
                     transport::abort(&association, &broken.reason()).await;
                 }
-                Some(broken.failure(peer))
+                Some(broken.failure(peer, if self.target.is_stream() { SEND_AGAIN } else { GO_ON }))
             }
         };
         progress.end().await;
@@ -224,8 +246,7 @@ impl Receiver {
             () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {}
         }
         let (outcome, text) = files.first_failure.as_ref()?;
-        let what = format!("{} of {} not stored; the first: {text}", files.failed, files.total);
-        let failure = Failure::failed(what);
+        let failure = Failure::failed(format!("{}: {text}", files.not_stored()));
         Some(match outcome.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -270,12 +291,12 @@ impl Broken {
         }
     }
 
-    fn failure(&self, peer: SocketAddr) -> Failure {
+    fn failure(&self, peer: SocketAddr, go_on: &str) -> Failure {
         match self {
             Broken::Closed(AssocClosed::PeerAborted { reason, .. })
                 if reason.starts_with(reason::INTERRUPTED.as_bytes()) =>
             {
-                Failure::interrupted(format!("the sender at {peer} was stopped")).hint(GO_ON)
+                Failure::interrupted(format!("the sender at {peer} was stopped")).hint(go_on)
             }
             Broken::Closed(AssocClosed::PeerAborted { reason, .. })
                 if reason.starts_with(reason::STALLED.as_bytes()) =>
@@ -287,14 +308,14 @@ impl Broken {
             }
             Broken::Closed(closed) => {
                 let failure = closed_failure(closed, &format!("the sender at {peer}"));
-                resumable(closed, failure, GO_ON)
+                resumable(closed, failure, go_on)
             }
             Broken::Stalled(limit) => Failure::interrupted(format!(
                 "no progress for {}: the sender at {peer} answers, but sends nothing more",
                 stall::shown(*limit)
             ))
             .hint("check the sender, and the disk here; --stall-timeout changes this limit"),
-            Broken::Interrupted => Failure::interrupted("interrupted").hint(GO_ON),
+            Broken::Interrupted => Failure::interrupted("interrupted").hint(go_on),
             Broken::Replaced => Failure::interrupted(format!(
                 "the sender at {peer} fell silent; another transfer of the same file goes on"
             )),
@@ -402,67 +423,6 @@ impl Intake<'_> {
     }
 }
 
-/// The step that a frame asks for.
-#[derive(Debug)]
-enum Step {
-    /// The disk has something to do.
-    Work(Work),
-    /// Nothing: the sender is still there.
-    Nothing,
-    /// It was the last.
-    End,
-}
-
-/// The order that a sender keeps.
-#[derive(Debug, Default)]
-struct Order {
-    /// The index of the file whose content comes.
-    current: Option<u32>,
-    /// The next header's index.
-    next: u32,
-    /// The least index of the next file that begins.
-    least: u32,
-}
-
-impl Order {
-    /// Content came.
-    fn content(&self) -> std::result::Result<(), Broken> {
-        self.current.map(|_| ()).ok_or(Broken::Order("content outside a file"))
-    }
-
-    fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Step, Broken> {
-        match ClientFrame::decode(bytes).map_err(Broken::Frame)? {
-            ClientFrame::File(header) => {
-                if header.index != self.next {
-                    return Err(Broken::Order("a file out of order"));
-                }
-                self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
-                Ok(Step::Work(Work::Announce(header)))
-            }
-            ClientFrame::Begin { index, offset } => {
-                if self.current.is_some() || index < self.least || index >= self.next {
-                    return Err(Broken::Order("the beginning of a file out of order"));
-                }
-                self.current = Some(index);
-                self.least = index + 1;
-                Ok(Step::Work(Work::Begin { index, offset }))
-            }
-            ClientFrame::End { index, sha256 } => match self.current.take() {
-                Some(current) if current == index => Ok(Step::Work(Work::End(sha256))),
-                _ => Err(Broken::Order("the end of another file")),
-            },
-            ClientFrame::Working => Ok(Step::Nothing),
-            ClientFrame::Finish { entries } if self.current.is_none() && entries == self.next => {
-                Ok(Step::End)
-            }
-            ClientFrame::Finish { .. } => Err(Broken::Order("an end before all files")),
-            ClientFrame::Hello(_) | ClientFrame::Password(_) => {
-                Err(Broken::Order("a second hello"))
-            }
-        }
-    }
-}
-
 /// Tells the sender what is there and what becomes of each file, and keeps the list.
 async fn answer(association: Association, mut said: mpsc::Receiver<Said>) -> FileLog {
     let mut files = FileLog::default();
@@ -482,7 +442,7 @@ async fn answer(association: Association, mut said: mpsc::Receiver<Said>) -> Fil
 }
 
 /// Prints a progress record every 50 ms until aborted.
-fn progress_records(received: Arc<AtomicU64>) -> JoinHandle<()> {
+fn progress_records(out: Out, received: Arc<AtomicU64>) -> JoinHandle<()> {
     let begin = Instant::now();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(Duration::from_millis(50));
@@ -492,83 +452,9 @@ fn progress_records(received: Arc<AtomicU64>) -> JoinHandle<()> {
             let elapsed = begin.elapsed().as_secs_f64();
             let record =
                 serde_json::json!({ "event": "progress", "elapsed_s": elapsed, "bytes": bytes });
-            if crate::show::print(&format!("{record}\n")).is_err() {
+            if out.print(&format!("{record}\n")).is_err() {
                 return;
             }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::transfer::frame::{FileHeader, Hello, Kind};
-    use crate::transfer::relative::RelativePath;
-
-    fn announce(index: u32, kind: Kind) -> ClientFrame {
-        let name = RelativePath::from_bytes(b"x").unwrap();
-        ClientFrame::File(FileHeader { index, kind, size: 1, mode: None, modified: None, name })
-    }
-
-    fn begin(index: u32) -> ClientFrame {
-        ClientFrame::Begin { index, offset: 0 }
-    }
-
-    fn end(index: u32) -> ClientFrame {
-        ClientFrame::End { index, sha256: None }
-    }
-
-    /// Takes `frames` in order; the text of the first refusal.
-    fn take(frames: &[ClientFrame]) -> std::result::Result<Order, &'static str> {
-        let mut order = Order::default();
-        for frame in frames {
-            match order.frame(&frame.encode()) {
-                Ok(_) => {}
-                Err(Broken::Order(what)) => return Err(what),
-                Err(other) => panic!("{other:?}"),
-            }
-        }
-        Ok(order)
-    }
-
-    #[test]
-    fn content_is_taken_within_a_file_only() {
-        let has_content = |frames: &[ClientFrame]| take(frames).unwrap().content().is_ok();
-        let file = announce(0, Kind::File);
-        assert!(!has_content(&[]));
-        assert!(!has_content(&[announce(0, Kind::Directory)]));
-        assert!(!has_content(std::slice::from_ref(&file)));
-        assert!(has_content(&[file.clone(), begin(0)]));
-        assert!(has_content(&[file.clone(), begin(0), announce(1, Kind::File)]));
-        assert!(!has_content(&[file, begin(0), end(0)]));
-    }
-
-    #[test]
-    fn frames_out_of_order_are_refused() {
-        let (file, directory) = (|n| announce(n, Kind::File), |n| announce(n, Kind::Directory));
-        let finish = |entries| ClientFrame::Finish { entries };
-        let hello =
-            ClientFrame::Hello(Hello { version: VERSION, token: vec![], entries: 0, bytes: 0 });
-        let all = [directory(0), file(1), file(2), file(3), begin(1), ClientFrame::Working, end(1)];
-        assert!(take(&[&all[..], &[begin(3), end(3), finish(4)]].concat()).is_ok());
-        let beginning = "the beginning of a file out of order";
-        for (frames, what) in [
-            (vec![file(1)], "a file out of order"),
-            (vec![file(0), file(0)], "a file out of order"),
-            (vec![begin(0)], beginning),
-            (vec![file(0), begin(0), begin(0)], beginning),
-            (vec![file(0), file(1), begin(1), end(1), begin(0)], beginning),
-            (vec![file(0), begin(0), end(0), begin(0)], beginning),
-            (vec![file(0), begin(1)], beginning),
-            (vec![end(0)], "the end of another file"),
-            (vec![file(0), end(0)], "the end of another file"),
-            (vec![file(0), begin(0), end(1)], "the end of another file"),
-            (vec![file(0), begin(0), end(0), end(0)], "the end of another file"),
-            (vec![file(0), begin(0), finish(1)], "an end before all files"),
-            (vec![file(0), begin(0), end(0), finish(2)], "an end before all files"),
-            (vec![hello], "a second hello"),
-        ] {
-            assert_eq!(take(&frames).unwrap_err(), what, "{frames:?}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::frame::{FileHeader, Outcome, Summary};
+use super::frame::{FileHeader, Kind, Outcome, Summary};
 use crate::figures::{bit_rate, size};
 use crate::paths::{PathReport, TimedNotice};
 use crate::screen::Screen;
@@ -64,6 +64,11 @@ pub(crate) struct TransferResult {
     pub files_total: u32,
     /// How many of them were not stored.
     pub files_failed: u32,
+    /// How many of them are directories.
+    #[serde(skip)]
+    pub directories: Count,
+    /// Hidden files that the sender left out, as the receiver takes none; null at the receiver.
+    pub files_omitted: Option<usize>,
     /// The digest, if one file was transferred.
     pub sha256: Option<String>,
 }
@@ -89,6 +94,15 @@ pub(crate) struct FileReport {
     pub status: &'static str,
 }
 
+/// A number of entries, and how many of them were not stored.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// All of them.
+    pub total: u32,
+    /// Those not stored.
+    pub failed: u32,
+}
+
 /// The list of files, bounded.
 #[derive(Debug, Default)]
 pub(crate) struct FileLog {
@@ -97,6 +111,8 @@ pub(crate) struct FileLog {
     pub total: u32,
     /// Those not stored.
     pub failed: u32,
+    /// The directories among them.
+    pub directories: Count,
     /// Why the first of them was not.
     pub first_failure: Option<(Outcome, String)>,
 }
@@ -111,8 +127,11 @@ impl FileLog {
         sha256: Option<[u8; 32]>,
     ) {
         self.total += 1;
+        let is_directory = u32::from(header.kind == Kind::Directory);
+        self.directories.total += is_directory;
         if outcome != Outcome::Stored {
             self.failed += 1;
+            self.directories.failed += is_directory;
             self.first_failure.get_or_insert_with(|| (outcome, format!("{}: {text}", header.name)));
         }
         if self.listed.len() < FILES_LISTED {
@@ -122,6 +141,22 @@ impl FileLog {
                 sha256: sha256.filter(|_| outcome == Outcome::Stored).map(hex),
                 status: outcome.name(),
             });
+        }
+    }
+
+    /// How many were not stored: "1 of 3 files not stored".
+    pub(crate) fn not_stored(&self) -> String {
+        let files = Count {
+            total: self.total - self.directories.total,
+            failed: self.failed - self.directories.failed,
+        };
+        let (count, one, more) = match files.failed {
+            0 => (self.directories, "directory", "directories"),
+            _ => (files, "file", "files"),
+        };
+        match count {
+            Count { total: 1, .. } => format!("the {one} is not stored"),
+            Count { total, failed } => format!("{failed} of {total} {more} not stored; the first"),
         }
     }
 }
@@ -157,6 +192,8 @@ impl TransferResult {
             notices: Vec::new(),
             files_total: files.total,
             files_failed: files.failed,
+            directories: files.directories,
+            files_omitted: None,
             files: files.listed,
             sha256,
         }
@@ -181,14 +218,16 @@ impl TransferResult {
             0 => String::new(),
             bytes => format!(" ({} were there before)", size(bytes)),
         };
+        let files = self.files_total - self.directories.total;
+        let failed = self.files_failed - self.directories.failed;
         screen.line(&format!(
-            "{}{before} in {:.2} s, {}; longest pause {:.2} s; {} of {} stored and verified",
+            "{}{before} in {:.2} s, {}; longest pause {:.2} s; {} of {files} {} stored and verified",
             size(self.bytes),
             self.transfer_time_s,
             bit_rate(self.goodput_bps as f64),
             self.max_delivery_gap_s.unwrap_or(0.0),
-            self.files_total - self.files_failed,
-            self.files_total,
+            files - failed,
+            if files == 1 { "file" } else { "files" },
         ));
     }
 

@@ -85,6 +85,74 @@ impl<'a> Sources<'a> {
     }
 }
 
+/// The kind of secret that an end shows or proves.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SecretKind {
+    /// The token of a ticket.
+    Ticket,
+    /// A token that a person gave.
+    Token,
+    /// The code that a receiver with a name shows.
+    Code,
+    /// None was given.
+    Nothing,
+}
+
+impl SecretKind {
+    /// The kind of `token`, which is no code, for this destination.
+    pub(crate) fn of(dest: &Destination, token: &[u8]) -> SecretKind {
+        match dest {
+            Destination::Ticket(_) => SecretKind::Ticket,
+            _ if token.is_empty() => SecretKind::Nothing,
+            _ => SecretKind::Token,
+        }
+    }
+
+    /// The failure when `peer`, which runs the command `server`, does not accept the secret.
+    pub(crate) fn wrong(self, server: &str, peer: &str) -> Failure {
+        let given = |how: &str| format!("{how} that `{server}` was started with, or its ticket");
+        match self {
+            SecretKind::Ticket => {
+                Failure::not_authorised(format!("{peer} does not accept this ticket any more"))
+                    .hint(format!(
+                        "use the ticket that `{server}` prints now; each start makes a new one"
+                    ))
+            }
+            SecretKind::Token => {
+                Failure::not_authorised(format!("{peer} does not accept this token"))
+                    .hint(given("give the token"))
+            }
+            SecretKind::Nothing => Failure::not_authorised(format!("{peer} wants a token"))
+                .hint(given("give the token (--token-file, or MANYPATH_TOKEN)")),
+            SecretKind::Code => self.not_proved(server, peer),
+        }
+    }
+
+    /// The failure when the peer could not prove that it has the secret.
+    pub(crate) fn not_proved(self, server: &str, peer: &str) -> Failure {
+        let (what, hint) = match self {
+            SecretKind::Code => (
+                "code",
+                format!(
+                    "check the code that `{server} --name` shows now, each start makes a new one; \
+                     nothing was sent, and nobody has learnt the code"
+                ),
+            ),
+            _ => (
+                "token",
+                format!(
+                    "check the token that `{server}` was started with; nothing was sent, and nobody \
+                     has learnt it"
+                ),
+            ),
+        };
+        Failure::not_authorised(format!(
+            "{peer} does not know this {what}, or somebody is in between"
+        ))
+        .hint(hint)
+    }
+}
+
 /// The answer of a peer whose key nobody knows, to which no token was proved. A true one has sent
 /// this end away; whoever welcomes it is another.
 pub(crate) async fn unproved(association: &Association, peer: &str, answer: Answer) -> Answer {

@@ -1,28 +1,30 @@
 //! `manypath send`: the sending end of a transfer.
 
+mod answers;
+mod feed;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use manypath::{AssocClosed, Association, SendError};
+use manypath::{AssocClosed, Association};
 use manypath_files::SystemDisk;
+use manypath_files::ticket::Ticket;
 use manypath_live::Total;
 use manypath_trace::Recorded;
 use manypath_trust::password::Password;
-use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio::time::Instant;
+use tokio::sync::mpsc;
 
-use super::frame::{AHEAD, ClientFrame, Hello, Outcome, ServerFrame, Summary, VERSION, reason};
-use super::messages::{Incoming, Messages, first_frame, send_content, send_frame};
+use super::frame::{AHEAD, Accepts, ClientFrame, Hello, Outcome, ServerFrame, Summary, reason};
+use super::messages::{Messages, first_frame, send_frame};
 use super::password::{NotProved, prove};
-use super::relative::printable;
 use super::report::{FileLog, TransferResult};
-use super::resumable;
-use super::secret::{Sources, unproved};
-use super::source::{Answer as Wish, Entry, Piece, Plan, Unwanted, Wishes, read_all};
+use super::secret::{SecretKind, Sources, unproved};
+use super::source::{Answer as Wish, Entry, Piece, Plan, Source, Unwanted, Wishes, read_all};
 use super::stall;
 use crate::args::SendArgs;
 use crate::control::Control;
@@ -36,8 +38,10 @@ use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED};
 use crate::signals::interrupted;
-use crate::transport::{self, Answer, closed_failure, send_failure};
+use crate::transport::{self, Answer, send_failure};
 use crate::{names, settings, show, via};
+use answers::{Answers, protocol_error, refusal, stall_failure};
+use feed::{Outlet, feed};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;
@@ -45,12 +49,17 @@ const READ_AHEAD: usize = 32;
 const ANSWERS: usize = 2 * AHEAD;
 /// The hint after a transfer was interrupted.
 const GO_ON: &str = "run the same command again: it sends only what is missing";
+/// The hint if there was content of unknown size, which is not gone on with.
+const BEGIN_ANEW: &str = "run the same command again: it sends all of its input";
+/// The command at the other end.
+const SERVER: &str = "manypath recv";
 /// How long the receiver may take to answer the hello. After many wrong tokens, of anybody in our
 /// network, it takes up to two minutes.
 pub(crate) const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
+    check_order(&args)?;
     let dest = Destination::parse(&args.dest)?;
     let mut key = dest.key(args.security.insecure)?;
     let has_certificate = args.security.certificates.cert.is_some();
@@ -59,7 +68,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
-    let plan = Plan::new(&args.files)?;
+    let plan = Plan::new(&args.files, args.name.as_deref())?;
     let screen = Screen::new(&args.report);
     let dest = match args.security.insecure {
         true => dest,
@@ -77,6 +86,10 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let remotes = dest.resolve().await?;
     let is_code = sources.is_code();
     let token = sources.read(&dest, &screen)?;
+    let secret = match &dest {
+        _ if is_code => SecretKind::Code,
+        dest => SecretKind::of(dest, &token),
+    };
     let relays = via::relays(&args.via).await?;
     let is_protected = calling.is_protected();
     let message_size =
@@ -97,13 +110,17 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     for note in endpoint.notes() {
         screen.line(note);
     }
-    let entries = Arc::from(plan.entries);
-    let bytes = plan.bytes;
-    let files = FileLog::default();
-    let measures_latency = args.report.json;
-    let resumed = Arc::default();
-    let mut transfer =
-        Transfer { peer, is_code, entries, bytes, message_size, files, measures_latency, resumed };
+    let mut transfer = Transfer {
+        peer,
+        secret,
+        plan,
+        accepts: Cell::new(None),
+        omitted: 0,
+        message_size,
+        files: FileLog::default(),
+        measures_latency: args.report.json,
+        resumed: Arc::default(),
+    };
     // Only a receiver that has shown who it is sees the token; others prove that they have it, as
     // this end does. A key that was only announced shows nothing. Without a token the receiver says
     // that it wants one.
@@ -125,16 +142,27 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         connected = transport::connect(&endpoint, remotes, limit, hello, heard) => connected,
         () = interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
     };
+    let connected = match connected {
+        Ok(association) => match transfer.settle(&screen) {
+            Ok(()) => Ok(association),
+            Err(failure) => {
+                transport::abort(&association, reason::INTERRUPTED).await;
+                Err(failure)
+            }
+        },
+        Err(failure) => Err(failure),
+    };
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
-            let watch = PathWatch::start(&association, screen.clone(), Some(Total::Sent(bytes)));
+            let bytes = transfer.plan.bytes();
+            let watch = PathWatch::start(&association, screen.clone(), bytes.map(Total::Sent));
             let _route_watch = via::watch_routes(&association, trace_interval);
             let counted = Counted::Acked(transfer.resumed.clone());
             let progress = Progress::start(&screen, &args.report, &association, bytes, counted);
             views.open(String::new());
             let record = record_file.map(|file| file.start(&association, None));
-            let heard = Cell::new(0);
+            let (heard, go_on) = (Cell::new(0), transfer.go_on());
             let progress_made = || association.stats().bytes_acked + heard.get();
             let done = tokio::select! {
                 done = transfer.run(&association, &heard) => done,
@@ -144,7 +172,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                 }
                 () = interrupted() => {
                     transport::abort(&association, reason::INTERRUPTED).await;
-                    Err(Failure::interrupted("interrupted").hint(GO_ON))
+                    Err(Failure::interrupted("interrupted").hint(go_on))
                 }
             };
             if let Some(record) = record {
@@ -166,17 +194,37 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
     }
     result.resumed_bytes = transfer.resumed.load(Ordering::Relaxed);
+    result.files_omitted = Some(transfer.omitted);
     if let Ok(measured) = done {
         result.measured(&measured.summary, measured.time);
         result.message_latency_p99_s = measured.latency_p99_s;
         let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
-        result.tell(&screen);
+        if result.completed || result.bytes > 0 {
+            result.tell(&screen);
+        }
     }
     if args.report.json {
         show::print(&result.json_line())?;
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// Fails if DEST is among the files.
+fn check_order(args: &SendArgs) -> Result<()> {
+    let is_ticket = |file: &PathBuf| file.to_str().is_some_and(Ticket::looks_like);
+    let mut missing = args.files.iter().filter(|file| !file.exists() && file.as_os_str() != "-");
+    let is_file = Path::new(&args.dest).exists();
+    let what = match missing.find(|file| is_file || is_ticket(file)) {
+        None => return Ok(()),
+        Some(file) if is_ticket(file) => "the ticket comes last".to_owned(),
+        Some(file) => format!(
+            "there is no file {}, but there is one called {}: the destination comes last",
+            file.display(),
+            args.dest
+        ),
+    };
+    Err(Failure::usage(what).hint("manypath send FILE... DEST"))
 }
 
 /// The measurements of a complete transfer.
@@ -198,11 +246,12 @@ fn recorded(done: &Result<Measured>) -> Recorded {
 
 struct Transfer {
     peer: String,
-    /// The secret is a code, not a token.
-    is_code: bool,
-    entries: Arc<[Entry]>,
-    /// Sum of the files' sizes.
-    bytes: u64,
+    secret: SecretKind,
+    plan: Plan,
+    /// The kinds of files that the receiver accepts, if it has said so.
+    accepts: Cell<Option<Accepts>>,
+    /// Files that are left out.
+    omitted: usize,
     message_size: usize,
     files: FileLog,
     measures_latency: bool,
@@ -210,23 +259,75 @@ struct Transfer {
     resumed: Arc<AtomicU64>,
 }
 
+/// A file that was sent to its end.
+#[derive(Copy, Clone, Debug)]
+struct Sent {
+    sha256: [u8; 32],
+    length: u64,
+}
+
 /// The state of the files shared by both halves of a transfer, feeding and listening.
 struct Shared<'a> {
     entries: &'a [Entry],
-    /// Digests of files whose status is awaited.
-    digests: RefCell<BTreeMap<u32, [u8; 32]>>,
+    /// Files whose status is awaited.
+    sent: RefCell<BTreeMap<u32, Sent>>,
     /// For the thread that reads the files.
     answers: mpsc::Sender<Wish>,
     unwanted: Unwanted,
     peer: &'a str,
+    /// The hint after an interruption.
+    go_on: &'static str,
     resumed: &'a AtomicU64,
 }
 
 impl Transfer {
     /// The frame that introduces us to the receiver.
     fn hello(&self, token: Vec<u8>) -> Vec<u8> {
-        let (entries, bytes) = (self.entries.len() as u32, self.bytes);
-        ClientFrame::Hello(Hello { version: VERSION, token, entries, bytes }).encode()
+        let (entries, bytes) = self.plan.least();
+        let has_unknown_size = self.plan.bytes().is_none();
+        ClientFrame::Hello(Hello { has_unknown_size, ..Hello::new(token, entries, bytes) }).encode()
+    }
+
+    /// The hint after an interruption.
+    fn go_on(&self) -> &'static str {
+        if self.plan.bytes().is_some() { GO_ON } else { BEGIN_ANEW }
+    }
+
+    /// Leaves out what this receiver does not take.
+    fn settle(&mut self, screen: &Screen) -> Result<()> {
+        match self.accepts.get() {
+            // One that does not say it is of an earlier version.
+            None if self.plan.bytes().is_none() => {
+                let what = format!(
+                    "{} takes no standard input or other files of unknown size: its version is older; \
+                     nothing was sent",
+                    self.peer
+                );
+                return Err(Failure::failed(what)
+                    .hint("install this version there, or write a file and send that"));
+            }
+            Some(Accepts { hidden: false }) => {
+                let hidden = self.plan.leave_out_hidden();
+                self.omitted += hidden;
+                if hidden > 0 {
+                    let files = if hidden == 1 {
+                        "1 hidden file"
+                    } else {
+                        &format!("{hidden} hidden files")
+                    };
+                    screen.line(&format!(
+                        "left out {files}: the receiver takes none without `recv --hidden`"
+                    ));
+                }
+            }
+            Some(_) | None => {}
+        }
+        let reads_terminal = std::io::stdin().is_terminal()
+            && self.plan.entries.iter().any(|entry| entry.source == Source::StandardInput);
+        if reads_terminal {
+            screen.line("reading from this terminal until Ctrl-D");
+        }
+        Ok(())
     }
 
     /// Proves the token to a receiver that must prove it, too; then says hello.
@@ -244,25 +345,8 @@ impl Transfer {
                     Err(error) => Answer::Failed(send_failure(&error, &self.peer)),
                 };
             }
-            Err(NotProved::Closed(closed)) => {
-                let failure = match &closed {
-                    AssocClosed::PeerAborted { reason, .. }
-                        if self.is_code
-                            && reason.starts_with(reason::NOT_AUTHORISED.as_bytes()) =>
-                    {
-                        self.wrong_code()
-                    }
-                    closed => refusal(closed, &self.peer),
-                };
-                return Answer::Ended(closed, failure);
-            }
-            Err(NotProved::Wrong) if self.is_code => self.wrong_code(),
-            Err(NotProved::Wrong) => {
-                let what =
-                    format!("{} does not know this token, or somebody is in between", self.peer);
-                Failure::not_authorised(what)
-                    .hint("check the token; nothing was sent, and nobody has learnt it")
-            }
+            Err(NotProved::Closed(closed)) => return self.sent_away(closed),
+            Err(NotProved::Wrong) => self.secret.not_proved(SERVER, &self.peer),
             Err(NotProved::Protocol) => protocol_error(&self.peer),
             Err(NotProved::NoRandomness) => Failure::failed("the system gives no random numbers"),
         };
@@ -270,18 +354,24 @@ impl Transfer {
         Answer::Failed(failure)
     }
 
-    fn wrong_code(&self) -> Failure {
-        let what = format!("{} does not know this code, or somebody is in between", self.peer);
-        Failure::not_authorised(what).hint(
-            "check the code that `manypath recv --name` shows now, each start makes a new one; \
-             nothing was sent, and nobody has learnt the code",
-        )
+    /// The answer of a receiver that has ended the association.
+    fn sent_away(&self, closed: AssocClosed) -> Answer {
+        let failure = match &closed {
+            AssocClosed::PeerAborted { reason, .. }
+                if reason.starts_with(reason::NOT_AUTHORISED.as_bytes()) =>
+            {
+                self.secret.wrong(SERVER, &self.peer)
+            }
+            closed => refusal(closed, &self.peer),
+        };
+        Answer::Ended(closed, failure)
     }
 
     /// Hears what the receiver says to our hello.
     async fn hear_welcome(&self, association: &Association) -> Answer {
         let (messages, heard) = (Messages::default(), &Cell::new(0));
-        let mut answers = Answers { association, messages, peer: &self.peer, heard };
+        let (peer, go_on) = (&self.peer, self.go_on());
+        let mut answers = Answers { association, messages, peer, go_on, heard };
         let Ok(frame) = tokio::time::timeout(WELCOME_TIME_MAX, answers.message()).await else {
             transport::abort(association, reason::PROTOCOL).await;
             let what = format!("{} does not answer the transfer protocol", self.peer);
@@ -289,11 +379,11 @@ impl Transfer {
             return Answer::Failed(Failure::failed(what).hint(hint));
         };
         match frame {
-            Err(closed) => {
-                let failure = refusal(&closed, &self.peer);
-                Answer::Ended(closed, failure)
+            Err(closed) => self.sent_away(closed),
+            Ok(Ok(ServerFrame::Welcome(accepts))) => {
+                self.accepts.set(accepts);
+                Answer::Welcome
             }
-            Ok(Ok(ServerFrame::Welcome)) => Answer::Welcome,
             Ok(Ok(_)) => Answer::Failed(protocol_error(&self.peer)),
             Ok(Err(failure)) => Answer::Failed(failure),
         }
@@ -301,42 +391,34 @@ impl Transfer {
 
     /// `heard` counts what the receiver says.
     async fn run(&mut self, association: &Association, heard: &Cell<u64>) -> Result<Measured> {
-        let messages = Messages::default();
-        let answers = Answers { association, messages, peer: &self.peer, heard };
+        let (messages, go_on) = (Messages::default(), self.go_on());
+        let answers = Answers { association, messages, peer: &self.peer, go_on, heard };
+        let entries: Arc<[Entry]> = std::mem::take(&mut self.plan.entries).into();
         let (answers_tx, answers_rx) = mpsc::channel(ANSWERS);
         let shared = Shared {
-            entries: &self.entries,
-            digests: RefCell::default(),
+            entries: &entries,
+            sent: RefCell::default(),
             answers: answers_tx,
             unwanted: Unwanted::none(),
             peer: &self.peer,
+            go_on,
             resumed: &self.resumed,
         };
-        let mut pieces =
-            self.read(Wishes { answers: answers_rx, unwanted: shared.unwanted.clone() });
+        let wishes = Wishes { answers: answers_rx, unwanted: shared.unwanted.clone() };
+        let mut pieces = read(entries.clone(), self.message_size, wishes);
         let latency = self.measures_latency.then(|| AckLatency::start(association));
         let to = Outlet { association, latency: latency.as_ref() };
         let feeding = feed(to, &shared, &mut pieces);
-        let ((begin, given_up), summary) =
+        let (fed, summary) =
             tokio::try_join!(feeding, answers.until_summary(&shared, &mut self.files))?;
         let settle = Duration::from_nanos(summary.settle_ns);
-        let time = begin.map_or(Duration::ZERO, |begin| begin.elapsed().saturating_sub(settle));
+        let time = fed.begin.map_or(Duration::ZERO, |begin| begin.elapsed().saturating_sub(settle));
         let latency_p99_s = latency.as_ref().and_then(AckLatency::p99_s);
         transport::finish(association).await;
-        if let Some(why) = given_up {
+        if let Some(why) = fed.given_up {
             self.files.first_failure = Some((Outcome::Abandoned, why));
         }
         Ok(Measured { summary, time, latency_p99_s })
-    }
-
-    /// Starts the thread that reads the files. It ends when what it returns is dropped.
-    fn read(&self, mut wishes: Wishes) -> mpsc::Receiver<Piece> {
-        let (pieces_tx, pieces) = mpsc::channel(READ_AHEAD);
-        let (entries, message_size) = (self.entries.clone(), self.message_size);
-        drop(tokio::task::spawn_blocking(move || {
-            read_all(&SystemDisk, &entries, message_size, &mut wishes, &pieces_tx);
-        }));
-        pieces
     }
 
     /// Why the command fails, if it does.
@@ -345,9 +427,7 @@ impl Transfer {
             (Err(failure), _) => return Some(failure.clone()),
             (Ok(_), first) => first.as_ref()?,
         };
-        let (total, failed) = (self.files.total, self.files.failed);
-        let what = format!("{failed} of {total} not stored; the first: {text}");
-        let failure = Failure::failed(what);
+        let failure = Failure::failed(format!("{}: {text}", self.files.not_stored()));
         Some(match outcome.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -355,200 +435,11 @@ impl Transfer {
     }
 }
 
-/// Where everything goes, and what times it.
-#[derive(Copy, Clone)]
-struct Outlet<'a> {
-    association: &'a Association,
-    latency: Option<&'a AckLatency>,
-}
-
-impl Outlet<'_> {
-    async fn frame(&self, frame: ClientFrame) -> std::result::Result<(), SendError> {
-        let bytes = frame.encode();
-        let length = bytes.len();
-        send_frame(self.association, bytes).await?;
-        self.note(length);
-        Ok(())
-    }
-
-    async fn content(&self, content: Bytes) -> std::result::Result<(), SendError> {
-        let length = content.len();
-        send_content(self.association, content).await?;
-        self.note(length);
-        Ok(())
-    }
-
-    fn note(&self, bytes: usize) {
-        if let Some(latency) = self.latency {
-            latency.handed_over(bytes);
-        }
-    }
-}
-
-/// Hands everything to the association. Returns when the first content was handed over, and why the
-/// first file was given up, if one was.
-async fn feed(
-    to: Outlet<'_>,
-    shared: &Shared<'_>,
-    pieces: &mut mpsc::Receiver<Piece>,
-) -> Result<(Option<Instant>, Option<String>)> {
-    let entry = |index: u32| &shared.entries[index as usize];
-    let failed = |e: SendError| match e {
-        SendError::Closed(closed) => broken_off(&closed, shared.peer),
-        other => send_failure(&other, shared.peer),
-    };
-    let (mut begin, mut given_up) = (None, None);
-    while let Some(piece) = pieces.recv().await {
-        let sent = match piece {
-            Piece::Announce(index) => {
-                let header = entry(index).header.clone();
-                to.frame(ClientFrame::File(header)).await
-            }
-            Piece::Begin { index, offset } => {
-                shared.resumed.fetch_add(offset, Ordering::Relaxed);
-                to.frame(ClientFrame::Begin { index, offset }).await
-            }
-            Piece::Working => to.frame(ClientFrame::Working).await,
-            Piece::Content(content) => {
-                begin.get_or_insert_with(Instant::now);
-                to.content(content).await
-            }
-            Piece::End { index, result } => {
-                let sha256 = result.unwrap_or_else(|why| {
-                    let source = entry(index).source.display();
-                    given_up.get_or_insert(format!("cannot read {source}: {why}"));
-                    None
-                });
-                if let Some(sha256) = sha256 {
-                    shared.digests.borrow_mut().insert(index, sha256);
-                }
-                to.frame(ClientFrame::End { index, sha256 }).await
-            }
-        };
-        sent.map_err(failed)?;
-    }
-    let finish = ClientFrame::Finish { entries: shared.entries.len() as u32 };
-    to.frame(finish).await.map_err(failed)?;
-    Ok((begin, given_up))
-}
-
-/// Reads what the receiver answers.
-struct Answers<'a> {
-    association: &'a Association,
-    messages: Messages,
-    peer: &'a str,
-    heard: &'a Cell<u64>,
-}
-
-impl Answers<'_> {
-    async fn next(&mut self) -> Result<ServerFrame> {
-        self.message().await.map_err(|closed| broken_off(&closed, self.peer))?
-    }
-
-    /// The next frame; how the association ended, if it did.
-    async fn message(&mut self) -> std::result::Result<Result<ServerFrame>, AssocClosed> {
-        loop {
-            let message = self.association.recv().await?.ok_or(AssocClosed::Shutdown)?;
-            self.heard.set(self.heard.get() + 1);
-            return Ok(match self.messages.take(message) {
-                Ok(None) => continue,
-                Ok(Some(Incoming::Frame(bytes))) => {
-                    ServerFrame::decode(&bytes).map_err(|_| protocol_error(self.peer))
-                }
-                Ok(Some(Incoming::Content(_))) | Err(_) => Err(protocol_error(self.peer)),
-            });
-        }
-    }
-
-    /// Passes an answer on to the thread that reads the files.
-    fn answer(&self, shared: &Shared<'_>, answer: Wish) -> Result<()> {
-        match shared.answers.try_send(answer) {
-            // That thread may be done.
-            Ok(()) | Err(TrySendError::Closed(_)) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(protocol_error(self.peer)),
-        }
-    }
-
-    async fn until_summary(mut self, shared: &Shared<'_>, files: &mut FileLog) -> Result<Summary> {
-        loop {
-            match self.next().await? {
-                ServerFrame::Status(status) => {
-                    let index = status.index;
-                    let entry = shared.entries.get(index as usize);
-                    let entry = entry.ok_or_else(|| protocol_error(self.peer))?;
-                    if status.outcome != Outcome::Stored {
-                        shared.unwanted.set(index);
-                        self.answer(shared, Wish::Refused(index))?;
-                    }
-                    let text = printable(&status.text);
-                    let sha256 = shared.digests.borrow_mut().remove(&index);
-                    files.add(&entry.header, status.outcome, &text, sha256);
-                }
-                ServerFrame::Ready(ready) => self.answer(shared, Wish::Ready(ready))?,
-                ServerFrame::Working => {}
-                ServerFrame::Summary(summary) => return Ok(summary),
-                ServerFrame::Welcome | ServerFrame::Password(_) => {
-                    return Err(protocol_error(self.peer));
-                }
-            }
-        }
-    }
-}
-
-fn stall_failure(peer: &str, limit: Option<Duration>) -> Failure {
-    let what = format!(
-        "no progress for {}: {peer} answers, but accepts no more data",
-        stall::shown(limit)
-    );
-    Failure::interrupted(what)
-        .hint("check the receiver and its disk; --stall-timeout changes this limit")
-}
-
-fn protocol_error(peer: &str) -> Failure {
-    Failure::failed(format!("{peer} does not speak this version of the transfer protocol"))
-        .hint("use the same version of manypath on both sides, and `manypath recv` on the other")
-}
-
-/// The failure when the association ends during a transfer.
-fn broken_off(closed: &AssocClosed, peer: &str) -> Failure {
-    resumable(closed, refusal(closed, peer), GO_ON)
-}
-
-/// The failure that the receiver's ABORT means.
-fn refusal(closed: &AssocClosed, peer: &str) -> Failure {
-    let text = match closed {
-        AssocClosed::PeerAborted { reason, .. } => String::from_utf8_lossy(reason),
-        other => return closed_failure(other, peer),
-    };
-    if text.starts_with(reason::NOT_AUTHORISED) {
-        return Failure::not_authorised(format!("{peer} does not accept this token"))
-            .hint("use the ticket that `manypath recv` prints now; each start makes a new one");
-    }
-    if text.starts_with(reason::BUSY) {
-        return Failure::failed(format!("{peer} is busy with other transfers"))
-            .hint("try again later");
-    }
-    if let Some(why) = text.strip_prefix(reason::REFUSED) {
-        let why = printable(why.trim_start_matches(':').trim());
-        let refused =
-            |outcome: Outcome| why.strip_prefix(outcome.name()).map(|rest| (outcome, rest));
-        let known = refused(Outcome::TooLarge).or_else(|| refused(Outcome::DiskFull));
-        let (hint, why) = match &known {
-            Some((outcome, why)) => (outcome.hint(), why.trim_start_matches(':').trim()),
-            None => (None, why.as_str()),
-        };
-        let failure =
-            Failure::failed(format!("{peer} refuses the transfer: {why}; nothing was sent"));
-        return match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        };
-    }
-    if text.starts_with(reason::STALLED) {
-        return Failure::failed(format!("{peer} gave up: the transfer made no progress"));
-    }
-    if text.starts_with(reason::INTERRUPTED) {
-        return Failure::failed(format!("the receiver at {peer} was stopped"));
-    }
-    closed_failure(closed, peer)
+/// Starts the thread that reads the files. It ends when what this returns is dropped.
+fn read(entries: Arc<[Entry]>, message_size: usize, mut wishes: Wishes) -> mpsc::Receiver<Piece> {
+    let (pieces_tx, pieces) = mpsc::channel(READ_AHEAD);
+    drop(tokio::task::spawn_blocking(move || {
+        read_all(&SystemDisk, &entries, message_size, &mut wishes, &pieces_tx);
+    }));
+    pieces
 }

@@ -69,6 +69,11 @@ impl<'a> Reader<'a> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
+    /// Everything that is left.
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
     /// Fails if anything is left.
     pub fn end(&self) -> Result<(), FrameError> {
         if self.0.is_empty() { Ok(()) } else { Err(FrameError::Length) }

@@ -4,7 +4,8 @@ use crate::relative::NameError;
 fn client_frames() -> Vec<ClientFrame> {
     let name = RelativePath::from_bytes("dir/ü".as_bytes()).unwrap();
     vec![
-        ClientFrame::Hello(Hello { version: 2, token: vec![1, 2, 3], entries: 9, bytes: 1 << 40 }),
+        ClientFrame::Hello(Hello::new(vec![1, 2, 3], ENTRIES_MAX, 1 << 40)),
+        ClientFrame::Hello(Hello { has_unknown_size: true, ..Hello::new(vec![1], 0, 0) }),
         ClientFrame::File(FileHeader {
             index: 3,
             kind: Kind::File,
@@ -37,7 +38,7 @@ fn server_frames() -> Vec<ServerFrame> {
             ServerFrame::Status(FileStatus { index: 7, outcome, text: "because".into() })
         })
         .collect();
-    frames.push(ServerFrame::Welcome);
+    frames.push(ServerFrame::Welcome(None));
     frames.push(ServerFrame::Working);
     let beginning = |length| Beginning { length, sha256: [length as u8; 32] };
     for beginnings in [vec![], vec![beginning(0)], (1..=32).map(beginning).collect()] {
@@ -77,9 +78,26 @@ fn frames_read_back_as_written_and_no_other_length_is_taken() {
 
 #[test]
 fn the_hello_is_as_documented() {
-    let hello = ClientFrame::Hello(Hello { version: 2, token: vec![0xaa], entries: 2, bytes: 3 });
-    let expected = b"\x01MPFT\x02\x01\xaa\0\0\0\x02\0\0\0\0\0\0\0\x03";
-    assert_eq!(hello.encode(), expected);
+    let old = Hello { reads_accepts: false, ..Hello::new(vec![0xaa], 2, 3) };
+    let new = Hello { has_unknown_size: true, ..Hello::new(vec![0xaa], 2, 3) };
+    for (hello, entries) in [(old, b"\0\0\0\x02"), (new, b"\xc0\0\0\x02")] {
+        let expected = [&b"\x01MPFT\x02\x01\xaa"[..], entries, b"\0\0\0\0\0\0\0\x03"].concat();
+        assert_eq!(ClientFrame::Hello(hello).encode(), expected);
+    }
+}
+
+#[test]
+fn a_welcome_says_more_only_to_those_who_ask_and_later_ones_may_say_yet_more() {
+    assert_eq!(ServerFrame::Welcome(None).encode(), [16, 2]);
+    for hidden in [false, true] {
+        let welcome = ServerFrame::Welcome(Some(Accepts { hidden }));
+        let bytes = welcome.encode();
+        assert_eq!(bytes, [16, 2, u8::from(hidden)]);
+        assert_eq!(ServerFrame::decode(&bytes), Ok(welcome.clone()));
+        let later = [16, 2, u8::from(hidden) | 0xfe, 7, 7];
+        assert_eq!(ServerFrame::decode(&later), Ok(welcome));
+    }
+    assert_eq!(ServerFrame::decode(&[16, 3]), Err(FrameError::Value("version")));
 }
 
 #[test]
@@ -87,7 +105,7 @@ fn hostile_values_are_errors() {
     assert_eq!(ClientFrame::decode(b"\x01HTTP\x01\x00"), Err(FrameError::Magic));
     assert_eq!(ClientFrame::decode(&[99]), Err(FrameError::Type(99)));
     assert_eq!(ServerFrame::decode(&[1]), Err(FrameError::Type(1)));
-    let mut header = client_frames()[1].encode();
+    let mut header = client_frames()[2].encode();
     let at = header.len() - "dir/ü".len();
     header[at..at + 3].copy_from_slice(b"../");
     assert_eq!(ClientFrame::decode(&header), Err(FrameError::Name(NameError::Escapes)));

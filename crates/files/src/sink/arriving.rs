@@ -45,7 +45,7 @@ impl<D: Disk> Arriving<D> {
         Ok(self)
     }
 
-    /// Writes what arrived next.
+    /// Writes what arrived next. A file of unknown size may have any.
     pub(super) fn append(&mut self, pieces: &[Bytes]) -> io::Result<()> {
         for piece in pieces {
             self.sha256.update(piece);
@@ -66,6 +66,8 @@ impl<D: Disk> Arriving<D> {
         let Some(expected) = sha256 else {
             return Err(abandoned());
         };
+        // From now on the size is known.
+        self.header.size = self.header.known_size().unwrap_or(self.written);
         let actual: [u8; 32] = std::mem::take(&mut self.sha256).finalize().into();
         if self.written != self.header.size || actual != expected {
             let text = "the bytes that arrived are not those that were read".to_owned();

@@ -70,7 +70,10 @@ impl<D: Disk> Offers<D> {
 
 /// The refusal of a file that the sender takes for another one than is there.
 pub(super) fn not_there() -> Refusal {
-    (Outcome::DigestMismatch, "what is there of it is something else".to_owned())
+    (
+        Outcome::DigestMismatch,
+        "the receiver does not have the beginning that the sender goes on from".to_owned(),
+    )
 }
 
 impl<D: Disk> Writer<D> {
@@ -84,7 +87,8 @@ impl<D: Disk> Writer<D> {
             let text = format!("more than {AHEAD} files were announced and not sent");
             return Err((Outcome::CannotCreate, text));
         }
-        self.check_max_size(header)?;
+        let size = header.known_size().unwrap_or(0);
+        self.store.check_max_size(self.accepted_bytes.saturating_add(size))?;
         let place = self.directories.place(&self.store, header)?;
         // One that may be replaced may have been half replaced before.
         let mut offer = Offer::Nothing;
@@ -102,7 +106,7 @@ impl<D: Disk> Writer<D> {
             let here = offer.beginnings(header.size).last().map_or(0, |longest| longest.length);
             self.store.check_space(header.size - here, dir)?;
         }
-        self.accepted_bytes = self.accepted_bytes.saturating_add(header.size);
+        self.accepted_bytes = self.accepted_bytes.saturating_add(size);
         Ok(offer)
     }
 

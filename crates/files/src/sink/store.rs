@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::holders::Holders;
 use super::refusal::{Refusal, create_refusal};
 use crate::disk::{Disk, SeenKind};
-use crate::frame::{FileHeader, Outcome};
+use crate::frame::{FileHeader, Outcome, SIZE_UNKNOWN};
 use crate::part::{self, Part};
 
 /// Where and how files are stored, and which.
@@ -96,13 +96,27 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// True if an unfinished file of that size stays.
-    pub(super) fn keeps(&self, size: u64) -> bool {
-        self.keep_from.is_some_and(|least| size >= least)
+    /// Refuses more bytes than a transfer may have.
+    pub(super) fn check_max_size(&self, bytes: u64) -> Result<(), Refusal> {
+        match self.max_size {
+            Some(max) if bytes > max => {
+                let text = format!("at most {max} bytes are accepted in a transfer");
+                Err((Outcome::TooLarge, text))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Refuses more bytes than are free on the disk.
+    /// True if an unfinished file of that size stays. One of unknown size cannot be gone on with.
+    pub(super) fn keeps(&self, size: u64) -> bool {
+        size != SIZE_UNKNOWN && self.keep_from.is_some_and(|least| size >= least)
+    }
+
+    /// Refuses more bytes than are free on the disk, if their number is known.
     pub(super) fn check_space(&self, bytes: u64, dir: &Path) -> Result<(), Refusal> {
+        if bytes == SIZE_UNKNOWN {
+            return Ok(());
+        }
         match self.disk.free_space(dir) {
             Ok(Some(free)) if bytes > free => {
                 let text = format!("{bytes} bytes; {free} are free on the disk");

@@ -403,3 +403,41 @@ fn what_does_not_fit_on_the_disk_is_refused_before_it_is_sent() {
     let work = vec![Work::Announce(header(0, "x", u64::MAX - 1)), begin(0)];
     assert_eq!(run_in(&store, work), [(0, Outcome::DiskFull)]);
 }
+
+#[test]
+fn a_file_of_unknown_size_is_stored_with_the_size_that_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let unknown = |index, name| header(index, name, crate::frame::SIZE_UNKNOWN);
+    let work = |end| {
+        vec![
+            Work::Announce(unknown(0, "x")),
+            begin(0),
+            content(b"hello "),
+            content(b"world"),
+            Work::End(end),
+        ]
+    };
+    use Outcome::{Abandoned, DigestMismatch, Exists, Stored, TooLarge};
+    assert_eq!(run(dir.path(), false, work(digest(b"hello"))), [(0, DigestMismatch)]);
+    assert_eq!(run(dir.path(), false, work(None)), [(0, Abandoned)]);
+    assert_eq!(listing(dir.path()), [""; 0], "nothing is kept of it");
+    assert_eq!(run(dir.path(), false, work(digest(b"hello world"))), [(0, Stored)]);
+    assert_eq!(fs::read(dir.path().join("x")).unwrap(), b"hello world");
+    // Nobody knows whether it is the same, so it is not replaced.
+    assert_eq!(run(dir.path(), false, work(digest(b"hello world"))), [(0, Exists)]);
+    assert_eq!(run(dir.path(), true, work(digest(b"hello world"))), [(0, Stored)]);
+    // The limit of a transfer counts for what it has, alone and with others.
+    let limited = |max| Store { max_size: Some(max), overwrite: true, ..store(dir.path()) };
+    assert_eq!(run_in(&limited(10), work(digest(b"hello world"))), [(0, TooLarge)]);
+    let and_more = [
+        work(digest(b"hello world")),
+        vec![
+            Work::Announce(header(1, "y", 5)),
+            begin(1),
+            content(b"hello"),
+            Work::End(digest(b"hello")),
+        ],
+    ];
+    assert_eq!(run_in(&limited(15), and_more.concat()), [(0, Stored), (1, TooLarge)]);
+    assert_eq!(run_in(&limited(16), and_more.concat()), [(0, Stored), (1, Stored)]);
+}

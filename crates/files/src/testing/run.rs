@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 
 use super::disk::SimDisk;
 use super::faults::{Crash, Faults};
-use crate::frame::{ClientFrame, FileHeader, Kind, Outcome, ServerFrame};
+use crate::frame::{ClientFrame, FileHeader, Kind, Outcome, SIZE_UNKNOWN, ServerFrame};
 use crate::part::{is_kept_name, is_part_name, kept_path};
 use crate::relative::RelativePath;
 use crate::sink::{Done, Holders, Said, Store, Work, Writer};
@@ -109,8 +109,10 @@ impl Case {
             if name.contains('/') && rng.chance(0.3) {
                 let (dir, _) = name.rsplit_once('/').expect("it contains one");
                 let name = RelativePath::from_bytes(dir.as_bytes()).expect("a plain name");
-                entries
-                    .push(Entry { source: PathBuf::new(), header: FileHeader { name, ..header } });
+                entries.push(Entry {
+                    source: PathBuf::new().into(),
+                    header: FileHeader { name, ..header },
+                });
                 continue;
             }
             let content = content(rng);
@@ -122,9 +124,10 @@ impl Case {
                 target.put(Path::new(&place), &before);
                 old.insert(place.clone(), before);
             }
-            let header = FileHeader { kind: Kind::File, size: content.len() as u64, ..header };
+            let size = if rng.chance(0.1) { SIZE_UNKNOWN } else { content.len() as u64 };
+            let header = FileHeader { kind: Kind::File, size, ..header };
             sent.insert(place, content);
-            entries.push(Entry { source: from, header });
+            entries.push(Entry { source: from.into(), header });
         }
         Case { entries, sent, old, overwrite }
     }
@@ -150,6 +153,10 @@ impl Case {
         for Entry { header, .. } in self.entries.iter().filter(|e| e.header.kind == Kind::File) {
             let place = format!("{DIR}/{}", header.name);
             let sent = &self.sent[&place];
+            if header.known_size().is_none() {
+                missing += sent.len() as u64;
+                continue;
+            }
             if there.get(&place) == Some(sent) {
                 continue;
             }
@@ -437,7 +444,8 @@ pub fn run(seed: u64) -> Result<Outcomes, String> {
             && !case.overwrite
             && before.contains_key(&format!("{DIR}/{}", header.name));
         let place = format!("{DIR}/{}", header.name);
-        let is_same = before.get(&place) == case.sent.get(&place);
+        // Nobody knows whether content of unknown size is the same.
+        let is_same = header.known_size().is_some() && before.get(&place) == case.sent.get(&place);
         let expected = if is_kept && !is_same { Outcome::Exists } else { Outcome::Stored };
         if again.get(&index) != Some(&expected) {
             return Err(format!(

@@ -18,7 +18,7 @@ fn a_directory_is_walked_in_order_without_following_links() {
     fs::write(top.join("a"), "").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc", top.join("link")).unwrap();
-    let plan = Plan::new(std::slice::from_ref(&top)).unwrap();
+    let plan = Plan::new(std::slice::from_ref(&top), None).unwrap();
     use Kind::{Directory, File};
     let expected = [
         ("top", Directory, 0),
@@ -28,7 +28,7 @@ fn a_directory_is_walked_in_order_without_following_links() {
         ("top/b/empty", Directory, 0),
     ];
     assert_eq!(names(&plan), expected);
-    assert_eq!(plan.bytes, 5);
+    assert_eq!((plan.bytes(), plan.least()), (Some(5), (5, 5)));
     assert_eq!(plan.skipped, if cfg!(unix) { vec![top.join("link")] } else { vec![] });
     let indexes: Vec<_> = plan.entries.iter().map(|e| e.header.index).collect();
     assert_eq!(indexes, [0, 1, 2, 3, 4]);
@@ -42,8 +42,8 @@ fn two_files_of_one_name_and_missing_files_are_refused() {
         fs::write(dir.path().join(sub).join("x"), "").unwrap();
     }
     let twice = [dir.path().join("a/x"), dir.path().join("b/x")];
-    assert_eq!(Plan::new(&twice).unwrap_err().exit, crate::failure::Exit::Usage);
-    let missing = Plan::new(&[dir.path().join("c")]).unwrap_err();
+    assert_eq!(Plan::new(&twice, None).unwrap_err().exit, crate::failure::Exit::Usage);
+    let missing = Plan::new(&[dir.path().join("c")], None).unwrap_err();
     assert_eq!(missing.exit, crate::failure::Exit::Failed);
 }
 
@@ -65,7 +65,7 @@ fn only_what_the_receiver_lacks_is_sent() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     fs::write(&path, "hello world").unwrap();
-    let plan = Plan::new(&[path]).unwrap();
+    let plan = Plan::new(&[path], None).unwrap();
     let beginning = |length, text: &str| Beginning { length, sha256: Sha256::digest(text).into() };
     let (hello, all) = (beginning(6, "hello "), beginning(11, "hello world"));
     let (short, changed) = (beginning(3, "hel"), beginning(6, "jello "));
@@ -96,7 +96,7 @@ fn a_file_that_is_refused_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     fs::write(&path, "hello world").unwrap();
-    let plan = Plan::new(&[path]).unwrap();
+    let plan = Plan::new(&[path], None).unwrap();
     let (answers_tx, answers) = mpsc::channel(1);
     answers_tx.try_send(Answer::Refused(0)).unwrap();
     let (tx, mut rx) = mpsc::channel(1000);
@@ -112,7 +112,7 @@ fn content_comes_in_full_messages_with_the_digest_of_all() {
     let path = dir.path().join("x");
     let content: Vec<u8> = (0..100_003u32).map(|i| i as u8).collect();
     fs::write(&path, &content).unwrap();
-    let plan = Plan::new(&[path]).unwrap();
+    let plan = Plan::new(&[path], None).unwrap();
     let mut pieces = read(&plan, Unwanted::none(), Vec::new()).into_iter();
     assert!(matches!(pieces.next(), Some(Piece::Announce(0))));
     assert!(matches!(pieces.next(), Some(Piece::Begin { index: 0, offset: 0 })));
@@ -139,7 +139,7 @@ fn a_file_that_shrinks_or_is_not_wanted_ends_early() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     fs::write(&path, vec![1; 5000]).unwrap();
-    let plan = Plan::new(std::slice::from_ref(&path)).unwrap();
+    let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
     let end = |unwanted: &Unwanted| read(&plan, unwanted.clone(), Vec::new()).pop();
     let unwanted = Unwanted::none();
     unwanted.set(0);
