@@ -11,6 +11,8 @@ pub(crate) mod emulate;
 pub(crate) mod lab;
 mod live;
 mod names;
+#[cfg(test)]
+mod pages;
 #[cfg(unix)]
 mod path;
 mod proxy;

@@ -24,3 +24,41 @@ fn the_demo_survives_its_outage_without_a_long_pause() {
         assert!(path["bytes_acked"].as_u64().unwrap() > 2_000_000, "both carry data: {result}");
     }
 }
+
+/// A text without white space and numbers, which differ by run and by width of the terminal.
+fn words(text: &str) -> String {
+    let text = match text.split_once("SHA-256") {
+        // A hash has letters, too.
+        Some((before, after)) => {
+            format!("{before}SHA-256 {}", after.split_once("With").map_or("", |(_, rest)| rest))
+        }
+        None => text.to_owned(),
+    };
+    text.chars().filter(|c| c.is_alphabetic() || "(%)".contains(*c)).collect()
+}
+
+/// The lines that the picture of the README shows last.
+fn last_lines_of_the_picture() -> String {
+    let picture = include_str!("../../../docs/figures/demo.svg");
+    let (_, last) = picture.split_once("id=\"last\"").expect("a last frame");
+    let texts = last.split("<text").skip(1).map(|part| {
+        let (_, text) = part.split_once('>').expect("the end of a tag");
+        text.split_once('<').expect("the end of a text").0
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_picture_of_the_readme_shows_what_the_demo_says_today() {
+    let output = manypath(&["demo", "--size", "10 MB", "--down", "1.6 s", "--for", "0.1 s"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let said = stderr(&output);
+    let introduction = said.lines().next().unwrap_or_default();
+    let now = format!("$ manypath demo\n{introduction}\n{}", stdout(&output));
+    let picture = last_lines_of_the_picture();
+    assert_eq!(
+        words(&picture),
+        words(&now),
+        "renew the picture with docs/figures/demo.py; it shows:\n{picture}\nand the demo says:\n{now}"
+    );
+}
