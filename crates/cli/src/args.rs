@@ -20,6 +20,7 @@ mod relay;
 pub(crate) mod replay;
 mod security;
 pub(crate) mod sim;
+mod words;
 
 use std::path::PathBuf;
 
@@ -43,6 +44,7 @@ pub(crate) use relay::RelayArgs;
 use replay::{RecordArgs, ReplayArgs};
 pub(crate) use security::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
 use sim::SimCommand;
+use words::Words;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -341,16 +343,9 @@ pub(crate) struct DemoArgs {
 /// `manypath send`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// Files and directories to send; -: standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// A ticket, a NAME in the local network, HOST[:PORT][,HOST[:PORT]...], or @FILE with one of
-    /// them
-    ///
-    /// One word without dot and port is a NAME: the receiver that announces it is taken, or the
-    /// host of that name if there is no such receiver.
-    #[arg(value_name = "DEST")]
-    pub dest: String,
+    /// Files and directories, and where they go.
+    #[command(flatten)]
+    pub words: Words,
     /// Name of the FILE at the receiver [default: its own; of standard input: stdin]
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<PathBuf>,
@@ -621,8 +616,15 @@ mod tests {
     fn the_last_word_of_send_is_the_destination() {
         let cli = Cli::try_parse_from(["manypath", "send", "a", "b", "host:1"]).unwrap();
         let Command::Send(send) = cli.command else { panic!("not send") };
-        assert_eq!(send.files, [PathBuf::from("a"), PathBuf::from("b")]);
-        assert_eq!(send.dest, "host:1");
+        assert_eq!(send.words.files, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(send.words.dest, "host:1");
+        for between in [&["a", "--as", "x", "host:1"][..], &["a", "host:1", "--as", "x"]] {
+            let words = ["manypath", "send"].iter().chain(between);
+            let Command::Send(send) = Cli::try_parse_from(words).unwrap().command else {
+                panic!("not send")
+            };
+            assert_eq!((send.words.files.len(), &*send.words.dest), (1, "host:1"));
+        }
         assert!(
             Cli::try_parse_from(["manypath", "send", "a"]).is_err(),
             "a file and a destination"

@@ -60,7 +60,7 @@ pub(crate) const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 /// `manypath send`.
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     check_order(&args)?;
-    let dest = Destination::parse(&args.dest)?;
+    let dest = Destination::parse(&args.words.dest)?;
     let mut key = dest.key(args.security.insecure)?;
     let has_certificate = args.security.certificates.cert.is_some();
     let mut sources = Sources::new(&args, &dest)?;
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
-    let plan = Plan::new(&args.files, args.name.as_deref())?;
+    let plan = Plan::new(&args.words.files, args.name.as_deref())?;
     let screen = Screen::new(&args.report);
     let dest = match args.security.insecure {
         true => dest,
@@ -213,15 +213,16 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
 /// Fails if DEST is among the files.
 fn check_order(args: &SendArgs) -> Result<()> {
     let is_ticket = |file: &PathBuf| file.to_str().is_some_and(Ticket::looks_like);
-    let mut missing = args.files.iter().filter(|file| !file.exists() && file.as_os_str() != "-");
-    let is_file = Path::new(&args.dest).exists();
+    let mut missing =
+        args.words.files.iter().filter(|file| !file.exists() && file.as_os_str() != "-");
+    let is_file = Path::new(&args.words.dest).exists();
     let what = match missing.find(|file| is_file || is_ticket(file)) {
         None => return Ok(()),
         Some(file) if is_ticket(file) => "the ticket comes last".to_owned(),
         Some(file) => format!(
             "there is no file {}, but there is one called {}: the destination comes last",
             file.display(),
-            args.dest
+            args.words.dest
         ),
     };
     Err(Failure::usage(what).hint("manypath send FILE... DEST"))
