@@ -237,20 +237,28 @@ impl Association {
         }
         let config = self.config_rc();
         let stuck = self.stuck_paths(id);
+        let is_quick = config.hb_first_probe.is_some();
         let Some(p) = self.paths.get_mut(id) else { return };
         let Some(probe) = p.probe_with(nonce) else { return };
         if p.is_away {
             return;
         }
+        let was_held = is_quick && p.probe.is_none_or(|latest| latest.nonce != nonce);
+        let is_idle = self.out.chunks_in_flight(id) == 0;
         // Since it was asked nothing else has shown that it works.
         let is_news = std::mem::take(&mut p.is_in_doubt) && p.last_active < probe.sent_at;
         let was_in_doubt = p.state != PathState::Active || p.error_count > 0 || is_news;
         p.probe = None;
         p.late_probes.clear();
         self.recovery.policy.on_heartbeat_ack();
-        p.rto.sample(now - probe.sent_at);
+        let rtt = now - probe.sent_at;
+        if is_quick && is_idle {
+            p.rto.sample_when_idle(rtt);
+        } else {
+            p.rto.sample(rtt);
+        }
         if via == Some(id) {
-            p.rtt_heartbeat = Some(now - probe.sent_at);
+            p.rtt_heartbeat = Some(rtt);
         }
         p.error_count = 0;
         p.probes_lost = 0;
@@ -271,6 +279,11 @@ impl Association {
         self.end_outage(now, &stuck, (id, probe.sent_at));
         if was_in_doubt && state != PathState::Unconfirmed {
             self.path_answers(now, id);
+        }
+        // It may have waited where the network only just came up, as for the router's hardware
+        // address (ARP), and would be taken for a path's RTT.
+        if was_held {
+            self.probe_now(now, id);
         }
     }
 

@@ -247,7 +247,8 @@ params! {
     hb_max_burst: u32, "packets", 1..=32, "RFC 9260 §5.4, §16",
         default: 1, fast: 32, ns2: 32;
     /// Interval of the first probes of a potentially failed or inactive path, if its RTO is longer.
-    /// It doubles with each probe. Off: one probe per RTO.
+    /// It doubles with each probe. If an answer is later than the next probe, the path is measured
+    /// once more at once: it may have been held while the network came up. Off: one probe per RTO.
     hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
         default: None, fast: Some(ms(250));
     /// Longest time between probes of a potentially failed or inactive path: how late a path that

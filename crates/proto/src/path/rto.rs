@@ -85,6 +85,16 @@ impl Rto {
         self.end_back_off();
     }
 
+    /// Takes the measurement of a path that carried nothing since the one before. Such measurements
+    /// are rare. If what the path showed before was more than twice as long, it is over, and counts
+    /// no more: its part in SRTT would last for many of them.
+    pub(crate) fn sample_when_idle(&mut self, rtt: Duration) {
+        if self.srtt.is_some_and(|srtt| 2 * rtt < srtt) {
+            self.srtt = None;
+        }
+        self.sample(rtt);
+    }
+
     /// Doubles the timeout after it expired, up to `rto_max` (RFC 9260 §6.3.3, E2).
     pub(crate) fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.max);
@@ -168,6 +178,18 @@ mod tests {
         assert_eq!(r.samples(), 2);
         assert_eq!(r.rttvar(), ms(95), "0.75 * 100 + 0.25 * |200 - 280|");
         assert_eq!(r.rto(), ms(590));
+    }
+
+    #[test]
+    fn a_much_shorter_measurement_of_an_idle_path_begins_again() {
+        let mut r = rto(3000, 100, 60_000);
+        r.sample_when_idle(ms(1000));
+        r.sample_when_idle(ms(500));
+        assert_eq!(r.srtt(), Some(ms(937) + Duration::from_micros(500)), "as of any path");
+        r.sample_when_idle(ms(20));
+        assert_eq!((r.srtt(), r.rttvar(), r.rto()), (Some(ms(20)), ms(10), ms(100)));
+        r.sample_when_idle(ms(1000));
+        assert_eq!(r.srtt(), Some(ms(142) + Duration::from_micros(500)), "not a longer one");
     }
 
     #[test]

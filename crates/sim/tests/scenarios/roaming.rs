@@ -6,7 +6,7 @@ use std::time::Duration;
 use manypath_proto::PathState::{Active, Unconfirmed};
 use manypath_proto::{Event, Instant, PathId};
 use manypath_sim::chunk_type::{DATA, HEARTBEAT, HEARTBEAT_ACK};
-use manypath_sim::{End, LinkSpec, Pair, PairBuilder, QueueLimit, RouteSpec, millis, secs};
+use manypath_sim::{End, LinkSpec, Pair, PairBuilder, Pauses, QueueLimit, RouteSpec, millis, secs};
 
 use crate::MIB;
 
@@ -77,6 +77,39 @@ fn a_path_renumbered_beside_another_is_back_within_a_second_and_the_other_keeps_
         let result = t.run_to_end(secs(60)).result();
         assert!(result.completed);
         assert!(result.max_delivery_gap_s < 0.5, "{end:?}: {}", result.max_delivery_gap_s);
+    }
+}
+
+/// A path of 100 Mbit/s is renumbered beside another one. Its first packets from the new address
+/// wait for a second, as for the hardware address of the router when its first answer is lost
+/// (ARP). How long after that the path carried as much data as a slow disk gives it.
+fn carries_data_after_held(send_buffer: &str, seed: u64) -> f64 {
+    let pauses = Pauses { first: ms(3500), length: ms(1000), every: Duration::from_secs(1000) };
+    let mut t = Pair::two_paths("adaptive")
+        .profile("fast")
+        .rate_mbps(100.0)
+        .delay_ms(1.0)
+        .path(1, |path| path.each(|link| link.pauses = Some(pauses)))
+        .set("send_buffer_initial", send_buffer)
+        .set("send_buffer", send_buffer)
+        .seed(seed)
+        .connect();
+    t.net.path(1).at(secs(3)).renumber(End::Near, ms(500), Some(address(2, 77)));
+    t.a.send_file(200 * MIB);
+    let carries = |t: &Pair| {
+        t.a.paths().iter().any(|p| p.local == address(2, 77) && p.counters.acked_bytes > 500_000)
+    };
+    assert!(t.run_until_true(secs(20), carries), "{send_buffer}: {:#?}", t.a.paths());
+    (t.net.now() - millis(4500)).as_secs_f64()
+}
+
+#[test]
+fn a_path_whose_first_heartbeats_were_held_carries_data_as_soon_as_they_are_answered() {
+    for send_buffer in ["8 MiB", "1 MiB", "256 KiB"] {
+        for seed in 1..=3 {
+            let waited = carries_data_after_held(send_buffer, seed);
+            assert!(waited < 0.5, "{send_buffer}, seed {seed}: {waited} s");
+        }
     }
 }
 
