@@ -1,43 +1,12 @@
-"""A bare Debian, and Rust's library for musl, both from Debian's packages.
+"""A bare Debian, from where apt on this machine gets its packages."""
 
-Where they are fetched from is what apt on this machine is configured for.
-"""
-
-import os
-import re
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
-TRIPLE = f"{os.uname().machine}-unknown-linux-musl"
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-# Those that may have the sources of this machine's compiler.
-SUITES = ["stable", "stable-backports", "testing", "unstable"]
-
-
-class Missing(Exception):
-    """Something cannot be had on this machine."""
-
-
-def call(*command, seconds=600, **more):
-    """What a command prints; it must succeed."""
-    done = subprocess.run([str(word) for word in command], text=True, timeout=seconds, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout[-4000:]}")
-    return done.stdout
-
-
-def archive():
-    """The address of Debian's archive, and the name of this machine's release."""
-    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    codename = release.get("VERSION_CODENAME", "").strip('"')
-    said = call("apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Identifier: Packages")
-    for line in said.splitlines():
-        address, name, component = line.split()
-        if (name, component) == (codename, "main"):
-            return address, codename
-    raise Missing("apt is not configured for a release of Debian")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "packaging"))
+import musl  # noqa: E402
+from musl import KEYRING, Missing, archive, call  # noqa: E402
 
 
 def bare(top, *more):
@@ -47,70 +16,3 @@ def bare(top, *more):
         raise Missing("debootstrap is not installed")
     include = [f"--include={','.join(more)}"] if more else []
     call("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", *include, codename, top, address, seconds=900)
-
-
-def rust_for_musl(work):
-    """The environment in which cargo builds for musl. If rustup has not installed Rust's library for it, cargo builds
-    that, too, from Debian's package of the sources of just this compiler, in a copy of the toolchain. The copy stays in
-    `work`, so that what was built with it stays, too."""
-    library = Path(call("rustc", "--print", "target-libdir", "--target", TRIPLE).strip())
-    if list(library.glob("libstd-*.rlib")):
-        return {}
-    version = re.match(r"rustc (\S+)", call("rustc", "--version"))[1]
-    toolchain, done = work / "toolchain", work / f"toolchain-{version}-is-complete"
-    if not done.exists():
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        copy_toolchain(toolchain)
-        add_sources(toolchain / "lib/rustlib/src/rust", version, work)
-        done.touch()
-    return {
-        "PATH": f"{toolchain / 'bin'}:{os.environ['PATH']}",
-        # A stable compiler builds its own library only so.
-        "RUSTC_BOOTSTRAP": "1",
-        "MANYPATH_CARGO_OPTIONS": "-Z build-std",
-        # The start files of musl come from zig.
-        f"CARGO_TARGET_{TRIPLE.upper().replace('-', '_')}_RUSTFLAGS": "-C link-self-contained=no",
-    }
-
-
-def copy_toolchain(to):
-    system = call("rustc", "--print", "sysroot").strip()
-    # Hard links, if that is the same disk.
-    if subprocess.run(["cp", "-al", system, to], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        shutil.rmtree(to, ignore_errors=True)
-        call("cp", "-a", system, to)
-
-
-def add_sources(to, version, work):
-    """Adds the sources of Rust's library, unless rustup has installed them."""
-    if (to / "library").exists():
-        return
-    package, unpacked = download("rust-src", version, work), work / "rust-src"
-    call("dpkg-deb", "-x", package, unpacked)
-    to.mkdir(parents=True)
-    (unpacked / f"usr/src/rustc-{version}/library").rename(to / "library")
-    shutil.rmtree(unpacked)
-    package.unlink()
-
-
-def download(name, version, work):
-    """Fetches a package of this upstream version, from whichever suite has it. apt checks its signature; the lists
-    and settings of this machine stay as they are."""
-    address, _codename = archive()
-    state = work / "apt"
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (state / folder).mkdir(parents=True)
-    sources = state / "sources.list"
-    sources.write_text("".join(f"deb [signed-by={KEYRING}] {address} {suite} main\n" for suite in SUITES))
-    own = ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null",
-           "-o", f"Dir::State::lists={state / 'lists'}", "-o", f"Dir::Cache={state / 'cache'}",
-           "-o", "APT::Sandbox::User=root"]
-    call("apt-get", *own, "-q", "update")
-    for line in call("apt-cache", *own, "madison", name).splitlines():
-        there = line.split("|")[1].strip()
-        if re.match(rf"{re.escape(version)}[+-]", there):
-            call("apt-get", *own, "-q", "download", f"{name}={there}", cwd=work)
-            shutil.rmtree(state)
-            return next(work.glob(f"{name}_*.deb"))
-    raise Missing(f"Debian has no {name} {version}; rustup target add {TRIPLE} installs the library")

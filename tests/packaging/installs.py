@@ -23,7 +23,7 @@ from pathlib import Path
 
 import boot
 import debian
-from debian import Missing, call
+from debian import Missing, call, musl
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -46,6 +46,11 @@ class Roots:
             debian.bare(self.origin)
         call("cp", "-a", self.origin, self.work / name)
         return self.work / name
+
+    def install(self, root, *packages):
+        """Installs packages of Debian in a copy."""
+        for words in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+            call("chroot", root, "apt-get", "--quiet", *words, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
 
 
 def head():
@@ -125,12 +130,11 @@ def static(options, roots):
 
 def build_static(options):
     if options.archive is None:
-        environment = debian.rust_for_musl(TARGET / "musl")
-        own = {"CARGO_TARGET_DIR": str(TARGET / "musl")} if environment else {}
+        environment = musl.environment(os.uname().machine, TARGET / "musl")
         call("packaging/build", "static", "--profile", options.profile, cwd=ROOT, seconds=7200,
-             env={**os.environ, **environment, **own})
-        folder = Path(own.get("CARGO_TARGET_DIR", TARGET)) / "packages"
-        options.archive = max(folder.glob("manypath-*-linux.tar.gz"), key=lambda path: path.stat().st_mtime)
+             env={**os.environ, **environment})
+        options.archive = max((TARGET / "musl/packages").glob("manypath-*-linux.tar.gz"),
+                              key=lambda path: path.stat().st_mtime)
     return options.archive
 
 
