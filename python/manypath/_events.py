@@ -531,6 +531,22 @@ class PrimaryElected(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoAnswer(Event):
+    """A path that the application gave was not answered in the time of a trial; a candidate may
+    take its place.
+    """
+
+    local: str
+    """The host's address on it."""
+
+    path: int
+    """The path."""
+
+    remote: str
+    """The peer's address on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddressGone(Event):
     """The host has the address of one of its paths no longer."""
 
@@ -864,6 +880,7 @@ EVENTS: dict[str, type[Event]] = {
     "path_suppressed": PathSuppressed,
     "path_restored": PathRestored,
     "primary_elected": PrimaryElected,
+    "no_answer": NoAnswer,
     "address_gone": AddressGone,
     "path_removed": PathRemoved,
     "path_metrics": PathMetrics,
@@ -908,6 +925,7 @@ __all__ = [
     "InitAckChunk",
     "InitChunk",
     "MalformedChunk",
+    "NoAnswer",
     "NrSackChunk",
     "OtherChunk",
     "OtherEvent",

@@ -165,7 +165,7 @@ impl Endpoint {
         if paths.is_empty() {
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let to = ConnectTo { paths, sctp_port };
+        let to = ConnectTo::new(paths, sctp_port);
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
         let id = self.shared().with(|inner, now| inner.connect(now, (to, keys), remotes, first))?;
         let association = self.handle_for(id);

@@ -98,7 +98,7 @@ fn transfer(delays: &[Duration], size: usize, total: u64) -> Outcome {
     let mut z = Host::new(paths, 2, true, &config);
     let mut now = Instant::ZERO;
     let pairs = (0..paths).map(|i| (address(i, 1), address(i, 2))).collect();
-    let id = a.endpoint.connect(now, ConnectTo { paths: pairs, sctp_port: 9899 }).unwrap();
+    let id = a.endpoint.connect(now, ConnectTo::new(pairs, 9899)).unwrap();
     let message = Bytes::from(vec![7u8; size]);
     let (mut sent, mut received, mut bytes) = (0u64, 0u64, 0u64);
     let mut buf = Vec::new();

@@ -52,7 +52,7 @@ impl Sender {
             },
             Rng::from_number(1),
         );
-        let to = ConnectTo { paths: vec![(local, remote)], sctp_port: PORT };
+        let to = ConnectTo::new(vec![(local, remote)], PORT);
         let id = endpoint.connect(Instant::ZERO, to).unwrap();
         let now = Instant::ZERO;
         let mut s = Sender { endpoint, id, tag: 0, first_tsn: Tsn(0), now, buf: Vec::new() };

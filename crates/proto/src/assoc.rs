@@ -9,6 +9,7 @@ mod ack;
 mod ack_test;
 mod agreed;
 mod buffers;
+mod candidates;
 mod choice;
 mod control;
 pub(crate) mod cookie;
@@ -74,6 +75,7 @@ use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use ack_test::AckTest;
 use agreed::Agreed;
 use buffers::Buffers;
+use candidates::Candidates;
 use control::Control;
 use decide::Decisions;
 use ends::Ends;
@@ -94,7 +96,8 @@ pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 /// A multihomed SCTP association (RFC 9260), driven by its [`Endpoint`](crate::Endpoint).
 ///
 /// - Commands: [`send`](Self::send), [`recv`](Self::recv), [`shutdown`](Self::shutdown),
-///   [`abort`](Self::abort), [`add_path`](Self::add_path), [`remove_path`](Self::remove_path),
+///   [`abort`](Self::abort), [`add_path`](Self::add_path),
+///   [`add_candidate`](Self::add_candidate), [`remove_path`](Self::remove_path),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_primary`](Self::set_primary), [`set_path_rank`](Self::set_path_rank),
 ///   [`set_stream_priority`](Self::set_stream_priority). Reach them through
@@ -108,6 +111,7 @@ pub struct Association {
     ends: Ends,
     agreed: Agreed,
     paths: PathTable,
+    candidates: Candidates,
     primary: PathId,
     ranks: Ranks,
     timers: TimerTable,
@@ -149,6 +153,7 @@ impl Association {
             state: State::CookieWait(Opening::default()),
             agreed: Agreed::new(&config),
             paths: PathTable::default(),
+            candidates: Candidates::default(),
             primary: PathId(0),
             ranks: Ranks::default(),
             timers: TimerTable::default(),

@@ -53,8 +53,18 @@ pub struct ConnectTo {
     /// Pairs of a local and a remote transport address. INIT takes the first, or the first of the
     /// least rank, then the others in turn.
     pub paths: Vec<(SocketAddr, SocketAddr)>,
+    /// More pairs: if a path is not answered within about a second, one of them with the same local
+    /// address takes its place, in this order.
+    pub candidates: Vec<(SocketAddr, SocketAddr)>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
+}
+
+impl ConnectTo {
+    /// Connects over these paths, without other candidates.
+    pub fn new(paths: Vec<(SocketAddr, SocketAddr)>, sctp_port: u16) -> ConnectTo {
+        ConnectTo { paths, candidates: Vec::new(), sctp_port }
+    }
 }
 
 /// Why an association could not be begun.
@@ -193,8 +203,9 @@ impl Endpoint {
         let rng = self.assoc_rng(id.local_tag);
         let local = self.config.local_addresses.clone();
         let config = Arc::clone(&self.config.config);
-        let paths = (to.paths.as_slice(), Arc::clone(&self.local_ranks));
-        let mut assoc = Association::connect(config, id, paths, local, keys, rng, now);
+        let mut assoc = Association::to_connect(config, id, local, keys, rng);
+        assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
+        assoc.connect(now, &to);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
         if let Some(reserve) = &self.reserve {
             assoc.set_buffer_reserve(Arc::clone(reserve));

@@ -30,6 +30,17 @@ pub enum Event {
         /// The peer's transport address on it.
         remote: SocketAddr,
     },
+    /// A path that the application gave was not answered in the time of a trial: a second, or until
+    /// the next timer after that if there are no candidates. Sent once for each pair of addresses.
+    /// If a candidate takes its place, [`Event::PathRemoved`] and [`Event::PathAdded`] follow.
+    NoAnswer {
+        /// The path.
+        path: PathId,
+        /// Our transport address on it.
+        local: SocketAddr,
+        /// The peer's transport address on it.
+        remote: SocketAddr,
+    },
     /// A path changed state (RFC 9260 §8.2, RFC 7829 §4).
     PathState {
         /// The path.

@@ -27,7 +27,7 @@
 //!
 //! let now = Instant::ZERO;
 //! let paths = vec![("10.0.0.1:9899".parse()?, "10.0.0.2:9899".parse()?)];
-//! let id = client.connect(now, ConnectTo { paths, sctp_port: 9899 })?;
+//! let id = client.connect(now, ConnectTo::new(paths, 9899))?;
 //! client.assoc_mut(id).unwrap().send(now, SendOptions::default(), Bytes::from("hello"))?;
 //!
 //! // A network without delay: what one sends, the other receives at once.

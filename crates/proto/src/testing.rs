@@ -63,6 +63,8 @@ pub struct Script {
     pub endpoint: Endpoint,
     /// The pairs of the endpoint's and the peer's addresses.
     pub pairs: Vec<(SocketAddr, SocketAddr)>,
+    /// More pairs, which take the place of those that are not answered.
+    pub candidates: Vec<(SocketAddr, SocketAddr)>,
     now: Instant,
     id: Option<AssocId>,
     /// The tag that the peer puts into its packets: the endpoint's.
@@ -79,8 +81,8 @@ impl Script {
 
     /// The endpoint begins an association over all pairs of addresses.
     pub fn connect(&mut self) {
-        let paths = self.pairs.clone();
-        let to = ConnectTo { paths, sctp_port: PEER_PORT };
+        let candidates = self.candidates.clone();
+        let to = ConnectTo { candidates, ..ConnectTo::new(self.pairs.clone(), PEER_PORT) };
         self.id = Some(self.endpoint.connect(self.now, to).expect("a valid request"));
         self.settle();
     }
@@ -483,7 +485,8 @@ fn path_prefix(c: char) -> bool {
 }
 
 /// The information of the first HEARTBEAT in a packet.
-fn heartbeat_info(packet: &Packet) -> Option<Bytes> {
+/// The information of a packet's HEARTBEAT, if it has one.
+pub fn heartbeat_info(packet: &Packet) -> Option<Bytes> {
     packet.chunks().find_map(|c| match c {
         Ok(Chunk::Heartbeat(info)) => Some(info.0),
         _ => None,

@@ -100,7 +100,7 @@ fn a_recorded_association_begins_no_other_after_a_flood_of_associations() {
     let (near, far) = (address(1), address(2));
     let (mut a, mut z) = (endpoint(near, false), endpoint(far, true));
     let mut now = Instant::ZERO;
-    let to = ConnectTo { paths: vec![(near, far)], sctp_port: PORT };
+    let to = ConnectTo::new(vec![(near, far)], PORT);
     let id = a.connect(now, to).expect("a free port");
     let (mut recorded, mut sealed, mut seen) = (Vec::new(), BTreeSet::new(), Vec::new());
     for round in 0..40 {

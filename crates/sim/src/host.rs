@@ -30,6 +30,8 @@ pub struct HostConfig {
     pub addresses: Vec<SocketAddr>,
     /// The paths over which it associates, primary first; none if it waits for its peer.
     pub connect: Vec<(SocketAddr, SocketAddr)>,
+    /// More pairs, which take the place of paths that are not answered.
+    pub candidates: Vec<(SocketAddr, SocketAddr)>,
     /// Most packets that the engine may hand over at once.
     pub max_segments: usize,
     /// Protects its associations, if there is one.
@@ -41,7 +43,7 @@ pub struct HostConfig {
 }
 
 /// The SCTP port of every host.
-const SCTP_PORT: u16 = 9899;
+pub(crate) const SCTP_PORT: u16 = 9899;
 
 impl HostConfig {
     /// The engine of a host that has lost all its state `restarts` times.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use manypath_proto::config::Config;
 use manypath_proto::sizes::{IPV4_HEADER, UDP_IPV4_HEADERS};
-use manypath_proto::{Datagram, Event, Instant, PathId, PathRank, PathState, Rng};
+use manypath_proto::{ConnectTo, Datagram, Event, Instant, PathId, PathRank, PathState, Rng};
 
-use crate::host::{Host, HostConfig};
+use crate::host::{Host, HostConfig, SCTP_PORT};
 use crate::network::Network;
 use crate::paths::PathEnds;
 use crate::protection::Keys;
@@ -92,6 +92,7 @@ impl Pair {
             is_logged: true,
             has_ledger: true,
             has_one_far_address: false,
+            over: None,
             has_fixed_links: false,
             has_middle: false,
             checks_invariants: cfg!(debug_assertions),
@@ -262,6 +263,7 @@ pub struct PairBuilder {
     is_logged: bool,
     has_ledger: bool,
     has_one_far_address: bool,
+    over: Option<ConnectTo>,
     has_fixed_links: bool,
     has_middle: bool,
     checks_invariants: bool,
@@ -377,6 +379,13 @@ impl PairBuilder {
         self
     }
 
+    /// Sets the pairs of addresses over which `a` associates, which are those of the paths unless
+    /// said. Packets between other addresses than those have no route.
+    pub fn connect_over(mut self, to: ConnectTo) -> Self {
+        self.over = Some(to);
+        self
+    }
+
     /// Says that no link will be changed while packets are under way, which saves time: see
     /// [`Network::fix_links`].
     pub fn fix_links(mut self) -> Self {
@@ -466,20 +475,24 @@ impl PairBuilder {
         if self.has_fixed_links {
             net.fix_links();
         }
-        let host = |node, (config, keys): (Config, Option<Keys>), addresses, connect, name| {
-            let setup = HostConfig {
-                config: Arc::new(config),
-                addresses,
-                connect,
-                max_segments: self.max_segments,
-                keys,
-                has_ledger: self.has_ledger,
-                rng: rng.fork(name),
+        let over = self.over.clone().unwrap_or_else(|| ConnectTo::new(pairs, SCTP_PORT));
+        let host =
+            |node, (config, keys): (Config, Option<Keys>), addresses, to: ConnectTo, name| {
+                let setup = HostConfig {
+                    config: Arc::new(config),
+                    addresses,
+                    connect: to.paths,
+                    candidates: to.candidates,
+                    max_segments: self.max_segments,
+                    keys,
+                    has_ledger: self.has_ledger,
+                    rng: rng.fork(name),
+                };
+                Host::new(node, setup)
             };
-            Host::new(node, setup)
-        };
-        let mut a = host(node_a, (config_a, self.keys_a.clone()), near, pairs, "host a");
-        let mut z = host(node_z, (config_z, self.keys_z.clone()), far, Vec::new(), "host z");
+        let mut a = host(node_a, (config_a, self.keys_a.clone()), near, over, "host a");
+        let waits = ConnectTo::new(Vec::new(), SCTP_PORT);
+        let mut z = host(node_z, (config_z, self.keys_z.clone()), far, waits, "host z");
         for &(number, rank) in &self.ranks_a {
             a.set_rank(self.addresses(number).0.ip(), rank);
         }
@@ -498,7 +511,7 @@ impl PairBuilder {
     }
 
     /// The two addresses of a path: 10.0.N.1 and 10.0.N.2, N counted from 1.
-    fn addresses(&self, number: usize) -> (SocketAddr, SocketAddr) {
+    pub(crate) fn addresses(&self, number: usize) -> (SocketAddr, SocketAddr) {
         let at = |net: u8, host| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 9899);
         let net = number as u8 + 1;
         let far = if self.has_one_far_address { at(0, 2) } else { at(net, 2) };

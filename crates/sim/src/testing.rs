@@ -55,6 +55,8 @@ pub enum Family {
     Adaptive,
     /// With paths of different ranks, which change.
     Ranked,
+    /// With addresses of `z` that nobody can reach, tried before and after those that work.
+    Candidates,
     /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
     /// disturbs some paths. Of each four plans one has no operation that can end the association:
     /// he must not either.
@@ -63,13 +65,14 @@ pub enum Family {
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 7] = [
+    pub const ALL: [(&'static str, Family); 8] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
         ("combined", Family::Combined),
         ("adaptive", Family::Adaptive),
         ("ranked", Family::Ranked),
+        ("candidates", Family::Candidates),
         ("protected", Family::Protected),
     ];
 }
@@ -87,6 +90,8 @@ pub struct Setting {
     pub paths: Vec<PathSetting>,
     /// True if `z` has one address for all of them.
     pub has_one_far_address: bool,
+    /// Addresses of `z` that cannot be reached, which `a` tries as well.
+    pub dead_addresses: usize,
     /// Most packets that the engine hands over at once.
     pub max_segments: usize,
     /// Packets are protected, with a key that both ends share.

@@ -197,6 +197,7 @@ impl World {
             config: Arc::clone(config),
             addresses,
             connect,
+            candidates: Vec::new(),
             max_segments: 1,
             keys: spec.keys.clone(),
             has_ledger: spec.has_ledger,

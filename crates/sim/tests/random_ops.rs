@@ -56,6 +56,11 @@ fn random_operations_with_ranks_of_paths_lose_nothing() {
 }
 
 #[test]
+fn random_operations_with_candidates_lose_nothing() {
+    run_all(Family::Candidates);
+}
+
+#[test]
 fn random_operations_with_protected_packets_lose_nothing() {
     run_all(Family::Protected);
 }

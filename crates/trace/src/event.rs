@@ -166,6 +166,16 @@ pub enum Event {
         /// `better` (it works, and promises less).
         reason: String,
     },
+    /// A path that the application gave was not answered in the time of a trial; a candidate may
+    /// take its place.
+    NoAnswer {
+        /// The path.
+        path: u16,
+        /// The host's address on it.
+        local: String,
+        /// The peer's address on it.
+        remote: String,
+    },
     /// The host has the address of one of its paths no longer.
     AddressGone {
         /// The path.
@@ -360,6 +370,11 @@ impl Event {
                 return None;
             }
             Told::SackPathAgreed { .. } => return None, // the chunks of the handshake say it
+            Told::NoAnswer { path, local, remote } => Event::NoAnswer {
+                path: path_number(*path),
+                local: local.to_string(),
+                remote: remote.to_string(),
+            },
             Told::AddressGone { path, local } => {
                 Event::AddressGone { path: path_number(*path), local: local.to_string() }
             }

@@ -103,6 +103,11 @@ fn all_events() -> Vec<Event> {
         Event::SharedHops { path, with: 1, disjoint: 0.25 },
         Event::PathRestored { path, reason: "better".to_owned() },
         Event::PrimaryElected { path, by_peer: true, reason: "failed".to_owned() },
+        Event::NoAnswer {
+            path,
+            local: "10.0.2.1:9899".to_owned(),
+            remote: "172.17.0.1:9899".to_owned(),
+        },
         Event::AddressGone { path, local: "10.0.2.1:9899".to_owned() },
         Event::PathMtu { path, mtu_bytes: 1420, reason: "confirmed".to_owned() },
         Event::PathRemoved { path },

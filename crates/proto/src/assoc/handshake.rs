@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{ErrorCause, Init, Params, parameter_type};
+use smallvec::SmallVec;
 
 use super::control::Control;
 use super::cookie::Cookie;
 use super::init::{PeerInit, a_rwnd, parameters};
 use super::keys::config_with;
 use super::state::{Opening, State};
-use super::{AssocTimer, Association, Identity, LocalRanks, Timer};
+use super::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
+use crate::endpoint::ConnectTo;
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -33,32 +35,37 @@ pub(crate) enum CookieAction {
 }
 
 impl Association {
-    /// A new association that sends INIT on the first of `paths`.
-    pub(crate) fn connect(
+    /// A new association that is to [`connect`](Self::connect).
+    pub(crate) fn to_connect(
         config: Arc<Config>,
         id: Identity,
-        (paths, ranks): (&[(SocketAddr, SocketAddr)], Arc<LocalRanks>),
         local_addresses: Vec<SocketAddr>,
         keys: Option<Arc<dyn KeyManagement>>,
         rng: Rng,
-        now: Instant,
     ) -> Association {
         let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
         if let Some(keys) = keys {
             a.protect(keys, None);
         }
-        a.set_local_ranks(now, ranks);
-        for &pair in paths {
-            if let Some(p) = a.create_path(now, pair, false).and_then(|id| a.paths.get_mut(id)) {
+        a
+    }
+
+    /// Sends INIT on the first path, or the first of the least rank.
+    pub(crate) fn connect(&mut self, now: Instant, to: &ConnectTo) {
+        for &pair in &to.paths {
+            let id = self.create_path(now, pair, false);
+            if let Some(p) = id.and_then(|id| self.paths.get_mut(id)) {
                 p.given = true;
             }
         }
-        if let Some(cheapest) = a.paths.iter().min_by_key(|p| (p.rank, p.id)) {
-            a.primary = cheapest.id;
+        for &(local, remote) in &to.candidates {
+            self.add_candidate(now, local, remote);
         }
-        a.send_init(now);
-        a
+        if let Some(cheapest) = self.paths.iter().min_by_key(|p| (p.rank, p.id)) {
+            self.primary = cheapest.id;
+        }
+        self.send_init(now);
     }
 
     /// The association a valid COOKIE ECHO establishes (RFC 9260 §5.1.5).
@@ -99,7 +106,7 @@ impl Association {
     }
 
     fn send_init(&mut self, now: Instant) {
-        self.push_init();
+        self.push_init(now);
         if let Some(opening) = self.state.opening_mut() {
             opening.init_sent = now;
         }
@@ -108,11 +115,15 @@ impl Association {
     }
 
     /// Queues INIT, on the primary path or on all of them.
-    fn push_init(&mut self) {
+    fn push_init(&mut self, now: Instant) {
         let on_all = self.config.handshake_on_all_paths;
         let primary = self.primary;
         let paths = self.paths.iter().filter(|p| p.id == primary || (on_all && p.given));
-        self.control.extend(paths.map(|p| Control::Init { on: p.id }));
+        let ids: SmallVec<[_; 8]> = paths.map(|p| p.id).collect();
+        for on in ids {
+            self.control.push_back(Control::Init { on });
+            self.begin_first_trial(now, on);
+        }
     }
 
     /// Timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
@@ -135,7 +146,7 @@ impl Association {
             initial_tsn: self.ends.id.initial_tsn,
             params: parameters(
                 &self.config,
-                self.ends.local_addresses(),
+                &self.listed_addresses(),
                 None,
                 self.key_management().cloned(),
                 self.policies.wants.sack_path_chunks,
@@ -243,7 +254,7 @@ impl Association {
             }
         }
         if matches!(self.state, State::CookieWait(_)) {
-            self.push_init();
+            self.push_init(now);
         } else {
             // The data that left with the cookie goes with it again.
             for id in self.paths.ids() {
@@ -275,6 +286,7 @@ impl Association {
     pub(crate) fn establish(&mut self, now: Instant, incoming: bool) {
         self.timers.stop(Timer::Assoc(AssocTimer::T1));
         self.state = State::Established;
+        self.suspend_trials();
         self.error_count = 0;
         match &mut self.protection {
             None => self.open_for_data(now, incoming),

@@ -47,10 +47,14 @@ impl Association {
             .collect();
         for (n, (id, rto)) in unconfirmed.into_iter().enumerate() {
             match u32::try_from(n / burst) {
-                Ok(0) => self.probe_now(now, id),
+                Ok(0) => {
+                    self.probe_now(now, id);
+                    self.begin_trial(now, id);
+                }
                 round => {
                     let at = now + rto * round.unwrap_or(u32::MAX);
                     self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
+                    self.begin_trial(at, id);
                 }
             }
         }

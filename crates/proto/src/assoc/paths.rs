@@ -31,10 +31,12 @@ impl Association {
         if let Some(path) = self.paths.get_mut(id) {
             path.given = true;
         }
+        self.candidates.take(local, remote);
         match self.state.is_open() {
             true => {
                 self.probe_now(now, id);
                 self.start_size_search(now, id);
+                self.begin_trial(now, id);
             }
             false => self.replace_while_opening(now),
         }
@@ -52,6 +54,7 @@ impl Association {
         self.paths.remove(id);
         self.recovery.reset_path(id);
         self.timers.stop_path(id);
+        self.end_trial(id);
         let rest: Vec<_> =
             self.paths.iter().map(|p| (p.state != PathState::Active, p.id)).collect();
         let Some(&(_, heir)) = rest.iter().min() else { return };
@@ -60,13 +63,18 @@ impl Association {
         if self.primary == id {
             self.primary = heir;
         }
+        self.forget_path(id);
+        self.refresh_usable(now);
+    }
+
+    /// A path is removed: forgets what others than the table of paths know of it.
+    fn forget_path(&mut self, id: PathId) {
         if let Some(r) = self.rx.if_last_data_on(id) {
             r.last_data = None;
         }
         self.policies.path_set.removed(id);
         self.forget_sack_path(id);
         self.events.push(Event::PathRemoved { path: id });
-        self.refresh_usable(now);
     }
 
     pub(super) fn create_path(
@@ -75,22 +83,54 @@ impl Association {
         pair: (SocketAddr, SocketAddr),
         learnt: bool,
     ) -> Option<PathId> {
-        let (local, remote) = pair;
         let full = self.paths.len() >= self.config.max_paths as usize;
-        if full || self.paths.find(&local, &remote).is_some() {
+        if full || self.paths.find(&pair.0, &pair.1).is_some() {
             return None;
         }
         let id = self.paths.free_id();
+        let mut path = self.new_path(now, id, pair);
+        path.learnt = learnt;
+        self.insert_path(now, path);
+        Some(id)
+    }
+
+    /// Gives a path other addresses. It begins as a new one, not verified.
+    pub(super) fn replace_pair(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        pair: (SocketAddr, SocketAddr),
+    ) {
+        let Some(old) = self.paths.remove(id) else { return };
+        self.timers.stop_path(id);
+        // With data_before_verification it may have carried some.
+        self.out.mark_path(id, None);
+        self.out.forget_lost(id);
+        self.forget_path(id);
+        let mut path = self.new_path(now, id, pair);
+        path.given = true;
+        path.rank = old.rank;
+        if !self.state.is_open() {
+            path.rto = old.rto; // INIT backs off across all paths
+        }
+        self.insert_path(now, path);
+    }
+
+    fn new_path(&mut self, now: Instant, id: PathId, pair: (SocketAddr, SocketAddr)) -> Path {
         let peer_rwnd = self.peer_window.a_rwnd_u32();
         let link_mtu = self.link_mtu(pair);
         let overhead = if self.is_protected() { sizes::PROTECTION } else { 0 };
         let sizes = (link_mtu, overhead);
         let mut path = Path::new(id, pair, &self.config, peer_rwnd, sizes, now);
-        path.learnt = learnt;
-        path.rank = self.local_rank(local.ip());
+        path.rank = self.local_rank(pair.0.ip());
         if let Some(model) = path.cc.model() {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
+        path
+    }
+
+    fn insert_path(&mut self, now: Instant, path: Path) {
+        let (id, local, remote) = (path.id, path.local, path.remote);
         self.out.add_path(id);
         if path.wanted.spurious_losses || self.recovery.rules.sacks.scope == ReportScope::Time {
             self.out.watch_for_spurious_losses();
@@ -100,7 +140,6 @@ impl Association {
         self.policies.path_set.added(now, id);
         self.events.push(Event::PathAdded { path: id, local, remote });
         self.refresh_usable(now);
-        Some(id)
     }
 
     /// The path on which a packet arrived. The packet carried our verification tag, so it is the
@@ -125,8 +164,11 @@ impl Association {
         now: Instant,
         (local, remote): (SocketAddr, SocketAddr),
     ) -> Option<PathId> {
-        // The pairing of a listed address with one of ours was a guess: correct it.
-        let guess = |p: &&mut Path| p.remote == remote && p.last_heard.is_none();
+        // The pairing of a listed address with one of ours was a guess: correct it. With candidates
+        // the application's pairs are no guesses.
+        let is_known = self.candidates.are_given();
+        let guess =
+            |p: &&mut Path| p.remote == remote && p.last_heard.is_none() && !(is_known && p.given);
         let guessed = self.paths.iter_mut().find(guess).map(|p| {
             p.local = local;
             p.id
@@ -136,10 +178,15 @@ impl Association {
             self.take_local_rank(now, path);
             return Some(path);
         }
-        if !self.make_room(now) {
-            return None;
+        let is_candidate = self.candidates.is_waiting(local, remote);
+        let id = match self.make_room(now) {
+            true => self.create_path(now, (local, remote), true)?,
+            false if is_candidate => self.replace_unanswered(now, local, remote)?,
+            false => return None,
+        };
+        if is_candidate && let Some(p) = self.paths.get_mut(id) {
+            p.given = true;
         }
-        let id = self.create_path(now, (local, remote), true)?;
         if self.state.is_open() {
             self.probe_now(now, id);
         }
@@ -189,6 +236,7 @@ impl Association {
                 p.error_count = 0;
                 p.last_active = now;
             }
+            self.end_trial(id);
             self.set_path_state(now, id, PathState::Active);
             self.path_answers(now, id);
             self.start_size_search(now, id);

@@ -27,6 +27,7 @@ impl Association {
     /// Meanwhile nothing backs off; `association_timeout` limits how long.
     pub fn local_gone(&mut self, now: Instant, local: SocketAddr) {
         self.ends.local_gone(local);
+        self.candidates.local_gone(local);
         if self.closed().is_some() {
             return;
         }
@@ -73,6 +74,7 @@ impl Association {
         if self.closed().is_some() {
             return;
         }
+        self.try_again(now);
         if let Some(opening) = self.state.opening_mut() {
             let t1 = Timer::Assoc(AssocTimer::T1);
             let recent = opening.repeated_at.is_some_and(|at| now - at < PROBE_GAP);

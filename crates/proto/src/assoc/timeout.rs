@@ -29,6 +29,7 @@ impl Association {
                 Timer::Assoc(AssocTimer::GiveUp) => self.give_up(),
                 Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
+                Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
                 // Output asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
                 // Output looks for it again.
@@ -43,6 +44,7 @@ impl Association {
                 Timer::Path(_, PathTimer::Late) => self.on_late(now),
             }
         }
+        self.on_trial_timer(now);
     }
 
     /// T3-rtx expired (RFC 9260 §6.3.3).

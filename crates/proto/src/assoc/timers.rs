@@ -25,9 +25,11 @@ pub(crate) enum AssocTimer {
     Overdue,
     /// The peer must have shown its keys; or keys are to be replaced, or dropped.
     Keys,
+    /// The trial of a path ends, which is replaced if it was not answered.
+    Trial,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 9] = [
+const ASSOC_TIMERS: [AssocTimer; 10] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
@@ -37,6 +39,7 @@ const ASSOC_TIMERS: [AssocTimer; 9] = [
     AssocTimer::Ranks,
     AssocTimer::Overdue,
     AssocTimer::Keys,
+    AssocTimer::Trial,
 ];
 
 /// Timers of a path.

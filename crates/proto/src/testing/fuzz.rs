@@ -225,7 +225,7 @@ fn step(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
             }
             _ => {
                 let paths = t.pairs.clone();
-                let _ = t.endpoint.connect(t.now, ConnectTo { paths, sctp_port: PEER_PORT });
+                let _ = t.endpoint.connect(t.now, ConnectTo::new(paths, PEER_PORT));
                 t.settle();
             }
         },

@@ -17,10 +17,12 @@ use crate::{Config, Endpoint, EndpointConfig, Instant, Rng};
 pub struct Setup {
     accept: bool,
     pairs: Vec<(SocketAddr, SocketAddr)>,
+    candidates: Vec<(SocketAddr, SocketAddr)>,
     profile: String,
     preset: String,
     overrides: Vec<(String, String)>,
     max_associations: usize,
+    lists_nothing: bool,
     seed: u64,
 }
 
@@ -30,10 +32,12 @@ impl Setup {
         Setup {
             accept: false,
             pairs: vec![pair_v4(0)],
+            candidates: Vec::new(),
             profile: "rfc9260".to_owned(),
             preset: "sctp".to_owned(),
             overrides: Vec::new(),
             max_associations: 100,
+            lists_nothing: false,
             seed: 1,
         }
     }
@@ -62,6 +66,12 @@ impl Setup {
         self.set("hb_max_burst", "32")
     }
 
+    /// Sets the pairs that take the place of those that are not answered.
+    pub fn candidates(mut self, pairs: &[(SocketAddr, SocketAddr)]) -> Setup {
+        self.candidates = pairs.to_vec();
+        self
+    }
+
     /// Sets the profile.
     pub fn profile(mut self, name: &str) -> Setup {
         self.profile = name.to_owned();
@@ -86,6 +96,12 @@ impl Setup {
         self
     }
 
+    /// The endpoint knows no addresses of its own, as one with sockets on every address.
+    pub fn on_every_address(mut self) -> Setup {
+        self.lists_nothing = true;
+        self
+    }
+
     /// Sets the seed of the endpoint's randomness.
     pub fn seed(mut self, seed: u64) -> Setup {
         self.seed = seed;
@@ -95,16 +111,18 @@ impl Setup {
     /// The endpoint, with nothing sent yet.
     pub fn start(self) -> Script {
         let config = Config::build(&self.profile, &self.preset, &self.overrides);
+        let local = self.pairs.iter().map(|&(local, _)| local).filter(|_| !self.lists_nothing);
         let config = EndpointConfig {
             config: Arc::new(config.expect("a valid configuration")),
             sctp_port: PORT,
             accept: self.accept,
             max_associations: self.max_associations,
-            local_addresses: self.pairs.iter().map(|&(local, _)| local).collect(),
+            local_addresses: local.collect(),
         };
         Script {
             endpoint: Endpoint::new(config, Rng::from_number(self.seed)),
             pairs: self.pairs,
+            candidates: self.candidates,
             now: Instant::ZERO,
             id: None,
             tag: 0,

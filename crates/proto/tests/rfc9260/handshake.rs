@@ -380,7 +380,7 @@ fn a_cookie_for_more_associations_than_allowed_is_refused() {
 #[test]
 fn connect_says_what_is_wrong_with_the_request() {
     let mut t = Setup::client().max_associations(1).start();
-    let to = |paths: &[_], sctp_port| ConnectTo { paths: paths.to_vec(), sctp_port };
+    let to = |paths: &[_], sctp_port| ConnectTo::new(paths.to_vec(), sctp_port);
     let now = t.now();
     let pairs = t.pairs.clone();
     assert_eq!(t.endpoint.connect(now, to(&[], 5000)), Err(ConnectError::NoPath));

@@ -4,6 +4,7 @@
 
 mod acknowledge;
 mod admission;
+mod candidates;
 mod collision;
 mod common;
 mod congestion;

@@ -107,7 +107,8 @@ impl Host {
             rounds += 1;
             assert!(rounds < MAX_ROUNDS, "the engine does not come to rest at {now:?}");
             while let Some((id, event)) = &self.endpoint.poll_event() {
-                has_news = true;
+                // Applications have no use for that one.
+                has_news |= !matches!(event, Event::NoAnswer { .. });
                 self.on_event(*id, event, net);
             }
             if rounds > 1 && !has_news {
@@ -146,7 +147,8 @@ impl Host {
         if let Some(old) = self.assoc.take() {
             self.endpoint.forget(old);
         }
-        let to = ConnectTo { paths: self.setup.connect.clone(), sctp_port: SCTP_PORT };
+        let candidates = self.setup.candidates.clone();
+        let to = ConnectTo { candidates, ..ConnectTo::new(self.setup.connect.clone(), SCTP_PORT) };
         let id =
             self.endpoint.connect(now, to).expect("the paths were given as pairs of own addresses");
         self.assoc = Some(id);
@@ -159,6 +161,8 @@ impl Host {
             Event::Writable => net.trace_event(self.node, b"writable"),
             // It repeats what the packets of the handshake say, which count.
             Event::SackPathAgreed { .. } => {}
+            // Nothing but what follows from it counts.
+            Event::NoAnswer { .. } => {}
             _ => {
                 self.text.clear();
                 // Writing to a String does not fail.

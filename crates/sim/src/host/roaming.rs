@@ -23,13 +23,17 @@ impl Host {
             }
             AddressChange::Came { old, address, remotes, .. } => {
                 self.setup.addresses.push(*address);
-                for (local, _) in self.setup.connect.iter_mut().filter(|(local, _)| local == old) {
+                let all = self.setup.connect.iter_mut().chain(&mut self.setup.candidates);
+                for (local, _) in all.filter(|(local, _)| local == old) {
                     *local = *address;
                 }
                 self.endpoint.set_local_addresses(self.setup.addresses.clone());
                 if let Some(assoc) = self.assoc.and_then(|id| self.endpoint.assoc_mut(id)) {
                     for remote in remotes {
                         assoc.add_path(now, *address, *remote);
+                    }
+                    for (local, remote) in &self.setup.candidates {
+                        assoc.add_candidate(now, *local, *remote);
                     }
                 }
                 self.endpoint.network_changed(now);

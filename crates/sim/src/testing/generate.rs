@@ -103,6 +103,12 @@ impl Plan {
                 let after = ("overflow_after", ["10 ms", "500 ms"][next(2)]);
                 plan.under(preset, &[policy, after]).with_ranks()
             }
+            Family::Candidates => {
+                let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];
+                let mut plan = plan.under(preset, &[]);
+                plan.setting.dead_addresses = 1 + next(3);
+                plan
+            }
             Family::Protected => {
                 let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
                 let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);
@@ -199,6 +205,7 @@ fn setting(rng: &mut Rng) -> Setting {
         overrides: valid(profile, preset, overrides),
         paths,
         has_one_far_address: rng.chance(0.25),
+        dead_addresses: 0,
         max_segments: pick(rng, &[1, 1, 10]),
         is_protected: false,
     }

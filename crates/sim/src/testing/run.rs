@@ -6,13 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use manypath_proto::{AssocClosed, PathId};
+use manypath_proto::{AssocClosed, ConnectTo, PathId};
 
 use super::tamper::Disturbance;
 use super::{Ending, Op, Plan, Side};
-use crate::host::Host;
+use crate::host::{Host, SCTP_PORT};
 use crate::ids::End;
-use crate::pair::Pair;
+use crate::pair::{Pair, PairBuilder};
 use crate::protection::shared_key;
 use crate::spec::{PathSpec, QueueLimit};
 
@@ -107,6 +107,10 @@ impl Plan {
         if setting.has_one_far_address {
             builder = builder.one_far_address();
         }
+        if setting.dead_addresses > 0 {
+            let to = self.tries(&builder);
+            builder = builder.connect_over(to);
+        }
         if setting.is_protected {
             builder = builder.keys(shared_key()).with_middle();
         }
@@ -116,6 +120,23 @@ impl Plan {
         let mut pair = builder.start();
         pair.a.reconnect_when_lost(true);
         pair
+    }
+
+    /// Each path begins with another of the addresses of `z`; the others are candidates.
+    fn tries(&self, builder: &PairBuilder) -> ConnectTo {
+        let mut to = ConnectTo::new(Vec::new(), SCTP_PORT);
+        for number in 0..self.setting.paths.len() {
+            let (local, works) = builder.addresses(number);
+            let dead = |n| SocketAddr::from(([198, 51, 100, n as u8], local.port()));
+            let mut remotes: Vec<_> = (0..self.setting.dead_addresses).map(dead).collect();
+            remotes.push(works);
+            let first = (self.seed as usize + number) % remotes.len();
+            remotes.rotate_left(first);
+            let mut pairs = remotes.into_iter().map(|remote| (local, remote));
+            to.paths.extend(pairs.next());
+            to.candidates.extend(pairs);
+        }
+        to
     }
 
     /// Neither an operation nor the network can end the association.

@@ -94,6 +94,7 @@ fn a_pair_is_a_world_of_two() {
         config: config("cmt"),
         addresses: (1..=2).map(end).collect(),
         connect,
+        candidates: Vec::new(),
         max_segments: 1,
         keys: None,
         has_ledger: true,

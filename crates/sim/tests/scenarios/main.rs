@@ -5,6 +5,7 @@ mod attacks;
 mod attacks_on_handshake;
 mod bbr;
 mod buffers;
+mod candidates;
 mod cmt_paper;
 mod coupled;
 mod cubic;
