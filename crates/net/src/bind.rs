@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::interfaces;
 
@@ -52,6 +52,9 @@ const PORT_TRIES: usize = 32;
 /// One thing to bind a socket to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BindTo {
+    /// Every address of this host, and for what it connects to every uplink: each interface with a
+    /// route there ([`Uplinks`](crate::Uplinks)) is kept to by a socket of its own. The default.
+    Auto,
     /// Every address of this host, IPv4 and IPv6; the kernel's routes choose the source.
     Any,
     /// One address; routes decide which interface its packets leave through. The unspecified
@@ -66,10 +69,12 @@ pub enum BindTo {
 impl FromStr for BindTo {
     type Err = std::convert::Infallible;
 
-    /// `*` is [`BindTo::Any`], an IP address itself, anything else an interface's name.
+    /// `auto` is [`BindTo::Auto`], `*` is [`BindTo::Any`], an IP address itself, anything else an
+    /// interface's name.
     fn from_str(text: &str) -> Result<BindTo, Self::Err> {
         Ok(match text.parse::<IpAddr>() {
             Ok(ip) => BindTo::Address(ip),
+            Err(_) if text == "auto" => BindTo::Auto,
             Err(_) if text == "*" => BindTo::Any,
             Err(_) => BindTo::Interface(text.to_owned()),
         })
@@ -79,6 +84,7 @@ impl FromStr for BindTo {
 impl fmt::Display for BindTo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            BindTo::Auto => f.write_str("auto"),
             BindTo::Any => f.write_str("*"),
             BindTo::Address(ip) => ip.fmt(f),
             BindTo::Interface(name) => name.fmt(f),
@@ -146,12 +152,23 @@ pub(crate) struct Place {
     pub(crate) device: Option<String>,
     /// An address that this host may lack without harm: IPv6 of [`BindTo::Any`].
     optional: bool,
+    /// Opened because an interface leads to a peer, beside a socket on every address.
+    pub(crate) is_uplink: bool,
 }
 
 impl Place {
     /// An address of an interface.
     pub(crate) fn of_interface(ip: IpAddr, name: &str) -> Place {
-        Place { ip, device: Some(name.to_owned()), optional: false }
+        Place { device: Some(name.to_owned()), ..Place::of_address(ip) }
+    }
+
+    /// An uplink beside a socket on every address.
+    pub(crate) fn of_uplink(ip: IpAddr, name: &str) -> Place {
+        Place { is_uplink: true, ..Place::of_interface(ip, name) }
+    }
+
+    fn of_address(ip: IpAddr) -> Place {
+        Place { ip, device: None, optional: false, is_uplink: false }
     }
 }
 
@@ -164,17 +181,17 @@ pub(crate) struct Bound {
     pub(crate) note: Option<String>,
 }
 
-/// The places that `wanted` names, in order and each once; [`BindTo::Any`] if it names none.
+/// The places that `wanted` names, in order and each once; [`BindTo::Auto`] if it names none.
 pub(crate) fn places(wanted: &[BindTo]) -> Result<Vec<Place>, BindError> {
-    let wanted = if wanted.is_empty() { &[BindTo::Any] } else { wanted };
+    let wanted = if wanted.is_empty() { &[BindTo::Auto] } else { wanted };
     let mut places: Vec<Place> = Vec::new();
     for bind in wanted {
         let new = match bind {
-            BindTo::Any => vec![
-                Place { ip: Ipv4Addr::UNSPECIFIED.into(), device: None, optional: false },
-                Place { ip: Ipv6Addr::UNSPECIFIED.into(), device: None, optional: true },
+            BindTo::Any | BindTo::Auto => vec![
+                Place::of_address(Ipv4Addr::UNSPECIFIED.into()),
+                Place { optional: true, ..Place::of_address(Ipv6Addr::UNSPECIFIED.into()) },
             ],
-            BindTo::Address(ip) => vec![Place { ip: *ip, device: None, optional: false }],
+            BindTo::Address(ip) => vec![Place::of_address(*ip)],
             BindTo::Interface(name) => interface_places(name)?,
         };
         for place in new {
@@ -242,6 +259,9 @@ pub(crate) fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
         socket.set_only_v6(true).map_err(system)?;
     }
     let note = place.device.as_deref().and_then(|device| keep_to_device(&socket, device));
+    if place.is_uplink {
+        share_port(SockRef::from(&socket), true).map_err(system)?;
+    }
     socket.bind(&address.into()).map_err(|source| refused(address, source))?;
     size_buffers(&socket);
     let socket = std::net::UdpSocket::from(socket);
@@ -280,6 +300,19 @@ fn keep_to_device(_: &Socket, device: &str) -> Option<String> {
     ))
 }
 
+/// Lets a socket have its port although another of this user has it on every address, or no longer.
+/// Both must say so, and the other one only while an uplink is opened beside it: nobody else may
+/// share its port.
+#[cfg(target_os = "linux")]
+pub(crate) fn share_port(socket: SockRef<'_>, share: bool) -> io::Result<()> {
+    socket.set_reuse_port(share)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn share_port(_: SockRef<'_>, _: bool) -> io::Result<()> {
+    Ok(())
+}
+
 /// Asks for the buffers; the privileged way first, since the other is capped by the system's limit.
 /// Whatever is granted will do.
 fn size_buffers(socket: &Socket) {
@@ -310,6 +343,7 @@ mod tests {
         assert_eq!("eth0".parse(), Ok(BindTo::Interface("eth0".into())));
         assert_eq!("::1".parse(), Ok(BindTo::Address(Ipv6Addr::LOCALHOST.into())));
         assert_eq!("*".parse(), Ok(BindTo::Any));
+        assert_eq!("auto".parse(), Ok(BindTo::Auto));
         assert_eq!(BindTo::Interface("eth0".into()).to_string(), "eth0");
     }
 

@@ -44,9 +44,7 @@ impl UdpSockets {
 
     fn follow_to(&mut self, now: Vec<HostAddress>) -> Followed {
         let Some(before) = self.seen.replace(now.clone()) else {
-            for socket in &mut self.sockets {
-                socket.interface = index_of(&socket.place, socket.local.ip(), &now);
-            }
+            self.note_interfaces();
             return Followed::default();
         };
         let mut found = Followed::default();
@@ -58,6 +56,14 @@ impl UdpSockets {
         found.vanished = before.iter().map(|a| a.ip).filter(|ip| !has(&now, *ip)).collect();
         self.renew_bound();
         found
+    }
+
+    /// Notes the kernel's numbers of the interfaces as they were at the last look.
+    pub(crate) fn note_interfaces(&mut self) {
+        let Some(now) = &self.seen else { return };
+        for socket in self.sockets.iter_mut().filter(|socket| socket.interface == 0) {
+            socket.interface = index_of(&socket.place, socket.local.ip(), now);
+        }
     }
 
     fn follow_one(
@@ -118,7 +124,12 @@ impl UdpSockets {
         let mut place = old.place.clone();
         place.ip = ip;
         let interface = index_of(&place, ip, now);
-        match bind::open_one(&place, self.port).and_then(Socket::new) {
+        let opened = if place.is_uplink {
+            self.open_beside(&place)
+        } else {
+            bind::open_one(&place, self.port).and_then(Socket::new)
+        };
+        match opened {
             Ok(socket) => self.sockets[index] = Socket { interface, ..socket },
             Err(BindError::InUse(_)) if old.local.ip() == ip => {
                 self.sockets[index].interface = interface;
@@ -131,8 +142,8 @@ impl UdpSockets {
 
     /// An interface may have had addresses of one family only, and get the other later.
     fn open_new_families(&mut self, now: &[HostAddress], found: &mut Followed) {
-        let mut devices: Vec<String> =
-            self.sockets.iter().filter_map(|s| s.place.device.clone()).collect();
+        let named = self.sockets.iter().filter(|s| !s.place.is_uplink);
+        let mut devices: Vec<String> = named.filter_map(|s| s.place.device.clone()).collect();
         devices.dedup();
         for name in devices {
             for v6 in [false, true] {

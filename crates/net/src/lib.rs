@@ -22,6 +22,7 @@ mod bind;
 mod clock;
 mod follow;
 mod interfaces;
+mod metered;
 mod pairing;
 #[cfg(feature = "measure")]
 pub mod probe;
@@ -34,6 +35,8 @@ mod relay_server;
 mod relays;
 #[cfg(feature = "measure")]
 mod routes;
+#[cfg(target_os = "linux")]
+mod rtnetlink;
 mod send;
 mod sizes;
 mod sockets;
@@ -41,6 +44,7 @@ mod sockets;
 mod traceroute;
 #[cfg(feature = "relay")]
 mod turn;
+mod uplinks;
 mod watch;
 
 pub use bind::{BindError, BindTo, Buffers, granted_buffers};
@@ -51,7 +55,8 @@ pub use interfaces::{
 };
 #[cfg(feature = "relay")]
 pub use manypath_turn::{Limits, PeerRules, ServerConfig, ServerStats, User};
-pub use pairing::pair;
+pub use metered::metered_interfaces;
+pub use pairing::{Pairs, pair};
 #[cfg(feature = "measure")]
 pub use prober::{ProbeOptions, ProbedPath, Prober};
 pub use recv::UdpReceiver;
@@ -66,4 +71,5 @@ pub use sizes::interface_mtus;
 pub use sockets::{BoundAddresses, UdpSockets};
 #[cfg(feature = "measure")]
 pub use traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
+pub use uplinks::{LeftOut, LinkKind, NotUsed, Reachable, Uplink, Uplinks, reachable};
 pub use watch::NetworkWatch;

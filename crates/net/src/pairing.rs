@@ -3,6 +3,91 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::interfaces::preferred_source;
+use crate::sockets::BoundAddresses;
+use crate::uplinks::Uplinks;
+
+/// Pairs of a local and a remote transport address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pairs {
+    /// The paths to begin with, the primary first.
+    pub paths: Vec<(SocketAddr, SocketAddr)>,
+    /// The other pairs of those addresses: to be tried where a path does not answer.
+    pub candidates: Vec<(SocketAddr, SocketAddr)>,
+}
+
+impl Pairs {
+    /// The paths of [`pair`], and as candidates every other pair of the same family.
+    pub fn of(
+        locals: &[SocketAddr],
+        remotes: &[SocketAddr],
+        preferred: impl Fn(SocketAddr) -> Option<IpAddr>,
+    ) -> Pairs {
+        let mut pairs = Pairs::default();
+        pairs.add(locals, remotes, &preferred);
+        pairs
+    }
+
+    /// The pairs to connect to `remotes` over: of uplinks, if there are several, and of the bound
+    /// addresses for the remotes that none leads to.
+    pub fn towards(uplinks: &Uplinks, bound: &BoundAddresses, remotes: &[SocketAddr]) -> Pairs {
+        let preferred = |remote| preferred_source(remote).ok();
+        let mut pairs = Pairs::default();
+        let mut others = remotes.to_vec();
+        if !uplinks.places().is_empty() {
+            pairs = Pairs::of_uplinks(uplinks, bound.port(), preferred);
+            others.retain(|remote| uplinks.used.iter().all(|u| !u.remotes.contains(remote)));
+        }
+        pairs.add(&bound.sources_for(&others), &others, &preferred);
+        pairs
+    }
+
+    /// Pairs each uplink with the remotes that it has a route to, and with no other. `port` is that
+    /// of the local addresses.
+    pub fn of_uplinks(
+        uplinks: &Uplinks,
+        port: u16,
+        preferred: impl Fn(SocketAddr) -> Option<IpAddr>,
+    ) -> Pairs {
+        let mut pairs = Pairs::default();
+        let leading_to = |remote: &SocketAddr| -> Vec<SocketAddr> {
+            let leading = uplinks.used.iter().filter(|uplink| uplink.remotes.contains(remote));
+            leading.map(|uplink| SocketAddr::new(uplink.ip, port)).collect()
+        };
+        let mut remotes: Vec<SocketAddr> = Vec::new();
+        for &remote in uplinks.used.iter().flat_map(|uplink| &uplink.remotes) {
+            if !remotes.contains(&remote) {
+                remotes.push(remote);
+            }
+        }
+        // Remotes that the same uplinks lead to are matched together.
+        while let Some(first) = remotes.first() {
+            let locals = leading_to(first);
+            let (alike, others) = remotes.into_iter().partition(|r| leading_to(r) == locals);
+            let alike: Vec<SocketAddr> = alike;
+            pairs.add(&locals, &alike, &preferred);
+            remotes = others;
+        }
+        pairs
+    }
+
+    fn add(
+        &mut self,
+        locals: &[SocketAddr],
+        remotes: &[SocketAddr],
+        preferred: &impl Fn(SocketAddr) -> Option<IpAddr>,
+    ) {
+        let paths = pair(locals, remotes, preferred);
+        for &remote in remotes {
+            let fitting = Scope::of(remote).candidates(&without_repeats(locals));
+            let others = fitting.into_iter().map(|local| (local, remote));
+            self.candidates.extend(others.filter(|pair| !paths.contains(pair)));
+        }
+        self.paths.extend(paths);
+    }
+}
+
 /// Matches local with remote transport addresses into paths, the primary first.
 ///
 /// Within a family, `n` = the larger of the two counts paths come out: each remote with the source

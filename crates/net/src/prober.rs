@@ -13,13 +13,13 @@ use tokio::time::Sleep;
 
 use crate::bind::{BindError, BindTo};
 use crate::clock::Clock;
-use crate::interfaces::preferred_source;
-use crate::pairing::pair;
+use crate::pairing::Pairs;
 use crate::probe;
 use crate::recv::UdpReceiver;
 use crate::relays::{RelayChange, RelayStatus, Relays, Way};
 use crate::send::{Outgoing, Sent};
 use crate::sockets::UdpSockets;
+use crate::uplinks::Uplinks;
 
 /// How paths are probed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -100,8 +100,7 @@ impl Prober {
         remotes: &[SocketAddr],
         options: ProbeOptions,
     ) -> Vec<ProbedPath> {
-        let locals = self.sockets.bound().sources_for(remotes);
-        let direct = pair(&locals, remotes, |remote| preferred_source(remote).ok());
+        let direct = self.pair(remotes);
         let path =
             |(local, remote), relay| ProbedPath { local, remote, relay, probes: Probes::default() };
         let mut paths: Vec<_> = direct.into_iter().map(|way| path(way, None)).collect();
@@ -138,6 +137,16 @@ impl Prober {
             });
         }
         paths
+    }
+
+    /// The paths that an endpoint would begin with.
+    fn pair(&mut self, remotes: &[SocketAddr]) -> Vec<(SocketAddr, SocketAddr)> {
+        let mut uplinks = Uplinks::default();
+        if self.sockets.follows_uplinks() {
+            uplinks = Uplinks::to(remotes);
+            self.sockets.open_uplinks(&uplinks.places());
+        }
+        Pairs::towards(&uplinks, self.sockets.bound(), remotes).paths
     }
 
     /// Gives the relays' addresses back.

@@ -5,11 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::task::{Context, Poll};
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
+use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 use crate::bind::{self, BindError, BindTo, Bound, Place};
-use crate::interfaces::{self, HostAddress, preferred_source};
+use crate::interfaces::{HostAddress, InterfaceAddress, preferred_source};
 use crate::refused::{Refused, SendFailures};
+use crate::uplinks::reachable;
 
 /// One socket and what quinn-udp knows of it.
 #[derive(Debug)]
@@ -74,6 +76,8 @@ pub struct UdpSockets {
     pub(crate) port: u16,
     /// The addresses of this host at the last look.
     pub(crate) seen: Option<Vec<HostAddress>>,
+    /// Sockets on every address get others beside them for the uplinks of what is connected to.
+    follows_uplinks: bool,
     notes: Vec<String>,
 }
 
@@ -81,6 +85,8 @@ pub struct UdpSockets {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundAddresses {
     list: Vec<SocketAddr>,
+    /// Those of uplinks beside a socket on every address.
+    uplinks: Vec<SocketAddr>,
     port: u16,
 }
 
@@ -89,6 +95,11 @@ impl BoundAddresses {
     /// every address.
     pub fn as_slice(&self) -> &[SocketAddr] {
         &self.list
+    }
+
+    /// Those of the uplinks that [`UdpSockets::open_uplinks`] opened sockets for.
+    pub fn uplinks(&self) -> &[SocketAddr] {
+        &self.uplinks
     }
 
     /// The common UDP port.
@@ -106,10 +117,13 @@ impl BoundAddresses {
     }
 
     /// The addresses that this endpoint can be reached at: the bound ones, and for a socket on
-    /// every address those of the interfaces that are up now (loopback if there are none).
+    /// every address those that [`reachable`](crate::reachable) finds (loopback if there are none).
     pub fn reachable(&self) -> Vec<SocketAddr> {
         let mut list: Vec<_> = self.concrete().collect();
-        let up = interfaces::interfaces().unwrap_or_default();
+        if self.wildcards().next().is_none() {
+            return list;
+        }
+        let up = reachable().unwrap_or_default().addresses;
         for any in self.wildcards() {
             let ips = up.iter().map(|i| i.ip).filter(|ip| ip.is_ipv6() == any.is_ipv6());
             list.extend(ips.map(|ip| SocketAddr::new(ip, any.port())));
@@ -146,15 +160,17 @@ impl UdpSockets {
         let notes = bound.iter_mut().filter_map(|b| b.note.take()).collect();
         let list: Vec<_> = bound.iter().map(|b| b.local).collect();
         let port = list.first().map_or(0, SocketAddr::port);
+        let follows_uplinks = wanted.is_empty() || wanted.contains(&BindTo::Auto);
         let sockets = bound.into_iter().map(Socket::new).collect::<Result<_, _>>()?;
         Ok(UdpSockets {
             sockets,
             failures: SendFailures::default(),
             refused: Vec::new(),
             lets_fragment: false,
-            bound: BoundAddresses { list, port },
+            bound: BoundAddresses { list, uplinks: Vec::new(), port },
             port,
             seen: None,
+            follows_uplinks,
             notes,
         })
     }
@@ -197,7 +213,51 @@ impl UdpSockets {
     /// Leaves those out whose address is gone.
     pub(crate) fn renew_bound(&mut self) {
         let present = self.sockets.iter().filter(|s| !s.is_lost);
-        self.bound.list = present.map(|s| s.local).collect();
+        let (uplinks, others): (Vec<_>, Vec<_>) = present.partition(|s| s.place.is_uplink);
+        self.bound.list = others.iter().map(|s| s.local).collect();
+        self.bound.uplinks = uplinks.iter().map(|s| s.local).collect();
+    }
+
+    /// True if sockets for uplinks may be opened: it is bound by [`BindTo::Auto`].
+    pub fn follows_uplinks(&self) -> bool {
+        self.follows_uplinks
+    }
+
+    /// Opens sockets for uplinks that have none. One that cannot be opened is left to the socket on
+    /// every address. Must be called within a tokio runtime.
+    pub fn open_uplinks(&mut self, wanted: &[InterfaceAddress]) {
+        if !self.follows_uplinks {
+            return;
+        }
+        for InterfaceAddress { name, ip } in wanted {
+            let is_there = |s: &Socket| s.local.ip() == *ip && s.place.device.is_some();
+            if self.sockets.iter().any(is_there) {
+                continue;
+            }
+            if let Ok(socket) = self.open_beside(&Place::of_uplink(*ip, name)) {
+                self.sockets.push(socket);
+            }
+        }
+        self.note_interfaces();
+        self.keep_fragments();
+        self.renew_bound();
+    }
+
+    /// Closes the sockets of uplinks whose address is not among these: what is sent from there
+    /// leaves where the system's routes say from now on.
+    pub fn keep_uplinks(&mut self, wanted: &[InterfaceAddress]) {
+        let is_wanted = |s: &Socket| wanted.iter().any(|w| w.ip == s.local.ip());
+        self.sockets.retain(|s| !s.place.is_uplink || is_wanted(s));
+        self.renew_bound();
+    }
+
+    /// Opens a socket on a port that a socket on every address has.
+    pub(crate) fn open_beside(&self, place: &Place) -> Result<Socket, BindError> {
+        let any = || self.sockets.iter().filter(|s| s.is_wildcard());
+        any().for_each(|s| drop(bind::share_port(SockRef::from(&s.io), true)));
+        let opened = bind::open_one(place, self.port).and_then(Socket::new);
+        any().for_each(|s| drop(bind::share_port(SockRef::from(&s.io), false)));
+        opened
     }
 
     /// True if `local` is sent from by a socket on every address.
@@ -232,5 +292,41 @@ impl UdpSockets {
     /// Packets that could not be sent so far.
     pub fn send_failures(&self) -> SendFailures {
         self.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback() -> InterfaceAddress {
+        InterfaceAddress { name: "lo".to_owned(), ip: Ipv4Addr::LOCALHOST.into() }
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn an_uplink_has_the_port_of_the_socket_on_every_address_and_gives_it_back() {
+        let mut sockets = UdpSockets::bind(&[BindTo::Auto], 0).unwrap();
+        let (any, port) = (sockets.count(), sockets.bound().port());
+        let local = SocketAddr::new(loopback().ip, port);
+        assert!(sockets.is_on_any(local));
+        sockets.open_uplinks(&[loopback()]);
+        assert_eq!(sockets.bound().uplinks(), [local]);
+        assert!(!sockets.is_on_any(local), "its own socket sends from there");
+        assert_eq!(sockets.bound().as_slice().len(), any, "the others are as they were");
+
+        let in_use = UdpSockets::bind(&[BindTo::Any], port).err().unwrap();
+        assert!(matches!(in_use, BindError::InUse(_)), "nobody else may share it: {in_use}");
+
+        sockets.keep_uplinks(&[]);
+        assert_eq!((sockets.count(), sockets.is_on_any(local)), (any, true));
+    }
+
+    #[tokio::test]
+    async fn sockets_that_were_named_get_no_uplinks() {
+        let mut sockets = UdpSockets::bind(&[BindTo::Any], 0).unwrap();
+        let before = sockets.count();
+        sockets.open_uplinks(&[loopback()]);
+        assert_eq!(sockets.count(), before);
     }
 }

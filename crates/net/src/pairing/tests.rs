@@ -77,3 +77,39 @@ fn repeats_make_no_second_path() {
     assert_eq!(paired(&["127.0.0.2:1", "127.0.0.2:1"], &["127.0.0.3:9"; 2], &[]).len(), 1);
     assert!(paired(&[], &["127.0.0.3:9"], &[]).is_empty());
 }
+
+/// As `local>remote`.
+fn shown(pairs: &[(SocketAddr, SocketAddr)]) -> Vec<String> {
+    pairs.iter().map(|(l, r)| format!("{}>{}", l.ip(), r.ip())).collect()
+}
+
+#[test]
+fn every_other_pair_of_a_family_is_a_candidate() {
+    let locals = addrs(&["10.0.1.2:1", "10.0.2.2:1", "[fd00::1]:1"]);
+    let remotes = addrs(&["192.0.2.1:9", "172.17.0.1:9", "[fd00::9]:9"]);
+    let pairs = Pairs::of(&locals, &remotes, |_| None);
+    let paths = ["10.0.1.2>192.0.2.1", "10.0.2.2>172.17.0.1", "fd00::1>fd00::9"];
+    assert_eq!(shown(&pairs.paths), paths);
+    assert_eq!(shown(&pairs.candidates), ["10.0.2.2>192.0.2.1", "10.0.1.2>172.17.0.1"]);
+}
+
+#[test]
+fn an_uplink_is_paired_with_what_it_leads_to_only() {
+    let uplink = |interface: &str, ip: &str, remotes: &[&str]| crate::Uplink {
+        interface: interface.to_owned(),
+        ip: ip.parse().unwrap(),
+        remotes: addrs(remotes),
+        is_metered: false,
+    };
+    let (public, inside) = ("192.0.2.1:9", "10.100.0.1:9");
+    let used = vec![
+        uplink("wlan0", "10.0.1.2", &[public]),
+        uplink("tun0", "10.8.0.2", &[inside]),
+        uplink("lte0", "10.0.2.2", &[public]),
+    ];
+    let uplinks = Uplinks { used, left_out: Vec::new() };
+    let pairs = Pairs::of_uplinks(&uplinks, 1, |_| None);
+    let paths = ["10.0.1.2>192.0.2.1", "10.0.2.2>192.0.2.1", "10.8.0.2>10.100.0.1"];
+    assert_eq!(shown(&pairs.paths), paths);
+    assert_eq!(shown(&pairs.candidates), [] as [&str; 0]);
+}
