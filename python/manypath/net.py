@@ -192,8 +192,8 @@ class Endpoint:
 
         Args:
             security: How associations are protected. Both ends need the same kind.
-            bind: Addresses and interfaces ("eth0"), a path each as far as the peer's allow;
-                every address without any.
+            bind: Addresses and interfaces ("eth0"), a path each as far as the peer's allow; by
+                default paths from every interface with a route to the peer.
             port: UDP port; 0 takes a free one. Servers usually have :data:`PORT`.
             accept: Peers may open associations: take them with :meth:`accept`.
             profile, preset, settings: Transport parameters, as of ``manypath config show``.

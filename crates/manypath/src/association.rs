@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use manypath_net::Uplinks;
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathRank, PathStats, Peer,
     PeerIdentity, SendOptions, StreamId,
@@ -193,6 +194,13 @@ impl Association {
             let primary = assoc.primary();
             assoc.paths().find(|p| p.id == primary).map(|p| p.remote)
         })
+    }
+
+    /// The interfaces that lead to the peer, as of the last change of this host's network, and
+    /// those that are left out with the reason. `None` if the peer opened the association, or the
+    /// endpoint is not bound by [`BindTo::Auto`](crate::BindTo::Auto).
+    pub fn uplinks(&self) -> Option<Uplinks> {
+        self.shared().with(|inner, _| inner.assocs.uplinks(self.id()).cloned())
     }
 
     /// Packets are protected: encrypted and authenticated.

@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -369,10 +370,16 @@ impl Driver {
         Poll::Ready(Turn::Yield)
     }
 
-    /// Brings sockets and paths up to date with this host's network if it has changed.
+    /// Brings sockets and paths up to date with this host's network if it has changed, and opens
+    /// the sockets that a new association needs.
     fn follow_network(&mut self, cx: &mut Context<'_>) {
         let Some(roaming) = &mut self.roaming else { return };
-        if roaming.poll(cx, &mut self.sockets, &mut self.relays, &self.shared) {
+        let mut has_changed = roaming.poll(cx, &mut self.sockets, &mut self.relays, &self.shared);
+        if self.shared.look_at_uplinks.swap(false, Ordering::Relaxed) {
+            let sockets = &mut self.sockets;
+            has_changed |= self.shared.with(|inner, now| inner.open_uplinks(now, sockets));
+        }
+        if has_changed {
             self.blocked.resize_with(self.sockets.count(), VecDeque::new);
             self.mtus_read = None; // other interfaces, other sizes
         }

@@ -11,9 +11,7 @@ use bytes::Bytes;
 
 #[cfg(feature = "relay")]
 use manypath_net::RelayStatus;
-use manypath_net::{
-    BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, pair, preferred_source,
-};
+use manypath_net::{BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets};
 use manypath_proto as proto;
 use manypath_proto::{
     AssocId, ConnectTo, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
@@ -27,7 +25,8 @@ use crate::memory;
 use crate::options::{ConnectTarget, EndpointOptions};
 use crate::ranks::{RankPlaceError, addresses_of_interface};
 use crate::roaming::Roaming;
-use crate::shared::Shared;
+use crate::shared::{PeerPlaces, Shared};
+use crate::uplinks;
 
 /// Local UDP sockets and the associations that run over them.
 ///
@@ -110,7 +109,8 @@ impl Endpoint {
         let relays = Relays::default();
         let notes = notes.collect();
         let limits = (options.accept_backlog, options.strangers);
-        let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits);
+        let follows = sockets.follows_uplinks() && options.follow_network;
+        let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits, follows);
         shared.with(|inner, now| {
             for (place, rank) in options.ranks {
                 inner.ranks.want(place, rank)?;
@@ -160,14 +160,22 @@ impl Endpoint {
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
         }
-        let locals = self.shared().bound().sources_for(&remotes);
-        let paths = pair(&locals, &remotes, |remote| preferred_source(remote).ok());
-        if paths.is_empty() {
+        let (uplinks, pairs) = uplinks::find(self.shared(), &remotes).await;
+        if pairs.paths.is_empty() {
+            let locals = self.shared().bound().sources_for(&remotes);
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let to = ConnectTo::new(paths, sctp_port);
+        let (uplinks, pairs) = uplinks::find(self.shared(), &remotes).await;
+        if pairs.paths.is_empty() {
+            let locals = self.shared().bound().sources_for(&remotes);
+            return Err(ConnectError::NoPath { locals, remotes });
+        }
+        let candidates = pairs.candidates;
+        let to = ConnectTo { candidates, ..ConnectTo::new(pairs.paths, sctp_port) };
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
-        let id = self.shared().with(|inner, now| inner.connect(now, (to, keys), remotes, first))?;
+        let uplinks = self.shared().follows_uplinks.then_some(uplinks);
+        let peer = PeerPlaces { remotes, uplinks };
+        let id = self.shared().with(|inner, now| inner.connect(now, (to, keys), peer, first))?;
         let association = self.handle_for(id);
         poll_fn(|cx| {
             association

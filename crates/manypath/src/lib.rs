@@ -72,6 +72,7 @@ mod security;
 mod shared;
 mod strangers;
 mod stream;
+mod uplinks;
 mod wakers;
 
 pub use association::Association;
@@ -167,8 +168,9 @@ pub mod keys {
 
 pub use bytes::Bytes;
 pub use manypath_net::{
-    BindError as SocketError, BindTo, InterfaceAddress, RELAY_OVERHEAD, SendFailures, addresses_of,
-    interface_names, interfaces, pair, preferred_source,
+    BindError as SocketError, BindTo, InterfaceAddress, LeftOut, LinkKind, NotUsed, RELAY_OVERHEAD,
+    Reachable, SendFailures, Uplink, Uplinks, addresses_of, interface_names, interfaces, pair,
+    preferred_source, reachable,
 };
 #[cfg(feature = "relay")]
 pub use manypath_net::{Relay, RelayStatus};

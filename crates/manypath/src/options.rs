@@ -23,7 +23,8 @@ pub struct EndpointOptions {
     /// says otherwise.
     pub security: Security,
     /// Addresses and interfaces to bind to, one UDP socket each; an empty list means
-    /// [`BindTo::Any`]. A client has a path per entry, as far as the peer's addresses allow.
+    /// [`BindTo::Auto`]: a client has paths from every interface with a route to the peer. With
+    /// others, a client has a path per entry, as far as the peer's addresses allow.
     pub bind: Vec<BindTo>,
     /// Ranks of the paths from these addresses and interfaces: which paths carry data before they
     /// do. Of the sockets in `bind`, or of any address of this host; the paths from others are
@@ -40,8 +41,8 @@ pub struct EndpointOptions {
     pub relays: Vec<Relay>,
     /// Makes sockets and paths follow this host's network: addresses that come and go, interfaces
     /// that are created again, routes. Off, everything stays as it was when the endpoint was bound,
-    /// and only the application [adds](crate::Association::add_path) and removes paths. Routes and
-    /// addresses themselves are never touched.
+    /// only the application [adds](crate::Association::add_path) and removes paths, and
+    /// [`BindTo::Auto`] means [`BindTo::Any`]. Routes and addresses themselves are never touched.
     pub follow_network: bool,
     /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know
     /// it.

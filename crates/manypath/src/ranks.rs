@@ -35,7 +35,7 @@ impl Ranks {
     /// The place stands for every address.
     pub(crate) fn want(&mut self, place: BindTo, rank: PathRank) -> Result<(), RankPlaceError> {
         let is_any = match &place {
-            BindTo::Any => true,
+            BindTo::Auto | BindTo::Any => true,
             BindTo::Address(ip) => ip.is_unspecified(),
             BindTo::Interface(_) => false,
         };
@@ -47,6 +47,13 @@ impl Ranks {
             None => self.wanted.push((place, rank)),
         }
         Ok(())
+    }
+
+    /// Wants a rank for the paths from a place that nobody has asked for a rank of.
+    pub(crate) fn want_unless_set(&mut self, place: BindTo, rank: PathRank) {
+        if self.wanted.iter().all(|(known, _)| *known != place) {
+            self.wanted.push((place, rank));
+        }
     }
 
     /// Tells the engine the ranks of the addresses that the places have now. Of an address that two
@@ -65,7 +72,7 @@ impl Ranks {
         let mut ranks: BTreeMap<IpAddr, PathRank> = BTreeMap::new();
         for (place, rank) in self.wanted.iter().filter(|(_, rank)| !rank.is_normal()) {
             let ips = match place {
-                BindTo::Any => Vec::new(),
+                BindTo::Auto | BindTo::Any => Vec::new(),
                 BindTo::Address(ip) => vec![*ip],
                 BindTo::Interface(name) => addresses(name),
             };

@@ -7,6 +7,7 @@
 //! engine's business.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -58,7 +59,7 @@ impl Roaming {
         cx: &mut Context<'_>,
         sockets: &mut UdpSockets,
         relays: &mut Relays,
-        shared: &Shared,
+        shared: &Arc<Shared>,
     ) -> bool {
         let mut any = false;
         if shared.look.swap(false, Ordering::Relaxed) {
@@ -77,6 +78,12 @@ impl Roaming {
             }
             shared.with(|inner, now| {
                 self.apply(now, inner, sockets, relays, &found);
+                if shared.follows_uplinks {
+                    inner.follow_uplinks(now, sockets, shared);
+                }
+                for id in inner.assocs.open() {
+                    follow_route(now, inner, id, sockets);
+                }
                 if has_changed {
                     inner.assocs.engine.network_changed(now);
                 }
@@ -103,9 +110,6 @@ impl Roaming {
             self.on_new_address(now, inner, &open, *new);
         }
         self.ask_kernel(now, inner);
-        for &id in &open {
-            follow_route(now, inner, id, sockets);
-        }
     }
 
     /// Tells engine and relays of the addresses that are gone, and keeps in mind which paths had

@@ -6,7 +6,6 @@ mod associations;
 mod driver_link;
 mod relay_paths;
 
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -20,7 +19,9 @@ use tokio::sync::watch;
 use crate::error::ConnectError;
 use crate::ranks::Ranks;
 use crate::strangers::{StrangerLimits, Strangers};
+use crate::uplinks::Wanted;
 use accept_queue::AcceptQueue;
+pub(crate) use assoc_state::PeerPlaces;
 pub(crate) use associations::Associations;
 use relay_paths::RelayPaths;
 
@@ -30,6 +31,11 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     /// The application says that the network has changed.
     pub(crate) look: AtomicBool,
+    /// Associations have paths from every uplink: the endpoint is bound by
+    /// [`BindTo::Auto`](manypath_net::BindTo::Auto).
+    pub(crate) follows_uplinks: bool,
+    /// A handle waits for sockets of uplinks.
+    pub(crate) look_at_uplinks: AtomicBool,
     pub(crate) notes: Vec<String>,
     pub(crate) relays: watch::Sender<Vec<RelayStatus>>,
 }
@@ -42,6 +48,7 @@ impl Shared {
         notes: Vec<String>,
         relays: Vec<RelayStatus>,
         (accept_backlog, strangers): (usize, Option<StrangerLimits>),
+        follows_uplinks: bool,
     ) -> Arc<Shared> {
         let inner = Inner {
             assocs: Associations::new(engine),
@@ -53,9 +60,17 @@ impl Shared {
             send_failures: SendFailures::default(),
             bound,
             ranks: Ranks::default(),
+            uplinks: Wanted::default(),
         };
-        let (inner, relays) = (Mutex::new(inner), watch::Sender::new(relays));
-        Arc::new(Shared { inner, clock, look: AtomicBool::new(false), notes, relays })
+        Arc::new(Shared {
+            inner: Mutex::new(inner),
+            clock,
+            look: AtomicBool::new(false),
+            follows_uplinks,
+            look_at_uplinks: AtomicBool::new(false),
+            notes,
+            relays: watch::Sender::new(relays),
+        })
     }
 
     /// The addresses of the sockets now.
@@ -88,6 +103,7 @@ pub(crate) struct Inner {
     /// The addresses of the sockets now.
     pub(crate) bound: BoundAddresses,
     pub(crate) ranks: Ranks,
+    pub(crate) uplinks: Wanted,
 }
 
 impl Inner {
@@ -107,6 +123,7 @@ impl Inner {
         }
         self.open = false;
         self.accept.wake(&mut self.assocs.to_wake);
+        self.uplinks.driver_gone(&mut self.assocs.to_wake);
         self.assocs.driver_gone();
     }
 
@@ -147,17 +164,23 @@ impl Inner {
 
     // ---- The endpoint ----
 
+    /// New associations are wanted.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
     pub(crate) fn connect(
         &mut self,
         now: Instant,
         (to, keys): (ConnectTo, Option<Arc<dyn KeyManagement>>),
-        remotes: Vec<SocketAddr>,
+        peer: PeerPlaces,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {
         if !self.open {
             return Err(ConnectError::EndpointClosed);
         }
-        let id = self.assocs.connect(now, (to, keys), remotes.clone(), first)?;
+        let remotes = peer.remotes.clone();
+        let id = self.assocs.connect(now, (to, keys), peer, first)?;
         self.relay_paths.add_user(now, &mut self.assocs.engine, id, remotes);
         self.assocs.kick();
         Ok(id)

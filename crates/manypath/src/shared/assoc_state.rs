@@ -3,12 +3,22 @@
 use std::net::SocketAddr;
 use std::task::{Context, Waker};
 
+use manypath_net::Uplinks;
 use manypath_proto::Event;
 use tokio::sync::broadcast;
 
 use crate::events::{EVENT_BACKLOG, EventStream};
 use crate::inbox::Inbox;
 use crate::wakers::Wakers;
+
+/// The places that an association was opened to, and over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PeerPlaces {
+    /// The peer's addresses; none if the peer opened it.
+    pub(crate) remotes: Vec<SocketAddr>,
+    /// The interfaces that lead there; `None` if it does not follow them.
+    pub(crate) uplinks: Option<Uplinks>,
+}
 
 /// The handles' part of an association: what it has received, who waits for it, who watches it.
 #[derive(Default)]
@@ -17,8 +27,7 @@ pub(crate) struct AssocState {
     owned: bool,
     established: bool,
     peer_shutdown: bool,
-    /// The peer's addresses, where we opened it.
-    remotes: Vec<SocketAddr>,
+    pub(crate) peer: PeerPlaces,
     pub(crate) inbox: Inbox,
     send_wakers: Wakers,
     /// Waiting until at most that number of bytes is unsent.
@@ -29,9 +38,9 @@ pub(crate) struct AssocState {
 }
 
 impl AssocState {
-    /// An association that handles own. `remotes` are the peer's addresses if we opened it.
-    pub(crate) fn owned(remotes: Vec<SocketAddr>) -> AssocState {
-        AssocState { owned: true, remotes, ..AssocState::default() }
+    /// An association that handles own.
+    pub(crate) fn owned(peer: PeerPlaces) -> AssocState {
+        AssocState { owned: true, peer, ..AssocState::default() }
     }
 
     pub(crate) fn is_owned(&self) -> bool {
@@ -45,10 +54,6 @@ impl AssocState {
     /// The peer sends no more.
     pub(crate) fn has_peer_shutdown(&self) -> bool {
         self.peer_shutdown
-    }
-
-    pub(crate) fn remotes(&self) -> &[SocketAddr] {
-        &self.remotes
     }
 
     /// Notes an event of the engine, wakes those who wait for it and tells those who watch.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use manypath_net::Uplinks;
 use manypath_proto as proto;
 use manypath_proto::{AssocClosed, AssocId, ConnectTo, Event, Instant, KeyManagement, SendOptions};
 
-use super::assoc_state::AssocState;
+use super::assoc_state::{AssocState, PeerPlaces};
 use super::driver_link::DriverLink;
 use crate::error::{ConnectError, SendError};
 use crate::events::EventStream;
@@ -27,7 +28,7 @@ pub(crate) struct Associations {
     /// Associations with tasks that wait for most of what is queued to be sent.
     draining: Vec<AssocId>,
     /// To be woken when the lock is free again.
-    pub(super) to_wake: Vec<Waker>,
+    pub(crate) to_wake: Vec<Waker>,
 }
 
 impl Associations {
@@ -136,12 +137,12 @@ impl Associations {
 
     // ---- Opening ----
 
-    /// Opens an association; `remotes` are the peer's addresses.
+    /// Opens an association.
     pub(super) fn connect(
         &mut self,
         now: Instant,
         (to, keys): (ConnectTo, Option<Arc<dyn KeyManagement>>),
-        remotes: Vec<SocketAddr>,
+        peer: PeerPlaces,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {
         let id = self.engine.connect_with(now, to, keys)?;
@@ -151,13 +152,13 @@ impl Associations {
             self.engine.forget(id);
             return Err(ConnectError::FirstMessage(e));
         }
-        self.states.insert(id, AssocState::owned(remotes));
+        self.states.insert(id, AssocState::owned(peer));
         Ok(id)
     }
 
     /// Takes an association that a peer opened; the application will get a handle.
     pub(super) fn take_incoming(&mut self, id: AssocId) {
-        self.states.insert(id, AssocState::owned(Vec::new()));
+        self.states.insert(id, AssocState::owned(PeerPlaces::default()));
     }
 
     /// Refuses an association that a peer opened.
@@ -189,7 +190,18 @@ impl Associations {
 
     /// The peer's addresses that an association was opened to; none if the peer opened it.
     pub(crate) fn remotes(&self, id: AssocId) -> &[SocketAddr] {
-        self.states.get(&id).map_or(&[], AssocState::remotes)
+        self.states.get(&id).map_or(&[], |state| &state.peer.remotes)
+    }
+
+    /// The uplinks of an association that follows them.
+    pub(crate) fn uplinks(&self, id: AssocId) -> Option<&Uplinks> {
+        self.states.get(&id)?.peer.uplinks.as_ref()
+    }
+
+    pub(crate) fn set_uplinks(&mut self, id: AssocId, uplinks: Uplinks) {
+        if let Some(state) = self.states.get_mut(&id) {
+            state.peer.uplinks = Some(uplinks);
+        }
     }
 
     /// The events of `id` from now on.
