@@ -8,14 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use firewall::{Ruleset, Trial, Verdict};
 
+use manypath_net::LinkKind;
+
 use crate::finding::Unseen;
 use crate::system::{RunError, System};
-
-/// Kinds of interfaces that are no uplinks of their own: packets inside them leave through another.
-const TUNNELS: [&str; 9] =
-    ["tun", "wireguard", "ipip", "sit", "gre", "ip6tnl", "vti", "xfrm", "vxlan"];
-/// Kinds that lead nowhere outside unless a route says so.
-const INSIDE: [&str; 4] = ["bridge", "dummy", "ifb", "nlmon"];
 
 /// An address and the length of its network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -119,11 +115,11 @@ pub struct Link {
 impl Link {
     /// True if packets inside it leave through another interface.
     pub fn is_tunnel(&self) -> bool {
-        self.kind.as_deref().is_some_and(|kind| TUNNELS.contains(&kind))
+        self.kind.as_deref().map(LinkKind::of) == Some(LinkKind::Tunnel)
     }
 
     fn is_inside(&self) -> bool {
-        self.kind.as_deref().is_some_and(|kind| INSIDE.contains(&kind))
+        self.kind.as_deref().map(LinkKind::of) == Some(LinkKind::Inside)
     }
 
     /// The addresses that peers elsewhere could use.

@@ -1,5 +1,7 @@
 //! Packets that leave through another uplink than the one whose address they have.
 
+use std::net::SocketAddr;
+
 use super::Check;
 use crate::causes::{has_no_route, is_filtered_by_source, leaves_elsewhere, wrong_gateway};
 use crate::facts::{Facts, Way};
@@ -37,6 +39,7 @@ impl Check for Sources {
                 || facts.route(way).is_none()
                 || is_filtered_by_source(facts, way)
                 || wrong_gateway(facts, way).is_some()
+                || is_unreachable(facts, way.remote)
                 || dev.and_then(|dev| facts.host.link(dev)).is_some_and(|link| link.is_tunnel())
                 || wrong.contains(&way.source)
             {
@@ -50,6 +53,13 @@ impl Check for Sources {
             looked.find(Finding::ok("sources", sentence));
         }
     }
+}
+
+/// True if no uplink is answered from this address of the destination, but one is from another: it
+/// is the address that does not work.
+fn is_unreachable(facts: &Facts, remote: SocketAddr) -> bool {
+    facts.ways.iter().any(Way::answers)
+        && !facts.ways.iter().any(|way| way.remote == remote && way.answers())
 }
 
 fn finding(facts: &Facts, way: &Way, dev: Option<&str>) -> Finding {
@@ -71,7 +81,8 @@ fn finding(facts: &Facts, way: &Way, dev: Option<&str>) -> Finding {
         (Some(true), Some(false)) => Finding::warning(
             "no-source-route",
             format!(
-                "Packets from {source} ({name}) {place} and are not answered; only --bind {name} works."
+                "Packets from {source} ({name}) {place} and are not answered; those of manypath are \
+                 kept to {name} (--bind auto, --bind {name})."
             ),
         ),
         _ => Finding::error(

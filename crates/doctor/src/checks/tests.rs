@@ -122,6 +122,22 @@ fn without_a_rule_it_depends_on_the_answers() {
 }
 
 #[test]
+fn an_address_of_the_destination_that_nobody_reaches_is_no_fault_of_routes() {
+    let mut facts = two_metrics();
+    let docker = "172.17.0.1:9899".parse().unwrap();
+    let mut unreachable = facts.ways.clone();
+    for way in &mut unreachable {
+        (way.remote, way.by_device, way.by_address) = (docker, Some(silent()), Some(silent()));
+    }
+    facts.remotes.insert(0, docker);
+    facts.ways.splice(0..0, unreachable);
+    let found = all(&facts).findings;
+    let of = |id: &str| found.iter().filter(|f| f.id == id).map(|f| f.severity).max();
+    assert_ne!(of("no-source-route"), Some(Severity::Error));
+    assert_eq!(of("dest-address-silent"), Some(Severity::Note));
+}
+
+#[test]
 fn a_strict_rp_filter_is_named_instead_of_what_it_causes() {
     let mut facts = two_metrics();
     silence(&mut facts, 1);

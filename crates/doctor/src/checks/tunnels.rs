@@ -48,9 +48,10 @@ impl Check for Tunnels {
                 Finding::warning(
                     "tunnel",
                     format!(
-                        "Packets of {} leave through the tunnel {tunnel}, so that all paths share it, \
-                         unless --bind names the interfaces.",
-                        listed(&names)
+                        "Packets of {} leave through the tunnel {tunnel}, which manypath uses alone \
+                         unless --bind {} names the interfaces.",
+                        listed(&names),
+                        names.join(",")
                     ),
                 )
                 .at(tunnel)
