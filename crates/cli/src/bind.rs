@@ -86,7 +86,7 @@ fn place_of(text: &str) -> Result<BindTo, BindTextError> {
 fn ranked(to: BindTo, rank: &str) -> Result<Bind, BindTextError> {
     let rank: PathRank = rank.parse().map_err(|e| BindTextError(format!("{e}")))?;
     let is_any = match &to {
-        BindTo::Any => true,
+        BindTo::Auto | BindTo::Any => true,
         BindTo::Address(ip) => ip.is_unspecified(),
         BindTo::Interface(_) => false,
     };
@@ -122,6 +122,7 @@ mod tests {
             ("[fe80::1]", "fe80::1", normal),
             ("[fe80::1]:backup", "fe80::1", PathRank::Backup),
             ("*", "*", normal),
+            ("auto", "auto", normal),
             ("eth0:1", "eth0:1", normal),
             ("eth0:1:backup", "eth0:1", PathRank::Backup),
         ] {
@@ -142,6 +143,7 @@ mod tests {
             ("[fd00::1]backup", "only :RANK"),
             ("[eth0]:backup", "only an IPv6 address"),
             ("*:backup", "every address"),
+            ("auto:backup", "every address"),
             ("0.0.0.0:cost=1", "every address"),
             ("[::]:cost=1", "every address"),
         ] {

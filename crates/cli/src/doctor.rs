@@ -71,7 +71,7 @@ async fn options(args: &DoctorArgs) -> Result<Options> {
         return Err(Failure::usage("--long: not from 1 s to 10 min"));
     }
     let place = |to: &BindTo| match to {
-        BindTo::Any => None,
+        BindTo::Auto | BindTo::Any => None,
         place => Some(place.to_string()),
     };
     Ok(Options {

@@ -39,6 +39,7 @@ mod strangers;
 mod token;
 mod transfer;
 mod transport;
+mod uplinks;
 mod version;
 mod via;
 

@@ -31,7 +31,7 @@ use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
 use crate::transfer::target::Target;
-use crate::{settings, token, transport};
+use crate::{settings, token, transport, uplinks};
 use announce::Announcement;
 use directory::make_directory;
 use manypath_names::Proof;
@@ -70,6 +70,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     for note in endpoint.notes() {
         screen.line(note);
     }
+    uplinks::say_left_out(&args.listen.listen, &screen);
     let secret = Secret::new(password, chosen);
     let receiver = Receiver {
         secret: match &code {

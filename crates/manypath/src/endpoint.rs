@@ -165,11 +165,6 @@ impl Endpoint {
             let locals = self.shared().bound().sources_for(&remotes);
             return Err(ConnectError::NoPath { locals, remotes });
         }
-        let (uplinks, pairs) = uplinks::find(self.shared(), &remotes).await;
-        if pairs.paths.is_empty() {
-            let locals = self.shared().bound().sources_for(&remotes);
-            return Err(ConnectError::NoPath { locals, remotes });
-        }
         let candidates = pairs.candidates;
         let to = ConnectTo { candidates, ..ConnectTo::new(pairs.paths, sctp_port) };
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());

@@ -33,11 +33,15 @@ pub(crate) struct TransportArgs {
 /// Local addresses.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BindArgs {
-    /// Local addresses or interface names, one path each, with their ranks [default: all]
+    /// Local addresses or interface names, one path each, with their ranks [default: auto]
     ///
-    /// As in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. A path with a cost carries data
-    /// when no cheaper path works, or when the cheaper ones cannot carry what is to be sent; a
-    /// backup path only when no other path works. `manypath path set` changes ranks later.
+    /// auto: every interface with a route to the destination, whichever of them the system prefers.
+    /// If the system's route leaves through a VPN, that one alone. What NetworkManager calls
+    /// metered is a backup. *: every address, the system's routes choose.
+    ///
+    /// Others as in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. A path with a cost
+    /// carries data when no cheaper path works, or when the cheaper ones cannot carry what is to be
+    /// sent; a backup path only when no other path works. `manypath path set` changes ranks later.
     #[arg(long, value_name = "A[:RANK],B", value_delimiter = ',')]
     pub bind: Vec<Bind>,
 }
@@ -90,6 +94,8 @@ pub(crate) struct ReportArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenArgs {
     /// Local addresses or interface names to listen on, with their ranks [default: all]
+    ///
+    /// By default peers are told the addresses that lead outside, and those of no bridge or tunnel.
     ///
     /// As in `eth0,wlan0:backup,lte0:cost=3` or `[fd00::1]:backup`. Ranks say which paths carry
     /// what this side sends, acknowledgements included; the peer decides on its own.

@@ -214,7 +214,7 @@ fn set_rank(endpoint: &Endpoint, place: &str, rank: &str) -> Result<usize, Strin
         Err(never) => match never {},
     };
     let ips: Vec<IpAddr> = match &place {
-        BindTo::Any => Vec::new(),
+        BindTo::Auto | BindTo::Any => Vec::new(),
         BindTo::Address(ip) => vec![*ip],
         BindTo::Interface(name) => addresses_of(name).ok().flatten().unwrap_or_default(),
     };

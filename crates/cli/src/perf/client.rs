@@ -23,7 +23,7 @@ use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
 use crate::signals::interrupted;
 use crate::transport::Answer;
-use crate::{settings, show, transport, via};
+use crate::{settings, show, transport, uplinks, via};
 
 /// Default duration of a measurement.
 const TIME_DEFAULT: Duration = Duration::from_secs(10);
@@ -84,6 +84,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let hello = Some(first(Frame::Request(request)));
     let heard = async |association: &Association| hear_accept(association, &peer).await;
     let association = transport::connect(&endpoint, remotes, limit, hello, heard).await?;
+    uplinks::say(&association, &screen);
     let watch = PathWatch::start(&association, screen.clone(), content(&request));
     let _route_watch = via::watch_routes(&association, trace_interval);
     let measures_latency = args.report.json || request.rate.is_some();

@@ -20,8 +20,7 @@ use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving, peer_key};
 use crate::signals::interrupted;
 use crate::strangers::{StrangerLines, TICK};
-use crate::transport;
-use crate::{settings, show};
+use crate::{settings, show, transport, uplinks};
 
 /// How long a client may take to say what it wants.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
@@ -44,6 +43,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
+    uplinks::say_left_out(&args.listen.listen, &screen);
     if args.report.json {
         let event = json!({
             "event": "listening",

@@ -32,7 +32,7 @@ use crate::signals;
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
 use crate::transfer::secret::{SecretKind, token, token_source, unproved};
-use crate::{settings, show, transport, via};
+use crate::{settings, show, transport, uplinks, via};
 
 /// The pause between two attempts to connect again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -322,6 +322,7 @@ impl Near {
             self.screen.line(note);
         }
         self.screen.line(&format!("Connected to {}", self.peer.name));
+        uplinks::say(link.session.association(), &self.screen);
         self.event(&json!({
             "event": if places.is_some() { "ready" } else { "reconnected" },
             "peer": self.peer.name,

@@ -29,7 +29,7 @@ use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
 use crate::transfer::frame::reason;
 use crate::transfer::password::Secret;
-use crate::{qr, settings, show, token, transport};
+use crate::{qr, settings, show, token, transport, uplinks};
 
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
@@ -72,6 +72,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     for note in endpoint.notes() {
         screen.line(note);
     }
+    uplinks::say_left_out(&args.listen.listen, &screen);
     let far = Far {
         secret: Secret::new(password, chosen),
         instance: random()?,

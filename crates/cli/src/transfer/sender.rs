@@ -39,7 +39,7 @@ use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED};
 use crate::signals::interrupted;
 use crate::transport::{self, Answer, send_failure};
-use crate::{names, settings, show, via};
+use crate::{names, settings, show, uplinks, via};
 use answers::{Answers, protocol_error, refusal, stall_failure};
 use feed::{Outlet, feed};
 
@@ -155,6 +155,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
+            uplinks::say(&association, &screen);
             let bytes = transfer.plan.bytes();
             let watch = PathWatch::start(&association, screen.clone(), bytes.map(Total::Sent));
             let _route_watch = via::watch_routes(&association, trace_interval);
