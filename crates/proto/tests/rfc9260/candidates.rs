@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event, PathId, PathState};
-use manypath_wire::{Init, Parameter};
+use manypath_wire::{ErrorCause, Init, Parameter};
 
 const P1: PathId = PathId(0);
 
@@ -220,7 +220,7 @@ fn a_change_of_the_network_begins_the_trials_again() {
 
 #[test]
 fn a_path_that_the_peers_packets_opened_replaces_one_that_does_not_answer() {
-    let (works, dead, other) = (pair(1, 1), pair(2, 2), pair(2, 1));
+    let (works, dead, other) = (pair(1, 1), pair(2, 2), pair(2, 4));
     let mut t = with(&[works, dead], &[pair(2, 3), other]).start();
     open_on(&mut t, works);
     t.answer_heartbeats_at(works.1);
@@ -296,6 +296,20 @@ fn a_late_init_ack_counts_where_there_is_no_room_for_another_path() {
         t.run_ms(20_000);
         assert!(asked(&mut t).iter().all(|to| *to == pair(1, 1)), "{profile}: no other");
     }
+}
+
+#[test]
+fn trials_go_on_after_a_stale_cookie() {
+    let mut t = with(&[pair(1, 1), pair(2, 2)], &[pair(2, 3)]).start();
+    t.connect();
+    t.expect_init();
+    t.run_ms(500);
+    t.peer_from(pair(1, 1), init_ack());
+    t.run_ms(1000);
+    assert!(!asked(&mut t).contains(&pair(2, 3)), "COOKIE ECHO needs no other pair");
+    t.peer_from(pair(1, 1), error(ErrorCause::StaleCookie(1)));
+    t.run_ms(10);
+    assert!(asked(&mut t).contains(&pair(2, 3)));
 }
 
 #[test]
