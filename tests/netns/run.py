@@ -18,6 +18,7 @@ import roaming
 import secrecy
 import sizes
 import strangers
+import uplinks
 from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -129,7 +130,8 @@ def parse(cases_known):
 
 def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
-    known = {**cases.CASES, **relays.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **named}
+    known = {**cases.CASES, **relays.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
+             **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)
     try:

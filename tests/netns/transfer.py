@@ -36,19 +36,20 @@ def sha256_of(path):
 class Transfer:
     """A receiver in one host, and once started a sender in another."""
 
-    def __init__(self, lab, binary, source, receiver, options=(), token=None):
+    def __init__(self, lab, binary, source, receiver, options=(), new_dir=False):
         self.lab, self.binary, self.source = lab, binary, Path(source)
         self.dir = lab.dir / "received"
-        self.dir.mkdir(exist_ok=True)
+        if not new_dir:  # else the receiver makes it
+            self.dir.mkdir(exist_ok=True)
         command = [binary, "recv", "--once", "--json", "--progress", "--dir", str(self.dir), *options]
         self.recv = lab.spawn(receiver, command)
         line = self.recv.wait_line('"listening"', 20)
         self.listening = json.loads(line)
         self.send = None
 
-    def start(self, sender, *options, dest=None):
-        """Starts the sender."""
-        command = [self.binary, "send", "--json", *options, str(self.source), dest or self.listening["ticket"]]
+    def start(self, sender, *options, dest=None, prefix=()):
+        """Starts the sender, by the command `prefix` if that is given."""
+        command = [*prefix, self.binary, "send", "--json", *options, str(self.source), dest or self.listening["ticket"]]
         self.send = self.lab.spawn(sender, command)
         return self
 

@@ -1,0 +1,426 @@
+"""Transfers of hosts with several uplinks, without any option: every uplink that leads to the other end is used."""
+
+import ipaddress
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+
+import capture
+from cases import prepare
+from lab import HERE, Failed, sh
+from transfer import Transfer, check_complete, make_file, mbit
+
+SERVER, SERVER6 = "203.0.113.9", "fd00:9::9"
+# Mbit/s of the laptop's uplinks, as tbf counts them.
+RATES = {"wlan0": 80, "lte0": 30}
+SUM = sum(RATES.values()) * 1e6
+GOODPUT_MIN = 0.9
+# A lone uplink may cost this much more time with the default than when it is named.
+LONE_MAX, LONE_RUNS = 0.020, 15
+# Of a backup, bytes that heartbeats and the handshake take.
+IDLE_MAX = 200_000
+
+
+class Uplink:
+    """An uplink of the laptop and the router behind it."""
+
+    def __init__(self, dev, number, metric):
+        self.dev, self.number, self.metric, self.gate = dev, number, metric, None
+
+    def address(self, host, v6=False):
+        """The address of the laptop (2) or its router (1)."""
+        return f"fd00:{self.number}::{host}" if v6 else f"192.168.{self.number}.{host}"
+
+
+class Laptop:
+    """A laptop whose uplinks have a router each, and a server behind them with one address. There is no policy
+    routing; the uplinks' default routes have the metrics that NetworkManager gives Wi-Fi and LTE."""
+
+    def __init__(self, lab, uplinks=RATES, v6=False, rp_filter=0):
+        self.lab, self.v6 = lab, v6
+        self.laptop, self.core, self.server = (lab.host(name) for name in ("laptop", "core", "server"))
+        self.uplinks = [Uplink(dev, number, metric) for dev, number, metric in (("wlan0", 1, 100), ("lte0", 2, 600))
+                        if dev in uplinks]
+        for name in ("all", "default"):
+            self.sysctl(self.laptop, f"ipv4.conf.{name}.rp_filter", rp_filter)
+        self.router(self.core)
+        self.link(self.core, "c0", "203.0.113.1/24", self.server, "eth0", f"{SERVER}/24")
+        self.give6(self.core, "c0", "fd00:9::1", self.server, "eth0", SERVER6)
+        lab.route(self.server, "default", "via", "203.0.113.1")
+        self.route6(self.server, "default", "via", "fd00:9::1")
+        # Like the Internet, it says nothing of addresses that it does not know.
+        lab.route(self.core, "blackhole", "default")
+        for uplink in self.uplinks:
+            self.connect(uplink)
+
+    def connect(self, uplink):
+        """An uplink and its router."""
+        gate = uplink.gate = self.lab.host(f"gate{uplink.number}")
+        self.router(gate)
+        near, far = uplink.address(2), uplink.address(1)
+        self.link(self.laptop, uplink.dev, f"{near}/24", gate, "lan", f"{far}/24", f"{RATES[uplink.dev]}mbit")
+        self.link(gate, "wan", f"10.70.{uplink.number}.1/30", self.core, f"c{uplink.number}", f"10.70.{uplink.number}.2/30")
+        self.give6(self.laptop, uplink.dev, uplink.address(2, True), gate, "lan", uplink.address(1, True))
+        self.give6(gate, "wan", f"fd00:7{uplink.number}::1", self.core, f"c{uplink.number}", f"fd00:7{uplink.number}::2")
+        for route, words in ((self.lab.route, (far, f"10.70.{uplink.number}.2", f"192.168.{uplink.number}.0/24",
+                                               f"10.70.{uplink.number}.1")),
+                             (self.route6, (uplink.address(1, True), f"fd00:7{uplink.number}::2",
+                                            f"fd00:{uplink.number}::/64", f"fd00:7{uplink.number}::1"))):
+            router, core, net, back = words
+            route(self.laptop, "default", "via", router, "dev", uplink.dev, "metric", str(uplink.metric))
+            route(gate, "default", "via", core)
+            route(self.core, net, "via", back)
+
+    def sysctl(self, host, name, value):
+        """Sets a value below /proc/sys/net in a host."""
+        path = "/proc/sys/net/" + name.replace(".", "/")
+        sh("ip", "netns", "exec", host, "sh", "-c", f"echo {value} > {path}")
+
+    def router(self, host):
+        """Makes a host a router."""
+        self.lab.forward(host)
+        if self.v6:
+            self.sysctl(host, "ipv6.conf.all.forwarding", 1)
+
+    def link(self, left, left_dev, left_ip, right, right_dev, right_ip, rate=None):
+        """A link, shaped to `rate` each way."""
+        self.lab.veth(left, left_dev, left_ip, right, right_dev, right_ip, rate)
+
+    def give6(self, left, left_dev, left_ip, right, right_dev, right_ip):
+        """Gives both ends of a link an IPv6 address, if the case has IPv6."""
+        for host, dev, ip in ((left, left_dev, left_ip), (right, right_dev, right_ip)) if self.v6 else ():
+            sh("ip", "-n", host, "-6", "addr", "add", f"{ip}/64", "dev", dev, "nodad")
+
+    def route6(self, host, *words):
+        """Adds a route by IPv6, if the case has IPv6."""
+        if self.v6:
+            sh("ip", "-n", host, "-6", "route", "add", *words)
+
+    def dead_end(self):
+        """A third interface of the laptop, eth9: up, with an address, but without a route to anywhere. The
+        capture of what arrives at its other end."""
+        end = self.lab.host("end")
+        self.link(self.laptop, "eth9", "192.168.99.2/24", end, "lan", "192.168.99.1/24")
+        return Capture(self.lab, end)
+
+    def second_address(self, dev, address):
+        """Another interface of the server, whose network nobody else reaches."""
+        other = self.lab.host(f"lan-{dev}")
+        self.link(self.server, dev, address, other, "lan", f"{ipaddress.ip_interface(address).ip + 1}/24")
+
+    def bridge(self):
+        """A bridge at the server as Docker makes it, with a container."""
+        sh("ip", "-n", self.server, "link", "add", "name", "docker0", "type", "bridge")
+        self.lab.configure(self.server, "docker0", "172.17.0.1/16")
+        container = self.lab.host("container")
+        sh("ip", "link", "add", "name", "veth0", "netns", self.server, "type", "veth",
+           "peer", "name", "eth0", "netns", container)
+        sh("ip", "-n", self.server, "link", "set", "veth0", "master", "docker0", "up")
+        self.lab.configure(container, "eth0", "172.17.0.2/16")
+
+
+class Capture:
+    """All packets of all interfaces of a host, from now on."""
+
+    def __init__(self, lab, host):
+        self.file = lab.dir / f"{host}.pcap"
+        self.process = lab.spawn(host, [sys.executable, str(HERE / "capture.py"), str(self.file)])
+        self.process.wait_line("ready", 10)
+
+    def stop(self):
+        """Ends it; the packets."""
+        self.process.signal(signal.SIGTERM)
+        self.process.wait(10)
+        return capture.packets(self.file)
+
+
+def of_manypath(packet):
+    """True for a packet that no kernel sends of itself: IPv4, ARP, and UDP over IPv6."""
+    kind = packet[12:14]
+    return kind in (b"\x08\x00", b"\x08\x06") or kind == b"\x86\xdd" and packet[20] == 17
+
+
+def to_server(packet):
+    """True for an IPv4 packet to the server."""
+    return packet[12:14] == b"\x08\x00" and packet[30:34] == ipaddress.ip_address(SERVER).packed
+
+
+def begin(case, net, mb=None):
+    """A transfer from the laptop to the server without an option; the directory is made by the receiver."""
+    source, _, digest = prepare(case, net.lab, mb or 120)
+    transfer = Transfer(net.lab, case.options.binary, source, net.server, new_dir=True)
+    return transfer, digest
+
+
+def check_rate(case, bits_per_second, least=GOODPUT_MIN):
+    """Goodput against the sum of the uplinks' rates."""
+    share = bits_per_second / SUM
+    case.measure("part of the uplinks' rates", share * 100, "%")
+    case.check("goodput", f"{mbit(bits_per_second)}, {share:.1%} of the uplinks' rates", share >= least, pace=True)
+
+
+def run(case, net):
+    """A transfer that must use both uplinks."""
+    transfer, digest = begin(case, net)
+    transfer.start(net.laptop)
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    case.note("messages", transfer.send.said() or "none")
+    check_rate(case, sent.get("goodput_bps", 0))
+    check_parts(case, net)
+    return transfer
+
+
+def check_parts(case, net):
+    """Each uplink carried at least half of what its rate gives it."""
+    sent = {uplink.dev: net.lab.sent_bytes(net.laptop, uplink.dev) for uplink in net.uplinks}
+    for dev, count in sent.items():
+        least = 0.5 * sum(sent.values()) * RATES[dev] / sum(RATES[dev] for dev in sent)
+        case.check(f"{dev} carried its part", f"{count / 1e6:.1f} MB", count >= least)
+
+
+def default(case, lab):
+    """Two uplinks, nothing else."""
+    run(case, Laptop(lab))
+
+
+def loose(case, lab):
+    """The same with loose reverse-path filtering (RFC 3704), as some distributions have it."""
+    run(case, Laptop(lab, rp_filter=2))
+
+
+def docker(case, lab):
+    """The server also has a bridge for containers."""
+    net = Laptop(lab)
+    net.bridge()
+    run(case, net)
+
+
+def second_address(case, lab):
+    """The server has another address, which nobody reaches."""
+    net = Laptop(lab)
+    net.second_address("eth1", "192.168.77.1/24")
+    run(case, net)
+
+
+def both_families(case, lab):
+    """IPv6 beside IPv4 everywhere."""
+    run(case, Laptop(lab, v6=True))
+
+
+def third(case, lab):
+    """The laptop has a third interface, from which no route leads to the server."""
+    net = Laptop(lab)
+    seen = net.dead_end()
+    run(case, net)
+    stray = sum(of_manypath(packet) for packet in seen.stop())
+    case.check("packets through the interface without a route", stray, stray == 0)
+
+
+class Tunnel:
+    """A virtual private network: an interface of the laptop whose packets go through wlan0 to a server that sends them on."""
+
+    def __init__(self, net, dev, mark=0):
+        self.net, self.dev, lab = net, dev, net.lab
+        self.far = lab.host("vpn")
+        net.router(self.far)
+        net.link(net.core, "c8", "198.51.100.1/24", self.far, "eth0", "198.51.100.5/24")
+        lab.route(self.far, "default", "via", "198.51.100.1")
+        lab.route(net.core, "10.8.0.0/24", "via", "198.51.100.5")
+        program = [sys.executable, str(HERE / "tunnel.py")]
+        near = f"{net.uplinks[0].address(2)}:1194"
+        for host, words in ((self.far, [dev, "198.51.100.5:1194", near]), (net.laptop, [dev, near, "198.51.100.5:1194", mark])):
+            lab.spawn(host, [*program, *map(str, words)]).wait_line("ready", 10)
+        for host, address in ((self.far, "10.8.0.1/24"), (net.laptop, "10.8.0.2/24")):
+            sh("ip", "-n", host, "link", "set", dev, "mtu", "1400")
+            lab.configure(host, dev, address)
+
+    def as_openvpn(self):
+        """Everything goes there, by two routes that are longer than the default one."""
+        router = self.net.uplinks[0].address(1)
+        self.net.lab.route(self.net.laptop, "198.51.100.5", "via", router, "dev", "wlan0")
+        for half in ("0.0.0.0/1", "128.0.0.0/1"):
+            self.net.lab.route(self.net.laptop, half, "dev", self.dev)
+
+    def as_wg_quick(self, mark):
+        """Everything goes there but what has the mark, by a rule."""
+        lab, laptop = self.net.lab, self.net.laptop
+        lab.route(laptop, "default", "dev", self.dev, "table", str(mark))
+        lab.rule(laptop, "not", "fwmark", str(mark), "table", str(mark))
+        lab.rule(laptop, "table", "main", "suppress_prefixlength", "0")
+
+
+def tunnelled(case, net, tunnel):
+    """A transfer through a tunnel, beside which nothing leaves."""
+    seen = [Capture(net.lab, uplink.gate) for uplink in net.uplinks]
+    transfer, digest = begin(case, net, 10)
+    transfer.start(net.laptop)
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    locals_ = sorted({path["local"].rsplit(":", 1)[0] for path in sent.get("paths", [])})
+    case.check("addresses of the laptop that are used", locals_, locals_ == ["10.8.0.2"])
+    for uplink, capture_ in zip(net.uplinks, seen):
+        beside = sum(to_server(packet) for packet in capture_.stop())
+        case.check(f"packets through {uplink.dev} beside the tunnel", beside, beside == 0)
+    check_said(case, transfer, tunnel.dev, "tunnel")
+
+
+def check_said(case, transfer, *words):
+    """One line on standard error has all the words."""
+    lines = [line for line in transfer.send.said().splitlines() if all(word in line for word in words)]
+    case.check(f"lines that say so, with {' and '.join(words)}", lines or transfer.send.said(), len(lines) == 1)
+
+
+def tunnel_by_routes(case, lab):
+    """The system's route to the server leaves through a tunnel, as OpenVPN does it."""
+    net = Laptop(lab)
+    tunnel = Tunnel(net, "tun0")
+    tunnel.as_openvpn()
+    tunnelled(case, net, tunnel)
+
+
+def tunnel_by_rule(case, lab):
+    """The same by a rule and a table, as wg-quick does it."""
+    net, mark = Laptop(lab), 51820
+    tunnel = Tunnel(net, "wg0", mark)
+    tunnel.as_wg_quick(mark)
+    tunnelled(case, net, tunnel)
+
+
+def with_nmcli(lab, metered):
+    """Words that run a command where NetworkManager's nmcli calls a device metered. It stands in for a NetworkManager,
+    which would configure the hosts itself, and prints what that one does."""
+    folder = lab.dir / "bin"
+    folder.mkdir()
+    program = folder / "nmcli"
+    program.write_text(NMCLI.format(metered=metered))
+    program.chmod(0o755)
+    return ["env", f"PATH={folder}:{os.environ['PATH']}"]
+
+
+NMCLI = """#!/bin/sh
+case "$*" in
+    *"device show"*) ;;
+    *) echo "Error: unexpected: $*" >&2; exit 2 ;;
+esac
+for device in $(ls /sys/class/net); do
+    case $device in {metered}) is="yes (guessed)" ;; *) is="no (guessed)" ;; esac
+    printf 'GENERAL.DEVICE:%s\\nGENERAL.IP-IFACE:%s\\nGENERAL.METERED:%s\\n\\n' "$device" "$device" "$is"
+done
+"""
+
+
+def metered(case, lab):
+    """The system calls lte0 metered: a backup, unless it is named."""
+    net = Laptop(lab)
+    transfer, digest = begin(case, net, 60)
+    transfer.start(net.laptop, prefix=with_nmcli(lab, "lte0"))
+    transfer.wait_bytes(20_000_000, 60)
+    idle = lab.sent_bytes(net.laptop, "lte0")
+    case.check("bytes through lte0 while wlan0 works", idle, idle < IDLE_MAX)
+    lab.link(net.laptop, "wlan0", up=False)
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    gap = sent.get("max_delivery_gap_s") or 99
+    case.check("longest pause as wlan0 fails", f"{gap:.2f} s", gap <= 2, pace=True)
+    ranks = {path["local"].rsplit(":", 1)[0]: path["rank"] for path in sent.get("paths", [])}
+    case.check("rank of lte0", ranks, ranks.get(net.uplinks[1].address(2)) == "backup")
+    check_said(case, transfer, "lte0", "metered")
+
+
+def metered_named(case, lab):
+    """The same with lte0 named: both are used."""
+    net = Laptop(lab)
+    transfer, digest = begin(case, net)
+    transfer.start(net.laptop, "--bind", "wlan0,lte0", prefix=with_nmcli(lab, "lte0"))
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    check_rate(case, sent.get("goodput_bps", 0))
+    check_parts(case, net)
+
+
+def lone(case, lab):
+    """A lone uplink beside an interface without a route: nothing is sent there, and the start takes no longer."""
+    net = Laptop(lab, uplinks=["wlan0"])
+    seen = net.dead_end()
+    source = lab.dir / "small.bin"
+    make_file(source, 1000)
+    words = [case.options.binary, "recv", "--json", "--dir", str(lab.dir / "received")]
+    receiver = lab.spawn(net.server, words)
+    ticket = json.loads(receiver.wait_line('"listening"', 20))["ticket"]
+
+    def start(*options):
+        target = lab.dir / "received" / source.name
+        process = lab.spawn(net.laptop, [case.options.binary, "send", "--json", *options, str(source), ticket])
+        process.wait(20)
+        target.unlink(missing_ok=True)
+        if process.code != 0:
+            raise Failed(f"exit code {process.code}: {process.said()}")
+        return process.ended - process.begin
+
+    pairs = [(start(), start("--bind", "wlan0")) for _ in range(LONE_RUNS)]
+    more = statistics.median(default - named for default, named in pairs)
+    case.measure("the default takes longer by", more * 1e3, "ms")
+    case.measure("with the uplink named", statistics.median(named for _, named in pairs) * 1e3, "ms")
+    case.check("the default takes longer by", f"{more * 1e3:.1f} ms", more <= LONE_MAX, pace=True)
+    stray = sum(of_manypath(packet) for packet in seen.stop())
+    case.check("packets through the interface without a route", stray, stray == 0)
+
+
+def perf(case, lab):
+    """`perf client` in both directions."""
+    net = Laptop(lab)
+    server = lab.spawn(net.server, [case.options.binary, "perf", "server"])
+    time.sleep(0.5)
+    for what, more in (("towards the server", []), ("towards the laptop", ["-R"])):
+        client = lab.spawn(net.laptop, [case.options.binary, "perf", "client", SERVER, "-t", "6", "--json", *more])
+        code = client.wait(30)
+        case.check(f"{what}: exit code", code, code == 0, client.said)
+        result = json.loads("\n".join(line for _, line in client.stdout) or "{}")
+        case.note("direction", what)
+        check_rate(case, result.get("goodput_bps", 0))
+    case.check("the server runs", server.poll(), server.poll() is None, server.said)
+
+
+def proxy(case, lab):
+    """A download through `proxy connect`."""
+    net = Laptop(lab)
+    secret, size = lab.dir / "secret", 100_000_000
+    secret.write_text("a-secret-of-the-tests\n")
+    secret.chmod(0o600)
+    make_file(lab.dir / "page", size)
+    lab.spawn(net.server, [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(lab.dir), "8080"])
+    key = lab.dir / "far.key"
+    lab.spawn(net.server, [case.options.binary, "proxy", "listen", "--identity", str(key), "--token-file", str(secret)])
+    until = time.monotonic() + 10
+    while not key.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    near = lab.spawn(net.laptop, [case.options.binary, "proxy", "connect", SERVER, "--token-file", str(secret), "--json",
+                                  "-L", "9080:127.0.0.1:8080"])
+    near.wait_line('"ready"', 20)
+    download = lab.spawn(net.laptop, [sys.executable, str(HERE / "download.py"), "http://127.0.0.1:9080/page"])
+    download.wait(60)
+    got = json.loads(download.stdout[-1][1]) if download.stdout else {}
+    case.check("bytes", got.get("bytes"), got.get("bytes") == size, download.said)
+    check_rate(case, got.get("bps", 0))
+
+
+CASES = {
+    "default-uplinks": default,
+    "default-uplinks-loose": loose,
+    "default-uplinks-docker": docker,
+    "default-uplinks-second-address": second_address,
+    "default-uplinks-v6": both_families,
+    "default-uplinks-third": third,
+    "default-uplinks-perf": perf,
+    "default-uplinks-proxy": proxy,
+    "default-tunnel": tunnel_by_routes,
+    "default-tunnel-rule": tunnel_by_rule,
+    "default-metered": metered,
+    "default-metered-named": metered_named,
+    "default-lone": lone,
+}
