@@ -282,14 +282,14 @@ impl Association {
         }
     }
 
-    /// The candidate from a local address that is tried next. Before all others, one that answers
-    /// already; then one that was tried less often; of those one whose remote address answers
+    /// The candidate from a local address that is tried next. Before all others, one that the peer's
+    /// packets come from already; then one that was tried less often; of those one whose remote address answers
     /// elsewhere.
     fn next_candidate(&self, local: SocketAddr) -> Option<Pair> {
         let may_be_tried = |pair: &&Pair| pair.local == local && pair.tries < MAX_TRIES;
         let rank = |pair: &&Pair| {
-            let answers = self.path_of_pair(pair.local, pair.remote).is_some_and(has_answered);
-            (!answers, pair.tries, !self.is_remote_verified(pair), pair.order)
+            let is_heard = self.path_of_pair(pair.local, pair.remote).is_some_and(is_heard);
+            (!is_heard, pair.tries, !self.is_remote_verified(pair), pair.order)
         };
         self.candidates.waiting.iter().filter(may_be_tried).min_by_key(rank).copied()
     }
@@ -371,9 +371,15 @@ fn is_to_answer(p: &Path) -> bool {
     p.given && !p.is_away && !p.is_superseded && p.state == PathState::Unconfirmed
 }
 
-/// Something authentic was heard on a path.
+/// Packets of the peer came on a path.
+fn is_heard(p: &Path) -> bool {
+    !p.is_away && p.last_heard.is_some()
+}
+
+/// A path has answered our heartbeat. That packets of the peer come from there is no answer: its
+/// address may be out of reach, such as that of a bridge on its host.
 fn has_answered(p: &Path) -> bool {
-    !p.is_away && (p.last_heard.is_some() || p.state != PathState::Unconfirmed)
+    !p.is_away && p.state != PathState::Unconfirmed
 }
 
 fn is_pair_of(pair: &Pair, local: SocketAddr, remote: SocketAddr) -> bool {

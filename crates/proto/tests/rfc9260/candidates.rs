@@ -92,6 +92,25 @@ fn a_path_that_does_not_answer_within_a_second_gives_way_to_the_next_remote_addr
     assert_eq!((unanswered(&mut t), elsewhere), (vec![], vec![]), "what answers is kept");
 }
 
+/// A server asks from all its addresses. What it sends from that of a bridge arrives, and nothing
+/// that is sent there does.
+#[test]
+fn packets_of_the_peer_are_no_answer() {
+    let (works, one_way) = (pair(1, 1), pair(2, 2));
+    let next = pair(2, 1);
+    let mut t = with(&[works, one_way], &[next]).start();
+    open_on(&mut t, works);
+    t.answer_heartbeats_at(works.1);
+    t.peer_from(one_way, heartbeat(b"of the peer"));
+    t.run_ms(1000);
+    t.answer_heartbeats_at(works.1);
+    assert_eq!(unanswered(&mut t), [one_way]);
+    assert_eq!(paths(&t), [(works, PathState::Active), (next, PathState::Active)]);
+    t.peer_from(one_way, heartbeat(b"of the peer"));
+    t.run_ms(10_000);
+    assert!(paths(&t).contains(&(next, PathState::Active)), "what answers is kept");
+}
+
 #[test]
 fn each_pair_has_three_trials_and_is_told_of_once() {
     let works = pair(1, 1);
