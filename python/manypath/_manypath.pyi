@@ -333,8 +333,8 @@ class Endpoint:
         bind: Sequence[str],
         port: int,
         accept: bool,
-        profile: str,
-        preset: str,
+        profile: str | None,
+        preset: str | None,
         settings: Sequence[tuple[str, str]],
     ) -> Endpoint: ...
     @property

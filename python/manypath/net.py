@@ -184,8 +184,8 @@ class Endpoint:
         bind: Iterable[str] = (),
         port: int = 0,
         accept: bool = False,
-        profile: str = "fast",
-        preset: str = "adaptive",
+        profile: str | None = None,
+        preset: str | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
         """Opens the sockets.
@@ -196,7 +196,8 @@ class Endpoint:
                 default paths from every interface with a route to the peer.
             port: UDP port; 0 takes a free one. Servers usually have :data:`PORT`.
             accept: Peers may open associations: take them with :meth:`accept`.
-            profile, preset, settings: Transport parameters, as of ``manypath config show``.
+            profile, preset, settings: Transport parameters, as of ``manypath config show``; by
+                default those of the command.
 
         Raises:
             ValueError: A parameter is wrong.

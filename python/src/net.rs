@@ -80,6 +80,18 @@ impl Security {
     }
 }
 
+/// The default configuration with a profile, a preset and further settings.
+fn config(
+    profile: Option<String>,
+    preset: Option<String>,
+    settings: Vec<(String, String)>,
+) -> PyResult<Config> {
+    let named = [("profile", profile), ("preset", preset)].into_iter();
+    let named = named.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let overrides: Vec<_> = named.chain(settings).collect();
+    Config::default_with(&overrides).map_err(bad)
+}
+
 /// Sockets, and all associations that go through them.
 #[pyclass(frozen, module = "manypath._manypath")]
 pub(crate) struct Endpoint(manypath::Endpoint);
@@ -93,11 +105,11 @@ impl Endpoint {
         bind: Vec<String>,
         port: u16,
         accept: bool,
-        profile: &str,
-        preset: &str,
+        profile: Option<String>,
+        preset: Option<String>,
         settings: Vec<(String, String)>,
     ) -> PyResult<Endpoint> {
-        let config = Config::build(profile, preset, &settings).map_err(bad)?;
+        let config = config(profile, preset, settings)?;
         let place = |text: &String| match text.parse::<BindTo>() {
             Ok(place) => place,
             Err(never) => match never {},

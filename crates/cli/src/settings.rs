@@ -5,45 +5,23 @@ use std::time::Duration;
 
 use manypath::config::{Config, units};
 
-use crate::args::{TransportArgs, ViaArgs};
+use crate::args::TransportArgs;
 use crate::failure::{Failure, Result};
-
-/// The command line's default profile; the library's is `rfc9260`.
-const DEFAULT_PROFILE: &str = "fast";
-/// Its default preset; the library's is `cmt-pf`.
-const DEFAULT_PRESET: &str = "adaptive";
-/// The default preset where paths lead through relays.
-const PRESET_WITH_RELAYS: &str = "mtcp";
 
 /// The configuration that `args` and its file describe; the command line wins over the file.
 pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
-    build(args, DEFAULT_PRESET)
-}
-
-/// The same for a command that may send through relays. With relays the default preset is mTCP's,
-/// which was made for such paths: it finds out which of them are one.
-pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
-    let preset = if via.via.is_empty() { DEFAULT_PRESET } else { PRESET_WITH_RELAYS };
-    build(args, preset)
+    config_with(args, &[])
 }
 
 /// The same with `defaults` of a command in place of those of the default preset; they do not apply
 /// where the user names a preset.
 pub(crate) fn config_with(args: &TransportArgs, defaults: &[(&str, &str)]) -> Result<Config> {
-    build_with(args, DEFAULT_PRESET, defaults)
-}
-
-fn build(args: &TransportArgs, preset: &str) -> Result<Config> {
-    build_with(args, preset, &[])
-}
-
-fn build_with(args: &TransportArgs, preset: &str, defaults: &[(&str, &str)]) -> Result<Config> {
     let mut overrides = overrides(args)?;
     if !overrides.iter().any(|(key, _)| key == "preset") {
         let defaults = defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
         overrides.splice(0..0, defaults);
     }
-    let config = Config::build(DEFAULT_PROFILE, preset, &overrides);
+    let config = Config::default_with(&overrides);
     // What runs, so that `config show` prints it.
     config.and_then(|config| config.for_sockets(0)).map_err(|e| {
         Failure::usage(e.to_string()).hint("see `manypath config show` and `manypath presets`")
@@ -117,6 +95,8 @@ pub(crate) fn ratio(option: &str, text: &str) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
+    use manypath::{EndpointOptions, Security};
+
     use super::*;
 
     fn args() -> TransportArgs {
@@ -137,19 +117,34 @@ mod tests {
         assert_eq!(config.rto_max, Duration::from_secs(9));
     }
 
+    /// The library opens what the commands open: every field is the same.
     #[test]
-    fn the_defaults_are_fast_and_cmt_pf() {
-        let config = config(&args()).unwrap();
-        assert_eq!((config.preset, config.profile.name()), ("adaptive", "fast"));
+    fn the_default_is_the_librarys() {
+        let of_command = config(&args()).unwrap();
+        assert_eq!((of_command.preset, of_command.profile.name()), ("adaptive", "fast"));
+        for options in [
+            EndpointOptions::client(Security::Plain),
+            EndpointOptions::server(Security::Plain),
+        ] {
+            assert_eq!(options.config.for_sockets(0).unwrap(), of_command);
+        }
     }
 
     #[test]
-    fn with_relays_the_default_is_mtcp() {
-        let relays = ViaArgs { via: vec!["turn:ann:secret@192.0.2.1".to_owned()] };
-        let preset = |args: &TransportArgs, via: &ViaArgs| config_via(args, via).unwrap().preset;
-        assert_eq!(preset(&args(), &relays), "mtcp");
-        assert_eq!(preset(&args(), &ViaArgs { via: vec![] }), "adaptive");
-        assert_eq!(preset(&TransportArgs { preset: Some("cmt".into()), ..args() }, &relays), "cmt");
+    fn a_preset_alone_is_on_the_default_profile() {
+        let config = config(&TransportArgs { preset: Some("cmt".into()), ..args() }).unwrap();
+        assert_eq!((config.preset, config.profile.name()), ("cmt", "fast"));
+    }
+
+    #[test]
+    fn defaults_of_a_command_hold_unless_a_preset_is_named() {
+        let of = |preset: Option<&str>| {
+            let args = TransportArgs { preset: preset.map(str::to_owned), ..args() };
+            let config = config_with(&args, &[("shared_congestion", "off")]).unwrap();
+            config.get("shared_congestion").unwrap()
+        };
+        assert_eq!(of(None), "off");
+        assert_eq!(of(Some("adaptive")), "trial_of_alike");
     }
 
     #[test]

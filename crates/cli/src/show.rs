@@ -50,7 +50,10 @@ pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
         let presets: Vec<_> = Preset::ALL.iter().map(preset_json).collect();
         let profiles: Vec<_> = Profile::ALL
             .iter()
-            .map(|p| json!({ "name": p.name(), "description": p.description() }))
+            .map(|p| {
+                let is_default = *p == Profile::default();
+                json!({ "name": p.name(), "description": p.description(), "default": is_default })
+            })
             .collect();
         return print(&format!("{}\n", json!({ "presets": presets, "profiles": profiles })));
     }
@@ -68,9 +71,9 @@ pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
     }
     text += "\nProfiles (--profile NAME):\n";
     for profile in Profile::ALL {
-        text += &format!("  {:10} {}\n", profile.name(), profile.description());
+        let default = if profile == Profile::default() { " (default)" } else { "" };
+        text += &format!("  {:10} {}{default}\n", profile.name(), profile.description());
     }
-    text += "\nThe command line's default profile is fast, the library's rfc9260.\n";
     print(&text)
 }
 

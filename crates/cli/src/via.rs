@@ -17,7 +17,7 @@ pub(crate) const PASSWORD_VARIABLE: &str = "MANYPATH_RELAY_PASSWORD";
 const RELAYS_MAX: usize = 16;
 /// The longest user name and password, in bytes; the wire format has room for 508 of a name.
 const WORD_MAX: usize = 128;
-/// How often the hops of paths are looked for where a choice of paths is configured.
+/// How often the hops of paths are looked for where not every path is used whatever it shares.
 const TRACE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A relay as the user writes it, its host not looked up yet.
@@ -84,7 +84,10 @@ pub(crate) fn trace_interval(
     let interval = match args.trace_interval.as_deref() {
         Some("off") => None,
         Some(text) => Some(settings::duration("--trace-interval", text)?),
-        None => config.paths_max.map(|_| TRACE_INTERVAL),
+        None => {
+            let chooses = config.paths_max.is_some() || config.finds_shared_bottlenecks();
+            chooses.then_some(TRACE_INTERVAL)
+        }
     };
     let allowed = Duration::from_secs(1)..=Duration::from_secs(86_400);
     if interval.is_some_and(|interval| !allowed.contains(&interval)) {

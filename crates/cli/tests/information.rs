@@ -9,6 +9,9 @@ use serde_json::Value;
 const STRICT_TICKET: &str =
     "manypath2:aetkwaih4oymiquy7qobjgx36tejs35zeqt24qpemsnzgtfeswmrw6csxbkqcbd7aaaacqjurjia";
 
+/// The first line of `config show` without options.
+const DEFAULTS: &str = "profile fast (default), preset adaptive (default)\n";
+
 #[test]
 fn help_shows_examples_and_exit_codes() {
     let help = manypath(&["--help"]);
@@ -94,13 +97,23 @@ fn presets_are_listed_for_people_and_programs() {
         assert!(text.contains(profile), "{profile}");
         assert!(named(&json["profiles"], profile), "{profile}");
     }
+    let defaults = |list: &Value| -> Vec<Value> {
+        let marked = list.as_array().unwrap().iter().filter(|entry| entry["default"] == true);
+        marked.map(|entry| entry["name"].clone()).collect()
+    };
+    assert_eq!(defaults(&json["presets"]), ["adaptive"]);
+    assert_eq!(defaults(&json["profiles"]), ["fast"]);
+    let marked = text.lines().filter(|line| line.ends_with("(default)"));
+    let marked: Vec<_> = marked.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(marked, ["adaptive", "fast"]);
+    assert!(stdout(&manypath(&["config", "show"])).starts_with(DEFAULTS));
 }
 
 #[test]
 fn the_configuration_shows_value_range_and_origin() {
     let show = ["config", "show", "--set", "transport.rto_min=123ms", "--preset", "sctp"];
     let text = stdout(&manypath(&show));
-    assert!(text.starts_with("profile fast, preset sctp\n"), "{text}");
+    assert!(text.starts_with("profile fast (default), preset sctp\n"), "{text}");
     let row = text.lines().find(|line| line.starts_with("rto_min ")).unwrap();
     for word in ["123 ms", "200 ms", "override", "RFC 9260"] {
         assert!(row.contains(word), "{word} in {row}");

@@ -11,9 +11,16 @@
 //! ([`EndpointOptions::follow_network`]): an address or an interface that goes and comes, another
 //! route, the only path renumbered.
 //!
+//! ```toml
+//! [dependencies]
+//! manypath = { git = "https://github.com/manypath/manypath" }
+//! tokio = { version = "1", features = ["macros", "rt"] }
+//! ```
+//!
 //! Packets are encrypted and authenticated with keys from TLS 1.3, or from a secret that both ends
 //! have ([`Security`]). Here the client knows the fingerprint of the server's public key, and the
-//! server takes every client:
+//! server takes every client. Each binds two addresses, so there are two paths; without `bind` an
+//! endpoint uses all addresses of its host.
 //!
 //! ```
 //! use manypath::keys::{Identity, PeerKeys, TlsKeys};
@@ -26,16 +33,19 @@
 //! let of_server = TlsKeys::raw_public_keys(&identity, PeerKeys::Any);
 //! let of_client = TlsKeys::raw_public_keys(&Identity::generate()?, known);
 //!
-//! let bind = || vec![BindTo::Address([127, 0, 0, 1].into())];
-//! let options = EndpointOptions::server(of_server);
-//! let server = Endpoint::bind(EndpointOptions { bind: bind(), ..options })?;
-//! let options = EndpointOptions::client(of_client);
-//! let client = Endpoint::bind(EndpointOptions { bind: bind(), ..options })?;
+//! let bind = || [1, 2].map(|n| BindTo::Address([127, 0, 0, n].into())).to_vec();
+//! # // A port that is free, as tests run at once.
+//! let options = EndpointOptions { bind: bind(), ..EndpointOptions::server(of_server) };
+//! # let options = EndpointOptions { udp_port: 0, ..options };
+//! let server = Endpoint::bind(options)?;
+//! let options = EndpointOptions { bind: bind(), ..EndpointOptions::client(of_client) };
+//! let client = Endpoint::bind(options)?;
 //!
 //! let target = ConnectTarget::new(server.local_addresses());
 //! let (out, incoming) = tokio::join!(client.connect(target), server.accept());
 //! let (out, incoming) = (out?, incoming.expect("the server accepts"));
 //! assert!(out.is_protected());
+//! assert_eq!(out.paths().len(), 2);
 //!
 //! out.send(SendOptions::default(), "hello".into()).await?;
 //! let message = incoming.recv().await?.expect("the stream goes on");
@@ -127,7 +137,7 @@ pub mod relay {
 ///     }
 /// }
 ///
-/// let mut config = Config::build("fast", "cmt-pf", &[])?;
+/// let mut config = Config::default();
 /// config.scheduler = Factory::<dyn Scheduler>::new("shortest", |_| Box::new(Shortest))?;
 /// config.validate()?;
 /// # Ok::<(), manypath::config::ConfigError>(())

@@ -17,7 +17,8 @@ pub const DEFAULT_PORT: u16 = 9899;
 /// How to open an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
-    /// Transport parameters of all its associations.
+    /// Transport parameters of all its associations. The default is that of the `manypath` command
+    /// ([`Config::default`]).
     pub config: Arc<Config>,
     /// How its associations are protected, but for those whose [target](ConnectTarget::security)
     /// says otherwise.

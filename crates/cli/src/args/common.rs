@@ -16,7 +16,7 @@ pub(crate) const TURN_PORT: u16 = 3478;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportArgs {
-    /// Policies of a whole system: see `manypath presets` [default: adaptive; with --via: mtcp]
+    /// Policies of a whole system: see `manypath presets` [default: adaptive]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
     /// Set of constants: see `manypath presets` [default: fast]
@@ -51,9 +51,8 @@ pub(crate) struct BindArgs {
 pub(crate) struct ViaArgs {
     /// Also uses a path through each of these TURN relays
     ///
-    /// The default preset is then mtcp. At most five paths (paths_max) carry data at a time. Of
-    /// paths that turn out to share a bottleneck only one carries data, so that other flows get
-    /// their share.
+    /// All paths carry data at once. Of paths that turn out to share a bottleneck only one carries
+    /// data, so that other flows get their share.
     ///
     /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (default port 3478), or @FILE with one RELAY a line.
     /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
@@ -65,12 +64,12 @@ pub(crate) struct ViaArgs {
 /// Tracing the hops of paths.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// How often to trace the hops of relayed paths; off: never [default: 60 s with paths_max]
+    /// How often to trace the hops of relayed paths; off: never [default: 60 s]
     ///
     /// Needs --via and Linux. Traces routers as `manypath paths` does, when a path is added and
     /// after each interval. A path that is not disjoint from a better one carries no data while
-    /// that one works. On by default if the number of paths is limited (paths_max), as in the
-    /// preset mtcp.
+    /// that one works. Off by default with presets that use all paths whatever they share, such as
+    /// cmt-pf.
     #[arg(long, value_name = "TIME")]
     pub trace_interval: Option<String>,
 }

@@ -78,11 +78,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let has_certificate = args.security.certificates.cert.is_some();
     let source = (args.token.as_deref(), args.token_file.as_deref());
     let source = token_source(source, has_certificate, &dest)?;
-    let config = match args.via.via.is_empty() {
-        true => settings::config_with(&args.transport, DEFAULTS)?,
-        false => settings::config_via(&args.transport, &args.via)?,
-    };
-    let config = with_streams(config, CONNECTIONS_MAX);
+    let config = with_streams(settings::config_with(&args.transport, DEFAULTS)?, CONNECTIONS_MAX);
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;

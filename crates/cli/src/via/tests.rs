@@ -31,6 +31,7 @@ fn hops_are_looked_for_if_paths_are_chosen_or_the_user_says_so() {
     assert_eq!(interval("mtcp", None, &relays).unwrap(), seconds(60));
     assert_eq!(interval("mtcp", Some("off"), &relays).unwrap(), None);
     assert_eq!(interval("mtcp", None, &[]).unwrap(), None);
+    assert_eq!(interval("adaptive", None, &relays).unwrap(), seconds(60));
     assert_eq!(interval("cmt-pf", None, &relays).unwrap(), None);
     assert_eq!(interval("cmt-pf", Some("5 s"), &relays).unwrap(), seconds(5));
     assert!(interval("mtcp", Some("0 s"), &relays).is_err());

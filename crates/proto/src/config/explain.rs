@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Config, Group, PARAMS, Param, Preset};
+use super::{Config, Group, PARAMS, Param, Preset, Profile};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -111,7 +111,11 @@ impl Config {
         let name = width(|row| row.name.len(), heads[0]);
         let value = width(|row| row.value.len(), heads[1]);
         let default = width(|row| row.default.len(), heads[2]);
-        let mut text = format!("profile {}, preset {}\n\n", self.profile.name(), self.preset);
+        let mark = |is_default| if is_default { " (default)" } else { "" };
+        let profile = mark(self.profile == Profile::default());
+        let preset = mark(self.preset == Preset::DEFAULT.name);
+        let mut text = format!("profile {}{profile}, ", self.profile.name());
+        text += &format!("preset {}{preset}\n\n", self.preset);
         let [a, b, c] = heads;
         text += &format!("{a:name$}  {b:value$}  {c:default$}  from      allowed\n");
         let mut group = None;

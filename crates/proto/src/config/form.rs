@@ -4,7 +4,8 @@
 use super::{Config, ConfigError, Preset, Profile};
 
 impl Default for Config {
-    /// The `rfc9260` profile with the `cmt-pf` preset.
+    /// What a user gets who names neither profile nor preset, in every program and binding: the
+    /// `fast` profile with the `adaptive` preset.
     fn default() -> Self {
         Self::of(Profile::default(), Preset::DEFAULT)
     }
@@ -42,6 +43,16 @@ impl Config {
         }
         config.validate()?;
         Ok(config)
+    }
+
+    /// The [default](Self::default) with overrides by name, as [`build`](Self::build) takes them.
+    pub fn default_with(overrides: &[(String, String)]) -> Result<Self, ConfigError> {
+        Self::build(Profile::default().name(), Preset::DEFAULT.name, overrides)
+    }
+
+    /// One of several paths that share a bottleneck may be set aside: a detector is on.
+    pub fn finds_shared_bottlenecks(&self) -> bool {
+        self.shared_congestion.build(self).is_on()
     }
 
     /// The receive buffer of an association in the beginning, in bytes: `receive_buffer_initial`,

@@ -102,8 +102,8 @@ macro_rules! msacmt {
 }
 
 impl Preset {
-    /// The preset used when none is named: `cmt-pf`.
-    pub const DEFAULT: &'static Self = &Self::ALL[6];
+    /// The preset used when none is named: `adaptive`.
+    pub const DEFAULT: &'static Self = &Self::ALL[7];
 
     /// All presets.
     pub const ALL: &'static [Self] = &[

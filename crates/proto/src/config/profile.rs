@@ -10,10 +10,10 @@ use super::setting::list;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Profile {
-    /// The values RFC 9260 §16 suggests: the library's default.
-    #[default]
+    /// The values RFC 9260 §16 suggests.
     Rfc9260,
-    /// Short timers, pacing and tail-loss probes: the command line's default.
+    /// Short timers, pacing and tail-loss probes: the default.
+    #[default]
     Fast,
     /// RFC 2960 as the 2006 papers and the SCTP module of ns-2 used it.
     Papers2006,

@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, PARAMS, Preset, Profile};
+use super::{Config, ConfigError, PARAMS};
 
 impl Config {
     /// The validated configuration in a TOML text: `profile`, `preset`, and any parameter by name.
@@ -13,8 +13,7 @@ impl Config {
         let table: Table = text
             .parse()
             .map_err(|e: toml::de::Error| ConfigError::new("configuration", "", e.to_string()))?;
-        let overrides = Self::overrides(&table)?;
-        Self::build(Profile::default().name(), Preset::DEFAULT.name, &overrides)
+        Self::default_with(&Self::overrides(&table)?)
     }
 
     /// The entries of a TOML table as overrides for [`build`](Self::build).

@@ -82,10 +82,23 @@ fn profiles_hold_their_constants() {
     }
 }
 
+/// Programs, bindings and text files that name neither a profile nor a preset have this one.
 #[test]
-fn constants_of_rfc_9260_section_16_are_the_default() {
+fn one_default_is_adaptive_on_fast() {
     let config = Config::default();
-    assert_eq!(config.profile, Profile::Rfc9260);
+    assert_eq!((config.profile, config.preset), (Profile::Fast, "adaptive"));
+    assert_eq!(Config::build("fast", "adaptive", NONE), Ok(config.clone()));
+    assert_eq!(Config::default_with(NONE), Ok(config.clone()));
+    assert_eq!(Config::from_toml_str(""), Ok(config));
+    let preset = Config::from_toml_str("preset = \"cmt\"").unwrap();
+    assert_eq!((preset.profile, preset.preset), (Profile::Fast, "cmt"));
+    let profile = Config::from_toml_str("profile = \"2006\"").unwrap();
+    assert_eq!((profile.profile, profile.preset), (Profile::Papers2006, "adaptive"));
+}
+
+#[test]
+fn constants_of_rfc_9260_section_16_are_a_profile() {
+    let config = build(&[]).unwrap();
     assert_eq!([config.rto_initial, config.rto_min, config.rto_max], [secs(1), secs(1), secs(60)]);
     assert_eq!((config.max_burst, config.rto_alpha, config.rto_beta), (4, 0.125, 0.25));
     assert_eq!(config.valid_cookie_life, secs(60));
@@ -132,7 +145,7 @@ fn the_profiles_of_ns2_have_an_agent_for_one_path_and_one_for_cmt() {
 
 #[test]
 fn rules_of_ns2_are_left_out_by_their_names() {
-    let mut config = Config::of(Profile::Ns2, Preset::DEFAULT);
+    let mut config = Config::build("ns2", "cmt-pf", NONE).unwrap();
     for (text, printed) in [
         ("none", "none"),
         ("t3_covers_waiting", "t3_covers_waiting"),
@@ -197,8 +210,7 @@ fn presets_select_their_systems() {
         assert_eq!(config.nr_sack, preset.starts_with("msacmt"), "{preset}");
         assert_eq!(config.redundancy_cycle, RedundancyCycle::Keep, "{preset}: Algorithm 1");
     }
-    assert_eq!(Config::default().preset, "cmt-pf");
-    assert_eq!(Config::default().pf_recovery_cwnd, 2, "CMT-PF2");
+    assert_eq!(build(&[]).unwrap().pf_recovery_cwnd, 2, "CMT-PF2");
 }
 
 /// The ten combinations of the retransmission policies paper's Figure 7, and the policies alone,
@@ -434,7 +446,7 @@ fn what_carries_the_packets_decides_some_parameters() {
 
 #[test]
 fn explains_where_each_value_comes_from() {
-    let config = Config { mtu: 9000, cuc: Cuc::V1, ..Config::default() };
+    let config = Config { mtu: 9000, cuc: Cuc::V1, ..build(&[]).unwrap() };
     let rows = config.explain();
     assert_eq!(rows.len(), PARAMS.len());
     let find = |name| rows.iter().find(|row| row.name == name).unwrap();
@@ -481,7 +493,7 @@ fn what_users_set_is_shown_under_headings() {
 
 #[test]
 fn serialises_to_what_overrides_take() {
-    let config = Config { rto_min: ms(50), pmdcs_limit: Some(1000), ..Config::default() };
+    let config = Config { rto_min: ms(50), pmdcs_limit: Some(1000), ..build(&[]).unwrap() };
     let table = toml::Table::try_from(&config).unwrap();
     let read = Config::build("fast", "sctp", &Config::overrides(&table).unwrap());
     assert_eq!(read, Ok(config));

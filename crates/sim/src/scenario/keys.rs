@@ -51,7 +51,7 @@ pub(super) static SCENARIO: Section = Section {
         "set", "table", "none", "{ \"path.2.loss\" = \"3 %\" }": "Dotted names and values, set after `extends`.";
         "seeds", "number, range or list", "1", "30, \"1..60\", [1, 2, 7]": "Seeds of the runs of each point: 30 means 1..30.";
         "time_limit", "time", "1 h", "\"500 s\"": "Simulated time at which a run ends even if it is not complete.";
-        "transport", "table", "rfc9260, cmt-pf", "{ preset = \"cmt\" }": "The engine's configuration, see below.";
+        "transport", "table", "fast, adaptive", "{ preset = \"cmt\" }": "The engine's configuration, see below.";
         "protected", "true or false", "false", "true": "Protects every packet (SCTP's DTLS chunk), with a key that both ends share.";
         "transfer", "table or list of tables", "needed in the short form", "{ size = \"8 MB\" }": "Data to send over the paths.";
         "path", "list of tables", "short form", "[[path]]": "Independent paths between two hosts; the first is the primary.";

@@ -72,6 +72,35 @@ fn a_scenario_runs_as_the_pair_it_describes() {
     assert_eq!(sent(&result), sent(&expected));
 }
 
+/// Profile and preset of both ends of a flow with this transport.
+fn transport(text: &str) -> [(&'static str, String); 2] {
+    let text = format!("{text}\n[transfer]\nsize = \"1 MB\"\n[[path]]\nrate = \"1 Mbit/s\"\n");
+    let flow = &points(&text)[0].run.flows[0];
+    [&flow.config_a, &flow.config_z].map(|end| (end.profile.name(), end.preset.to_owned()))
+}
+
+#[test]
+fn a_scenario_without_profile_and_preset_runs_the_default_of_the_programs() {
+    let default = manypath_proto::Config::default();
+    let both = |profile, preset: &str| [(profile, preset.to_owned()), (profile, preset.to_owned())];
+    for text in ["", "[transport]\nrto_min = \"100 ms\"\n[transport.receiver]\nsack_every = 1"] {
+        assert_eq!(transport(text), both(default.profile.name(), default.preset), "{text}");
+    }
+    let text = TWO_PATHS.replace("preset = \"cmt\"", "").replace("profile = \"2006\"", "");
+    assert_eq!(run(&text, 3).preset, default.preset);
+}
+
+/// Files of the papers name one of them only, and their results are known.
+#[test]
+fn beside_a_profile_the_preset_is_cmt_pf_and_beside_a_preset_the_profile_rfc9260() {
+    let of = |text: &str| transport(&format!("[transport]\n{text}"));
+    let both = |profile, preset: &str| [(profile, preset.to_owned()), (profile, preset.to_owned())];
+    assert_eq!(of("preset = \"adaptive\""), both("rfc9260", "adaptive"));
+    assert_eq!(of("profile = \"fast\""), both("fast", "cmt-pf"));
+    let ends = [("rfc9260", "cmt-pf".to_owned()), ("fast", "cmt-pf".to_owned())];
+    assert_eq!(of("receiver = { profile = \"fast\" }"), ends, "one end names it for both");
+}
+
 #[test]
 fn the_network_is_as_the_file_says() {
     let run = &points(TWO_PATHS)[0].run;

@@ -10,8 +10,10 @@ use super::tree::{Entry, Table, Value};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// The profile of a scenario that names none.
-const DEFAULT_PROFILE: &str = "rfc9260";
+/// Profile and preset of a scenario that names only the other one of them: what the papers' files
+/// mean. A scenario that names neither runs what the programs run.
+const BESIDE_A_PRESET: &str = "rfc9260";
+const BESIDE_A_PROFILE: &str = "cmt-pf";
 
 /// The idealised split of a file over one association per path: a preset of the simulator only.
 pub(super) const APPSTRIPE: &str = "appstripe";
@@ -50,15 +52,34 @@ fn read_with(tables: &[Named<'_>], fixed_preset: Option<&str>) -> Result<Transpo
             }
         }
     }
+    let all = [&common, &only_a, &only_z].into_iter().flatten();
+    let start = Start::of(all.map(|setting| setting.key), fixed_preset.is_some());
     let named = common.iter().rfind(|setting| setting.key == "preset");
-    let named = named.map_or(Preset::DEFAULT.name, |setting| setting.value.as_str());
+    let named = named.map_or(start.preset, |setting| setting.value.as_str());
     let preset = fixed_preset.unwrap_or(named).to_owned();
     let is_striped = preset == APPSTRIPE;
     let build = |more: &[Setting<'_>]| {
         let all: Vec<&Setting<'_>> = common.iter().chain(more).collect();
-        config(&all, fixed_preset, tables.last()).map(Arc::new)
+        config(start, &all, fixed_preset, tables.last()).map(Arc::new)
     };
     Ok(Transport { a: build(&only_a)?, z: build(&only_z)?, preset, is_striped })
+}
+
+/// Profile and preset where the tables name none.
+#[derive(Copy, Clone, Debug)]
+struct Start {
+    profile: &'static str,
+    preset: &'static str,
+}
+
+impl Start {
+    /// Those beside these keys of both ends and, for cross-traffic, beside a fixed preset.
+    fn of<'k>(mut keys: impl Iterator<Item = &'k str>, is_preset_fixed: bool) -> Start {
+        match is_preset_fixed || keys.any(|key| key == "profile" || key == "preset") {
+            true => Start { profile: BESIDE_A_PRESET, preset: BESIDE_A_PROFILE },
+            false => Start { profile: Profile::default().name(), preset: Preset::DEFAULT.name },
+        }
+    }
 }
 
 fn table_of<'t>(named: &Named<'t>) -> Result<&'t Table> {
@@ -107,6 +128,7 @@ fn setting<'t>(name: &str, entry: &'t Entry) -> Result<Setting<'t>> {
 }
 
 fn config(
+    start: Start,
     settings: &[&Setting<'_>],
     fixed_preset: Option<&str>,
     table: Option<&Named<'_>>,
@@ -125,7 +147,7 @@ fn config(
         alone.map_err(|error| of_config(&setting.name, setting.entry, &error))?;
     }
     overrides.extend(fixed_preset.map(|name| ("preset".to_owned(), name.to_owned())));
-    Config::build(DEFAULT_PROFILE, Preset::DEFAULT.name, &overrides).map_err(|error| {
+    Config::build(start.profile, start.preset, &overrides).map_err(|error| {
         let about = settings.iter().rfind(|setting| setting.key == error.field);
         match (about, table) {
             (Some(setting), _) => of_config(&setting.name, setting.entry, &error),

@@ -33,7 +33,7 @@ fn a_path_has_its_two_directions_and_outages() {
     assert_eq!(forward.first_outage(), Some((seconds(5), Some(seconds(7)))));
     let reverse = LinkSpec { loss: Loss::Bernoulli(0.01), ..forward.clone() };
     assert_eq!(transfer.paths, [PathSpec { hops: vec![HopSpec { forward, reverse }] }]);
-    assert_eq!((transfer.bytes, transfer.preset.as_str()), (1_000_000, "cmt-pf"));
+    assert_eq!((transfer.bytes, transfer.preset.as_str()), (1_000_000, "adaptive"));
 }
 
 #[test]
