@@ -34,14 +34,14 @@ def sum_of_paths(case, lab, *more):
 
 
 def sum_with_cmt_pf(case, lab):
-    """The same with the preset that is the default without relays, and uses all paths whatever they share."""
+    """The same with a preset that uses all paths whatever they share."""
     sum_of_paths(case, lab, "--preset", "cmt-pf")
 
 
-def lose_a_path(case, lab, lose):
+def lose_a_path(case, lab, lose, *more):
     """A transfer in which `lose(overlay)` takes a path away after a third, and returns its relay."""
     overlay = Overlay(case, lab)
-    transfer, size, digest = overlay.start(60)
+    transfer, size, digest = overlay.start(60, *more)
     transfer.wait_bytes(size // 3, 60)
     begin = time.monotonic()
     lost = lose(overlay)
@@ -75,20 +75,25 @@ def relay_blackholed(case, lab):
     lose_a_path(case, lab, cut)
 
 
-def direct_blackholed(case, lab):
-    """The direct path, which carries all SACKs, swallows everything."""
+def direct_blackholed(case, lab, *more):
+    """The direct path, on which the association was opened, swallows everything."""
     def cut(overlay):
         for router, net in ((overlay.near, "10.90.1.0/24"), (overlay.far, "10.90.0.0/24")):
             sh("ip", "-n", router, "route", "replace", "blackhole", net)
         return None
-    lose_a_path(case, lab, cut)
+    lose_a_path(case, lab, cut, *more)
+
+
+def sacks_blackholed(case, lab):
+    """The same where the direct path carries all SACKs."""
+    direct_blackholed(case, lab, "--preset", "mtcp")
 
 
 def sacks_leave(case, lab):
-    """The direct path, where the handshake goes, is far and loses packets. A relay is near: the SACKs go there as soon as the
-    round-trip times are known."""
+    """The direct path, where the handshake goes, is far and loses packets. A relay is near: with a preset that sends all SACKs
+    on one path, they go there as soon as the round-trip times are known."""
     overlay = Overlay(case, lab, delay_ms=FAR_MS, relays=1, loss=FAR_LOSS)
-    transfer, _, digest = overlay.start(20)
+    transfer, _, digest = overlay.start(20, "--preset", "mtcp")
     begin = transfer.send.begin
     transfer.wait_bytes(1, 30)
     time.sleep(max(0.0, begin + LEAVES - time.monotonic()))
@@ -202,7 +207,8 @@ def spares(case, lab):
     overlay = Overlay(case, lab)
     # What the rule on losses or a trial says of equal paths is another case's subject.
     chosen = ["paths_max=2", "path_review_interval=2s", "shared_congestion=off"]
-    transfer, size, digest = overlay.start(100, *(word for text in chosen for word in ("--set", text)))
+    words = [word for text in chosen for word in ("--set", text)]
+    transfer, size, digest = overlay.start(100, "--preset", "mtcp", *words)
     transfer.wait_bytes(size // 3, 60)
     devices = {"n1": "direct", **{f"nr{n}": f"10.91.{n}.1:3478" for n in range(1, RELAYS + 1)}}
     # A short look: a review, each 2 s, may exchange the path before it is slow.
@@ -279,6 +285,7 @@ CASES = {
     "relay-killed": relay_killed,
     "relay-blackholed": relay_blackholed,
     "direct-blackholed": direct_blackholed,
+    "sacks-blackholed": sacks_blackholed,
     "shared-bottleneck": shared_bottleneck,
     "shared-hops": shared_hops,
     "spares": spares,

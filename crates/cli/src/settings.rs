@@ -122,10 +122,9 @@ mod tests {
     fn the_default_is_the_librarys() {
         let of_command = config(&args()).unwrap();
         assert_eq!((of_command.preset, of_command.profile.name()), ("adaptive", "fast"));
-        for options in [
-            EndpointOptions::client(Security::Plain),
-            EndpointOptions::server(Security::Plain),
-        ] {
+        for options in
+            [EndpointOptions::client(Security::Plain), EndpointOptions::server(Security::Plain)]
+        {
             assert_eq!(options.config.for_sockets(0).unwrap(), of_command);
         }
     }

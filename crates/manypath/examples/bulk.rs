@@ -12,11 +12,10 @@
 //! Packets are encrypted; nobody checks who the other end is.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::keys::{Identity, PeerKeys, TlsKeys};
-use manypath::{BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
+use manypath::{BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, SendOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -24,14 +23,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let config = Arc::new(Config::build("fast", "cmt-pf", &[])?);
     let bind = vec![BindTo::Address([127, 0, 0, 1].into())];
     match arguments[..] {
-        ["server"] => {
-            server(EndpointOptions { config, bind, ..EndpointOptions::server(anyone()?) }).await
-        }
+        ["server"] => server(EndpointOptions { bind, ..EndpointOptions::server(anyone()?) }).await,
         ["client", server, seconds, ref size @ ..] => {
-            let options = EndpointOptions { config, bind, ..EndpointOptions::client(anyone()?) };
+            let options = EndpointOptions { bind, ..EndpointOptions::client(anyone()?) };
             let size = size.first().map_or(Ok(65_536), |s| s.parse())?;
             client(options, server, Duration::from_secs(seconds.parse()?), size).await
         }

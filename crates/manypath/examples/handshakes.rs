@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use manypath::keys::{Identity, PeerKeys, TlsKeys};
-use manypath::{BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security};
+use manypath::{BindTo, ConnectTarget, Endpoint, EndpointOptions, Security};
 use tokio::time::Instant;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -52,7 +52,6 @@ fn options_of(plain: &[&str]) -> Result<EndpointOptions> {
         _ => return Err("the last argument is \"plain\" or none".into()),
     };
     Ok(EndpointOptions {
-        config: Arc::new(Config::build("fast", "cmt-pf", &[])?),
         bind: vec![BindTo::Address([127, 0, 0, 1].into())],
         ..EndpointOptions::server(security)
     })

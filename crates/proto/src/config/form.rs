@@ -4,7 +4,7 @@
 use super::{Config, ConfigError, Preset, Profile};
 
 impl Default for Config {
-    /// What a user gets who names neither profile nor preset, in every program and binding: the
+    /// The default of every program and binding, where neither profile nor preset is named: the
     /// `fast` profile with the `adaptive` preset.
     fn default() -> Self {
         Self::of(Profile::default(), Preset::DEFAULT)

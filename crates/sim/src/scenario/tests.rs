@@ -87,7 +87,7 @@ fn a_scenario_without_profile_and_preset_runs_the_default_of_the_programs() {
         assert_eq!(transport(text), both(default.profile.name(), default.preset), "{text}");
     }
     let text = TWO_PATHS.replace("preset = \"cmt\"", "").replace("profile = \"2006\"", "");
-    assert_eq!(run(&text, 3).preset, default.preset);
+    assert_eq!(run(&text, 3).transfer.preset, default.preset);
 }
 
 /// Files of the papers name one of them only, and their results are known.
