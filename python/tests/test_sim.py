@@ -40,6 +40,13 @@ def test_a_dict_is_a_scenario() -> None:
     assert len(runs[-1]["paths"]) == 2
 
 
+def test_a_scenario_that_names_no_preset_runs_the_default_of_the_command() -> None:
+    plain = {key: value for key, value in TWO_PATHS.items() if key != "transport"}
+    named = plain | {"transport": {"profile": "fast", "preset": "adaptive"}}
+    assert list(sim.run(plain)) == list(sim.run(named))
+    assert sim.run(plain)[0]["preset"] == "adaptive"
+
+
 def test_every_point_runs_with_every_seed_in_order() -> None:
     sweep = {"path.2.loss": ["0 %", "2 %"], "transport.preset": ["cmt", "cmt-pf"]}
     runs = sim.run(TWO_PATHS, seeds=[5, 9], sweep=sweep, jobs=2)

@@ -74,7 +74,9 @@ fn a_scenario_runs_as_the_pair_it_describes() {
 
 /// Profile and preset of both ends of a flow with this transport.
 fn transport(text: &str) -> [(&'static str, String); 2] {
-    let text = format!("{text}\n[transfer]\nsize = \"1 MB\"\n[[path]]\nrate = \"1 Mbit/s\"\n");
+    let text = format!(
+        "{text}\n[transfer]\nsize = \"1 MB\"\n[[path]]\nrate = \"1 Mbit/s\"\ndelay = \"9 ms\"\n"
+    );
     let flow = &points(&text)[0].run.flows[0];
     [&flow.config_a, &flow.config_z].map(|end| (end.profile.name(), end.preset.to_owned()))
 }
