@@ -5,12 +5,23 @@ use std::time::Duration;
 
 use manypath::config::{Config, units};
 
-use crate::args::TransportArgs;
+use crate::args::{TransportArgs, ViaArgs};
 use crate::failure::{Failure, Result};
+
+/// Parameters in place of those of the default preset where paths lead through relays. Such paths
+/// often share a bottleneck, so each is tried, not only those whose delays change alike. On a busy
+/// host those of equal paths without delay do, and one of four was taken for another's.
+const WITH_RELAYS: &[(&str, &str)] = &[("shared_congestion", "trial")];
 
 /// The configuration that `args` and its file describe; the command line wins over the file.
 pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
     config_with(args, &[])
+}
+
+/// The same for a command that may send through relays.
+pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
+    let defaults: &[(&str, &str)] = if via.via.is_empty() { &[] } else { WITH_RELAYS };
+    config_with(args, defaults)
 }
 
 /// The same with `defaults` of a command in place of those of the default preset; they do not apply
@@ -133,6 +144,20 @@ mod tests {
     fn a_preset_alone_is_on_the_default_profile() {
         let config = config(&TransportArgs { preset: Some("cmt".into()), ..args() }).unwrap();
         assert_eq!((config.preset, config.profile.name()), ("cmt", "fast"));
+    }
+
+    #[test]
+    fn with_relays_the_preset_is_the_same_and_every_path_is_tried() {
+        let of = |via: &[&str], preset: Option<&str>| {
+            let via = ViaArgs { via: via.iter().map(|&relay| relay.to_owned()).collect() };
+            let args = TransportArgs { preset: preset.map(str::to_owned), ..args() };
+            let config = config_via(&args, &via).unwrap();
+            (config.preset, config.get("shared_congestion").unwrap())
+        };
+        let relay = ["turn:ann:secret@192.0.2.1"];
+        assert_eq!(of(&relay, None), ("adaptive", "trial".to_owned()));
+        assert_eq!(of(&[], None), ("adaptive", "trial_of_alike".to_owned()));
+        assert_eq!(of(&relay, Some("cmt")), ("cmt", "off".to_owned()));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
             "a ticket is for `manypath send`; name the HOST of a perf server",
         ));
     }
-    let config = settings::config(&args.transport)?;
+    let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);

@@ -64,7 +64,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let mut key = dest.key(args.security.insecure)?;
     let has_certificate = args.security.certificates.cert.is_some();
     let mut sources = Sources::new(&args, &dest)?;
-    let config = settings::config(&args.transport)?;
+    let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
