@@ -34,8 +34,8 @@
 //! let of_client = TlsKeys::raw_public_keys(&Identity::generate()?, known);
 //!
 //! let bind = || [1, 2].map(|n| BindTo::Address([127, 0, 0, n].into())).to_vec();
-//! # // A port that is free, as tests run at once.
 //! let options = EndpointOptions { bind: bind(), ..EndpointOptions::server(of_server) };
+//! # // A port that is free, as tests run at once.
 //! # let options = EndpointOptions { udp_port: 0, ..options };
 //! let server = Endpoint::bind(options)?;
 //! let options = EndpointOptions { bind: bind(), ..EndpointOptions::client(of_client) };

@@ -12,9 +12,10 @@
 //!     Config, ConnectTo, Datagram, Endpoint, EndpointConfig, Event, Instant, Rng, SendOptions,
 //! };
 //!
+//! let config = Arc::new(Config::build("rfc9260", "cmt-pf", &[])?);
 //! let endpoint = |address: &str, accept| {
 //!     let config = EndpointConfig {
-//!         config: Arc::new(Config::default()),
+//!         config: Arc::clone(&config),
 //!         sctp_port: 9899,
 //!         accept,
 //!         max_associations: 10,
