@@ -153,8 +153,8 @@ impl fmt::Display for SuppressReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SuppressReason::SharedBottleneck => "it shares a bottleneck with a faster path",
-            SuppressReason::Slow => "it is slower than the fastest by more than suppress_below",
-            SuppressReason::Spare => "as many as paths_max have better scores",
+            SuppressReason::Slow => "it is much slower than the fastest path (suppress_below)",
+            SuppressReason::Spare => "enough better paths are in use (paths_max)",
             SuppressReason::SharesHops => "it shares its hops with a better path",
             SuppressReason::Dearer => "cheaper paths work",
         })
@@ -165,9 +165,9 @@ impl fmt::Display for SuppressReason {
 impl fmt::Display for RestoreReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            RestoreReason::Better => "it promises more than the worst path in use",
+            RestoreReason::Better => "it is better than the worst path in use",
             RestoreReason::TooFew => "too few others work",
-            RestoreReason::Disjoint => "it shares its way with no other that works",
+            RestoreReason::Disjoint => "it shares its hops with no other path that works",
             RestoreReason::Again => "it is tried again, as it may have a bottleneck of its own now",
             RestoreReason::Failover => "no cheaper path works",
             RestoreReason::Overflow => "cheaper paths cannot carry what is offered",
@@ -180,9 +180,9 @@ impl fmt::Display for RestoreReason {
 impl fmt::Display for MtuReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            MtuReason::Confirmed => "as probes show",
+            MtuReason::Confirmed => "probes of this size arrive",
             MtuReason::BlackHole => "longer ones get lost",
-            MtuReason::PacketTooBig => "a router says",
+            MtuReason::PacketTooBig => "a router takes no longer ones",
             MtuReason::Interface => "this host's interface takes no longer ones",
         })
     }
@@ -193,10 +193,10 @@ impl fmt::Display for MtuReason {
 impl fmt::Display for ElectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ElectReason::Failed => "has failed",
-            ElectReason::SetAside => "is set aside",
-            ElectReason::Silent => "no data comes any more",
-            ElectReason::Better => "works, but promises less",
+            ElectReason::Failed => "the path that had them has failed",
+            ElectReason::SetAside => "the path that had them carries no more data",
+            ElectReason::Silent => "no data comes any more on the path that had them",
+            ElectReason::Better => "this path is better",
         })
     }
 }

@@ -29,6 +29,8 @@ struct Progress {
     from: (SocketAddr, SocketAddr),
     path: Option<PathId>,
     has_data: bool,
+    /// User bytes that had not come before.
+    new_bytes: usize,
     facts: PacketFacts,
     /// It stands before the chunks that it concerns.
     timestamp: Option<Timestamp>,
@@ -36,6 +38,15 @@ struct Progress {
     /// draw a packet for each.
     answered_heartbeat: bool,
     reported_unknown: bool,
+}
+
+impl Progress {
+    #[inline]
+    fn note_new(&mut self, arrival: &Result<Arrival, ProtocolViolation>, length: usize) {
+        if matches!(arrival, Ok(Arrival::New)) {
+            self.new_bytes += length;
+        }
+    }
 }
 
 impl Association {
@@ -109,6 +120,7 @@ impl Association {
             from,
             path,
             has_data: false,
+            new_bytes: 0,
             facts,
             timestamp: None,
             answered_heartbeat: false,
@@ -264,22 +276,26 @@ impl Association {
     #[inline]
     fn on_data(&mut self, data: Data, p: &mut Progress) {
         let Data { tsn, flags, stream, .. } = data;
-        if !self.takes_data(DataKind::Data, tsn, data.payload.is_empty()) {
+        let length = data.payload.len();
+        if !self.takes_data(DataKind::Data, tsn, length == 0) {
             return;
         }
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
         let arrival = receiver.inbound.accept(data, &mut receiver.tracker);
+        p.note_new(&arrival, length);
         self.after_data_chunk(arrival, flags, stream, p);
     }
 
     #[inline(never)] // beside DATA it would make the way of packets longer
     fn on_i_data(&mut self, data: IData, p: &mut Progress) {
         let IData { tsn, flags, stream, .. } = data;
-        if !self.takes_data(DataKind::IData, tsn, data.payload.is_empty()) {
+        let length = data.payload.len();
+        if !self.takes_data(DataKind::IData, tsn, length == 0) {
             return;
         }
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
         let arrival = receiver.inbound.accept_i_data(data, &mut receiver.tracker);
+        p.note_new(&arrival, length);
         self.after_data_chunk(arrival, flags, stream, p);
     }
 
@@ -355,6 +371,7 @@ impl Association {
         r.delayed.set_dac((self.agreed.sack_paths.dac || many) && r.data_paths.count_ones() > 1);
         if let Some(path) = p.path.and_then(|id| self.paths.get_mut(id)) {
             path.last_data_received = Some(p.now);
+            path.counters.data_bytes_received += p.new_bytes as u64;
         }
         let facts = PacketFacts { gap_after: r.tracker.has_gaps(), ..p.facts };
         r.adapt_sack_every(&self.config, p.now);

@@ -95,6 +95,9 @@ pub struct PathCounters {
     /// Bytes of SCTP packets received.
     #[serde(skip)]
     pub bytes_received: u64,
+    /// User bytes that came here first; what arrived a second time does not count.
+    #[serde(skip)]
+    pub data_bytes_received: u64,
     /// DATA chunks sent here again, whichever path they were sent on before.
     pub retransmissions: u64,
     /// Chunks last sent here that missing reports made lost.

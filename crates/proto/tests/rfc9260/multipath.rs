@@ -536,3 +536,17 @@ fn a_path_whose_acks_keep_coming_does_not_time_out_behind_a_marked_chunk() {
         t.path(1).counters.t3_expirations
     );
 }
+
+#[test]
+fn user_bytes_count_on_the_path_on_which_they_came_first() {
+    let mut t = Setup::server().paths(2).established();
+    let received = |t: &Script| [1, 2].map(|path| t.path(path).counters.data_bytes_received);
+    let before = received(&t);
+    t.peer_on(1, data(1));
+    let [first, nothing] = received(&t);
+    let bytes = first - before[0];
+    assert!(bytes > 0 && nothing == before[1]);
+    t.peer_on(2, [data(2), data(3)]);
+    t.peer_on(1, data(3));
+    assert_eq!(received(&t), [first, before[1] + 2 * bytes], "duplicates count nowhere");
+}
