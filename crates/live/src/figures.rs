@@ -90,9 +90,9 @@ pub struct PathFigures {
 }
 
 impl PathFigures {
-    /// The words for its state.
-    pub fn state_text(&self) -> String {
-        self.state.replace('_', " ")
+    /// The words for its state, as [`state_words`] gives them.
+    pub fn state_words(&self) -> String {
+        state_words(&self.state, self.why.is_some())
     }
 
     /// The interface, or else the address without its port.
@@ -174,8 +174,20 @@ pub struct Happened {
     pub text: String,
 }
 
+/// The words for the state of a path, the same in every view: `unconfirmed`, `active`, `idle`,
+/// `potentially failed` or `inactive`. `name` is the state's name in results. A path is idle if it
+/// works and carries no data.
+pub fn state_words(name: &str, is_suppressed: bool) -> String {
+    match (name, is_suppressed) {
+        ("active", true) => "idle".to_owned(),
+        (name, _) => name.replace('_', " "),
+    }
+}
+
 /// A number with three digits or so and a prefix: `19.8M`.
 pub fn short(value: f64) -> String {
+    // A rate that cannot be told is none, and zero has no sign: a sum of no rates is -0.0.
+    let value = if value.is_nan() || value <= 0.0 { 0.0 } else { value };
     match value {
         v if v >= 9.995e9 => format!("{:.1}G", v / 1e9),
         v if v >= 999.5e6 => format!("{:.2}G", v / 1e9),
@@ -223,6 +235,26 @@ mod tests {
         assert_eq!(all, ["0", "999", "1.0k", "19.8M", "1.25G", "40.0G"]);
         assert_eq!([bytes(7), bytes(64_000), bit_rate(4e7)], ["7 B", "64.0 kB", "40.0 Mbit/s"]);
         assert_eq!([time(3.4), time(125.0), time(7300.0)], ["3 s", "2 min 05 s", "2 h 01 min"]);
+    }
+
+    #[test]
+    fn zero_has_no_sign_and_no_rate_is_less() {
+        let none: f64 = [].iter().sum();
+        for value in [none, -0.0, -0.4, -7.0, f64::NAN, 0.2] {
+            assert_eq!((short(value), bit_rate(value)), ("0".to_owned(), "0 bit/s".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_state_has_the_words_of_the_rfcs() {
+        let words = |name| state_words(name, false);
+        assert_eq!(words("potentially_failed"), "potentially failed");
+        assert_eq!(
+            ["unconfirmed", "active", "inactive"].map(words),
+            ["unconfirmed", "active", "inactive"]
+        );
+        assert_eq!(state_words("active", true), "idle");
+        assert_eq!(state_words("inactive", true), "inactive");
     }
 
     #[test]

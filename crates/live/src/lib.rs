@@ -8,6 +8,7 @@
 pub mod figures;
 mod history;
 mod http;
+mod interfaces;
 mod live;
 pub mod metrics;
 pub mod tui;
@@ -15,4 +16,5 @@ pub mod web;
 
 pub use figures::{AssociationFigures, Happened, PathFigures, Process, Sample};
 pub use http::Server;
+pub use interfaces::Interfaces;
 pub use live::{Live, Stat, StatKind, Total, Watching};

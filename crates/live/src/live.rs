@@ -1,20 +1,18 @@
 //! The sampler: reads the watched associations ten times a second.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use manypath::{Association, PathId, PathRank, PathStats, interface_names};
+use manypath::{Association, PathId, PathRank, PathStats};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::figures::{AssociationFigures, Counters, Happened, PathFigures, Process};
 use crate::history::{History, Reading};
+use crate::interfaces::Interfaces;
 
 /// How often the associations are read.
 const EVERY: Duration = Duration::from_millis(100);
-/// How often the interfaces of this host are read.
-const INTERFACES_EVERY: Duration = Duration::from_secs(2);
 /// Associations that are shown; the others are counted.
 const ASSOCIATIONS_MAX: usize = 64;
 /// Paths of an association that are shown.
@@ -56,12 +54,6 @@ impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").field("watched", &self.watched.len()).finish_non_exhaustive()
     }
-}
-
-#[derive(Debug, Default)]
-struct Interfaces {
-    names: BTreeMap<IpAddr, String>,
-    read: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -201,9 +193,10 @@ impl Live {
         let mut state = self.state();
         let now_ms = self.now_ms();
         let State { watched, interfaces, .. } = &mut *state;
-        let names = interfaces.names();
-        let associations =
-            watched.iter().map(|(number, w)| w.figures(*number, now_ms, since_ms, names)).collect();
+        let associations = watched
+            .iter()
+            .map(|(number, w)| w.figures(*number, now_ms, since_ms, interfaces))
+            .collect();
         let is_new = |event: &&Happened| since_ms.is_none_or(|since| event.at_ms >= since);
         Process {
             pid: std::process::id(),
@@ -266,16 +259,6 @@ async fn sample(shared: Weak<Shared>) {
     }
 }
 
-impl Interfaces {
-    fn names(&mut self) -> &BTreeMap<IpAddr, String> {
-        if self.read.is_none_or(|read| read.elapsed() >= INTERFACES_EVERY) {
-            self.names = interface_names();
-            self.read = Some(Instant::now());
-        }
-        &self.names
-    }
-}
-
 impl Watched {
     fn read(&mut self, at_ms: u64, left: &mut usize) {
         let stats = self.association.stats();
@@ -301,7 +284,7 @@ impl Watched {
         number: u64,
         now_ms: u64,
         since_ms: Option<u64>,
-        interfaces: &BTreeMap<IpAddr, String>,
+        interfaces: &mut Interfaces,
     ) -> AssociationFigures {
         let stats = self.association.stats();
         let (up_bps, down_bps) = self.sums.rates();
@@ -315,7 +298,7 @@ impl Watched {
             let relay = self.association.relay(path.local);
             let mut figures = path_figures(&path);
             figures.relay = relay;
-            figures.interface = interfaces.get(&path.local.ip()).cloned();
+            figures.interface = interfaces.of(path.local.ip());
             if let Some(history) = history {
                 let (up_bps, down_bps) = history.rates();
                 (figures.up_bps, figures.down_bps) = (up_bps.round(), down_bps.round());

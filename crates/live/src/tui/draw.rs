@@ -411,7 +411,7 @@ struct Column {
 }
 
 const COLUMNS: [Column; 8] = [
-    Column { title: "state", width: 9, goes: 3, text: |p| state(p) },
+    Column { title: "state", width: 18, goes: 3, text: PathFigures::state_words },
     Column { title: "rank", width: 8, goes: 4, text: |p| p.rank.clone() },
     Column { title: "up", width: 7, goes: 0, text: |p| short(p.up_bps) },
     Column { title: "down", width: 7, goes: 2, text: |p| short(p.down_bps) },
@@ -420,18 +420,6 @@ const COLUMNS: [Column; 8] = [
     Column { title: "cwnd", width: 7, goes: 6, text: |p| short(p.cwnd_bytes as f64) },
     Column { title: "flight", width: 7, goes: 7, text: |p| short(p.flight_bytes as f64) },
 ];
-
-fn state(path: &PathFigures) -> String {
-    match (&*path.state, &path.why) {
-        ("active", Some(_)) => "idle",
-        ("active", None) => "active",
-        ("potentially_failed", _) => "suspect",
-        ("inactive", _) => "failed",
-        ("unconfirmed", _) => "untested",
-        _ => "?",
-    }
-    .to_owned()
-}
 
 fn rtt(seconds: Option<f64>) -> String {
     match seconds {

@@ -178,7 +178,7 @@ function fillRow(row, path) {
   set(row.name, `${path.path} ${nameOf(path)}`);
   set(row.ends, `${path.local} - ${path.remote}${path.relay ? " via " + path.relay : ""}`);
   row.state.className = path.state === "active" && path.why ? "idle" : path.state;
-  set(row.state, path.state.replaceAll("_", " "));
+  set(row.state, row.state.className === "idle" ? "idle" : path.state.replaceAll("_", " "));
   set(row.rank, path.rank === "normal" ? "" : `, ${path.rank}`);
   set(row.why, path.why ? `no data: ${path.why}` : "");
   CELLS.forEach(([, text], i) => set(row.numbers[i], text(path)));
@@ -206,11 +206,17 @@ function newCard() {
   return card;
 }
 
+// The time that the rest takes at the present rate.
+function left(association) {
+  const rate = Math.max(association.up_bps, association.down_bps) / 8, rest = association.total_bytes - association.done_bytes;
+  return rate > 1 && rest > 0 ? `, ${duration(rest / rate)} left` : "";
+}
+
 function fillCard(card, association) {
   set(card.title, `With ${association.peer}${association.encrypted ? "" : " (NOT ENCRYPTED)"}`);
   const known = association.total_bytes !== null;
   const share = known ? (association.total_bytes ? association.done_bytes / association.total_bytes : 1) : 0;
-  const done = known ? `${Math.floor(share * 100)} % of ${si(association.total_bytes)}B` : `${si(association.acked_bytes)}B sent, ${si(association.received_bytes)}B received`;
+  const done = known ? `${Math.floor(share * 100)} % of ${si(association.total_bytes)}B${left(association)}` : `${si(association.acked_bytes)}B sent, ${si(association.received_bytes)}B received`;
   set(card.sums, `up ${si(association.up_bps)}bit/s, down ${si(association.down_bps)}bit/s; ${done}`);
   card.meter.hidden = !known;
   card.meter.firstChild.style.setProperty("width", `${share * 100}%`);
