@@ -18,6 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::args::{DemoArgs, TransportArgs};
 use crate::failure::{Failure, Result};
 use crate::figures::{Rate, bit_rate, size};
+use crate::layout;
 use crate::screen::Screen;
 use crate::signals::interrupted;
 use crate::{settings, show, transport};
@@ -327,14 +328,15 @@ impl<'a> View<'a> {
             let text = format!("path {}  {state:>12}", n + 1);
             line += &format!("  {text}");
             bar.set_position((rate / 1000.0) as u64);
-            bar.set_message(text);
+            self.screen.set_bar(bar, &text);
         }
         let rate = self.total.1.update(now, delivered);
         let percent = delivered * 100 / self.plan.bytes;
         let text = format!("total {:>13}  {} ({percent} %)", bit_rate(rate), size(delivered));
         line += &format!("  {text}");
         self.total.0.set_position(delivered);
-        self.total.0.set_message(format!("{:5.1} s  {text}", elapsed.as_secs_f64()));
+        let text = format!("{:5.1} s  {text}", elapsed.as_secs_f64());
+        self.screen.set_bar(&self.total.0, &text);
         if self.screen.is_plain() {
             self.screen.line(&line);
         }
@@ -404,7 +406,7 @@ fn conclude(
         result["verified"] = json!(true);
         return show::print(&format!("{result}\n"));
     }
-    show::print(&text)
+    show::print(&layout::wrapped(&text, layout::columns_of_output(), 2))
 }
 
 #[cfg(test)]

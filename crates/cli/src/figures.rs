@@ -41,10 +41,12 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 fn decimal(value: f64, unit: &str) -> String {
+    // Zero has no sign here, and what would be rounded to 1000 has the next prefix.
+    let value = if value.is_nan() || value <= 0.0 { 0.0 } else { value };
     let (scaled, prefix) = match value {
-        v if v >= 1e9 => (v / 1e9, "G"),
-        v if v >= 1e6 => (v / 1e6, "M"),
-        v if v >= 1e3 => (v / 1e3, "k"),
+        v if v >= 999.95e6 => (v / 1e9, "G"),
+        v if v >= 999.95e3 => (v / 1e6, "M"),
+        v if v >= 999.5 => (v / 1e3, "k"),
         v => return format!("{v:.0} {unit}"),
     };
     format!("{scaled:.1} {prefix}{unit}")
@@ -60,6 +62,9 @@ mod tests {
     fn numbers_are_shown_with_prefixes() {
         assert_eq!(bit_rate(39_400_000.0), "39.4 Mbit/s");
         assert_eq!((size(999), size(60_000_000)), ("999 B".to_owned(), "60.0 MB".to_owned()));
+        assert_eq!((size(1000), size(999_960)), ("1.0 kB".to_owned(), "1.0 MB".to_owned()));
+        assert_eq!([999.6, 999_999_999.0].map(bit_rate), ["1.0 kbit/s", "1.0 Gbit/s"]);
+        assert_eq!([-0.0, -3.0, f64::NAN].map(bit_rate), ["0 bit/s"; 3]);
     }
 
     #[tokio::test]

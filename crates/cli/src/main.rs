@@ -13,7 +13,9 @@ mod emulate;
 mod failure;
 mod figures;
 mod lab;
+mod labels;
 mod latency;
+mod layout;
 mod live;
 mod man;
 mod names;
@@ -32,6 +34,7 @@ mod runs;
 mod screen;
 mod security;
 mod settings;
+mod shares;
 mod show;
 mod signals;
 mod sim;
@@ -94,7 +97,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("manypath: {}", screen::shown(&failure.to_string()));
+            eprintln!("{}", screen::fitted(&format!("manypath: {failure}")));
             ExitCode::from(failure.exit as u8)
         }
     }

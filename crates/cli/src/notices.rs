@@ -5,15 +5,41 @@ use manypath::sizes::ETHERNET_MTU;
 use manypath::{
     Association, ElectReason, Event, MtuReason, PathId, PathRank, RestoreReason, SuppressReason,
 };
+use manypath_live::Interfaces;
 use serde::Serialize;
 
+use crate::labels::{Ends, label};
 use crate::via;
+
+pub(crate) mod states;
+
+/// How much a sentence says.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// As much as somebody needs who sends a file: paths have the names of their interfaces.
+    Brief,
+    /// All there is to know, with `-v`: addresses, grounds, decisions that change nothing for a
+    /// user.
+    Full,
+}
+
+impl Detail {
+    /// As `-v` asks.
+    pub(crate) fn new(is_verbose: bool) -> Detail {
+        if is_verbose { Detail::Full } else { Detail::Brief }
+    }
+}
 
 /// A path as it was when something happened to it. The keys are a public contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct PathName {
     /// Its number, from 1.
     pub path: u16,
+    /// The name of the path beside the others of the association; none if it was gone.
+    #[serde(skip)]
+    pub label: Option<String>,
+    /// The interface that has our address, or null as in results.
+    pub interface: Option<String>,
     /// Our transport address; null if the path was gone by the time it was looked at.
     pub local: Option<String>,
     /// The peer's transport address, or null as well.
@@ -24,25 +50,37 @@ pub(crate) struct PathName {
 
 impl PathName {
     /// The name of path `id` as it is now.
-    pub(crate) fn of(association: &Association, id: PathId) -> PathName {
-        let stats = association.paths().into_iter().find(|p| p.id == id);
+    pub(crate) fn of(
+        association: &Association,
+        id: PathId,
+        interfaces: &mut Interfaces,
+    ) -> PathName {
+        let paths = association.paths();
+        let all: Vec<_> =
+            paths.iter().map(|path| Ends::of(path, association, interfaces)).collect();
+        let this = paths.iter().position(|path| path.id == id).map(|index| &all[index]);
         PathName {
             path: u16::from(id.0) + 1,
-            relay: stats.as_ref().and_then(|p| association.relay(p.local)),
-            local: stats.as_ref().map(|p| p.local.to_string()),
-            remote: stats.map(|p| p.remote.to_string()),
+            label: this.map(|ends| label(ends, &all)),
+            interface: this.and_then(|ends| ends.interface.clone()),
+            relay: this.and_then(|ends| ends.relay.clone()),
+            local: this.map(|ends| ends.local.to_string()),
+            remote: this.map(|ends| ends.remote.to_string()),
         }
     }
-}
 
-/// "path 2 (192.0.2.1:5000 - 192.0.2.9:9899 via relay.example:3478)".
-impl std::fmt::Display for PathName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "path {}", self.path)?;
-        if let (Some(local), Some(remote)) = (&self.local, &self.remote) {
-            write!(f, " ({local} - {remote}{})", via::text(self.relay.as_deref()))?;
+    /// "path 2 (wlan0)"; in full, "path 2 (wlan0 192.0.2.1:5000 - 192.0.2.9:9899)".
+    pub(crate) fn text(&self, detail: Detail) -> String {
+        let number = format!("path {}", self.path);
+        match (detail, &self.label, &self.local, &self.remote) {
+            (Detail::Brief, Some(label), ..) => format!("{number} ({label})"),
+            (_, _, Some(local), Some(remote)) => {
+                let relay = via::text(self.relay.as_deref());
+                let interface = self.interface.as_ref().map_or(String::new(), |i| format!("{i} "));
+                format!("{number} ({interface}{local} - {remote}{relay})")
+            }
+            _ => number,
         }
-        Ok(())
     }
 }
 
@@ -202,20 +240,32 @@ impl Notice {
         })
     }
 
-    /// A sentence for the user; `None` if another notice says it already.
-    pub(crate) fn sentence(&self) -> Option<String> {
+    /// A sentence for the user; `None` if another notice says it already, or if there is no news in
+    /// it for somebody who did not ask for details.
+    pub(crate) fn sentence(&self, detail: Detail) -> Option<String> {
+        let called = |name: &PathName| name.text(detail);
         Some(match self {
             Notice::SharedBottleneck { paths: [a, b], suppressed, grounds, .. } => {
+                let (a, b) = (called(a), called(b));
+                let grounds = match detail {
+                    Detail::Brief => String::new(),
+                    Detail::Full => format!(": {grounds}"),
+                };
                 let done = match suppressed {
                     Some(path) => format!("path {path}, the slower one, carries no more data"),
                     None => "both stay in use".to_owned(),
                 };
-                format!("{a} and {b} share a bottleneck: {grounds}; {done}")
+                format!("{a} and {b} share a bottleneck{grounds}; {done}")
             }
-            Notice::SharedHops { paths: [path, with], disjoint, suppressed } => format!(
-                "{path} goes the way of {with}: by their hops their disjointness is {disjoint:.2}, not above \
-                 {BETA}; path {suppressed} carries no more data"
-            ),
+            Notice::SharedHops { paths: [path, with], disjoint, suppressed } => {
+                let grounds = match detail {
+                    Detail::Brief => String::new(),
+                    Detail::Full => format!(" (disjointness {disjoint:.2}, not above {BETA})"),
+                };
+                let (path, with) = (called(path), called(with));
+                let done = format!("path {suppressed} carries no more data");
+                format!("{path} shares too many hops with {with}{grounds}; {done}")
+            }
             Notice::PathSuppressed {
                 reason: SuppressReason::SharedBottleneck | SuppressReason::SharesHops,
                 ..
@@ -223,14 +273,20 @@ impl Notice {
             Notice::AddressGone { path, local } => {
                 format!("path {path}: {local} is no address of this host any more")
             }
-            Notice::PathAdded { name } => format!("{name} is new"),
+            Notice::PathAdded { name } => format!("{} is new", called(name)),
             Notice::PathRemoved { path } => format!("path {path} is removed"),
-            Notice::PathRank { name, rank } => format!("{name} has the rank {rank} from now on"),
+            Notice::PathRank { name, rank } => {
+                format!("{} has the rank {rank} from now on", called(name))
+            }
             Notice::PathSuppressed { name, reason } => {
-                format!("{name} carries no more data: {reason}")
+                format!("{} carries no more data: {reason}", called(name))
             }
             Notice::PathRestored { name, reason } => {
-                format!("{name} carries data again: {reason}")
+                format!("{} carries data again: {reason}", called(name))
+            }
+            // Both change nothing for a user, whose data arrives all the same.
+            Notice::PathMtu { .. } | Notice::PrimaryElected { .. } if detail == Detail::Brief => {
+                return None;
             }
             // What most paths carry is no news.
             Notice::PathMtu { mtu_bytes, reason: MtuReason::Confirmed, .. }
@@ -239,11 +295,11 @@ impl Notice {
                 return None;
             }
             Notice::PathMtu { name, mtu_bytes, reason } => {
-                format!("{name} has packets of {mtu_bytes} bytes from now on: {reason}")
+                format!("{} has packets of {mtu_bytes} bytes from now on: {reason}", called(name))
             }
             Notice::PrimaryElected { name, by_peer, reason } => {
                 let whose = if *by_peer { "the peer's" } else { "our" };
-                format!("{whose} SACKs take {name} from now on: where they went {reason}")
+                format!("{whose} SACKs take {} from now on: {reason}", called(name))
             }
         })
     }

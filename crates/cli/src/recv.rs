@@ -270,9 +270,6 @@ async fn session(
         return None;
     }
     let (result, failure) = receiver.receive(admitted).await;
-    if failure.is_none() {
-        result.tell(&receiver.screen);
-    }
     if receiver.report.json
         && let Err(failure) = receiver.out.print(&result.json_line())
     {

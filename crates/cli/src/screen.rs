@@ -10,18 +10,36 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manypath_live::Live;
 
 use crate::args::ReportArgs;
+use crate::layout;
 use crate::transfer::relative::printable;
 
 /// Lines that wait for a view to leave the terminal; the oldest go first.
 const WAITING_MAX: usize = 200;
+/// Columns of a bar, at least; where there is less room there is only text.
+const BAR_MIN: usize = 6;
+/// Columns of a bar, at most.
+const BAR_MAX: usize = 24;
+/// Columns before the second line of a text that a terminal has no room for.
+const INDENT: usize = 2;
+/// Columns that the time of an event takes.
+const INDENT_AT: usize = 10;
 
 /// Where messages for the user go. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
     to: To,
+    is_verbose: bool,
     live: Arc<OnceLock<Live>>,
     /// The lines that wait, while a view has the terminal.
-    waiting: Arc<Mutex<Option<VecDeque<String>>>>,
+    waiting: Arc<Mutex<Option<VecDeque<Line>>>>,
+}
+
+/// A text for the user.
+#[derive(Clone, Debug)]
+struct Line {
+    text: String,
+    /// Columns before what a terminal has no room for on the first line.
+    indent: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -44,7 +62,21 @@ impl Screen {
         } else {
             To::Bars(MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
         };
-        Screen { to, live: Arc::default(), waiting: Arc::default() }
+        let is_verbose = report.verbose > 0;
+        Screen { to, is_verbose, live: Arc::default(), waiting: Arc::default() }
+    }
+
+    /// True with `-v`.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.is_verbose
+    }
+
+    /// The columns of a line: those of the terminal, or as many as are easily read in a file.
+    pub(crate) fn columns(&self) -> usize {
+        match self.to {
+            To::Bars(_) => layout::columns(),
+            To::Lines | To::Nobody => layout::WITHOUT_TERMINAL,
+        }
     }
 
     /// True with `--quiet`.
@@ -75,14 +107,14 @@ impl Screen {
     /// Tells the user of an event. Whatever it contains, a terminal obeys none of it.
     pub(crate) fn line(&self, text: &str) {
         self.note(text);
-        self.say(text);
+        self.say(text, INDENT);
     }
 
     /// The same of an event of an association, with the seconds since it was established.
     pub(crate) fn line_at(&self, at_s: f64, text: &str) {
         // The views have a clock of their own.
         self.note(text);
-        self.say(&format!("{at_s:6.1} s  {text}"));
+        self.say(&format!("{at_s:6.1} s  {text}"), INDENT_AT);
     }
 
     fn note(&self, text: &str) {
@@ -91,31 +123,35 @@ impl Screen {
         }
     }
 
-    fn say(&self, text: &str) {
+    fn say(&self, text: &str, indent: usize) {
+        let line = Line { text: text.to_owned(), indent };
         if let Some(waiting) = self.waiting().as_mut() {
             if waiting.len() == WAITING_MAX {
                 waiting.pop_front();
             }
-            waiting.push_back(text.to_owned());
+            waiting.push_back(line);
             return;
         }
-        self.write(text);
+        self.write(&line);
     }
 
     /// Tells the user figures that the live views show in their own way.
     pub(crate) fn figures(&self, text: &str) {
         if self.waiting().is_none() {
-            self.write(text);
+            self.write(&Line { text: text.to_owned(), indent: INDENT_AT });
         }
     }
 
-    fn write(&self, text: &str) {
-        let text = &shown(text);
+    fn write(&self, line: &Line) {
+        let text = shown(&line.text);
         match &self.to {
             To::Nobody => {}
             To::Lines => eprintln!("{text}"),
-            // A terminal that went away loses messages, nothing else.
-            To::Bars(bars) => bars.suspend(|| drop(writeln!(std::io::stderr(), "{text}"))),
+            To::Bars(bars) => {
+                let text = layout::wrapped(&text, layout::columns(), line.indent);
+                // A terminal that went away loses messages, nothing else.
+                bars.suspend(|| drop(writeln!(std::io::stderr(), "{text}")));
+            }
         }
     }
 
@@ -123,10 +159,31 @@ impl Screen {
     pub(crate) fn bar(&self, total: Option<u64>) -> ProgressBar {
         let To::Bars(bars) = &self.to else { return ProgressBar::hidden() };
         let bar = match total {
-            Some(total) => ProgressBar::new(total.max(1)).with_style(style("{bar:24} {msg}")),
-            None => ProgressBar::no_length().with_style(style("{msg}")),
+            Some(total) => ProgressBar::new(total.max(1)),
+            None => ProgressBar::no_length(),
         };
-        bars.add(bar)
+        bars.add(bar.with_style(style("{msg}")))
+    }
+
+    /// Sets the text of a line of [`Screen::bar`]; its bar has the columns that the text leaves.
+    pub(crate) fn set_bar(&self, bar: &ProgressBar, text: &str) {
+        let columns = self.columns() - 1;
+        let text = layout::shortened(text, columns);
+        if bar.length().is_some() {
+            bar.set_style(match columns.saturating_sub(layout::width(&text) + 1).min(BAR_MAX) {
+                0..BAR_MIN => style("{msg}"),
+                room => style(&format!("{{bar:{room}}} {{msg}}")),
+            });
+        }
+        bar.set_message(text);
+    }
+
+    /// Takes a line of [`Screen::bar`] off the terminal.
+    pub(crate) fn remove_bar(&self, bar: &ProgressBar) {
+        bar.finish_and_clear();
+        if let To::Bars(bars) = &self.to {
+            bars.remove(bar);
+        }
     }
 
     /// Leaves the terminal to a view.
@@ -146,7 +203,7 @@ impl Screen {
         lines.iter().for_each(|line| self.write(line));
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Option<VecDeque<String>>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<VecDeque<Line>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,8 +213,17 @@ pub(crate) fn shown(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
+/// `text` as lines for standard error, in the columns of its terminal if it is one.
+pub(crate) fn fitted(text: &str) -> String {
+    let text = shown(text);
+    match std::io::stderr().is_terminal() {
+        true => layout::wrapped(&text, layout::columns(), INDENT),
+        false => text,
+    }
+}
+
 fn style(template: &str) -> ProgressStyle {
-    // The templates are constants of this file.
+    // All templates are in this file.
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("█▓░")
@@ -180,7 +246,7 @@ mod tests {
         (0..300).for_each(|n| screen.line(&n.to_string()));
         screen.figures("1 Mbit/s");
         let waiting = screen.waiting().clone().unwrap();
-        assert_eq!((waiting.len(), waiting[0].as_str()), (WAITING_MAX, "100"));
+        assert_eq!((waiting.len(), waiting[0].text.as_str()), (WAITING_MAX, "100"));
         screen.come_back();
         assert!(screen.waiting().is_none());
     }

@@ -65,6 +65,11 @@ fn files_directories_and_empty_files_arrive_as_they_were() {
     assert!(sent["message_latency_p99_s"].as_f64().is_some_and(|s| s > 0.0 && s < 60.0), "{sent}");
     assert!(sent["overhead"].as_f64().is_some_and(|o| (1.0..1.5).contains(&o)), "{sent}");
     assert!(received["message_latency_p99_s"].is_null() && received["overhead"].is_null());
+    for result in [&sent, &received] {
+        let interface = &result["paths"][0]["interface"];
+        assert!(interface.as_str().is_some_and(|name| !name.is_empty()), "{result}");
+    }
+    assert!(err.contains(" %)"), "a share of each path: {err}");
     let path = &sent["paths"][0];
     for key in [
         "local",
@@ -114,7 +119,7 @@ fn two_paths_share_a_transfer() {
     let mut command = Command::new(MANYPATH);
     command.args(["recv", "--once", "--listen", "127.0.0.1,127.0.0.2", "--port", "0", "--dir"]);
     command.arg(to.path());
-    let receiver = Receiver::spawn(command);
+    let mut receiver = Receiver::spawn(command);
     let bind = ["--bind", "127.0.0.3,127.0.0.4"];
     let (code, result, err) = send(&[&file], &receiver.ticket, &bind);
     assert_eq!(code, 0, "{err}");
@@ -122,6 +127,17 @@ fn two_paths_share_a_transfer() {
     assert!(paths.len() >= 2, "{paths:?}");
     let busy = paths.iter().filter(|p| p["bytes_acked"].as_u64().unwrap() > 100_000).count();
     assert!(busy >= 2, "{paths:?}");
+    let received = receiver.result();
+    let paths = received["paths"].as_array().unwrap();
+    let bytes: Vec<_> = paths.iter().map(|p| p["data_bytes_received"].as_u64().unwrap()).collect();
+    let sum: u64 = bytes.iter().sum();
+    assert!((10_000_000..10_010_000).contains(&sum), "each byte on one path: {bytes:?}");
+    let (_, told) = receiver.end();
+    for told in [&err, &told] {
+        let shares = told.lines().last().unwrap_or_default();
+        assert!(told.contains("\n  x 10.0 MB\n"), "{told}");
+        assert!(shares.contains(" %), ") && shares.contains(" MB ("), "{told}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manypath::{AssocClosed, Association, SendError};
 use manypath_live::Total;
+use manypath_live::figures::state_words;
 use manypath_trace::Recorded;
 use serde_json::json;
 
@@ -16,11 +17,14 @@ use crate::control::Control;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::figures::{bit_rate, size};
+use crate::layout;
 use crate::live::Views;
+use crate::notices::Detail;
 use crate::paths::{PathReport, PathWatch};
 use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
+use crate::shares::{self, Share};
 use crate::signals::interrupted;
 use crate::transport::Answer;
 use crate::{settings, show, transport, uplinks, via};
@@ -29,6 +33,13 @@ use crate::{settings, show, transport, uplinks, via};
 const TIME_DEFAULT: Duration = Duration::from_secs(10);
 /// With a rate, messages have the data of this time unless the user gives their size.
 const MESSAGE_TIME: Duration = Duration::from_millis(10);
+
+/// The paths of a measurement.
+struct CarriedBy<'a> {
+    paths: &'a [PathReport],
+    shares: &'a [Share],
+    detail: Detail,
+}
 
 /// The outcome of a measurement.
 struct Measured {
@@ -121,8 +132,11 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let paths = watch.report(&association);
     if !args.report.json {
         let latency = latency_p99_s.map_or(String::new(), latency_text);
-        let text = text(&request, (up, down), (ours, theirs), &paths);
-        return show::print(&(text + &latency));
+        let shares = watch.shares(&association);
+        let detail = Detail::new(screen.is_verbose());
+        let carried = CarriedBy { paths: &paths, shares: &shares, detail };
+        let text = text(&request, (up, down), (ours, theirs), &carried) + &latency;
+        return show::print(&layout::wrapped(&text, layout::columns_of_output(), 4));
     }
     let result = json!({
         "role": "client",
@@ -264,7 +278,7 @@ fn text(
     request: &Request,
     (up, down): (Carried, Carried),
     (ours, theirs): (Report, Report),
-    paths: &[PathReport],
+    carried: &CarriedBy<'_>,
 ) -> String {
     let direction = |name: &str, carried: &Carried| {
         let (bytes, rate) = (size(carried.bytes), bit_rate(carried.goodput_bps as f64));
@@ -277,23 +291,29 @@ fn text(
     if request.direction != Direction::Up {
         text += &direction("from the server", &down);
     }
-    for path in paths {
-        let stats = &path.stats;
-        let ms = |rtt: Duration| format!("{:.2} ms", rtt.as_secs_f64() * 1e3);
-        let rtt = stats.srtt.map_or("-".to_owned(), ms);
-        text += &format!(
-            "  {} - {}{}: {}, {} acknowledged, {} retransmissions, RTT {rtt}, MTU {}\n",
-            stats.local,
-            stats.remote,
-            via::text(path.relay.as_deref()),
-            stats.state.name(),
-            size(path.bytes_acked),
-            stats.counters.retransmissions,
-            stats.mtu
-        );
+    if let Some(shares) = shares::text(up.bytes + down.bytes, carried.shares) {
+        text += &format!("  {shares}\n");
+    }
+    for path in carried.paths {
+        text += &path_text(path, carried);
     }
     let (here, there) = (ours.cpu.as_secs_f64(), theirs.cpu.as_secs_f64());
     text + &format!("processor time: {here:.2} s here, {there:.2} s at the server\n")
+}
+
+/// A path in the result as a person reads it.
+fn path_text(path: &PathReport, carried: &CarriedBy<'_>) -> String {
+    let stats = &path.stats;
+    let ms = |rtt: Duration| format!("{:.2} ms", rtt.as_secs_f64() * 1e3);
+    let state = state_words(stats.state.name(), path.suppressed.is_some());
+    format!(
+        "  path {} ({}): {state}, {} retransmissions, RTT {}, MTU {}\n",
+        path.path,
+        path.called(carried.paths, carried.detail),
+        stats.counters.retransmissions,
+        stats.srtt.map_or("-".to_owned(), ms),
+        stats.mtu
+    )
 }
 
 /// The latency of messages as a person reads it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use manypath::{Association, PathId, PathState, PathStats};
+use manypath_live::Interfaces;
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -11,6 +12,8 @@ use super::frame::Direction;
 use super::run::Run;
 use crate::failure::{Failure, Result};
 use crate::figures::bit_rate;
+use crate::labels::{Ends, label};
+use crate::layout;
 use crate::screen::Screen;
 use crate::show;
 
@@ -20,6 +23,8 @@ const DEFAULT: Duration = Duration::from_secs(1);
 const SHORTEST_S: f64 = 0.1;
 /// The longest one, in seconds.
 const LONGEST_S: f64 = 60.0;
+/// Columns before a path that has no room behind the total.
+const INDENT: usize = 10;
 /// Intervals kept for the result: those of an hour.
 const KEPT_MAX: usize = 36_100;
 
@@ -93,7 +98,11 @@ struct Line {
 #[derive(Debug, Serialize)]
 struct PathLine {
     path: u16,
+    interface: Option<String>,
     state: PathState,
+    /// The name for a person.
+    #[serde(skip)]
+    label: String,
     /// User bytes that were acknowledged and last sent on this path.
     up: Option<Amount>,
     /// Bytes of the packets received on this path, headers and retransmissions included.
@@ -122,6 +131,7 @@ pub(crate) struct Intervals<'a> {
     sent_before: u64,
     last: Counts,
     kept: Vec<Interval>,
+    interfaces: Interfaces,
 }
 
 impl<'a> Intervals<'a> {
@@ -136,8 +146,17 @@ impl<'a> Intervals<'a> {
         let sent_before = association.stats().bytes_acked + association.unacked_bytes() as u64;
         let paths = counts_of(&association.paths());
         let last = Counts { at: run.begin(), up: 0, down: 0, paths };
-        let kept = Vec::new();
-        Intervals { association, run, reporting, direction, screen, sent_before, last, kept }
+        Intervals {
+            association,
+            run,
+            reporting,
+            direction,
+            screen,
+            sent_before,
+            last,
+            kept: Vec::new(),
+            interfaces: Interfaces::default(),
+        }
     }
 
     /// Reports each interval when it is over; ends only with an error.
@@ -169,8 +188,10 @@ impl<'a> Intervals<'a> {
         let stats = self.association.paths();
         let now = Counts { at: Instant::now(), up, down, paths: counts_of(&stats) };
         let before = std::mem::replace(&mut self.last, now);
-        let line = line(self.direction, self.run.begin(), (&before, &self.last), &stats);
-        self.screen.figures(&text(&line, self.reporting.in_detail));
+        let ends = stats.iter().map(|p| Ends::of(p, self.association, &mut self.interfaces));
+        let paths = Paths { stats: &stats, ends: ends.collect() };
+        let line = line(self.direction, self.run.begin(), (&before, &self.last), &paths);
+        self.screen.figures(&text(&line, self.reporting.in_detail, self.screen.columns()));
         if self.kept.len() < KEPT_MAX {
             let bps = |amount: Option<Amount>| amount.map_or(0, |amount| amount.bps);
             let (up_bps, down_bps) = (bps(line.up), bps(line.down));
@@ -189,22 +210,30 @@ fn counts_of(paths: &[PathStats]) -> BTreeMap<PathId, (u64, u64)> {
     paths.iter().map(|path| (path.id, counts(path))).collect()
 }
 
+/// The paths of an association and their ends, in one order.
+struct Paths<'a> {
+    stats: &'a [PathStats],
+    ends: Vec<Ends>,
+}
+
 fn line(
     direction: Direction,
     begin: Instant,
     (before, now): (&Counts, &Counts),
-    paths: &[PathStats],
+    paths: &Paths<'_>,
 ) -> Line {
     let seconds = (now.at - before.at).as_secs_f64();
     let amount = |now, before| Amount::new(now, before, seconds);
     let is_up = direction != Direction::Down;
     let is_down = direction != Direction::Up;
-    let path_line = |path: &PathStats| {
+    let path_line = |(path, ends): (&PathStats, &Ends)| {
         let (up, down) = now.paths.get(&path.id).copied().unwrap_or_default();
         let (up_before, down_before) = before.paths.get(&path.id).copied().unwrap_or_default();
         PathLine {
             path: u16::from(path.id.0) + 1,
+            interface: ends.interface.clone(),
             state: path.state,
+            label: label(ends, &paths.ends),
             up: is_up.then(|| amount(up, up_before)),
             down: is_down.then(|| amount(down, down_before)),
         }
@@ -216,12 +245,13 @@ fn line(
         content: amount(now.up + now.down, before.up + before.down),
         up: is_up.then(|| amount(now.up, before.up)),
         down: is_down.then(|| amount(now.down, before.down)),
-        paths: paths.iter().map(path_line).collect(),
+        paths: paths.stats.iter().zip(&paths.ends).map(path_line).collect(),
     }
 }
 
-/// An interval as a person reads it.
-fn text(line: &Line, in_detail: bool) -> String {
+/// An interval as a person reads it: the total, and in detail the paths behind it or on lines of
+/// their own.
+fn text(line: &Line, in_detail: bool, columns: usize) -> String {
     let both = |up: Option<Amount>, down: Option<Amount>| {
         let rate = |amount: Amount| bit_rate(amount.bps as f64);
         match (up.map(rate), down.map(rate)) {
@@ -233,11 +263,16 @@ fn text(line: &Line, in_detail: bool) -> String {
     if !in_detail {
         return format!("{:6.1} s  {total}", line.end_s);
     }
-    let mut text = format!("{:7.2} to {:7.2} s  {total:>14}", line.begin_s, line.end_s);
-    for path in line.paths.iter().filter(|_| line.paths.len() > 1) {
-        text += &format!("  path {}: {}", path.path, both(path.up, path.down));
+    let text = format!("{:7.2} to {:7.2} s  {total:>14}", line.begin_s, line.end_s);
+    let several = line.paths.iter().filter(|_| line.paths.len() > 1);
+    let path = |path: &PathLine| format!("{}: {}", path.label, both(path.up, path.down));
+    let paths: Vec<_> = several.map(path).collect();
+    let long = [&text, &*paths.join("  ")].join("  ");
+    match paths.is_empty() {
+        true => text,
+        false if layout::width(&long) <= columns => long,
+        false => paths.iter().fold(text, |text, path| text + "\n" + &" ".repeat(INDENT) + path),
     }
-    text
 }
 
 #[cfg(test)]
@@ -272,19 +307,30 @@ mod tests {
     #[test]
     fn people_see_each_path_of_several() {
         let amount = |bps| Some(Amount { bytes: bps / 16, bps });
-        let path =
-            |path, bps| PathLine { path, state: PathState::Active, up: amount(bps), down: None };
-        let paths = vec![path(1, 19_000_000), path(2, 4_000_000)];
+        let path = |path, label: &str, bps| PathLine {
+            path,
+            interface: None,
+            state: PathState::Active,
+            label: label.to_owned(),
+            up: amount(bps),
+            down: None,
+        };
+        let paths = vec![path(1, "wlan0", 19_000_000), path(2, "lte0", 4_000_000)];
         let content = Amount { bytes: 1_437_500, bps: 23_000_000 };
         let (up, down) = (Some(content), None);
         let line = Line { event: "interval", begin_s: 0.5, end_s: 1.0, content, up, down, paths };
-        let told = text(&line, true);
+        let told = text(&line, true, 80);
         assert_eq!(
             told,
-            "   0.50 to    1.00 s     23.0 Mbit/s  path 1: 19.0 Mbit/s  path 2: 4.0 Mbit/s"
+            "   0.50 to    1.00 s     23.0 Mbit/s  wlan0: 19.0 Mbit/s  lte0: 4.0 Mbit/s"
         );
-        assert_eq!(text(&line, false), "   1.0 s  23.0 Mbit/s");
-        let line = Line { paths: vec![path(1, 1_000)], down: amount(8_000), ..line };
-        assert_eq!(text(&line, true), "   0.50 to    1.00 s  up 23.0 Mbit/s, down 8.0 kbit/s");
+        let narrow = text(&line, true, 60);
+        assert_eq!(
+            narrow,
+            "   0.50 to    1.00 s     23.0 Mbit/s\n          wlan0: 19.0 Mbit/s\n          lte0: 4.0 Mbit/s"
+        );
+        assert_eq!(text(&line, false, 80), "   1.0 s  23.0 Mbit/s");
+        let line = Line { paths: vec![path(1, "lo", 1_000)], down: amount(8_000), ..line };
+        assert_eq!(text(&line, true, 80), "   0.50 to    1.00 s  up 23.0 Mbit/s, down 8.0 kbit/s");
     }
 }

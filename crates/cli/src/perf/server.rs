@@ -18,6 +18,7 @@ use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving, peer_key};
+use crate::shares;
 use crate::signals::interrupted;
 use crate::strangers::{StrangerLines, TICK};
 use crate::{settings, show, transport, uplinks};
@@ -203,6 +204,8 @@ async fn measure(
         size(bytes),
         bit_rate((up.goodput_bps + down.goodput_bps) as f64)
     ));
+    let shares = shares::text(bytes, &watch.shares(association));
+    shares.iter().for_each(|shares| screen.line(&format!("  {shares}")));
     if report.json {
         let result = json!({
             "role": "server",

@@ -340,7 +340,10 @@ impl Near {
     }
 
     fn summary(&self, link: &Link, why: &str) -> Result<()> {
-        self.screen.line(&listen::text(&link.session.counters()));
+        let counters = link.session.counters();
+        self.screen.line(&listen::text(&counters));
+        let shares = link.watch.shares(link.session.association());
+        listen::tell_shares(&self.screen, &counters, &shares);
         self.record("summary", link, why)
     }
 

@@ -24,6 +24,7 @@ use crate::paths::PathWatch;
 use crate::recv::TOO_MANY_GUESSES;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
+use crate::shares::{self, Share};
 use crate::signals;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
@@ -206,6 +207,7 @@ impl Far {
         let end = session.run().await;
         let done = session.counters();
         self.screen.line(&format!("client {peer} left: {}; {}", why(&end), text(&done)));
+        tell_shares(&self.screen, &done, &watch.shares(&association));
         self.event(&json!({
             "event": "disconnected",
             "peer": peer.to_string(),
@@ -226,6 +228,12 @@ impl Far {
 /// The end of a session in a few words.
 pub(super) fn why(end: &SessionEnd) -> String {
     crate::transfer::relative::printable(&end.to_string())
+}
+
+/// Tells what each path carried, in both directions.
+pub(super) fn tell_shares(screen: &Screen, counters: &Counters, shares: &[Share]) {
+    let shares = shares::text(counters.bytes_sent + counters.bytes_received, shares);
+    shares.iter().for_each(|shares| screen.line(&format!("  {shares}")));
 }
 
 /// Counters as a person reads them.

@@ -228,6 +228,9 @@ impl Receiver {
         result.measured(&summary, meter.transfer_time());
         result.resumed_bytes = resumed;
         (result.paths, result.notices) = (watch.report(&association), watch.notices());
+        if failure.is_none() {
+            result.tell(&self.screen, &watch.shares(&association));
+        }
         (result, failure)
     }
 

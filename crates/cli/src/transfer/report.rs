@@ -6,14 +6,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::frame::{FileHeader, Kind, Outcome, Summary};
+use super::frame::{FileHeader, Kind, Outcome, SIZE_UNKNOWN, Summary};
+use super::relative::printable;
 use crate::figures::{bit_rate, size};
+use crate::layout;
 use crate::paths::{PathReport, TimedNotice};
 use crate::screen::Screen;
 use crate::security::peer_key;
+use crate::shares::{self, Share};
 
 /// As many files as are listed; of more, only the first are, and all are counted.
 const FILES_LISTED: usize = 10_000;
+/// Files that a person is told by name.
+const FILES_TOLD: usize = 3;
+/// Columns of a name that a person is told, at most and at least.
+const NAME_MAX: usize = 60;
+const NAME_MIN: usize = 8;
 
 /// The result of one transfer. The keys are a public contract.
 #[derive(Debug, Serialize)]
@@ -92,6 +100,9 @@ pub(crate) struct FileReport {
     pub sha256: Option<String>,
     /// `stored`, or why not.
     pub status: &'static str,
+    /// It is no directory.
+    #[serde(skip)]
+    pub is_file: bool,
 }
 
 /// A number of entries, and how many of them were not stored.
@@ -140,6 +151,7 @@ impl FileLog {
                 bytes: header.size,
                 sha256: sha256.filter(|_| outcome == Outcome::Stored).map(hex),
                 status: outcome.name(),
+                is_file: header.kind != Kind::Directory,
             });
         }
     }
@@ -212,23 +224,55 @@ impl TransferResult {
         }
     }
 
-    /// Tells a person how it went.
-    pub(crate) fn tell(&self, screen: &Screen) {
+    /// Tells a person how it went, and what each path carried.
+    pub(crate) fn tell(&self, screen: &Screen, shares: &[Share]) {
+        let (columns, content) = (screen.columns(), self.bytes);
+        screen.line(&self.summary());
+        let lines = [self.names(columns), shares::text(content, shares)];
+        lines.iter().flatten().for_each(|line| screen.line(&format!("  {line}")));
+    }
+
+    fn summary(&self) -> String {
         let before = match self.resumed_bytes {
             0 => String::new(),
             bytes => format!(" ({} were there before)", size(bytes)),
         };
-        let files = self.files_total - self.directories.total;
-        let failed = self.files_failed - self.directories.failed;
-        screen.line(&format!(
-            "{}{before} in {:.2} s, {}; longest pause {:.2} s; {} of {files} {} stored and verified",
+        let (files, stored) = self.counted();
+        format!(
+            "{}{before} in {:.2} s, {}; longest pause {:.2} s; {stored} of {files} {} stored and verified",
             size(self.bytes),
             self.transfer_time_s,
             bit_rate(self.goodput_bps as f64),
             self.max_delivery_gap_s.unwrap_or(0.0),
-            files - failed,
             if files == 1 { "file" } else { "files" },
-        ));
+        )
+    }
+
+    /// How many files there were, and how many of them were stored.
+    fn counted(&self) -> (u32, u32) {
+        let files = self.files_total - self.directories.total;
+        (files, files - (self.files_failed - self.directories.failed))
+    }
+
+    /// The names and sizes of the first files that were stored; `None` if none was.
+    fn names(&self, columns: usize) -> Option<String> {
+        let is_stored = |file: &&FileReport| file.is_file && file.status == Outcome::Stored.name();
+        let name = |file: &FileReport| {
+            let size = match file.bytes {
+                SIZE_UNKNOWN => String::new(),
+                bytes => size(bytes),
+            };
+            let room = NAME_MAX.min(columns.saturating_sub(layout::width(&size) + 4)).max(NAME_MIN);
+            let name = layout::shortened(&printable(&file.name), room);
+            format!("{name} {size}").trim_end().to_owned()
+        };
+        let first = self.files.iter().filter(is_stored).take(FILES_TOLD);
+        let mut words: Vec<_> = first.map(name).collect();
+        let (_, stored) = self.counted();
+        if let more @ 1.. = (stored as usize).saturating_sub(words.len()) {
+            words.push(format!("and {more} more"));
+        }
+        (!words.is_empty()).then(|| words.join(", "))
     }
 
     /// The result as one line of JSON.

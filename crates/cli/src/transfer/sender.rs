@@ -189,7 +189,9 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let failure = transfer.failure(&done);
     let error = failure.as_ref().map(|f| f.message.clone());
     let mut result = TransferResult::new(preset, transfer.files, error);
+    let mut shares = Vec::new();
     if let Some((association, watch, blocked)) = ended {
+        shares = watch.shares(&association);
         result.secured(&association);
         (result.paths, result.notices) = (watch.report(&association), watch.notices());
         result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
@@ -202,7 +204,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
         result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
         if result.completed || result.bytes > 0 {
-            result.tell(&screen);
+            result.tell(&screen, &shares);
         }
     }
     if args.report.json {

@@ -65,3 +65,33 @@ fn the_contract_s_keys_are_all_there() {
         assert!(value.get(key).is_some(), "{key}");
     }
 }
+
+/// The line about files with these names, all of 4 bytes.
+fn told(names: &[&str], columns: usize) -> Option<String> {
+    let mut files = FileLog::default();
+    for name in names {
+        files.add(&header(name), Outcome::Stored, "", Some([1; 32]));
+    }
+    TransferResult::new("adaptive", files, None).names(columns)
+}
+
+#[test]
+fn a_person_is_told_the_first_names_and_how_many_more_there_are() {
+    assert_eq!(told(&["big.iso"], 80).as_deref(), Some("big.iso 4 B"));
+    let names: Vec<_> = (0..15).map(|n| format!("photos/{n}.jpeg")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let expected = "photos/0.jpeg 4 B, photos/1.jpeg 4 B, photos/2.jpeg 4 B, and 12 more";
+    assert_eq!(told(&names, 80).as_deref(), Some(expected));
+    assert_eq!(told(&[], 80), None);
+    let long = format!("{}end.txt", "deep/".repeat(30));
+    let said = told(&[&long], 60).expect("a name");
+    assert!(said.starts_with("deep/") && said.ends_with("/end.txt 4 B"), "{said}");
+    assert!(layout::width(&said) <= 58, "{said}");
+}
+
+#[test]
+fn what_was_not_stored_is_not_told_by_name() {
+    let mut files = FileLog::default();
+    files.add(&header("a"), Outcome::DiskFull, "full", None);
+    assert_eq!(TransferResult::new("adaptive", files, None).names(80), None);
+}
