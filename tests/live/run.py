@@ -20,51 +20,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "report"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "common"))
 from webdriver import Browser, missing  # noqa: E402
 
+import lines  # noqa: E402
 from peers import Failed, Late, Measurement, expect, expect_soon, until  # noqa: E402
 from second_chance import Verdict, settle  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 # A change of rank must be effective within this time.
 SOON_S = 1.0
-TMUX = ["tmux", "-L", "manypath-live", "-f", "/dev/null"]
-
-
-class Terminal:
-    """A terminal of its own, with one program."""
-
-    def __init__(self, it, command, size, environment=()):
-        self.size = size
-        self.name = f"t{time.monotonic_ns()}"
-        environment = [*(f"{name}={value}" for name, value in it.places.items()), *environment]
-        words = ["env", *environment, *command]
-        line = " ".join(f"'{word}'" for word in words) + "; echo EXIT $?; exec sleep 60"
-        self._tmux("new-session", "-d", "-s", self.name, "-x", str(size[0]), "-y", str(size[1]), line)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run([*TMUX, "kill-session", "-t", self.name], stderr=subprocess.DEVNULL)
-
-    def _tmux(self, *words):
-        return subprocess.run([*TMUX, *words], check=True, capture_output=True, text=True).stdout
-
-    def press(self, *keys):
-        self._tmux("send-keys", "-t", self.name, *keys)
-
-    def seen(self, escapes=False):
-        return self._tmux("capture-pane", "-p", *(["-e"] if escapes else []), "-t", self.name)
-
-    def is_other_screen(self):
-        return self._tmux("display-message", "-p", "-t", self.name, "#{alternate_on} #{cursor_flag}").split() == ["1", "0"]
-
-    def shows(self, text, seconds=10):
-        def there():
-            return text in self.seen()
-        there.__doc__ = f"the terminal shows {text!r}"
-        try:
-            return until(there, seconds)
-        except Failed:
-            raise Failed(f"no {text!r} within {seconds} s in:\n{self.seen()}") from None
 
 
 def keep(options, name, text):
@@ -75,7 +37,7 @@ def keep(options, name, text):
 
 def terminal_small(options):
     """--tui at 80 x 24: rows, a key sets a path to backup within a second, q goes on with lines."""
-    with Measurement(options.binary) as it, Terminal(it, it.client_command("-t", "6", "--tui"), (80, 24)) as terminal:
+    with Measurement(options.binary) as it, Terminal(it.places, it.client_command("-t", "6", "--tui"), (80, 24)) as terminal:
         terminal.shows("127.0.0.12")
         # Until there is a curve.
         time.sleep(1.5)
@@ -106,7 +68,7 @@ def terminal_large(options):
     """--tui at 200 x 60 without colours; Ctrl-C ends the measurement and gives the terminal back."""
     with Measurement(options.binary) as it:
         command = it.client_command("-t", "30", "--tui")
-        with Terminal(it, command, (200, 60), ["NO_COLOR=1"]) as terminal:
+        with Terminal(it.places, command, (200, 60), ["NO_COLOR=1"]) as terminal:
             terminal.shows("127.0.0.12")
             time.sleep(1)
             seen = terminal.seen(escapes=True)
@@ -121,7 +83,7 @@ def terminal_large(options):
 
 def terminal_terminated(options):
     """A signal ends the program, and the terminal is as before."""
-    with Measurement(options.binary) as it, Terminal(it, it.client_command("-t", "30", "--tui"), (80, 24)) as terminal:
+    with Measurement(options.binary) as it, Terminal(it.places, it.client_command("-t", "30", "--tui"), (80, 24)) as terminal:
         terminal.shows("127.0.0.12")
         expect(terminal.is_other_screen(), "the view is not on the other screen")
         listed = subprocess.run([it.binary, "path", "list", "--json"], env=it.environment, check=True, capture_output=True).stdout
@@ -136,7 +98,7 @@ def top(options):
     with Measurement(options.binary) as it:
         client = it.client("-t", "30")
         until(lambda: len(it.ranks()) == 2)
-        with Terminal(it, [it.binary, "top"], (80, 24)) as terminal:
+        with Terminal(it.places, [it.binary, "top"], (80, 24)) as terminal:
             terminal.shows("perf client")
             keep(options, "top-80x24", terminal.seen())
             # The list is in the order of the numbers of processes.
@@ -177,6 +139,8 @@ CURVES = "return [...document.querySelectorAll('.curve')].filter((c) => (c.getAt
 
 def page(options):
     """--web: curves, hovering, a button sets a path to backup, light and dark, wide and narrow, the end."""
+    if gone := missing():
+        raise lines.Unavailable(f"not installed: {', '.join(gone)}")
     with Measurement(options.binary) as it, Browser() as browser:
         client = it.client("-t", "60", "--web", "0")
         url = it.printed(r"Live page: (\S+)")
@@ -226,10 +190,13 @@ def page(options):
 
 
 def report(case, options):
-    """Runs a case and prints its outcome; its verdict."""
+    """Runs a case and prints its outcome; its verdict, or None if it was skipped."""
     try:
         case(options)
-    except (Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
+    except lines.Unavailable as why:
+        print(f"{'FAIL' if options.require else 'SKIP'}  {case.__name__}: {why}", flush=True)
+        return Verdict.WRONG if options.require else None
+    except (Failed, lines.lab.Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
         verdict = Verdict.LATE if isinstance(error, Late) else Verdict.WRONG
         print(f"{'LATE' if verdict is Verdict.LATE else 'FAIL'}  {case.__name__}: {error}", flush=True)
         return verdict
@@ -244,18 +211,18 @@ def main():
     parser.add_argument("--pictures", type=Path, help="keep what was seen in this folder")
     parser.add_argument("cases", nargs="*", help="only these cases")
     options = parser.parse_args()
-    gone = missing() + ([] if shutil.which("tmux") else ["tmux"])
-    if gone:
-        print(f"live: SKIPPED, not installed: {', '.join(gone)}", file=sys.stderr)
+    if not shutil.which("tmux"):
+        print("live: SKIPPED, not installed: tmux", file=sys.stderr)
         return 1 if options.require else 0
-    cases = {case.__name__: case for case in (terminal_small, terminal_large, terminal_terminated, top, page)
-             if not options.cases or case.__name__ in options.cases}
+    every = (terminal_small, terminal_large, terminal_terminated, top, page, *lines.CASES)
+    cases = {case.__name__: case for case in every if not options.cases or case.__name__ in options.cases}
     verdicts = {name: report(case, options) for name, case in cases.items()}
     failed = [name for name, verdict in verdicts.items() if verdict is Verdict.WRONG]
     late = [name for name, verdict in verdicts.items() if verdict is Verdict.LATE]
+    skipped = list(verdicts.values()).count(None)
     command = [sys.executable, __file__, "--binary", str(options.binary.resolve()), *["--require"] * options.require]
     failed += settle(late, lambda name: report(cases[name], options), lambda name: [*command, name])
-    print(f"live: {len(cases) - len(failed)} passed, {len(failed)} failed")
+    print(f"live: {len(cases) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
     return 1 if failed else 0
 
 
