@@ -143,10 +143,10 @@ fn code(args: &RecvArgs, serving: &Serving, chosen: bool) -> Result<Option<Code>
 fn target(args: &RecvArgs, screen: &Screen) -> Result<Target> {
     let max_size = args.max_size.as_deref().map(|text| settings::size("--max-size", text));
     let max_size = max_size.transpose()?;
-    Ok(match args.stdout {
-        true => Target::StandardOutput { max_size },
-        false => Target::Directory(store(args, max_size, screen)?),
-    })
+    if args.stdout {
+        return Ok(Target::StandardOutput { max_size });
+    }
+    store(args, max_size, screen).map(Target::Directory)
 }
 
 /// The store for the files. Finds out now, not after a long transfer, if the directory takes

@@ -35,10 +35,10 @@ impl Announcement<'_> {
             self.screen.line(NOT_ENCRYPTED);
         }
         let ticket = self.ticket();
-        match self.args.report.json {
-            true => self.print_event(ticket.as_ref()),
-            false => self.print_lines(ticket.as_ref()),
+        if self.args.report.json {
+            return self.print_event(ticket.as_ref());
         }
+        self.print_lines(ticket.as_ref())
     }
 
     /// The ticket; none with certificates.
@@ -69,9 +69,10 @@ impl Announcement<'_> {
     fn print_lines(&self, ticket: Option<&Ticket>) -> Result<String> {
         let ends: Vec<String> =
             self.addresses.iter().map(|&ip| SocketAddr::new(ip, self.port).to_string()).collect();
-        let what = match self.args.stdout {
-            true => "writing the file to standard output".to_owned(),
-            false => format!("storing files in {}", self.args.dir.display()),
+        let what = if self.args.stdout {
+            "writing the file to standard output".to_owned()
+        } else {
+            format!("storing files in {}", self.args.dir.display())
         };
         self.screen.line(&format!("Listening on {}, {what}", ends.join(", ")));
         self.say_reach();

@@ -72,8 +72,5 @@ fn line(file: &Path) -> io::Result<std::result::Result<Vec<u8>, &'static str>> {
         bytes.pop();
         bytes.pop_if(|byte| *byte == b'\r');
     }
-    Ok(match bytes.contains(&b'\n') {
-        true => Err("more than one line"),
-        false => Ok(bytes),
-    })
+    Ok(if bytes.contains(&b'\n') { Err("more than one line") } else { Ok(bytes) })
 }

@@ -195,9 +195,10 @@ impl Receiver {
         }
         let may_hang = matches!(&taken, Err(Broken::Stalled(_)))
             || (taken.is_err() && self.target.is_stream());
-        let stored = match may_hang {
-            true => tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.ok(),
-            false => Some(writing.await),
+        let stored = if may_hang {
+            tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.ok()
+        } else {
+            Some(writing.await)
         };
         let (taken, files) = tokio::select! {
             files = answering => (taken, files.unwrap_or_default()),

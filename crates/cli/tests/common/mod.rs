@@ -109,6 +109,15 @@ impl Receiver {
         self.child.wait().expect("ended");
     }
 
+    /// Kills it; all that it has said on standard error.
+    pub(crate) fn said(mut self) -> String {
+        self.kill();
+        let mut text = String::new();
+        let err = self.child.stderr.as_mut().expect("piped");
+        err.read_to_string(&mut text).expect("UTF-8");
+        text
+    }
+
     /// Waits for its end; exit code and standard error.
     pub(crate) fn end(mut self) -> (i32, String) {
         let status = self.child.wait().expect("ended");
