@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from . import _extras, _manypath, _wait
+from . import _extras, _html, _manypath, _wait
 from . import trace as _trace
 from ._errors import Interrupted, RunError
 from ._wait import Progress
@@ -129,6 +129,10 @@ class Runs(Sequence[dict[str, Any]]):
 
     def __repr__(self) -> str:
         return f"<Runs: {len(self)} of {self.scenario!r}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the first points with the means of their runs."""
+        return _html.table(self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._native.__arrow_c_stream__(requested_schema)

@@ -158,3 +158,27 @@ def test_ctrl_c_ends_runs_at_once_and_keeps_finished_ones() -> None:
     assert time.monotonic() - began < 5
     assert isinstance(raised.value, Interrupted)
     assert [run["bytes"] for run in raised.value.runs] == [100_000, 200_000]
+
+
+def test_a_notebook_shows_runs_as_a_table() -> None:
+    sweep = {"path.2.loss": ["0 %", "2 %"], "transport.preset": ["cmt", "cmt-pf"]}
+    runs = sim.run(TWO_PATHS | {"name": "<b>two</b>"}, seeds=3, sweep=sweep)
+    text = runs._repr_html_()
+    assert text.count("<tr>") == 1 + 4, text
+    for part in ("<th>path.2.loss</th>", "<th>time [s]</th>", "<td>2 %</td>", "<td>3</td>", "±", "12 runs of"):
+        assert part in text, (part, text)
+    assert "<b>" not in text and "&lt;b&gt;two" in text
+    first = [run["transfer_time_s"] for run in runs[:3]]
+    assert f"<td>{sum(first) / 3:.4g} ± " in text, text
+    one = sim.run(TWO_PATHS, seeds=1)._repr_html_()
+    assert one.count("<tr>") == 2 and f"<td>{sim.run(TWO_PATHS, seeds=1)[0]['transfer_time_s']:.4g}</td>" in one
+
+
+def test_the_table_of_many_runs_is_bounded() -> None:
+    losses = [f"{loss} %" for loss in range(30)]
+    small = TWO_PATHS | {"transfer": {"size": "1 kB"}}
+    text = sim.run(small, seeds=2, sweep={"path.2.loss": losses})._repr_html_()
+    assert text.count("<tr>") == 1 + 20 and len(text) < 10_000, text
+    assert "60 runs of" in text and "The first 40 of them are shown." in text
+    empty = sim.run(small | {"time_limit": "1 ms"}, seeds=2)._repr_html_()
+    assert "2 incomplete" in empty and "<td>-</td>" in empty

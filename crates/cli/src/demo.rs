@@ -31,6 +31,10 @@ const PATHS: usize = 2;
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Largest file, so that a slip does not fill the disk.
 const SIZE_MAX: u64 = 10_000_000_000;
+/// The share of a link's rate that is content: all but headers and acknowledgements.
+const CONTENT_SHARE: f64 = 0.94;
+/// What handshake and slow start take of a transfer, in seconds.
+const START_S: f64 = 0.5;
 /// Bytes written to the file at a time.
 const BLOCK: usize = 1 << 20;
 /// Name of the file that is sent.
@@ -101,10 +105,24 @@ fn introduction(plan: &Plan) -> String {
         None => "no path dies".to_owned(),
     };
     format!(
-        "Sending {} from one process to another over two emulated paths of {rate} and {} ms; {outage}.",
+        "Sending {} from one process to another over two emulated paths of {rate} and {} ms; {outage}. \
+         It takes about {:.0} s.",
         size(plan.bytes),
-        plan.link.delay.as_secs_f64() * 1e3
+        plan.link.delay.as_secs_f64() * 1e3,
+        expected_s(plan)
     )
+}
+
+/// The time that the transfer will take, in seconds: its bytes over the paths that are up.
+fn expected_s(plan: &Plan) -> f64 {
+    // Of one path alone.
+    let path_seconds = plan.bytes as f64 * 8.0 / (plan.rate_bps as f64 * CONTENT_SHARE);
+    let (down_s, down_for_s) = plan.outage.as_ref().map_or((f64::INFINITY, 0.0), |outage| {
+        (outage.start.as_secs_f64(), (outage.end - outage.start).as_secs_f64())
+    });
+    let left = (path_seconds - 2.0 * down_s).max(0.0);
+    let after = (left - down_for_s).max(0.0);
+    START_S + (path_seconds / 2.0).min(down_s) + left.min(down_for_s) + after / 2.0
 }
 
 /// A loopback address for a part of the emulation; systems that have only 127.0.0.1 use that.
@@ -384,7 +402,7 @@ fn conclude(
     let (time, rate, gap) =
         (number("transfer_time_s"), number("goodput_bps"), number("max_delivery_gap_s"));
     let mut text = format!(
-        "{} in {time:.1} s ({}), verified: SHA-256 {}\n",
+        "{} in {time:.1} s ({}), verified by its SHA-256:\n{}\n",
         size(plan.bytes),
         bit_rate(rate),
         result["sha256"].as_str().unwrap_or("?")
@@ -427,6 +445,23 @@ mod tests {
         // 41552 packets of 56 bytes of headers each.
         let expected = (60_000_000.0 + 41_552.0 * 56.0) * 8.0 / 20e6 + 0.02;
         assert!((single_path_s(&plan(), 1444) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_introduction_says_how_long_it_takes() {
+        // As measured: 15.5 s, and 6.7 s for half of it without an outage.
+        assert!(
+            introduction(&plan()).ends_with("It takes about 16 s."),
+            "{}",
+            introduction(&plan())
+        );
+        let short = Plan { bytes: 30_000_000, outage: None, ..plan() };
+        assert!((expected_s(&short) - 6.9).abs() < 0.1);
+        let (from, ever) = (Duration::from_secs(5), Duration::from_secs(1000));
+        let for_good = Plan { outage: Some(from..ever), ..plan() };
+        assert!((expected_s(&for_good) - (0.5 + 5.0 + 25.5 - 10.0)).abs() < 0.1);
+        let later = Plan { outage: Some(ever..ever * 2), ..plan() };
+        assert!((expected_s(&later) - 13.3).abs() < 0.1);
     }
 
     #[test]

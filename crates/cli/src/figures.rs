@@ -40,6 +40,13 @@ pub(crate) fn size(bytes: u64) -> String {
     decimal(bytes as f64, "B")
 }
 
+/// A count with a comma behind the thousands.
+pub(crate) fn thousands(count: usize) -> String {
+    let digits = count.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
 fn decimal(value: f64, unit: &str) -> String {
     // Zero has no sign here, and what would be rounded to 1000 has the next prefix.
     let value = if value.is_nan() || value <= 0.0 { 0.0 } else { value };
@@ -65,6 +72,11 @@ mod tests {
         assert_eq!((size(1000), size(999_960)), ("1.0 kB".to_owned(), "1.0 MB".to_owned()));
         assert_eq!([999.6, 999_999_999.0].map(bit_rate), ["1.0 kbit/s", "1.0 Gbit/s"]);
         assert_eq!([-0.0, -3.0, f64::NAN].map(bit_rate), ["0 bit/s"; 3]);
+    }
+
+    #[test]
+    fn counts_have_commas() {
+        assert_eq!([7, 999, 1000, 138_946].map(thousands), ["7", "999", "1,000", "138,946"]);
     }
 
     #[tokio::test]

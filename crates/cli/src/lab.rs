@@ -11,12 +11,13 @@ mod spread;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
 use manypath_lab::claims::Verdict;
+use manypath_lab::estimate::estimate;
 use manypath_lab::experiment::{Experiment, Kind};
-use manypath_lab::lab::{self, Options, Outcome, Progress};
+use manypath_lab::lab::{self, Options, Outcome, Plans, Progress};
 use manypath_lab::placebo::is_placebo;
 use manypath_lab::plan::{Extent, Plan, PlannedPoint};
 use manypath_lab::runner::all_processors;
@@ -28,8 +29,13 @@ use print::Size;
 
 use crate::args::lab::{JudgeArgs, LabCommand, ListArgs, RunArgs, Seeds};
 use crate::failure::{Failure, Result};
-use crate::runs::{cancel_on_ctrl_c, progress_bar};
+use crate::figures::{thousands, time};
+use crate::runs::{MANY_RUNS, RunsBar, cancel_on_ctrl_c};
+use crate::sheet::{columns, wrapped};
 use crate::show::print;
+
+/// How long runs are tried before those of a long command, to say how long they will take.
+const TRIALS: Duration = Duration::from_secs(2);
 
 /// Runs a command of the laboratory.
 pub(crate) fn run(command: &LabCommand) -> Result<()> {
@@ -55,7 +61,7 @@ fn list(args: &ListArgs) -> Result<()> {
         rows.push((experiment, size(experiment)?));
     }
     if !args.report.json {
-        return print(&print::list(&rows));
+        return print(&print::list(&rows, columns()));
     }
     let mut text = String::new();
     for (experiment, size) in &rows {
@@ -102,22 +108,30 @@ fn run_experiments(args: &RunArgs) -> Result<()> {
         extent: extent(args.quick, args.seeds.as_ref()),
         realtime: Some(&plan_realtime),
     };
-    let bar = progress_bar(args.report.quiet || args.report.json);
+    let is_hidden = args.report.quiet || args.report.json;
     let (cancel, outcomes) = match &args.on {
         Some(on) => {
             // Real transfers need a machine that does nothing else.
             options.realtime = None;
-            let outcomes = spread::run(&experiments, on, args, &mut options, &bar);
+            let mut bar = RunsBar::new(is_hidden);
+            let outcomes = spread::run(&experiments, on, args, &mut options, &mut bar);
+            bar.end();
             (Arc::default(), outcomes)
         }
         None => {
             let cancel = cancel_on_ctrl_c()?;
-            let mut show = |progress: Progress<'_>| show_progress(&bar, progress);
-            let outcomes = lab::run(&experiments, &selected, &options, &cancel, &mut show);
+            let plans = lab::plan(&experiments, &selected, &options).map_err(wrong)?;
+            if !is_hidden {
+                announce(&plans, options.jobs, &cancel);
+            }
+            let mut bar = RunsBar::new(is_hidden);
+            let mut show = |progress: Progress<'_>| show_progress(&mut bar, progress);
+            let outcomes =
+                lab::run_plans(&experiments, &selected, &plans, &options, &cancel, &mut show);
+            bar.end();
             (cancel, outcomes.map_err(wrong))
         }
     };
-    bar.finish_and_clear();
     let outcomes = outcomes?;
     report(&outcomes, args.report.json, args.verbose_agreement)?;
     if !args.report.json && !args.report.quiet {
@@ -139,14 +153,44 @@ fn extent(quick: bool, seeds: Option<&Seeds>) -> Extent {
     Extent { quick, seeds: seeds.map(|seeds| seeds.0.clone()) }
 }
 
-fn show_progress(bar: &ProgressBar, progress: Progress<'_>) {
-    bar.set_length(progress.planned as u64);
-    bar.set_position(progress.done as u64);
+/// Says before long work how many runs there are and how long they may take.
+fn announce(plans: &Plans<'_>, jobs: NonZeroUsize, cancel: &AtomicBool) {
+    let runs = |kind: fn(&Kind) -> bool| -> usize {
+        let of_kind = plans.iter().filter(|(experiment, _)| kind(&experiment.kind));
+        of_kind.map(|(_, plan)| plan.runs()).sum()
+    };
+    let real = runs(|kind| *kind == Kind::Realtime);
+    let all = runs(|_| true);
+    if all < MANY_RUNS && real == 0 {
+        return;
+    }
+    let mut text = match plans.len() {
+        1 => count(all, "run"),
+        many => format!("{} of {}", count(all, "run"), count(many, "experiment")),
+    };
+    if all - real >= MANY_RUNS
+        && let Some(estimate) = estimate(plans, jobs, TRIALS, &Instant::now, cancel)
+    {
+        let threads = count(jobs.get(), "thread");
+        let time = time(estimate.time.as_secs_f64());
+        text += &format!("; about {time} with {threads}, as {} trial runs say", estimate.tried);
+    }
+    if real > 0 {
+        text += &format!("; {} of them last as long as their transfers", thousands(real));
+    }
+    eprintln!("{}", wrapped(&(text + "."), columns(), 0));
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{} {what}s", thousands(number)) }
+}
+
+fn show_progress(bar: &mut RunsBar, progress: Progress<'_>) {
     let failed = match progress.failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    bar.set_message(format!("{}{failed}", progress.experiment));
+    bar.set(progress.done, progress.planned, format!("{}{failed}", progress.experiment));
 }
 
 fn judge(args: &JudgeArgs) -> Result<()> {
@@ -165,7 +209,7 @@ fn judge(args: &JudgeArgs) -> Result<()> {
 
 fn report(outcomes: &[Outcome], is_json: bool, all_points: bool) -> Result<()> {
     if !is_json {
-        return print(&print::outcomes(outcomes, all_points));
+        return print(&print::outcomes(outcomes, all_points, columns()));
     }
     let lines = outcomes.iter().map(|outcome| serde_json::to_string(outcome).map(|l| l + "\n"));
     let text: std::result::Result<String, _> = lines.collect();

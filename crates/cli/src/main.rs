@@ -35,6 +35,7 @@ mod screen;
 mod security;
 mod settings;
 mod shares;
+mod sheet;
 mod show;
 mod signals;
 mod sim;

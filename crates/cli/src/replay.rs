@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::args::replay::ReplayArgs;
 use crate::failure::{Failure, Result};
-use crate::runs::{cancel_on_ctrl_c, progress_bar};
+use crate::runs::{RunsBar, cancel_on_ctrl_c};
 use crate::screen::Screen;
 use crate::show;
 
@@ -175,8 +175,7 @@ fn outcomes(args: &ReplayArgs, replay: &Replay, recorded: &str) -> Result<Vec<Ou
         [None].into_iter().chain(args.preset.iter().map(|name| Some(name.as_str()))).collect();
     let seeds = usize::from(args.seeds);
     let cancel = cancel_on_ctrl_c()?;
-    let bar = progress_bar(args.report.quiet || args.report.json);
-    bar.set_length((presets.len() * seeds) as u64);
+    let mut bar = RunsBar::new(args.report.quiet || args.report.json);
     let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
     let work = |number: usize| {
         let seed = (number % seeds) as u64 + 1;
@@ -190,9 +189,9 @@ fn outcomes(args: &ReplayArgs, replay: &Replay, recorded: &str) -> Result<Vec<Ou
             Ok(run) => runs[number / seeds].push(run),
             Err(what) => drop(failed.get_or_insert(what)),
         }
-        bar.inc(1);
+        bar.set(number + 1, count, String::new());
     });
-    bar.finish_and_clear();
+    bar.end();
     if let Some(what) = failed {
         return Err(Failure::failed(what));
     }

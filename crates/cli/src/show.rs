@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use clap::CommandFactory;
 use clap_complete::Shell;
-use manypath::config::{Config, Preset, Profile, Rows};
+use manypath::config::{Config, Explained, Origin, Preset, Profile, Rows};
 use serde_json::json;
 
-use crate::args::{Cli, ReportArgs, ShowArgs};
+use crate::args::{Cli, ReportArgs, ShowArgs, TransportArgs};
 use crate::failure::{Failure, Result};
 use crate::settings;
+use crate::sheet::{beside, columns, wrapped};
 
 /// Writes to standard output; a reader that went away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -46,8 +47,9 @@ impl Out {
 
 /// `manypath presets`.
 pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
+    let default = settings::config(&TransportArgs::default())?;
     if report.json {
-        let presets: Vec<_> = Preset::ALL.iter().map(preset_json).collect();
+        let presets: Vec<_> = Preset::ALL.iter().map(|p| preset_json(p, &default)).collect();
         let profiles: Vec<_> = Profile::ALL
             .iter()
             .map(|p| {
@@ -57,27 +59,44 @@ pub(crate) fn presets(report: &ReportArgs) -> Result<()> {
             .collect();
         return print(&format!("{}\n", json!({ "presets": presets, "profiles": profiles })));
     }
+    print(&presets_text(&default, columns()))
+}
+
+/// The presets and profiles; `default` is what a command uses without options.
+fn presets_text(default: &Config, columns: Option<usize>) -> String {
     let mut text = String::from("Presets (--preset NAME):\n");
     for preset in Preset::ALL {
-        let default = if preset.name == Preset::DEFAULT.name { " (default)" } else { "" };
-        text += &format!("  {:10} {}{default}\n", preset.name, preset.description);
-        text += &format!("  {:10} source: {}\n", "", preset.source);
-        let settings: Vec<_> = preset.overrides.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        text += &format!("  {:10} sets: {}\n", "", settings.join(" "));
-        for (profile, values) in preset.for_profiles {
-            let values: Vec<_> = values.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            text += &format!("  {:10} with {}: {}\n", "", profile.name(), values.join(" "));
+        text += &format!("  {}{}\n", preset.name, mark(preset.name == default.preset));
+        let values = |values: &[(&str, &str)]| {
+            values.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+        };
+        let mut lines = vec![
+            preset.description.to_owned(),
+            format!("source: {}", preset.source),
+            format!("sets: {}", values(preset.overrides)),
+        ];
+        for (profile, own) in preset.for_profiles {
+            lines.push(format!("with {}: {}", profile.name(), values(own)));
+        }
+        for line in lines {
+            text += &wrapped(&format!("      {line}\n"), columns, 2);
         }
     }
     text += "\nProfiles (--profile NAME):\n";
     for profile in Profile::ALL {
-        let default = if profile == Profile::default() { " (default)" } else { "" };
-        text += &format!("  {:10} {}{default}\n", profile.name(), profile.description());
+        let description = format!("{}{}", profile.description(), mark(profile == default.profile));
+        text += &beside(&format!("  {:8} ", profile.name()), &description, columns);
+        text.push('\n');
     }
-    print(&text)
+    text
 }
 
-fn preset_json(preset: &Preset) -> serde_json::Value {
+/// The mark of what is taken where nothing is named.
+fn mark(is_default: bool) -> &'static str {
+    if is_default { " (default)" } else { "" }
+}
+
+fn preset_json(preset: &Preset, default: &Config) -> serde_json::Value {
     let object = |values: &[(&str, &str)]| -> serde_json::Map<_, _> {
         values.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect()
     };
@@ -90,7 +109,7 @@ fn preset_json(preset: &Preset) -> serde_json::Value {
         "name": preset.name,
         "description": preset.description,
         "source": preset.source,
-        "default": preset.name == Preset::DEFAULT.name,
+        "default": preset.name == default.preset,
         "parameters": object(preset.overrides),
         "for_profiles": for_profiles,
     })
@@ -103,12 +122,55 @@ pub(crate) fn config(args: &ShowArgs) -> Result<()> {
         return print(&format!("{}\n", config_json(&config)));
     }
     let docs = args.report.verbose > 0;
-    if args.all {
-        return print(&config.table(Rows::All, docs));
+    let rows = if args.all { Rows::All } else { Rows::Usual };
+    // The library's table has a line for each parameter, which only programs want that long.
+    let mut text = match columns() {
+        Some(columns) => parameters(&config, rows, docs, columns),
+        None => config.table(rows, docs),
+    };
+    if !args.all {
+        let note = "Parameters that only repeat a paper or a simulator are left out: --all shows them, too.";
+        text += &wrapped(&format!("\n{note}\n"), columns(), 0);
     }
-    let mut text = config.table(Rows::Usual, docs);
-    text += "\nParameters that only repeat a paper or a simulator are left out: --all shows them, too.\n";
     print(&text)
+}
+
+/// Least columns for the values that a parameter may take, beside its value.
+const ALLOWED_MIN: usize = 24;
+
+fn is_shown(row: &Explained, rows: Rows) -> bool {
+    rows == Rows::All || row.rarely.is_none() || row.origin == Origin::Override
+}
+
+/// The parameters in lines of at most so many columns: name, value, and what it may be.
+fn parameters(config: &Config, rows: Rows, docs: bool, columns: usize) -> String {
+    let all = config.explain();
+    let shown: Vec<_> = all.iter().filter(|row| is_shown(row, rows)).collect();
+    let widest = |of: fn(&Explained) -> usize| shown.iter().map(|row| of(row)).max().unwrap_or(0);
+    let (name, value) = (widest(|row| row.name.len()), widest(|row| row.value.len()));
+    let mut text = format!("profile {}, preset {}\n", config.profile.name(), config.preset);
+    let mut group = None;
+    for row in shown {
+        if group.replace(row.group) != Some(row.group) {
+            text += &format!("\n{}:\n", row.group.title());
+        }
+        let lead = format!("{:name$}  {:value$}  ", row.name, row.value);
+        let mut allowed = format!("{} ({})", row.range, row.unit);
+        if row.origin != Origin::Profile {
+            allowed = format!("{allowed}; {}, not {}", row.origin, row.default);
+        }
+        text += &match columns.checked_sub(lead.len()) {
+            Some(rest) if rest >= ALLOWED_MIN => beside(&lead, &allowed, Some(columns)),
+            _ => format!("{}\n{}", lead.trim_end(), beside("    ", &allowed, Some(columns))),
+        };
+        text.push('\n');
+        if docs {
+            let rarely = row.rarely.map_or(String::new(), |why| format!(" [{why}]"));
+            let doc = format!("{} [{}]{rarely}", row.doc, row.source);
+            text += &(beside("    ", &doc, Some(columns)) + "\n");
+        }
+    }
+    text
 }
 
 fn config_json(config: &Config) -> serde_json::Value {
@@ -131,7 +193,6 @@ mod tests {
     use manypath::{ConnectTarget, Security};
 
     use super::*;
-    use crate::args::TransportArgs;
     use crate::transport;
 
     /// The values that `config show` prints for these options, and an endpoint that a command opens

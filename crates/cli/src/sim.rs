@@ -19,7 +19,9 @@ use summary::Summaries;
 
 use crate::args::sim::{CheckArgs, RunArgs, ScenarioArgs, SimCommand};
 use crate::failure::{Failure, Result};
-use crate::runs::{cancel_on_ctrl_c, progress_bar};
+use crate::figures::thousands;
+use crate::runs::{MANY_RUNS, RunsBar, cancel_on_ctrl_c};
+use crate::sheet::{columns, wrapped};
 use crate::show::print;
 
 /// Runs a command of the simulator.
@@ -74,8 +76,12 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let options = options(args, count)?;
     let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
     let cancel = cancel_on_ctrl_c()?;
-    let bar = progress_bar(args.report.quiet || args.report.json);
-    bar.set_length(count as u64);
+    let is_hidden = args.report.quiet || args.report.json;
+    if count >= MANY_RUNS && !is_hidden {
+        let (points, seeds) = (points.len(), seeds.len());
+        eprintln!("{} runs: {points} points, {seeds} seeds each.", thousands(count));
+    }
+    let mut bar = RunsBar::new(is_hidden);
     let mut output = Output::new(args, &points, &scenario);
     let mut stopped = None;
     let work = |number: usize| {
@@ -90,9 +96,9 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
             cancel.store(true, Ordering::Relaxed);
             stopped.get_or_insert(failure);
         }
-        bar.inc(1);
+        bar.set(number + 1, count, String::new());
     });
-    bar.finish_and_clear();
+    bar.end();
     if let Some(failure) = stopped {
         return Err(failure);
     }
@@ -230,7 +236,7 @@ fn check(args: &CheckArgs) -> Result<()> {
     let shown = chosen(&args.scenario, points)?;
     let Some(point) = shown.first() else { return Ok(()) };
     if !args.report.json {
-        return print(&scenario.explain(point, count));
+        return print(&wrapped(&scenario.explain(point, count), columns(), 2));
     }
     let swept: serde_json::Map<_, _> =
         scenario.swept().map(|(name, values)| (name.to_owned(), json!(values))).collect();

@@ -29,21 +29,22 @@ impl ToOutput {
         command.args(["recv", "--stdout", "--listen", "127.0.0.1", "--port", "0"]).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut err = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
+        let err = BufReader::new(child.stderr.take().unwrap());
+        let (ticket, said) = (String::new(), String::new());
+        let mut started = ToOutput { child, err, ticket, said };
         // The ticket is a line of its own on standard error, or in an event there.
         for _ in 0..20 {
             let mut line = String::new();
-            err.read_line(&mut line).unwrap();
+            started.err.read_line(&mut line).unwrap();
             let event: Value = serde_json::from_str(&line).unwrap_or_default();
             let ticket = event["ticket"].as_str().unwrap_or(line.trim());
             if ticket.starts_with("manypath2:") {
-                let ticket = ticket.to_owned();
-                return ToOutput { child, err, ticket, said };
+                started.ticket = ticket.to_owned();
+                return started;
             }
-            said += &line;
+            started.said += &line;
         }
-        panic!("no ticket: {said}");
+        panic!("no ticket: {}", started.said);
     }
 
     /// Its exit code, what it wrote, and what it said.

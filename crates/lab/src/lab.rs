@@ -78,8 +78,24 @@ pub fn run(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Vec<Outcome>, LabError> {
     let plans = plan(experiments, selected, options)?;
-    let mut ledger = Ledger::begin(&plans, options)?;
-    let runs = runs_of(&plans);
+    run_plans(experiments, selected, &plans, options, cancel, progress)
+}
+
+/// Runs what [`plan`] planned for these experiments, as [`run`] does.
+///
+/// # Errors
+///
+/// If results cannot be written.
+pub fn run_plans(
+    experiments: &Experiments,
+    selected: &[&Experiment],
+    plans: &Plans<'_>,
+    options: &Options<'_>,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Vec<Outcome>, LabError> {
+    let mut ledger = Ledger::begin(plans, options)?;
+    let runs = runs_of(plans);
     let memo = Memo::expecting(runs.iter().map(|run| (run.point, run.seed)));
     let work = |number: usize| {
         let Run { experiment, point, seed, .. } = runs.get(number).ok_or("no such run")?;

@@ -13,6 +13,7 @@ pub mod column;
 pub mod derive;
 pub mod engine;
 pub mod error;
+pub mod estimate;
 pub mod experiment;
 pub mod group;
 pub mod lab;

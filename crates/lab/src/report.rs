@@ -62,10 +62,11 @@ pub struct Written {
     pub bytes: usize,
 }
 
-/// Writes the report of these experiments, in their order.
+/// Writes the report of those of these experiments that have results, in their order.
 pub fn write(experiments: &[Experiment], options: &Options) -> Result<Written, LabError> {
-    let chapters = read(experiments, &options.results)?;
-    let page = page::render(&chapters);
+    let mut chapters = read(experiments, &options.results)?;
+    chapters.retain(|chapter| chapter.results.is_some());
+    let page = page::render(&chapters, experiments.len());
     save(&options.out, page.as_bytes())?;
     if let Some(file) = &options.claims {
         save(file, list::render(&chapters).as_bytes())?;
@@ -78,7 +79,7 @@ pub fn write(experiments: &[Experiment], options: &Options) -> Result<Written, L
         }
     }
     Ok(Written {
-        experiments: chapters.iter().filter(|c| c.results.is_some()).count(),
+        experiments: chapters.len(),
         figures: figures().count(),
         pictures,
         bytes: page.len(),

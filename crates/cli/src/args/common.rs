@@ -13,7 +13,7 @@ pub(crate) const DEFAULT_PORT: u16 = 9899;
 pub(crate) const TURN_PORT: u16 = 3478;
 
 /// The transport's configuration.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportArgs {
     /// Policies of a whole system: see `manypath presets` [default: adaptive]

@@ -177,7 +177,7 @@ fn command(text: &str, in_prose: bool) -> Option<Vec<String>> {
     (words.len() > 1).then_some(words)
 }
 
-fn is_option(word: &String) -> bool {
+fn is_option(word: &str) -> bool {
     word.starts_with('-')
 }
 
@@ -190,7 +190,9 @@ fn refusal(shown: &Shown) -> Option<String> {
         | ErrorKind::MissingSubcommand
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => shown.in_prose,
         // An option is named without its value.
-        ErrorKind::InvalidValue => shown.in_prose && shown.words.last().is_some_and(is_option),
+        ErrorKind::InvalidValue => {
+            shown.in_prose && shown.words.last().is_some_and(|word| is_option(word))
+        }
         _ => false,
     };
     (!is_fine).then(|| error.to_string())

@@ -1,6 +1,5 @@
 //! `manypath path`: shows the paths of running processes, and changes their ranks.
 
-use comfy_table::{Table, presets};
 use manypath::PathRank;
 use serde_json::{Value, json};
 
@@ -9,6 +8,7 @@ use super::protocol::{Answer, Process, Request};
 use crate::args::{PathCommand, PathListArgs, PathSetArgs};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
+use crate::sheet::{Sheet, columns};
 use crate::show;
 use crate::transfer::relative::printable;
 
@@ -49,9 +49,8 @@ async fn list(args: PathListArgs) -> Result<()> {
 
 /// The processes as a table. What they say is not to be trusted with the terminal.
 fn text(processes: &[Process]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["process", "command", "path", "from", "to", "state", "rank", "RTT", "sent"]);
+    let header = ["process", "command", "path", "from", "to", "state", "rank", "RTT", "sent"];
+    let mut table = Sheet::new(header);
     for process in processes {
         let name = [process.pid.to_string(), printable(&process.command)];
         let paths = process.associations.iter().flat_map(|association| &association.paths);
@@ -69,13 +68,13 @@ fn text(processes: &[Process]) -> String {
                 path.rtt(),
                 path.sent(),
             ];
-            table.add_row(name.iter().chain(&row));
+            table.row(name.iter().chain(&row));
         }
         if count == 0 {
-            table.add_row([name[0].as_str(), name[1].as_str(), "-"]);
+            table.row([name[0].as_str(), name[1].as_str(), "-"]);
         }
     }
-    table.trim_fmt() + "\n"
+    table.text(columns())
 }
 
 async fn set(args: PathSetArgs) -> Result<()> {

@@ -4,6 +4,7 @@ use console::{StyledObject, style};
 use manypath_doctor::{Finding, Report, Severity, UplinkLine};
 
 use crate::screen::shown;
+use crate::sheet::{beside, columns, wrapped};
 
 /// The report as text: `verbose` shows what is sound as well, `quiet` only warnings and errors.
 pub(super) fn text(report: &Report, verbose: u8, quiet: bool) -> String {
@@ -24,13 +25,13 @@ pub(super) fn text(report: &Report, verbose: u8, quiet: bool) -> String {
     }
     for unseen in &report.unseen {
         let (what, why) = (shown(&unseen.what), shown(&unseen.why));
-        text += &format!("{:8} {what}: {why}.\n", style("not seen").dim());
+        let lead = format!("{:8} ", style("not seen").dim());
+        text += &(beside(&lead, &format!("{what}: {why}."), columns()) + "\n");
         if let Some(command) = &unseen.mend {
             text += &format!("    {}\n", shown(command));
         }
     }
-    text += &summary(report);
-    text
+    text + &wrapped(&summary(report), columns(), 2)
 }
 
 fn uplinks(lines: &[UplinkLine]) -> String {
@@ -44,8 +45,8 @@ fn uplinks(lines: &[UplinkLine]) -> String {
     let mut text = String::new();
     for (line, place) in lines.iter().zip(&places) {
         let shown_name = shown(&line.name);
-        text += format!("{shown_name:name$}  {place:width$}  {}", state(line)).trim_end();
-        text += "\n";
+        let line = format!("{shown_name:name$}  {place:width$}  {}", state(line));
+        text += &(wrapped(line.trim_end(), columns(), name + 2) + "\n");
     }
     text
 }
@@ -65,12 +66,9 @@ fn state(line: &UplinkLine) -> String {
 }
 
 fn shown_finding(finding: &Finding) -> String {
-    let mut text = format!(
-        "{:8} {}: {}\n",
-        coloured(finding.severity),
-        style(finding.id).bold(),
-        shown(&finding.sentence)
-    );
+    let lead = format!("{:8} ", coloured(finding.severity));
+    let said = format!("{}: {}", style(finding.id).bold(), shown(&finding.sentence));
+    let mut text = beside(&lead, &said, columns()) + "\n";
     // Comments of the shell, so that all of it can be pasted.
     for (remark, commands) in [
         ("", &finding.mend),

@@ -1,8 +1,9 @@
 //! Texts of `manypath emulate` for people.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use manypath_realtime::hosts::{HostPlan, Report};
 use manypath_sim::LinkStats;
+
+use crate::sheet::{Sheet, columns, wrapped};
 
 /// The hosts and their addresses.
 pub(super) fn introduction(hosts: &[HostPlan]) -> String {
@@ -15,10 +16,7 @@ pub(super) fn introduction(hosts: &[HostPlan]) -> String {
 
 /// The counters of all links, and how punctual they were.
 pub(super) fn table(report: &Report) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    let mut table = Sheet::new([
         "link",
         "direction",
         "packets",
@@ -29,17 +27,15 @@ pub(super) fn table(report: &Report) -> String {
         "policed",
         "cut",
         "too long",
-    ]);
+    ])
+    .numbers_from(2);
     for link in &report.links {
         let stats = &link.stats;
         let rate = stats.bytes as f64 * 8.0 / 1e6 / report.seconds.max(1e-9);
         let LinkStats { lost, overflowed, early, policed, cut, too_long, .. } = link.stats;
         let counts = [lost, overflowed, early, policed, cut, too_long].map(|n| n.to_string());
         let row = [link.link.clone(), link.direction.to_owned(), stats.packets.to_string()];
-        table.add_row(row.into_iter().chain([format!("{rate:.2}")]).chain(counts));
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
+        table.row(row.into_iter().chain([format!("{rate:.2}")]).chain(counts));
     }
     let millis =
         |seconds: Option<f64>| seconds.map_or("-".to_owned(), |s| format!("{:.3} ms", s * 1e3));
@@ -49,10 +45,12 @@ pub(super) fn table(report: &Report) -> String {
         0 => String::new(),
         count => format!("; {count} packets had no path"),
     };
-    format!(
-        "{table}\n{:.1} s; packets arrived late by {p50} (median), {p99} (99 %), {max} (maximum){elsewhere}",
+    let text = format!(
+        "{}{:.1} s; packets arrived late by {p50} (median), {p99} (99 %), {max} (maximum){elsewhere}",
+        table.text(columns()),
         report.seconds
-    )
+    );
+    wrapped(&text, columns(), 0)
 }
 
 #[cfg(test)]

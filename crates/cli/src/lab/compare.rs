@@ -8,9 +8,9 @@ use manypath_lab::stats::Summary;
 use manypath_lab::table::show_params;
 
 use super::find::{find, wrong};
-use super::print::table;
 use crate::args::lab::CompareArgs;
 use crate::failure::{Failure, Result};
+use crate::sheet::{Sheet, columns, wrapped};
 use crate::show::print;
 
 /// Most fields of an experiment that are printed without `--all`.
@@ -46,11 +46,13 @@ fn text(all: &[Changes], shows_all: bool) -> String {
     let verdicts = all.iter().flat_map(|c| &c.claims).filter(|c| c.is_of_verdict()).count();
     let means: usize = all.iter().map(|changes| changes.means.len()).sum();
     let same = all.iter().filter(|changes| changes.is_none()).count();
-    text + &format!(
+    text += &format!(
         "{same} of {} experiments are the same; {equal} of {runs} runs are equal; {verdicts} verdicts \
          and {means} means changed\n",
         all.len()
-    )
+    );
+    // The tables fit already.
+    wrapped(&text, columns(), 2)
 }
 
 fn one(changes: &Changes, shows_all: bool) -> String {
@@ -78,7 +80,7 @@ fn one(changes: &Changes, shows_all: bool) -> String {
 }
 
 fn claims_table(claims: &[&ClaimChange]) -> String {
-    let mut table = table(&["claim", "what is said", "first", "second"]);
+    let mut table = Sheet::new(["claim", "what is said", "first", "second"]);
     for claim in claims {
         let shown = |verdict: Option<Verdict>, measured: &Option<String>| match verdict {
             Some(verdict) => {
@@ -86,25 +88,25 @@ fn claims_table(claims: &[&ClaimChange]) -> String {
             }
             None => "no such claim".to_owned(),
         };
-        table.add_row([
+        table.row([
             claim.id.clone(),
             claim.says.clone(),
             shown(claim.verdicts.a, &claim.measured.a),
             shown(claim.verdicts.b, &claim.measured.b),
         ]);
     }
-    format!("{table}\n")
+    table.text(columns())
 }
 
 /// The fields whose means differ, or with `--all` each mean.
 fn means(changes: &Changes, shows_all: bool) -> String {
     let mut text = String::new();
     if shows_all && !changes.means.is_empty() {
-        let mut table = table(&["point", "field", "first", "second", "change", "p"]);
+        let mut table = Sheet::new(["point", "field", "first", "second", "change", "p"]);
         for mean in &changes.means {
-            table.add_row(row(mean));
+            table.row(row(mean));
         }
-        text += &format!("{table}\n");
+        text += &table.text(columns());
     }
     let mut fields: IndexMap<&str, Vec<&MeanChange>> = IndexMap::new();
     for mean in changes.means.iter().filter(|mean| !is_placebo(&mean.variant)) {
@@ -112,11 +114,11 @@ fn means(changes: &Changes, shows_all: bool) -> String {
     }
     if !shows_all && !fields.is_empty() {
         let header = ["field", "means", "change", "for instance", "first", "second"];
-        let mut table = table(&header);
+        let mut table = Sheet::new(header);
         for (field, means) in fields.iter().take(MOST_FIELDS) {
-            table.add_row(field_row(field, means));
+            table.row(field_row(field, means));
         }
-        text += &format!("{table}\n");
+        text += &table.text(columns());
         if let Some(more @ 1..) = fields.len().checked_sub(MOST_FIELDS) {
             text += &format!("  {more} more fields; --all shows every mean\n");
         }

@@ -14,7 +14,7 @@ use super::find::{find, wrong};
 use super::{extent, finish, jobs, report, show_progress};
 use crate::args::lab::{CollectArgs, ExecArgs, PlanArgs};
 use crate::failure::{Failure, Result};
-use crate::runs::{cancel_on_ctrl_c, progress_bar};
+use crate::runs::{RunsBar, cancel_on_ctrl_c};
 use crate::show::print;
 
 pub(super) fn plan(args: &PlanArgs) -> Result<()> {
@@ -82,11 +82,11 @@ pub(super) fn execute(args: &ExecArgs) -> Result<()> {
         realtime: Some(&plan_realtime),
     };
     let cancel = cancel_on_ctrl_c()?;
-    let bar = progress_bar(args.report.quiet || args.report.json);
-    let mut show = |progress: Progress<'_>| show_progress(&bar, progress);
+    let mut bar = RunsBar::new(args.report.quiet || args.report.json);
+    let mut show = |progress: Progress<'_>| show_progress(&mut bar, progress);
     let (ids, shard, part) = (&args.ids, args.shard, &args.out);
     let executed = shard::execute(&experiments, ids, shard, part, &options, &cancel, &mut show);
-    bar.finish_and_clear();
+    bar.end();
     let executed = executed.map_err(wrong)?;
     let place = part.display();
     if args.report.json {
@@ -123,10 +123,10 @@ pub(super) fn collect(args: &CollectArgs) -> Result<()> {
         extent: Extent::default(),
         realtime: Some(&plan_realtime),
     };
-    let bar = progress_bar(args.report.quiet || args.report.json);
-    let mut show = |progress: Progress<'_>| show_progress(&bar, progress);
+    let mut bar = RunsBar::new(args.report.quiet || args.report.json);
+    let mut show = |progress: Progress<'_>| show_progress(&mut bar, progress);
     let outcomes = shard::collect(&experiments, &args.parts, &mut options, &mut show);
-    bar.finish_and_clear();
+    bar.end();
     let outcomes = outcomes.map_err(wrong)?;
     report(&outcomes, args.report.json, args.verbose_agreement)?;
     finish(&outcomes, args.strict)

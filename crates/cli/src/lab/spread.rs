@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use indicatif::ProgressBar;
 use manypath_lab::experiment::Experiments;
 use manypath_lab::lab::{Options, Outcome};
 use manypath_lab::shard::{Work, collect};
@@ -14,6 +13,7 @@ use serde_json::json;
 use super::find::wrong;
 use crate::args::lab::RunArgs;
 use crate::failure::{Failure, Result};
+use crate::runs::RunsBar;
 
 /// The interpreter that has the Python package, if it is not `python3`.
 const PYTHON: &str = "MANYPATH_PYTHON";
@@ -24,7 +24,7 @@ pub(super) fn run(
     on: &str,
     args: &RunArgs,
     options: &mut Options<'_>,
-    bar: &ProgressBar,
+    bar: &mut RunsBar,
 ) -> Result<Vec<Outcome>> {
     // Before anything is sent: its errors are those of a run here.
     let work = Work::new(experiments, &args.ids, options).map_err(wrong)?;
@@ -45,7 +45,7 @@ pub(super) fn run(
 }
 
 /// Runs the Python package's side; its messages go where this program's do.
-fn make(asked: &str, bar: &ProgressBar) -> Result<()> {
+fn make(asked: &str, bar: &mut RunsBar) -> Result<()> {
     let python = std::env::var_os(PYTHON).map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let cannot = |error: std::io::Error| missing(&python, &error.to_string());
     let found = Command::new(&python)
@@ -70,9 +70,8 @@ fn make(asked: &str, bar: &ProgressBar) -> Result<()> {
     }
     let lines = child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines);
     for line in lines.map_while(std::result::Result::ok) {
-        if let Ok((done, planned)) = serde_json::from_str::<(u64, u64)>(&line) {
-            bar.set_length(planned);
-            bar.set_position(done);
+        if let Ok((done, planned)) = serde_json::from_str::<(usize, usize)>(&line) {
+            bar.set(done, planned, String::new());
         }
     }
     match child.wait() {

@@ -1,23 +1,17 @@
 //! The candidates as a table.
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use super::report::{PathLine, Report};
-
-/// Columns of the table at most.
-const WIDTH: u16 = 140;
+use crate::sheet::{Sheet, columns, wrapped};
 
 /// The report as text.
 pub(super) fn text(report: &Report) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    table.set_header(["path", "via", "to", "RTT", "loss", "score", "hops", "shared", "use", "why"]);
+    let header = ["path", "via", "to", "RTT", "loss", "score", "hops", "shared", "use", "why"];
+    let mut table = Sheet::new(header);
     for path in &report.paths {
         let rtt = path.rtt_s.map_or("-".to_owned(), |s| format!("{:.1} ms", s * 1e3));
         let via = path.relay.clone().unwrap_or_else(|| "direct".to_owned());
         let chosen = if path.selected { "yes" } else { "no" };
-        table.add_row([
+        table.row([
             path.path.to_string(),
             via,
             path.remote.clone(),
@@ -30,7 +24,7 @@ pub(super) fn text(report: &Report) -> String {
             path.why.clone(),
         ]);
     }
-    let mut text = table.trim_fmt() + "\n";
+    let mut text = table.text(columns());
     for path in &report.paths {
         let others = path.shares.iter().filter(|s| s.with > path.path);
         for share in others.filter(|s| s.disjoint <= report.beta) {
@@ -51,7 +45,7 @@ pub(super) fn text(report: &Report) -> String {
     for note in &report.notes {
         text += &format!("note: {note}\n");
     }
-    text
+    wrapped(&text, columns(), 2)
 }
 
 /// How many hops, and how many of them answered if not all did.

@@ -1,19 +1,19 @@
 //! Tables of the network and of the replayed transfers.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use manypath_replay::{Network, Outage, PathEstimate, Queue, Rates};
 
 use super::{Findings, Outcome};
 use crate::figures::{bit_rate, size};
+use crate::sheet::{Sheet, columns, wrapped};
 
 /// Everything, for a person.
 pub(super) fn text(found: &Findings) -> String {
     let recorded = found.record.time_s();
     let mut text = format!(
-        "recorded: {} with {} in {recorded:.2} s\n\n{}\n",
+        "recorded: {} with {} in {recorded:.2} s\n\n{}",
         size(found.record.bytes()),
         found.record.recording.preset,
-        network(&found.network),
+        network(&found.network).text(columns()),
     );
     for shared in &found.network.shared {
         let names: Vec<String> =
@@ -29,24 +29,16 @@ pub(super) fn text(found: &Findings) -> String {
         None => "replayed original: it does not end\n".to_owned(),
     };
     if !found.others.is_empty() {
-        text += &format!("\n{}\n", outcomes(found));
+        text += &format!("\n{}", outcomes(found).text(columns()));
     }
-    text
+    wrapped(&text, columns(), 2)
 }
 
-fn table(columns: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(columns);
-    table
-}
-
-fn network(network: &Network) -> Table {
-    let mut table =
-        table(&["path", "one-way delay", "rate", "queue", "random loss", "outages", "carried"]);
+fn network(network: &Network) -> Sheet {
+    let header = ["path", "one-way delay", "rate", "queue", "random loss", "outages", "carried"];
+    let mut table = Sheet::new(header);
     for path in &network.paths {
-        table.add_row([
+        table.row([
             path.path.to_string(),
             format!("{:.1} ms", path.one_way_delay_s * 1e3),
             rates(&path.rates),
@@ -95,10 +87,9 @@ fn outages(outages: &[Outage]) -> String {
     }
 }
 
-fn outcomes(found: &Findings) -> Table {
-    let columns =
-        ["preset", "time [s]", "from - to [s]", "goodput [Mbit/s]", "beside the original"];
-    let mut table = table(&columns);
+fn outcomes(found: &Findings) -> Sheet {
+    let header = ["preset", "time [s]", "from - to [s]", "goodput [Mbit/s]", "beside the original"];
+    let mut table = Sheet::new(header).numbers_from(1);
     let recorded = Outcome {
         preset: format!("{} (original)", found.original.preset),
         ..found.original.clone()
@@ -106,7 +97,7 @@ fn outcomes(found: &Findings) -> Table {
     for outcome in [&recorded].into_iter().chain(&found.others) {
         let seconds = |time: Option<f64>| time.map_or("no end".to_owned(), |t| format!("{t:.2}"));
         let beside = outcome.time_s.zip(found.original.time_s);
-        table.add_row([
+        table.row([
             outcome.preset.clone(),
             seconds(outcome.time_s),
             format!("{} - {}", seconds(outcome.time_min_s), seconds(outcome.time_max_s)),
@@ -115,9 +106,6 @@ fn outcomes(found: &Findings) -> Table {
                 format!("{:+.1} %", (time / original - 1.0) * 100.0)
             }),
         ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }

@@ -1,8 +1,9 @@
 //! The table that `manypath sim run` prints: a row for each point.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use manypath_lab::stats::Summary;
 use manypath_sim::scenario::RunResult;
+
+use crate::sheet::{Sheet, columns};
 
 /// The values of a run that are shown.
 #[derive(Debug, Default)]
@@ -50,27 +51,23 @@ impl Summaries {
 
     /// The table, with a note on runs that did not complete.
     pub(super) fn table(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        let columns = ["runs", "time [s]", "goodput [Mbit/s]", "timeouts", "retransmissions"];
-        let header = self.swept.iter().map(String::as_str).chain(columns);
-        table.set_header(header);
-        for values in self.points.iter().filter(|values| values.runs > 0) {
+        let names = ["runs", "time [s]", "goodput [Mbit/s]", "timeouts", "resent"];
+        let header = self.swept.iter().map(String::as_str).chain(names);
+        let mut sheet = Sheet::new(header).numbers_from(self.swept.len());
+        let points = || self.points.iter().filter(|values| values.runs > 0);
+        let decimals = |of: fn(&Values) -> &[f64]| decimals(points().map(of));
+        let (times, goodputs) = (decimals(|point| &point.time), decimals(|point| &point.goodput));
+        for values in points() {
             let runs = match values.incomplete {
                 0 => values.runs.to_string(),
                 incomplete => format!("{} ({incomplete} incomplete)", values.runs),
             };
-            let means = [&values.time, &values.goodput, &values.timeouts, &values.retransmissions];
-            let means = means.into_iter().map(|values| mean(values));
-            table.add_row(values.params.iter().cloned().chain([runs]).chain(means));
+            let measures = [mean(&values.time, times), mean(&values.goodput, goodputs)];
+            let counts = [&values.timeouts, &values.retransmissions].map(|values| count(values));
+            let means = measures.into_iter().chain(counts);
+            sheet.row(values.params.iter().cloned().chain([runs]).chain(means));
         }
-        for column in self.swept.len()..self.swept.len() + columns.len() {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let mut text = format!("{table}\n");
+        let mut text = sheet.text(columns());
         if self.points.iter().any(|values| values.runs > 1) {
             text += "Means ± half their 95 % confidence interval.\n";
         }
@@ -81,10 +78,26 @@ impl Summaries {
     }
 }
 
-fn mean(values: &[f64]) -> String {
+/// The decimals of a column, so that its smallest mean has three digits.
+fn decimals<'a>(column: impl Iterator<Item = &'a [f64]>) -> usize {
+    let means = column.filter_map(Summary::of).map(|summary| summary.mean.abs());
+    let least = means.filter(|mean| *mean > 0.0).fold(f64::INFINITY, f64::min);
+    match least {
+        least if least < 1.0 => 3,
+        least if least < 10.0 => 2,
+        _ => 1,
+    }
+}
+
+/// A mean of counts; of a single run it is whole.
+fn count(values: &[f64]) -> String {
+    mean(values, usize::from(values.len() > 1))
+}
+
+fn mean(values: &[f64], decimals: usize) -> String {
     let Some(summary) = Summary::of(values) else { return "-".to_owned() };
     match summary.ci95() {
-        Some(half) => format!("{:.3} ± {half:.3}", summary.mean),
-        None => format!("{:.3}", summary.mean),
+        Some(half) => format!("{:.decimals$} ± {half:.decimals$}", summary.mean),
+        None => format!("{:.decimals$}", summary.mean),
     }
 }

@@ -24,8 +24,8 @@ struct Data<'a> {
     figures: BTreeMap<&'a str, &'a Figure>,
 }
 
-/// The whole page.
-pub(crate) fn render(chapters: &[Chapter]) -> String {
+/// The whole page, of these chapters that have results, out of `all` experiments.
+pub(crate) fn render(chapters: &[Chapter], all: usize) -> String {
     let figures = chapters.iter().flat_map(|c| &c.figures);
     let data = Data {
         light: palette::LIGHT,
@@ -54,7 +54,7 @@ pub(crate) fn render(chapters: &[Chapter]) -> String {
                 div.columns {
                     (contents(chapters))
                     main id="main" {
-                        (overview(chapters))
+                        (overview(chapters, all))
                         (papers(chapters))
                     }
                 }
@@ -115,7 +115,17 @@ fn contents(chapters: &[Chapter]) -> Markup {
     }
 }
 
-fn overview(chapters: &[Chapter]) -> Markup {
+/// A sentence on the experiments that the page has nothing of.
+fn left_out(left: usize, all: usize) -> Markup {
+    let were = if left == 1 { "experiment was" } else { "experiments were" };
+    html! {
+        @if left > 0 {
+            p.small { (left) " " (were) " not run, of " (all) ": " code { "manypath lab run all" } " runs every one." }
+        }
+    }
+}
+
+fn overview(chapters: &[Chapter], all: usize) -> Markup {
     let ran: Vec<_> = chapters.iter().filter_map(|c| c.results.as_ref()).collect();
     let own = || ran.iter().filter(|r| r.info.runs_of.is_none());
     let runs: usize = own().map(|r| r.info.runs).sum();
@@ -133,7 +143,7 @@ fn overview(chapters: &[Chapter]) -> Markup {
                 "simulator, ns-2; stars are numbers that a paper states."
             }
             div.cards {
-                (card(&format!("{} of {}", ran.len(), chapters.len()), "experiments run", &match failed {
+                (card(&format!("{} of {all}", ran.len()), "experiments run", &match failed {
                     0 => format!("{} transfers simulated", parts::thousands(runs)),
                     _ => format!("{} transfers simulated, {failed} failed", parts::thousands(runs)),
                 }))
@@ -149,6 +159,7 @@ fn overview(chapters: &[Chapter]) -> Markup {
                 }
             }
             @if !compared.is_empty() { (agreement_overview(chapters)) }
+            (left_out(all - chapters.len(), all))
             p.small {
                 "All of it again: " code { "manypath lab run all && manypath lab report" }
                 @if let Some(version) = version { " (manypath " (version) ")" } "."
@@ -270,9 +281,6 @@ fn papers(chapters: &[Chapter]) -> Markup {
 }
 
 fn experiment(chapter: &Chapter) -> Markup {
-    if chapter.results.is_none() {
-        return not_run(chapter);
-    }
     html! {
         article.experiment id=(chapter.id) {
             header {
@@ -294,42 +302,21 @@ fn experiment(chapter: &Chapter) -> Markup {
     }
 }
 
-/// An experiment without results takes a line, until it is opened.
-fn not_run(chapter: &Chapter) -> Markup {
-    html! {
-        article.experiment.folded id=(chapter.id) {
-            details {
-                summary {
-                    span.kicker { (chapter.id) @if !chapter.figure.is_empty() { " · " (chapter.figure) } }
-                    " " (chapter.title) " " span.chip.not-run { "not run" }
-                }
-                @if !chapter.says.is_empty() { p.says { strong { "The paper: " } (chapter.says) } }
-                p.small { "To run it:" }
-                (parts::command(&chapter.command))
-                @if !chapter.notes.is_empty() { (parts::markdown(&chapter.notes)) }
-            }
-        }
-    }
-}
-
 fn chips(chapter: &Chapter) -> Markup {
     html! {
         p.chips {
-            @match &chapter.results {
-                None => { span.chip.not-run { "not run" } }
-                Some(results) => {
-                    @if results.info.quick { span.chip.quick { "quick run: few seeds" } }
-                    @for (verdict, count) in parts::tally(results.claims.iter()) {
-                        span class={"chip " (parts::class(verdict))} { (parts::mark(verdict)) " " (parts::count(verdict, count)) }
-                    }
-                    @if let Some(other) = &results.info.runs_of {
-                        span.chip { "uses the runs of " (other) }
-                    } @else if results.info.runs > 0 {
-                        span.chip { (parts::thousands(results.info.runs)) " runs" }
-                        @if results.info.seeds > 0 { span.chip { (results.info.seeds) @if results.info.seeds == 1 { " seed" } @else { " seeds" } " a point" } }
-                    }
-                    @if results.info.failed > 0 { span.chip.fails { (results.info.failed) " runs failed" } }
+            @if let Some(results) = &chapter.results {
+                @if results.info.quick { span.chip.quick { "quick run: few seeds" } }
+                @for (verdict, count) in parts::tally(results.claims.iter()) {
+                    span class={"chip " (parts::class(verdict))} { (parts::mark(verdict)) " " (parts::count(verdict, count)) }
                 }
+                @if let Some(other) = &results.info.runs_of {
+                    span.chip { "uses the runs of " (other) }
+                } @else if results.info.runs > 0 {
+                    span.chip { (parts::thousands(results.info.runs)) " runs" }
+                    @if results.info.seeds > 0 { span.chip { (results.info.seeds) @if results.info.seeds == 1 { " seed" } @else { " seeds" } " a point" } }
+                }
+                @if results.info.failed > 0 { span.chip.fails { (results.info.failed) " runs failed" } }
             }
         }
     }

@@ -62,7 +62,6 @@ pub(crate) fn dots(chapter: &Chapter) -> Markup {
     let words: Vec<_> = counts.iter().map(|(v, n)| count(*v, *n)).collect();
     html! {
         span.dots title=(words.join(", ")) {
-            @if chapter.results.is_none() { span.not-run { "not run" } }
             @for (verdict, number) in counts {
                 span class=(class(verdict)) { (mark(verdict)) (number) }
             }

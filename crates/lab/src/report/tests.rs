@@ -294,7 +294,7 @@ fn the_page_needs_nothing_else_and_texts_stay_texts() {
     chapters[4].notes =
         "# T\n<script>alert(1)</script>\n\n[a](other.md) [b](https://example.org)".into();
     chapters[4].figures[0].title = "</script><img src=x>".into();
-    let page = page::render(&chapters);
+    let page = page::render(&chapters, 5);
     assert!(page.contains("default-src 'none'"));
     assert!(!page.contains("src=\"http") && !page.contains("<link rel=\"stylesheet\""));
     assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"));
@@ -311,7 +311,9 @@ fn the_page_counts_claims_and_shows_unmet_ones() {
     let counts =
         [Verdict::Holds, Verdict::Explained, Verdict::Fails, Verdict::NotRun].map(|v| tally[&v]);
     assert_eq!(counts, [2, 1, 1, 1]);
-    let page = page::render(&chapters);
+    let mut chapters = chapters;
+    chapters.retain(|chapter| chapter.results.is_some());
+    let page = page::render(&chapters, 5);
     for part in [
         "4 of 5",
         "does not hold",
@@ -319,7 +321,6 @@ fn the_page_counts_claims_and_shows_unmet_ones() {
         "half the queue",
         "points that differ",
         "manypath lab run made-lines",
-        "To run it:",
         // The claims of the papers, and ours; what the mechanism off makes of them.
         "1 of 4",
         "1 of 1",
@@ -327,13 +328,15 @@ fn the_page_counts_claims_and_shows_unmet_ones() {
         "Every policy is RTX-SAME",
         "without the mechanism it does not",
         "and also without it: no evidence",
-        "An experiment that was not run",
-        "It will be as it was.",
+        "1 experiment was not run, of 5",
         "quick run: few seeds",
         "9\u{202f}002 transfers",
         "2 failed",
     ] {
         assert!(page.contains(part), "{part:?} is not on the page");
+    }
+    for part in ["An experiment that was not run", "It will be as it was.", "made-later"] {
+        assert!(!page.contains(part), "{part:?} is on the page");
     }
 }
 
@@ -348,6 +351,8 @@ fn pictures_need_no_fonts_and_say_what_they_show() {
     };
     let written = write(&experiments(), &options).unwrap();
     assert_eq!((written.experiments, written.figures, written.pictures), (4, 6, 16));
+    let page = std::fs::read_to_string(&options.out).unwrap();
+    assert!(page.contains("1 experiment was not run, of 5") && !page.contains("made-later"));
     let list = std::fs::read_to_string(out.path().join("claims.md")).unwrap();
     assert!(list.contains("| **all** | 3 | 1 | 0 | 2 |"), "{list}");
     assert!(list.contains("| **all** | 1 | 0 | 1 | 0 |"), "ours: {list}");
