@@ -33,7 +33,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const SIZE_MAX: u64 = 10_000_000_000;
 /// The share of a link's rate that is content: all but headers and acknowledgements.
 const CONTENT_SHARE: f64 = 0.94;
-/// What handshake and slow start take of a transfer, in seconds.
+/// Time that handshake and slow start take, in seconds.
 const START_S: f64 = 0.5;
 /// Bytes written to the file at a time.
 const BLOCK: usize = 1 << 20;

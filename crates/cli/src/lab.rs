@@ -12,7 +12,7 @@ mod spread;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use manypath_lab::claims::Verdict;
 use manypath_lab::estimate::estimate;
@@ -26,6 +26,7 @@ use serde_json::json;
 
 use find::{find, wrong};
 use print::Size;
+use tokio::time::Instant;
 
 use crate::args::lab::{JudgeArgs, LabCommand, ListArgs, RunArgs, Seeds};
 use crate::failure::{Failure, Result};
@@ -169,7 +170,7 @@ fn announce(plans: &Plans<'_>, jobs: NonZeroUsize, cancel: &AtomicBool) {
         many => format!("{} of {}", count(all, "run"), count(many, "experiment")),
     };
     if all - real >= MANY_RUNS
-        && let Some(estimate) = estimate(plans, jobs, TRIALS, &Instant::now, cancel)
+        && let Some(estimate) = estimate(plans, jobs, TRIALS, &|| Instant::now().into_std(), cancel)
     {
         let threads = count(jobs.get(), "thread");
         let time = time(estimate.time.as_secs_f64());

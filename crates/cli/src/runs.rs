@@ -3,9 +3,10 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::time::Instant;
 
 use crate::failure::{Failure, Result};
 use crate::figures::time;
@@ -41,7 +42,7 @@ impl RunsBar {
         RunsBar { bar, next_line, begin }
     }
 
-    /// So many runs of so many are done; the message is about the last one.
+    /// Notes that `done` of `planned` runs are done; the message is about the last one.
     pub(crate) fn set(&mut self, done: usize, planned: usize, message: String) {
         self.bar.set_length(planned as u64);
         self.bar.set_position(done as u64);

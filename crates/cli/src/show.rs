@@ -142,7 +142,7 @@ fn is_shown(row: &Explained, rows: Rows) -> bool {
     rows == Rows::All || row.rarely.is_none() || row.origin == Origin::Override
 }
 
-/// The parameters in lines of at most so many columns: name, value, and what it may be.
+/// The parameters in lines of at most `columns`: name, value, and the values it may have.
 fn parameters(config: &Config, rows: Rows, docs: bool, columns: usize) -> String {
     let all = config.explain();
     let shown: Vec<_> = all.iter().filter(|row| is_shown(row, rows)).collect();

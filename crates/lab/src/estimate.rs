@@ -14,7 +14,7 @@ const TRIED_MAX: usize = 200;
 /// How long the simulated runs will take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// All of them, on so many threads.
+    /// Of all runs, on the threads that were asked for.
     pub time: Duration,
     /// Runs that it was estimated from.
     pub tried: usize,

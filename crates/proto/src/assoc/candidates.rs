@@ -282,9 +282,9 @@ impl Association {
         }
     }
 
-    /// The candidate from a local address that is tried next. Before all others, one that the peer's
-    /// packets come from already; then one that was tried less often; of those one whose remote address answers
-    /// elsewhere.
+    /// The candidate from a local address that is tried next. Before all others, one that the
+    /// peer's packets come from already; then one that was tried less often; of those one whose
+    /// remote address answers elsewhere.
     fn next_candidate(&self, local: SocketAddr) -> Option<Pair> {
         let may_be_tried = |pair: &&Pair| pair.local == local && pair.tries < MAX_TRIES;
         let rank = |pair: &&Pair| {
