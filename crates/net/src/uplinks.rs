@@ -352,7 +352,8 @@ fn keep_reachable(homes: &[Home], routes: &mut impl Routes) -> Reachable {
     let mut found = Reachable::default();
     for (home, leads) in homes.iter().zip(&leads) {
         let why = match home.link.kind {
-            LinkKind::Loopback => continue,
+            // An address of a router itself, which its routes lead others to.
+            LinkKind::Loopback => None,
             LinkKind::Tunnel if has_underlay => Some(NotUsed::Tunnel),
             LinkKind::Inside if !leads && has_others => Some(NotUsed::Inside),
             _ if !leads && any_leads => Some(NotUsed::NoWayOut),

@@ -207,6 +207,9 @@ fn peers_are_told_what_they_can_reach() {
     );
     let (all, out) = told(&[docker], &[]);
     assert_eq!((all, out), (names(&["docker0"]), vec![]), "better than nothing");
+    let router = ("lo", LinkKind::Loopback, &["198.51.100.1"][..]);
+    let (all, _) = told(&[eth, router], &[1]);
+    assert_eq!(all, names(&["eth0", "lo"]), "an address of the host itself");
     let (all, _) = told(&[vpn], &[1]);
     assert_eq!(all, names(&["wg0"]), "a container that has nothing else");
     let (all, _) = told(&[eth, vpn], &[]);
