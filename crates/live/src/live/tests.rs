@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath::{ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions};
+use manypath::{Config, ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions};
 
 use super::*;
 use crate::metrics;
@@ -17,7 +17,10 @@ async fn pair() -> (Association, Association, [Endpoint; 2]) {
         ..EndpointOptions::server(Security::Plain)
     };
     let server = Endpoint::bind(options).unwrap();
+    // A preset that fills both paths, however little there is to send.
+    let config = Config::build("fast", "cmt-pf", &[]).unwrap();
     let options = EndpointOptions {
+        config: config.into(),
         bind: bind(&["127.0.0.11", "127.0.0.12"]),
         ..EndpointOptions::client(Security::Plain)
     };
