@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What commands print in a terminal of 80 and of 60 columns: no line is longer, so the terminal wraps none.
+"""What commands print in a terminal of 80 columns: no line is longer, so the terminal wraps none.
 
     tests/terminal/tables.py --binary target/release/manypath [--require] [--pictures DIR]
 
@@ -19,7 +19,7 @@ import unicodedata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SIZES = [(80, 24), (60, 24)]
+SIZES = [(80, 24)]
 TIMEOUT_S = 300
 # Lines that are to be pasted stay whole: commands of the doctor, and those that repeat a run.
 WHOLE = ("    ",)
