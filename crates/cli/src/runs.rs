@@ -17,7 +17,7 @@ pub(crate) const MANY_RUNS: usize = 300;
 /// Time between two lines where there is no terminal.
 const PLAIN: Duration = Duration::from_secs(10);
 
-/// Shows how many runs are done: a bar on a terminal, else a line from time to time.
+/// Shows how many runs are done: a bar on a terminal, else of many runs a line from time to time.
 #[derive(Debug)]
 pub(crate) struct RunsBar {
     bar: ProgressBar,
@@ -47,7 +47,8 @@ impl RunsBar {
         self.bar.set_length(planned as u64);
         self.bar.set_position(done as u64);
         let now = Instant::now();
-        if done < planned && self.next_line.is_some_and(|due| now >= due) {
+        let is_long = planned >= MANY_RUNS && done < planned;
+        if is_long && self.next_line.is_some_and(|due| now >= due) {
             self.next_line = Some(now + PLAIN);
             let each = (now - self.begin).as_secs_f64() / done.max(1) as f64;
             let left = time(each * (planned - done) as f64);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{code, manypath, stderr, stdout};
+use common::{code, lines_within, manypath, stderr, stdout};
 use serde_json::Value;
 
 /// A ticket with the key of a receiver at 127.0.0.1.
@@ -107,6 +107,44 @@ fn presets_are_listed_for_people_and_programs() {
     let marked: Vec<_> = marked.filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(marked, ["adaptive", "fast"]);
     assert!(stdout(&manypath(&["config", "show"])).starts_with(DEFAULTS));
+}
+
+#[test]
+fn the_default_is_that_of_the_commands() {
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&stdout(&manypath(args))).unwrap() };
+    let used = json(&["config", "show", "--json"]);
+    let presets = json(&["presets", "--json"]);
+    let presets = presets["presets"].as_array().unwrap();
+    let defaults: Vec<_> = presets.iter().filter(|preset| preset["default"] == true).collect();
+    assert_eq!(defaults.len(), 1);
+    assert_eq!(defaults[0]["name"], used["preset"]);
+    let text = stdout(&manypath(&["presets"]));
+    for name in [&used["preset"], &used["profile"]] {
+        let name = name.as_str().unwrap();
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        assert!(line.contains("(default"), "{line}");
+    }
+}
+
+#[test]
+fn what_is_printed_fits_its_columns() {
+    for columns in [60, 80, 120] {
+        for command in [
+            &["presets"][..],
+            &["config", "show"],
+            &["config", "show", "--all", "-v"],
+            &["lab", "list"],
+        ] {
+            let lines = lines_within(columns, command);
+            let widest = lines.iter().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns, "{command:?}: {widest} of {columns}\n{}", lines.join("\n"));
+        }
+    }
+    // For other programs a row is a line.
+    let rto = ["rto_initial ", "1 ms to 600 s", "[RFC 9260 §6.3.1, §16]"];
+    let text = stdout(&manypath(&["config", "show"]));
+    let row = text.lines().find(|line| line.starts_with(rto[0])).unwrap();
+    assert!(rto.iter().all(|part| row.contains(part)), "{row}");
 }
 
 #[test]

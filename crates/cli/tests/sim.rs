@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{code, manypath, stderr, stdout};
+use common::{code, lines_within, manypath, stderr, stdout};
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -56,6 +56,24 @@ fn a_table_has_a_row_for_each_point() {
     for word in ["path.2.loss", "goodput", "0 %", "5 %", "±", "95 %"] {
         assert!(text.contains(word), "{word} in\n{text}");
     }
+}
+
+#[test]
+fn a_table_fits_and_long_work_is_announced() {
+    let folder = folder();
+    for columns in [44, 60, 80] {
+        let lines = lines_within(columns, &["sim", "run", &folder.scenario]);
+        let widest = lines.iter().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns, "{columns}:\n{}", lines.join("\n"));
+        assert!(lines.iter().any(|line| line.contains(" ± ")), "{}", lines.join("\n"));
+    }
+    assert_eq!(stderr(&folder.run(&[])), "");
+    let many = folder.run(&["--seeds", "150", "--set", "transfer.size=1 kB"]);
+    assert_eq!(stderr(&many), "300 runs: 2 points, 150 seeds each.\n");
+    assert_eq!(
+        stderr(&folder.run(&["--seeds", "150", "--set", "transfer.size=1 kB", "--quiet"])),
+        ""
+    );
 }
 
 #[test]

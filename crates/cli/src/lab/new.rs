@@ -9,6 +9,7 @@ use serde_json::json;
 use super::find::wrong;
 use crate::args::lab::NewArgs;
 use crate::failure::Result;
+use crate::sheet::{columns, wrapped};
 use crate::show::print;
 
 /// Makes the folder.
@@ -31,8 +32,8 @@ pub(super) fn run(args: &NewArgs) -> Result<()> {
     if args.report.quiet {
         return Ok(());
     }
-    print(&format!(
-        "{}: scenario.toml, claims.toml, figures.toml, README.md\nrun it: {command}\n",
-        folder.display()
-    ))
+    let files =
+        format!("{}: scenario.toml, claims.toml, figures.toml, README.md", folder.display());
+    // The command stays in one line, so that it can be pasted.
+    print(&format!("{}\nrun it: {command}\n", wrapped(&files, columns(), 2)))
 }

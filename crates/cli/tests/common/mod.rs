@@ -13,9 +13,18 @@ use serde_json::Value;
 /// The binary under test.
 pub(crate) const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath");
 
-/// Runs `manypath` to its end.
+/// Runs `manypath` to its end, whatever the width of the terminal that the tests run in.
 pub(crate) fn manypath<S: AsRef<OsStr>>(args: &[S]) -> Output {
-    Command::new(MANYPATH).args(args).stdin(Stdio::null()).output().expect("runs")
+    let mut command = Command::new(MANYPATH);
+    command.args(args).env_remove("COLUMNS").stdin(Stdio::null()).output().expect("runs")
+}
+
+/// The lines that a command prints where a line has this many columns.
+pub(crate) fn lines_within(columns: usize, args: &[&str]) -> Vec<String> {
+    let mut command = Command::new(MANYPATH);
+    let output = command.args(args).env("COLUMNS", columns.to_string()).stdin(Stdio::null());
+    let text = stdout(&output.output().expect("runs"));
+    text.lines().map(str::to_owned).collect()
 }
 
 /// The exit code of a finished command.
