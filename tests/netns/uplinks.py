@@ -20,6 +20,8 @@ SUM = sum(RATES.values()) * 1e6
 GOODPUT_MIN = 0.9
 # A lone uplink may cost this much more time with the default than when it is named.
 LONE_MAX, LONE_RUNS = 0.020, 15
+# After this time nothing that was sent before a change of routes is on its way any more.
+SETTLE_S = 2.0
 # Of a backup, bytes that heartbeats and the handshake take.
 IDLE_MAX = 200_000
 
@@ -298,6 +300,43 @@ def tunnel_by_rule(case, lab):
     tunnelled(case, net, tunnel)
 
 
+def tunnel_comes(case, lab):
+    """The tunnel is there from the beginning, and the system's route leads there after a third of the transfer: from
+    then on nothing leaves beside it."""
+    net = Laptop(lab)
+    tunnel = Tunnel(net, "tun0")
+    transfer, digest = begin(case, net, 90)
+    transfer.start(net.laptop)
+    transfer.wait_bytes(30_000_000, 60)
+    tunnel.as_openvpn()
+    # Packets that were on their way, and the first probes.
+    time.sleep(SETTLE_S)
+    seen = [Capture(net.lab, uplink.gate) for uplink in net.uplinks]
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    states = {path["local"].rsplit(":", 1)[0]: path["data_chunks_sent"] for path in sent.get("paths", [])}
+    case.check("chunks by the address of the laptop", states, states.get("10.8.0.2", 0) > 1000)
+    for uplink, capture_ in zip(net.uplinks, seen):
+        beside = sum(to_server(packet) for packet in capture_.stop())
+        case.check(f"packets through {uplink.dev} beside the tunnel", beside, beside == 0)
+
+
+def uplink_comes(case, lab):
+    """The second uplink is plugged in after a third of the transfer, and carries its part from then on."""
+    net = Laptop(lab, uplinks=["wlan0"])
+    transfer, digest = begin(case, net, 150)
+    transfer.start(net.laptop)
+    transfer.wait_bytes(50_000_000, 60)
+    net.uplinks.append(Uplink("lte0", 2, 600))
+    net.connect(net.uplinks[-1])
+    transfer.wait(120)
+    check_complete(case, transfer, digest)
+    late = lab.sent_bytes(net.laptop, "lte0")
+    # 100 MB at 110 Mbit/s last 7.3 s, of which lte0 has at least five.
+    least = 0.7 * 5 * RATES["lte0"] * 1e6 / 8
+    case.check("bytes through the uplink that came", late, late >= least, pace=True)
+
+
 def with_nmcli(lab, metered):
     """Words that run a command where NetworkManager's nmcli calls a device metered. It stands in for a NetworkManager,
     which would configure the hosts itself, and prints what that one does."""
@@ -429,6 +468,8 @@ CASES = {
     "default-uplinks-proxy": proxy,
     "default-tunnel": tunnel_by_routes,
     "default-tunnel-rule": tunnel_by_rule,
+    "default-tunnel-comes": tunnel_comes,
+    "default-uplink-comes": uplink_comes,
     "default-metered": metered,
     "default-metered-named": metered_named,
     "default-lone": lone,

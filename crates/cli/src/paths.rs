@@ -287,7 +287,7 @@ impl Watcher {
             return;
         }
         if let Event::PathRemoved { path } = *event {
-            // Its number may be another path's next.
+            // Another path may get the number next.
             locked(&self.seen).changes.retain(|change| change.path != path.0);
             self.teller.removed(path);
         }

@@ -243,7 +243,7 @@ fn total_text(
     }
 }
 
-/// The same with the rate of each path, if there are several and there is room for them.
+/// The line with the rate of each path, if there are several and there is room for them.
 fn with_paths(text: String, paths: &[Figures], columns: usize) -> String {
     let rates = paths.iter().map(|p| format!("{} {}", p.label, bit_rate(p.bits_per_second)));
     let long = format!("{text}; {}", rates.collect::<Vec<_>>().join(", "));

@@ -9,8 +9,7 @@ use crate::args::{TransportArgs, ViaArgs};
 use crate::failure::{Failure, Result};
 
 /// Parameters in place of those of the default preset where paths lead through relays. Such paths
-/// often share a bottleneck, so each is tried, not only those whose delays change alike. On a busy
-/// host those of equal paths without delay do, and one of four was taken for another's.
+/// often share a bottleneck, so each is tried, not only those whose delays change alike.
 const WITH_RELAYS: &[(&str, &str)] = &[("shared_congestion", "trial")];
 
 /// The configuration that `args` and its file describe; the command line wins over the file.
@@ -18,7 +17,7 @@ pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
     config_with(args, &[])
 }
 
-/// The same for a command that may send through relays.
+/// The configuration of a command that may send through relays.
 pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
     let defaults: &[(&str, &str)] = if via.via.is_empty() { &[] } else { WITH_RELAYS };
     config_with(args, defaults)

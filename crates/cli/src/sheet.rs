@@ -155,7 +155,7 @@ impl Sheet {
         table.set_header(fold(&self.header, name_parts));
         table.add_rows(rows);
         for (number, column) in table.column_iter_mut().enumerate() {
-            // One more column is between two columns already.
+            // The table puts one more column between two columns.
             column.set_padding((if number == 0 { 0 } else { GAP as u16 - 1 }, 0));
             if number >= self.numbers_from {
                 column.set_cell_alignment(CellAlignment::Right);

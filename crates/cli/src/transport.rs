@@ -41,7 +41,7 @@ pub(crate) fn open(
     try_open(config, bind, port, security).map_err(bind_failure)
 }
 
-/// The same, with the error for programs.
+/// Like [`open`], with the error for programs.
 pub(crate) fn try_open(
     config: Config,
     bind: &[Bind],

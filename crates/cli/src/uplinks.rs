@@ -1,4 +1,4 @@
-//! One line on the interfaces that are used, and those that are not.
+//! A line on the interfaces that are used, and those that are not.
 
 use manypath::{Association, LeftOut, Uplinks};
 

@@ -78,7 +78,7 @@ impl Kernel {
     /// Sends a request, and passes each message of the answer on.
     ///
     /// # Errors
-    /// Those of the socket, and the kernel's answer that there is no such thing.
+    /// The socket failed, or the kernel answers that there is no such thing.
     fn ask(
         &mut self,
         request: RouteNetlinkMessage,

@@ -85,7 +85,7 @@ pub struct UdpSockets {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundAddresses {
     list: Vec<SocketAddr>,
-    /// Those of uplinks beside a socket on every address.
+    /// Addresses of uplinks, whose sockets are beside one on every address.
     uplinks: Vec<SocketAddr>,
     port: u16,
 }
@@ -97,7 +97,7 @@ impl BoundAddresses {
         &self.list
     }
 
-    /// Those of the uplinks that [`UdpSockets::open_uplinks`] opened sockets for.
+    /// The addresses of the uplinks that [`UdpSockets::open_uplinks`] opened sockets for.
     pub fn uplinks(&self) -> &[SocketAddr] {
         &self.uplinks
     }

@@ -100,7 +100,7 @@ pub(crate) trait Routes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Uplink {
-    /// Its name, such as `wlan0`.
+    /// The interface, such as `wlan0`.
     pub interface: String,
     /// The address that packets leave from.
     pub ip: IpAddr,
@@ -114,9 +114,9 @@ pub struct Uplink {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Its name.
+    /// The interface.
     pub interface: String,
-    /// Its first address.
+    /// The first address of the interface.
     pub ip: IpAddr,
     /// The reason.
     pub why: NotUsed,

@@ -43,7 +43,7 @@ impl StateTeller {
         let is_news = match (self.detail, state) {
             (Detail::Full, _) => true,
             (Detail::Brief, PathState::PotentiallyFailed) => {
-                // One that is told to be inactive is no better now.
+                // A path that was told to be inactive is no better now.
                 if self.told.get(&path) != Some(&PathState::Inactive) {
                     self.pending.insert(path, at_s);
                 }

@@ -1,4 +1,4 @@
-//! Who can reach a receiver, as its addresses tell.
+//! The senders that can reach a receiver, as its addresses tell.
 
 use std::net::{IpAddr, Ipv4Addr};
 

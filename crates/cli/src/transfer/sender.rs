@@ -300,7 +300,7 @@ impl Transfer {
     /// Leaves out what this receiver does not take.
     fn settle(&mut self, screen: &Screen) -> Result<()> {
         match self.accepts.get() {
-            // One that does not say it is of an earlier version.
+            // A receiver that does not say it is of an earlier version.
             None if self.plan.bytes().is_none() => {
                 let what = format!(
                     "{} takes no standard input or other files of unknown size: its version is older; \

@@ -27,6 +27,7 @@ pub(crate) struct AssocState {
     owned: bool,
     established: bool,
     peer_shutdown: bool,
+    /// The places that it was opened to, and over.
     pub(crate) peer: PeerPlaces,
     pub(crate) inbox: Inbox,
     send_wakers: Wakers,

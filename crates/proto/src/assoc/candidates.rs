@@ -37,7 +37,7 @@ const MAX_CANDIDATES: usize = 64;
 struct Pair {
     local: SocketAddr,
     remote: SocketAddr,
-    /// Its place in the order of the application: paths come before candidates.
+    /// The place in the order of the application: paths come before candidates.
     order: (Role, u32),
     /// Trials that it did not answer.
     tries: u8,
@@ -65,7 +65,7 @@ struct Trial {
 /// The candidates of an association, and the trials of its paths.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Those that are no path of the application's, in the order in which they are tried.
+    /// Pairs that are no path of the application's, in the order in which they are tried.
     waiting: VecDeque<Pair>,
     /// Of paths that are not verified yet.
     trials: Vec<Trial>,

@@ -50,7 +50,7 @@ impl Config {
         Self::build(Profile::default().name(), Preset::DEFAULT.name, overrides)
     }
 
-    /// One of several paths that share a bottleneck may be set aside: a detector is on.
+    /// A detector is on: of paths that share a bottleneck all but one may be set aside.
     pub fn finds_shared_bottlenecks(&self) -> bool {
         self.shared_congestion.build(self).is_on()
     }

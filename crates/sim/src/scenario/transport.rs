@@ -73,7 +73,7 @@ struct Start {
 }
 
 impl Start {
-    /// Those beside these keys of both ends and, for cross-traffic, beside a fixed preset.
+    /// The settings beside these keys of both ends and, for cross-traffic, beside a fixed preset.
     fn of<'k>(mut keys: impl Iterator<Item = &'k str>, is_preset_fixed: bool) -> Start {
         match is_preset_fixed || keys.any(|key| key == "profile" || key == "preset") {
             true => Start { profile: BESIDE_A_PRESET, preset: BESIDE_A_PROFILE },
