@@ -169,12 +169,12 @@ def shared_hops(case, lab):
     behind = "10.94.0.1:3478"
     words = ["--set", "shared_congestion=off"]
     transfer, _, digest = overlay.start(60, *words, sender=["--trace-interval", "2s"])
-    told = lambda: next((line for _, line in transfer.send.stderr if "goes the way of" in line), None)
+    told = lambda: next((line for _, line in transfer.send.stderr if "shares too many hops" in line), None)
     line = transfer.send.wait_for(told, 10, "said nothing of shared hops")
     found = time.monotonic() - transfer.send.begin
     case.check("found within seconds", f"{found:.1f} s", found < 5, pace=True)
     # Which of the two is slower depends on their first losses.
-    aside, used = (behind, "direct") if f"via {behind}) goes" in line else ("direct", behind)
+    aside, used = (behind, "direct") if f"via {behind}) shares" in line else ("direct", behind)
     time.sleep(3)
     device = {"direct": (overlay.near, "n1"), behind: (overlay.far, "fr9")}[aside]
     transfer.wait_bytes(10_000_000, 30)
