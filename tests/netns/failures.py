@@ -129,6 +129,9 @@ def unreachable(case, lab):
         process = lab.spawn(a, words)
         process.wait(10)
         expect(case, f"with {what}, the sender", process, NO_PATH, "no answer from" if what != "no route" else "")
+        if what != "no route":
+            said = process.said()
+            case.check(f"with {what}, it says that the addresses are private", said, "private" in said)
         took = process.ended - process.begin
         case.check(f"with {what}, it gave up after", f"{took:.1f} s", took < 4.5, pace=True)
 

@@ -26,6 +26,7 @@ mod perf;
 mod progress;
 mod proxy;
 mod qr;
+mod reach;
 mod record;
 mod recv;
 mod relay;

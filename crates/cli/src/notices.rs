@@ -1,5 +1,7 @@
 //! Events about paths, and the engine's decisions: as sentences and in results.
 
+use std::net::SocketAddr;
+
 use manypath::overlay::BETA;
 use manypath::sizes::ETHERNET_MTU;
 use manypath::{
@@ -69,6 +71,11 @@ impl PathName {
         }
     }
 
+    /// The name with these addresses.
+    fn between(self, local: SocketAddr, remote: SocketAddr) -> PathName {
+        PathName { local: Some(local.to_string()), remote: Some(remote.to_string()), ..self }
+    }
+
     /// "path 2 (wlan0)"; in full, "path 2 (wlan0 192.0.2.1:5000 - 192.0.2.9:9899)".
     pub(crate) fn text(&self, detail: Detail) -> String {
         let number = format!("path {}", self.path);
@@ -134,6 +141,13 @@ pub(crate) enum Notice {
     /// A path was added, or has other addresses.
     PathAdded {
         /// Which.
+        #[serde(flatten)]
+        name: PathName,
+    },
+    /// A path had no answer in its trial. If another address of the peer is tried in its place,
+    /// `path_removed` and `path_added` follow.
+    NoAnswer {
+        /// Which, with the addresses that it had.
         #[serde(flatten)]
         name: PathName,
     },
@@ -214,14 +228,13 @@ impl Notice {
             Event::AddressGone { path, local } => {
                 Notice::AddressGone { path: u16::from(path.0) + 1, local: local.to_string() }
             }
-            Event::PathAdded { path, local, remote } => Notice::PathAdded {
-                // As it was added: it may be another one by now.
-                name: PathName {
-                    local: Some(local.to_string()),
-                    remote: Some(remote.to_string()),
-                    ..name(*path)
-                },
-            },
+            // With the addresses of that time: it may have others by now.
+            Event::PathAdded { path, local, remote } => {
+                Notice::PathAdded { name: name(*path).between(*local, *remote) }
+            }
+            Event::NoAnswer { path, local, remote } => {
+                Notice::NoAnswer { name: name(*path).between(*local, *remote) }
+            }
             Event::PathRemoved { path } => Notice::PathRemoved { path: u16::from(path.0) + 1 },
             Event::PathRank { path, rank } => Notice::PathRank { name: name(*path), rank: *rank },
             Event::PathSuppressed { path, reason } => {
@@ -274,6 +287,10 @@ impl Notice {
                 format!("path {path}: {local} is no address of this host any more")
             }
             Notice::PathAdded { name } => format!("{} is new", called(name)),
+            Notice::NoAnswer { name } => {
+                let remote = name.remote.as_deref().unwrap_or("the peer");
+                format!("{} has no answer from {remote} yet", called(name))
+            }
             Notice::PathRemoved { path } => format!("path {path} is removed"),
             Notice::PathRank { name, rank } => {
                 format!("{} has the rank {rank} from now on", called(name))

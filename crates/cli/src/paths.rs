@@ -148,6 +148,7 @@ impl PathWatch {
             seen: seen.clone(),
             begin: Instant::now(),
             teller,
+            silent: None,
         };
         let task = tokio::spawn(watcher.run());
         PathWatch { seen, task, _watching: watching }
@@ -254,6 +255,8 @@ struct Watcher {
     seen: Arc<Mutex<Seen>>,
     begin: Instant,
     teller: StateTeller,
+    /// The path whose lack of an answer was the last event.
+    silent: Option<PathId>,
 }
 
 impl Watcher {
@@ -291,14 +294,28 @@ impl Watcher {
             locked(&self.seen).changes.retain(|change| change.path != path.0);
             self.teller.removed(path);
         }
+        let is_told = self.is_told_already(event);
         if let Some(notice) = Notice::of(event, |id| self.name(id)) {
-            let sentence = notice.sentence(self.detail());
+            let sentence = notice.sentence(self.detail()).filter(|_| !is_told);
             sentence.iter().for_each(|text| self.screen.line_at(at_s, text));
             let seen = &mut *locked(&self.seen);
             if seen.notices.len() < CHANGES_MAX {
                 seen.notices.push(TimedNotice { at_s, notice });
             }
         }
+    }
+
+    /// True if the event is the second half of one that a sentence told: a path that had no answer
+    /// makes room for another pair of addresses at once. With all details each is told.
+    fn is_told_already(&mut self, event: &Event) -> bool {
+        let (Event::PathRemoved { path } | Event::PathAdded { path, .. }) = event else {
+            self.silent = match event {
+                Event::NoAnswer { path, .. } => Some(*path),
+                _ => None,
+            };
+            return false;
+        };
+        self.silent == Some(*path) && self.detail() == Detail::Brief
     }
 
     fn tell(&self, told: Told) {

@@ -2,7 +2,6 @@
 
 mod announce;
 mod directory;
-mod reach;
 
 use std::sync::Arc;
 use std::time::Duration;

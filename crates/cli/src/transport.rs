@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::bind::Bind;
 use crate::failure::{Failure, Result};
+use crate::reach::Reach;
 use crate::signals::next_interrupt;
 
 /// Longest wait for the end of an association once everything is acknowledged.
@@ -124,6 +125,19 @@ fn is_busy(closed: &AssocClosed) -> bool {
     *cause == OUT_OF_RESOURCE || reason.starts_with(b"busy")
 }
 
+/// A failure for who has tried these addresses.
+fn no_answer_from(remotes: &[SocketAddr]) -> Failure {
+    let mut hint = "check that the receiver is running, its address and port, and any firewall \
+                    between (UDP must pass)"
+        .to_owned();
+    let reach = Reach::of(&remotes.iter().map(SocketAddr::ip).collect::<Vec<_>>());
+    if let Some(doubt) = reach.doubt() {
+        hint += "; ";
+        hint += doubt;
+    }
+    Failure::no_path(format!("no answer from {}", addresses(remotes))).hint(hint)
+}
+
 /// Opens an association with any of `remotes`, and hears what the peer says to `hello`, a first
 /// message that need not wait for the association, or to what `answer` tells it. A peer that is
 /// busy is asked again until `limit` is over.
@@ -135,12 +149,7 @@ pub(crate) async fn connect(
     mut answer: impl AsyncFnMut(&Association) -> Answer,
 ) -> Result<Association> {
     let shown = addresses(&remotes);
-    let no_answer = || {
-        Failure::no_path(format!("no answer from {shown}")).hint(
-            "check that the receiver is running, its address and port, and any firewall between \
-             (UDP must pass)",
-        )
-    };
+    let no_answer = || no_answer_from(&remotes);
     let until = Instant::now() + limit;
     let (mut pause, pause_max) = BUSY_PAUSE;
     loop {

@@ -136,6 +136,11 @@ fn addresses_and_paths_that_come_and_go_are_told() {
     assert_eq!(added.sentence(Detail::Full).as_deref(), Some(said));
     let json = serde_json::to_value(&added).expect("JSON");
     assert_eq!((&json["event"], &json["local"]), (&"path_added".into(), &"192.0.2.7:5".into()));
+    let silent = of(Event::NoAnswer { path: PathId(2), local, remote });
+    let wanted = "path 3 (lte0) has no answer from 192.0.2.9:9899 yet";
+    assert_eq!(silent.sentence(Detail::Brief).as_deref(), Some(wanted));
+    let json = serde_json::to_value(&silent).expect("JSON");
+    assert_eq!((&json["event"], &json["local"]), (&"no_answer".into(), &"192.0.2.7:5".into()));
     let removed = of(Event::PathRemoved { path: PathId(2) });
     assert_eq!(removed.sentence(Detail::Brief).as_deref(), Some("path 3 is removed"));
 }

@@ -6,10 +6,10 @@ use manypath_files::ticket::Ticket;
 use manypath_trust::Code;
 use serde_json::json;
 
-use super::reach::Reach;
 use crate::args::RecvArgs;
 use crate::failure::Result;
 use crate::qr;
+use crate::reach::Reach;
 use crate::screen::Screen;
 use crate::security::{NOT_ENCRYPTED, Serving};
 use crate::show::Out;

@@ -1,11 +1,11 @@
-//! The senders that can reach a receiver, as its addresses tell.
+//! The hosts that can reach an end, as its addresses tell.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The widest network that can reach one of a receiver's addresses, as far as addresses tell: a
+/// The widest network that can reach one of an end's addresses, as far as addresses tell: a
 /// firewall is not seen.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Only this host.
     Host,
     /// A private network: RFC 1918, RFC 6598 (carriers), RFC 4193, link-local addresses.
@@ -16,7 +16,7 @@ pub(super) enum Reach {
 
 impl Reach {
     /// Of the best of these addresses.
-    pub(super) fn of(addresses: &[IpAddr]) -> Reach {
+    pub(crate) fn of(addresses: &[IpAddr]) -> Reach {
         addresses.iter().map(|ip| Reach::of_one(*ip)).max().unwrap_or(Reach::Host)
     }
 
@@ -30,7 +30,7 @@ impl Reach {
     }
 
     /// The word in JSON.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Reach::Host => "host",
             Reach::Private => "private",
@@ -38,8 +38,19 @@ impl Reach {
         }
     }
 
+    /// A hint for who tried these addresses and had no answer.
+    pub(crate) fn doubt(self) -> Option<&'static str> {
+        match self {
+            Reach::Public => None,
+            Reach::Host => Some("only programs on the same host reach this address"),
+            Reach::Private => {
+                Some("these addresses are private: only hosts in the same network reach them")
+            }
+        }
+    }
+
     /// A note for the user of a receiver at this port that not everybody can reach.
-    pub(super) fn advice(self, port: u16) -> Option<String> {
+    pub(crate) fn advice(self, port: u16) -> Option<String> {
         match self {
             Reach::Public => None,
             Reach::Host => {
@@ -79,6 +90,7 @@ mod tests {
             let list: Vec<IpAddr> = addresses.iter().map(|ip| ip.parse().unwrap()).collect();
             assert_eq!(Reach::of(&list), reach, "{addresses:?}");
             assert_eq!(reach.advice(7).is_none(), reach == Reach::Public);
+            assert_eq!(reach.doubt().is_none(), reach == Reach::Public);
         }
     }
 }
