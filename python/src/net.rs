@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use manypath::keys::{Fingerprint, Identity, PeerKeys, SharedKey, TlsKeys};
 use manypath::{
-    BindTo, Bytes, Config, ConnectTarget, EndpointOptions, EventStream, PathId, PeerIdentity,
-    SendOptions, StreamId,
+    BindTo, Bytes, Config, ConnectTarget, EndpointOptions, EventStream, PathId, PathStats,
+    PeerIdentity, SendOptions, StreamId, interface_names,
 };
 use manypath_trace::{Event, JsonLines};
 use pyo3::exceptions::PyValueError;
@@ -229,11 +229,16 @@ impl Association {
         Events { stream: Arc::new(Mutex::new(self.0.events())), begin: std::time::Instant::now() }
     }
 
-    /// Each path: its number from 1, and its counters and variables as JSON.
+    /// Each path: its number from 1, and its interface, counters and variables as JSON.
     fn paths(&self) -> PyResult<Vec<(u16, String)>> {
+        let interfaces = interface_names();
+        let with_interface = |path: &PathStats| -> serde_json::Result<_> {
+            let mut all = serde_json::to_value(path)?;
+            all["interface"] = interfaces.get(&path.local.ip()).cloned().into();
+            Ok((number(path.id), all.to_string()))
+        };
         let paths = self.0.paths();
-        let json = paths.iter().map(|path| Ok((number(path.id), serde_json::to_string(path)?)));
-        json.collect::<serde_json::Result<_>>().map_err(bad)
+        paths.iter().map(with_interface).collect::<serde_json::Result<_>>().map_err(bad)
     }
 
     /// Counters of the association: messages and bytes sent and received, bytes acknowledged.

@@ -64,6 +64,7 @@ def test_an_echo_over_two_paths() -> None:
             paths = client.paths()
             assert list(paths) == [1, 2]
             assert all(path["state"] == "active" for path in paths.values())
+            assert all(path["interface"] == "lo" for path in paths.values())
             assert all(path["data_chunks_sent"] > 50 for path in paths.values())
             await client.shutdown()
             await answering
