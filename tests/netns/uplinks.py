@@ -7,11 +7,12 @@ import signal
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import capture
 from cases import prepare
 from lab import HERE, Failed, sh
-from transfer import Transfer, check_complete, make_file, mbit
+from transfer import Transfer, check_complete, make_file, mbit, sha256_of
 
 SERVER, SERVER6 = "203.0.113.9", "fd00:9::9"
 # Mbit/s of the laptop's uplinks, as tbf counts them.
@@ -206,7 +207,8 @@ def unreached(case, lab):
     replaced within about a second, of the faster uplink here."""
     net = Laptop(lab)
     net.bridge()
-    run(case, net, ("--listen", f"172.17.0.1,{SERVER}"), mb=180, least=0.85)
+    transfer = run(case, net, ("--listen", f"172.17.0.1,{SERVER}"), mb=180, least=0.85)
+    check_said(case, transfer, "no answer from 172.17.0.1")
 
 
 def second_address(case, lab):
@@ -456,6 +458,30 @@ def proxy(case, lab):
     check_rate(case, got.get("bps", 0))
 
 
+def example(case, lab):
+    """The example of the Rust library, which names no address of its own."""
+    program = Path(case.options.binary).parent / "examples" / "file"
+    case.check("the example is built", str(program), program.exists() or not case.options.require)
+    if not program.exists():
+        case.note("left out", "cargo build -p manypath --example file")
+        return
+    net = Laptop(lab)
+    source, size = lab.dir / "source.bin", 120_000_000
+    digest = make_file(source, size)
+    receiver = lab.spawn(net.server, [str(program), "recv", str(lab.dir / "copy.bin")])
+    addresses = receiver.wait_line("listening on ", 20).removeprefix("listening on ")
+    key = receiver.wait_line("key ", 20).removeprefix("key ")
+    sender = lab.spawn(net.laptop, [str(program), "send", str(source), key, addresses])
+    for process in (sender, receiver):
+        code = process.wait(60)
+        case.check("exit code", code, code == 0, process.said)
+    same = sha256_of(lab.dir / "copy.bin") == digest
+    case.check("the file is the same", same, same)
+    case.note("it said", "; ".join(line for _, line in sender.stdout))
+    check_rate(case, size * 8 / (sender.ended - sender.begin))
+    check_parts(case, net)
+
+
 CASES = {
     "default-uplinks": default,
     "default-uplinks-loose": loose,
@@ -466,6 +492,7 @@ CASES = {
     "default-uplinks-third": third,
     "default-uplinks-perf": perf,
     "default-uplinks-proxy": proxy,
+    "default-uplinks-example": example,
     "default-tunnel": tunnel_by_routes,
     "default-tunnel-rule": tunnel_by_rule,
     "default-tunnel-comes": tunnel_comes,
