@@ -27,7 +27,9 @@ def manypath() -> Command:
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         command = [str(binary), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+        # No line is folded: what Python returns has no width.
+        wide = os.environ | {"COLUMNS": "1000"}
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=wide)
 
     return run
 
