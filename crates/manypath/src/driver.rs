@@ -131,9 +131,7 @@ impl Driver {
                 self.feed_one_by_one(inner, max_batches, segments);
             }
             let now = self.shared.clock.now().max(now);
-            for datagram in self.received.drain(..) {
-                inner.assocs.engine.handle_datagram(now, datagram);
-            }
+            self.feed(inner, now, max_batches, segments);
             if inner.assocs.engine.poll_timeout().is_some_and(|at| at <= now) {
                 inner.assocs.engine.handle_timeout(now);
             }
@@ -229,6 +227,18 @@ impl Driver {
             inner.assocs.engine.handle_datagram(now, datagram);
             self.take_outputs(inner, now, max_batches, segments);
         }
+    }
+
+    /// Gives the engine what has arrived, and takes the SACKs that cannot wait for all of it.
+    fn feed(&mut self, inner: &mut Inner, now: Instant, max_batches: usize, segments: usize) {
+        let mut received = std::mem::take(&mut self.received);
+        for datagram in received.drain(..) {
+            inner.assocs.engine.handle_datagram(now, datagram);
+            if inner.assocs.engine.owes_sack() {
+                self.take_outputs(inner, now, max_batches, segments);
+            }
+        }
+        self.received = received;
     }
 
     /// Takes what the engine wants to send, up to `max_batches`; false if there may be more.

@@ -123,6 +123,8 @@ pub struct Endpoint {
     /// Those of peers that are not authenticated yet, the oldest first; some may be by now.
     unauthenticated: VecDeque<AssocId>,
     dirty: Dirty,
+    /// See [`owes_sack`](Self::owes_sack).
+    owes_sack: bool,
     deadlines: Deadlines,
     events: VecDeque<(AssocId, Event)>,
     replies: VecDeque<Reply>,
@@ -150,6 +152,7 @@ impl Endpoint {
             past: Past::default(),
             unauthenticated: VecDeque::new(),
             dirty: Dirty::default(),
+            owes_sack: false,
             deadlines: Deadlines::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
@@ -357,6 +360,15 @@ impl Endpoint {
 
     // ---- Outputs ----
 
+    /// True if the last datagram made a SACK due that its sender needs before more is handled: it
+    /// may wait for each (RFC 9260 §6.2: one for every second packet), and grow its congestion
+    /// window by each (§7.2.1). A driver that has several datagrams at hand takes what
+    /// [`poll_transmit`](Self::poll_transmit) has before the next one.
+    #[inline]
+    pub fn owes_sack(&self) -> bool {
+        self.owes_sack
+    }
+
     /// Clears `buf` and writes the next packets into it: up to `max_segments` for one pair of
     /// addresses, all of `segment_size` but the last, which may be shorter.
     pub fn poll_transmit(
@@ -366,6 +378,7 @@ impl Endpoint {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         buf.clear();
+        self.owes_sack = false;
         while let Some(index) = self.dirty.first() {
             let assoc = self.assocs.get_mut(index);
             let transmit = assoc.and_then(|a| a.poll_transmit(now, max_segments, buf));
@@ -511,6 +524,7 @@ impl Endpoint {
     fn deliver(&mut self, index: u32, handle: impl FnOnce(&mut Association)) {
         if let Some(assoc) = self.assocs.get_mut(index) {
             handle(assoc);
+            self.owes_sack = assoc.owes_sack();
             self.dirty.add(index);
             self.collect(index);
         }

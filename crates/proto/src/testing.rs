@@ -202,6 +202,25 @@ impl Script {
         self.settle();
     }
 
+    /// The peer sends these packets on the first path, and the driver has all of them at hand: it
+    /// takes what the endpoint sends where it [owes a SACK](Endpoint::owes_sack), and in the end.
+    pub fn peer_at_once(&mut self, packets: impl IntoIterator<Item = PeerChunk>) {
+        let (local, remote) = self.pairs[0];
+        for chunk in packets {
+            let header = CommonHeader {
+                source_port: PEER_PORT,
+                destination_port: PORT,
+                verification_tag: self.tag,
+            };
+            let payload = Bytes::from(self.packet(header, chunk));
+            self.endpoint.handle_datagram(self.now, Datagram::new(local, remote, payload));
+            if self.endpoint.owes_sack() {
+                self.settle();
+            }
+        }
+        self.settle();
+    }
+
     // ---- Time ----
 
     /// The time since the start of the script.

@@ -90,6 +90,9 @@ pub mod chunk_type {
     pub const TIMESTAMP: u8 = 0xb5;
     /// Which path SACKs take; private, to be skipped in silence where it is not known.
     pub const SACK_PATH: u8 = 0xb6;
+    /// Never sent: in Supported Extensions it says that the end needs no SACK for every second
+    /// packet (RFC 9260 §6.2); private, to be skipped in silence where it is not known.
+    pub const RARE_SACKS: u8 = 0xb7;
 }
 
 /// One decoded chunk.

@@ -237,3 +237,24 @@ fn a_byte_stream_reads_what_usrsctp_sends_as_messages() {
         peer.report().await.assert_ok("local-shutdown");
     });
 }
+
+/// usrsctp sends in bursts, which arrive together.
+#[test]
+fn usrsctp_gets_a_sack_for_every_second_packet() {
+    interop(async {
+        let task = "--messages 1400 send 4800000";
+        let case = Case::new(Opens::Usrsctp, Setting::Fast, task);
+        let Running { association, peer, endpoint: _endpoint, .. } = case.start().await;
+        let mut bytes = 0;
+        while let Some(message) = association.recv().await.expect("a message") {
+            bytes += message.payload.len();
+            if bytes >= 4_800_000 {
+                break;
+            }
+        }
+        let counters = association.paths().remove(0).counters;
+        let (sent, received) = (counters.packets_sent, counters.packets_received);
+        assert!(sent * 100 >= received * 45, "{sent} SACKs for {received} packets");
+        peer.report().await;
+    });
+}

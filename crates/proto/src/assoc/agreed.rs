@@ -19,6 +19,8 @@ pub(crate) struct Extensions {
     pub(crate) nr_sack: bool,
     /// The I-DATA chunk (RFC 8260 §2.2.1).
     pub(crate) interleaving: bool,
+    /// A SACK for every second packet is not needed.
+    pub(crate) rare_sacks: bool,
 }
 
 impl Extensions {
@@ -29,6 +31,7 @@ impl Extensions {
             sack_path: types.contains(&chunk_type::SACK_PATH),
             nr_sack: types.contains(&chunk_type::NR_SACK),
             interleaving: types.contains(&chunk_type::I_DATA),
+            rare_sacks: types.contains(&chunk_type::RARE_SACKS),
         }
     }
 
@@ -39,6 +42,7 @@ impl Extensions {
             (self.sack_path, chunk_type::SACK_PATH),
             (self.nr_sack, chunk_type::NR_SACK),
             (self.interleaving, chunk_type::I_DATA),
+            (self.rare_sacks, chunk_type::RARE_SACKS),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }
@@ -53,6 +57,8 @@ pub(super) struct Agreed {
     pub(super) timestamps: Option<Timestamps>,
     /// Both ends use NR-SACKs.
     pub(super) nr_sack: bool,
+    /// The peer needs no SACK for every second packet.
+    pub(super) rare_sacks: bool,
     /// The chunks that carry user data, both ways.
     pub(super) data_kind: DataKind,
     pub(super) sack_paths: SackPaths,
@@ -65,6 +71,7 @@ impl Agreed {
             streams_out: config.outbound_streams,
             timestamps: None,
             nr_sack: false,
+            rare_sacks: false,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
@@ -78,6 +85,7 @@ impl Association {
         self.agreed.timestamps = both.then(|| Timestamps::new(&mut self.rng.fork("timestamps")));
         self.agree_on_sack_path(peer.sack_path);
         self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
+        self.agreed.rare_sacks = peer.rare_sacks;
         self.agreed.data_kind = match self.config.message_interleaving && peer.interleaving {
             true => DataKind::IData,
             false => DataKind::Data,

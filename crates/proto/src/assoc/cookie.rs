@@ -143,8 +143,9 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        let Extensions { timestamp, sack_path, nr_sack, interleaving } = self.extensions;
-        let announced = [timestamp, sack_path, nr_sack, interleaving];
+        let Extensions { timestamp, sack_path, nr_sack, interleaving, rare_sacks } =
+            self.extensions;
+        let announced = [timestamp, sack_path, nr_sack, interleaving, rare_sacks];
         out.put_u8((0..).zip(announced).map(|(bit, is)| u8::from(is) << bit).sum());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
@@ -185,6 +186,7 @@ impl Cookie {
                     sack_path: announced & 2 != 0,
                     nr_sack: announced & 4 != 0,
                     interleaving: announced & 8 != 0,
+                    rare_sacks: announced & 16 != 0,
                 }
             },
             tie_local: b.try_get_u32().ok()?,
@@ -255,6 +257,7 @@ mod tests {
                 sack_path: true,
                 nr_sack: true,
                 interleaving: true,
+                rare_sacks: true,
             },
             tie_local: 0,
             tie_peer: 9,

@@ -144,9 +144,16 @@ pub(super) fn parameters(
         sack_path,
         nr_sack: config.nr_sack,
         interleaving: config.message_interleaving,
+        rare_sacks: sends_rare_sacks(config),
     };
     params.push(Parameter::SupportedExtensions(announced.types().collect()));
     params
+}
+
+/// True if an association may send fewer SACKs than RFC 9260 §6.2 says, to a peer that bears it.
+/// Such an end bears it, too.
+pub(super) fn sends_rare_sacks(config: &Config) -> bool {
+    config.sack_every_max > config.sack_every
 }
 
 /// The INIT ACK for an INIT, without keeping anything (RFC 9260 §5.1.3).

@@ -361,6 +361,7 @@ impl Association {
 
     /// Decides about the SACK after a packet with DATA.
     fn after_data_packet(&mut self, p: &Progress) {
+        let is_prompt = self.expects_prompt_sacks();
         let Some(r) = self.rx.receiver.as_mut() else { return };
         r.last_data = p.path.or(r.last_data);
         // DAC is for reordering that the sender causes by using several paths. Another sender, on
@@ -368,13 +369,16 @@ impl Association {
         r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
         let many =
             self.agreed.sack_paths.gaps_wait && r.delayed.sack_every() > self.config.sack_every;
-        r.delayed.set_dac((self.agreed.sack_paths.dac || many) && r.data_paths.count_ones() > 1);
+        let waits = !is_prompt && (self.agreed.sack_paths.dac || many);
+        r.delayed.set_dac(waits && r.data_paths.count_ones() > 1);
         if let Some(path) = p.path.and_then(|id| self.paths.get_mut(id)) {
             path.last_data_received = Some(p.now);
             path.counters.data_bytes_received += p.new_bytes as u64;
         }
         let facts = PacketFacts { gap_after: r.tracker.has_gaps(), ..p.facts };
-        r.adapt_sack_every(&self.config, p.now);
+        if !is_prompt {
+            r.adapt_sack_every(&self.config, p.now);
+        }
         r.delayed.on_data_packet(p.now, facts);
         match r.delayed.deadline() {
             Some(at) => self.timers.start(Timer::Assoc(AssocTimer::Sack), at),

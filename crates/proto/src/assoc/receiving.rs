@@ -2,6 +2,7 @@
 
 use manypath_wire::{PacketBuilder, Tsn};
 
+use super::init::sends_rare_sacks;
 use super::protection::KEY_MANAGEMENT_PPID;
 use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
@@ -130,6 +131,18 @@ impl Receiver {
 }
 
 impl Association {
+    /// True if the peer is a sender that expects SACKs as RFC 9260 §6.2 and §6.7 have them, where
+    /// others get fewer: it did not say that it bears that.
+    pub(super) fn expects_prompt_sacks(&self) -> bool {
+        sends_rare_sacks(&self.config) && !self.agreed.rare_sacks
+    }
+
+    /// A SACK is due that such a peer needs before more of its packets are handled.
+    pub(crate) fn owes_sack(&self) -> bool {
+        let is_due = |r: &Receiver| r.delayed.is_due_by_count();
+        self.expects_prompt_sacks() && self.rx.receiver.as_ref().is_some_and(is_due)
+    }
+
     pub(super) fn start_receiver(&mut self, peer_tsn: Tsn, streams_in: u16, now: Instant) {
         let c = &self.config;
         self.rx.receiver = Some(Receiver {

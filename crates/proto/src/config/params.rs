@@ -269,8 +269,9 @@ params! {
     /// Data packets per SACK.
     sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
         default: 2;
-    /// Most data packets per SACK, reached at high packet rates. Equal to sack_every, the number
-    /// never grows.
+    /// Most data packets per SACK, reached at high packet rates, to a peer that announced that it
+    /// bears this (chunk type 0xb7 in Supported Extensions); others get sack_every. Equal to
+    /// sack_every, the number never grows.
     sack_every_max: u32, "packets", 1..=64, "RFC 9260 §6.2 says 2",
         default: 2, fast: 16;
     /// While data arrives on several paths so fast that sack_every has grown, packets out of order

@@ -101,11 +101,14 @@ impl DelayedAck {
         self.immediate = true;
     }
 
+    /// True if what has arrived makes a SACK due, whatever the time.
+    pub(crate) fn is_due_by_count(&self) -> bool {
+        self.immediate || self.packets >= self.config.sack_every.max(1)
+    }
+
     /// True if a SACK should be sent now.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.immediate
-            || self.packets >= self.config.sack_every.max(1)
-            || self.deadline.is_some_and(|deadline| deadline <= now)
+        self.is_due_by_count() || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// When a SACK becomes due if nothing else arrives; `None` if nothing waits for one.

@@ -19,6 +19,7 @@ mod parameters;
 mod paths;
 mod policies;
 mod random;
+mod rare_sacks;
 mod retransmit;
 mod roaming;
 mod send;

@@ -73,7 +73,7 @@ pub enum Opens {
 /// The two configurations that every kind of transfer runs with.
 #[derive(Clone, Copy, Debug)]
 pub enum Setting {
-    /// The command line's default: profile `fast`, preset `cmt-pf`.
+    /// The default: profile `fast`, preset `adaptive`.
     Fast,
     /// The most conservative one: profile `rfc9260`, preset `sctp`.
     Plain,
@@ -82,7 +82,7 @@ pub enum Setting {
 impl Setting {
     fn names(self) -> (&'static str, &'static str) {
         match self {
-            Setting::Fast => ("fast", "cmt-pf"),
+            Setting::Fast => ("fast", "adaptive"),
             Setting::Plain => ("rfc9260", "sctp"),
         }
     }
