@@ -36,7 +36,7 @@ SIMULATION = """
 import manypath
 from manypath import sim
 runs = sim.run("/two-paths.toml", seeds=2)
-assert len(runs) == 2, runs
+assert len(runs) == 12, runs  # 2 seeds of the 6 points of its sweep
 print(manypath.__version__, len(runs), "runs")
 """
 
