@@ -183,6 +183,30 @@ fn candidates(expected: u64, bits: u16) -> (u64, Option<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{CipherSuite, KeyMaterial, SealingKeys, aws_lc};
+
+    #[test]
+    fn keys_that_were_tried_with_too_many_forgeries_open_nothing() {
+        let suite = CipherSuite::Aes128Gcm;
+        let key = vec![1; suite.key_len()];
+        let iv = [2; NONCE_LEN];
+        let material = KeyMaterial { key: key.clone(), sequence_number_key: key, iv };
+        let cipher = || aws_lc::cipher(suite, &material).expect("keys of the right length");
+        let mut sealing = SealingKeys::new(suite, cipher(), iv, 3);
+        let mut record = || {
+            let mut record = vec![0; HEADER_LEN];
+            record.extend_from_slice(b"chunks");
+            sealing.seal(&mut record, 0).expect("fresh keys");
+            record
+        };
+        let (mut forged, honest) = (record(), [record(), record()]);
+        *forged.last_mut().expect("a tag") ^= 1;
+        let mut keys = OpeningKeys::new(cipher(), iv, 3);
+        keys.forged = FORGERY_LIMIT - 1;
+        assert!(keys.open(&mut honest[0].clone()).is_ok(), "one more may be tried");
+        assert_eq!(keys.open(&mut forged), Err(OpenError::Forged));
+        assert_eq!(keys.open(&mut honest[1].clone()), Err(OpenError::Exhausted));
+    }
 
     #[test]
     fn sixteen_bits_stand_for_the_closest_number() {

@@ -159,3 +159,28 @@ fn a_draft_that_is_discarded_leaves_what_was_before() {
         assert_eq!(out, [1, 2, 3]);
     }
 }
+
+fn data(stream: u16, ppid: u32) -> Chunk {
+    let mut bytes = Vec::new();
+    let mut packet = PacketBuilder::new(&mut bytes, HEADER, LIMIT);
+    assert!(packet.push_data(Tsn(1), StreamId(stream), Ssn(0), ppid, DataFlags(3), b"x"));
+    packet.finish(true);
+    let packet = Packet::parse(bytes.into(), Checksum::Verify).expect("a packet");
+    packet.chunks().next().expect("a chunk").expect("well-formed")
+}
+
+/// Unprotected data is the key management's, or nobody's: the application would take it for the
+/// peer's.
+#[test]
+fn data_counts_in_plain_only_as_messages_of_key_management_and_before_the_keys() {
+    let (with_keys, other) = ends();
+    let without = Protection::new(other.management.clone(), other.own.clone());
+    let key_message = data(0, KEY_MANAGEMENT_PPID);
+    let others = [data(1, KEY_MANAGEMENT_PPID), data(0, 0), data(0, 7), data(3, 7)];
+    assert!(without.counts_in_plain(&key_message));
+    assert!(!with_keys.counts_in_plain(&key_message));
+    for chunk in &others {
+        assert!(!without.counts_in_plain(chunk), "{chunk:?}");
+        assert!(!with_keys.counts_in_plain(chunk), "{chunk:?}");
+    }
+}
