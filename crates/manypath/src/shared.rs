@@ -13,12 +13,12 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use manypath_net::{BoundAddresses, Clock, RelayStatus, SendFailures};
 use manypath_proto as proto;
-use manypath_proto::{AssocId, ConnectTo, Event, Instant, KeyManagement, SendOptions};
+use manypath_proto::{AssocId, ConnectTo, Crowd, Event, Instant, KeyManagement, SendOptions};
 use tokio::sync::watch;
 
 use crate::error::ConnectError;
 use crate::ranks::Ranks;
-use crate::strangers::{StrangerLimits, Strangers};
+use crate::strangers::StrangerLimits;
 use crate::uplinks::Wanted;
 use accept_queue::AcceptQueue;
 pub(crate) use assoc_state::PeerPlaces;
@@ -53,7 +53,7 @@ impl Shared {
         let inner = Inner {
             assocs: Associations::new(engine),
             accept: AcceptQueue::new(accept_backlog),
-            strangers: strangers.map(Strangers::new),
+            strangers: strangers.map(|limits| Crowd::new(limits.crowd())),
             relay_paths: RelayPaths::new(relays.len()),
             open: true,
             handles: true,
@@ -93,7 +93,7 @@ impl Shared {
 pub(crate) struct Inner {
     pub(crate) assocs: Associations,
     accept: AcceptQueue,
-    pub(crate) strangers: Option<Strangers<AssocId>>,
+    pub(crate) strangers: Option<Crowd<AssocId>>,
     pub(crate) relay_paths: RelayPaths,
     /// New associations are wanted: not closed, and a handle of the endpoint is left.
     open: bool,

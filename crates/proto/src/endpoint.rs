@@ -19,6 +19,7 @@ use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{Association, Identity, LinkMtus, LocalRanks, Reserve};
 use crate::config::Config;
+use crate::crowd::{Crowd, CrowdLimits};
 use crate::datagram::{Datagram, Transmit};
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
@@ -120,8 +121,8 @@ pub struct Endpoint {
     key_management: Option<Arc<dyn KeyManagement>>,
     assocs: AssocTable,
     past: Past,
-    /// Those of peers that are not authenticated yet, the oldest first; some may be by now.
-    unauthenticated: VecDeque<AssocId>,
+    /// Those of peers that are not authenticated yet; some may be by now.
+    unauthenticated: Crowd<AssocId>,
     dirty: Dirty,
     /// See [`owes_sack`](Self::owes_sack).
     owes_sack: bool,
@@ -142,6 +143,7 @@ impl Endpoint {
     /// An endpoint that draws all its randomness from `rng`.
     pub fn new(config: EndpointConfig, rng: Rng) -> Endpoint {
         let limit = config.config.stateless_answers;
+        let waiting = config.config.key_managements_max as usize;
         Endpoint {
             keys: CookieKeys::new(rng.fork("cookie keys")),
             rng: rng.fork("endpoint"),
@@ -150,7 +152,7 @@ impl Endpoint {
             incoming_window: usize::MAX,
             assocs: AssocTable::default(),
             past: Past::default(),
-            unauthenticated: VecDeque::new(),
+            unauthenticated: Crowd::new(CrowdLimits::of(waiting)),
             dirty: Dirty::default(),
             owes_sack: false,
             deadlines: Deadlines::new(),

@@ -60,6 +60,7 @@
 
 mod assoc;
 pub mod config;
+mod crowd;
 mod datagram;
 mod endpoint;
 mod event;
@@ -76,6 +77,7 @@ mod tx;
 
 pub use assoc::{AssocStats, Association};
 pub use config::{Config, ConfigError};
+pub use crowd::{Crowd, CrowdLimits};
 pub use datagram::{Datagram, Transmit};
 pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
 pub use event::{AssocClosed, Event};

@@ -560,9 +560,10 @@ params! {
     /// Ends an association whose peer has not shown within this time that it has the right keys.
     key_timeout: Duration, "time", ms(100)..=secs(600), "implementation",
         default: secs(15), rarely: "is best left alone";
-    /// Associations that peers have opened and whose key management is not complete, at most. A
-    /// newer one takes the place of the oldest, so that nobody is kept out by peers who never
-    /// complete it.
+    /// Associations that peers have opened and whose key management is not complete, at most: half
+    /// as many of one network (/24, or /64 of IPv6), a quarter of one address. A newer one takes
+    /// the place of the oldest of its own address or network, or of the largest network, so that
+    /// peers who never complete it keep nobody out.
     key_managements_max: u32, "associations", 1..=65_536, "implementation",
         default: 256, rarely: "is best left alone";
     /// Packets that one key protects before it is replaced.

@@ -1,7 +1,7 @@
 //! Packets that belong to no association: those that open one, without keeping anything until a
 //! valid COOKIE ECHO, and those that come out of the blue.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -200,16 +200,17 @@ impl Endpoint {
                 }
                 let assoc = self.associate(now, &cookie, from);
                 let index = self.insert(assoc);
-                self.limit_key_managements(now, index);
+                self.limit_key_managements(now, index, cookie.remote.ip());
                 index
             }
         };
         self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
     }
 
-    /// A peer opened an association that is to be protected: the oldest that waits for its keys
-    /// makes room for it, if there are too many.
-    fn limit_key_managements(&mut self, now: Instant, index: u32) {
+    /// A peer opened an association that is to be protected: if too many wait for their keys, one
+    /// of them makes room for it. `ip` is the address that the cookie was sent to, because a COOKIE
+    /// ECHO may have a forged source.
+    fn limit_key_managements(&mut self, now: Instant, index: u32, ip: IpAddr) {
         if self.assocs.get(index).is_none_or(Association::is_announced) {
             return;
         }
@@ -217,17 +218,14 @@ impl Endpoint {
             let assoc = self.assocs.index(*id).and_then(|index| self.assocs.get(index));
             assoc.is_some_and(|assoc| !assoc.is_announced() && assoc.closed().is_none())
         };
-        let limit = self.config.config.key_managements_max as usize;
-        if self.unauthenticated.len() >= limit {
+        // Associations that have keys by now must not be ended, nor count.
+        if !self.unauthenticated.has_room(ip) {
             self.unauthenticated.retain(waits);
         }
-        if self.unauthenticated.len() >= limit
-            && let Some(oldest) = self.unauthenticated.pop_front()
-            && let Some(assoc) = self.assoc_mut(oldest)
-        {
+        let goes = self.unauthenticated.add(self.assocs.id(index), ip);
+        if let Some(assoc) = goes.and_then(|id| self.assoc_mut(id)) {
             assoc.abort(now, CROWDED_OUT);
         }
-        self.unauthenticated.push_back(self.assocs.id(index));
     }
 
     /// A copy of a cookie came after the end of what it began: it begins nothing again, or what

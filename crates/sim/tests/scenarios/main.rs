@@ -8,6 +8,7 @@ mod buffers;
 mod candidates;
 mod cmt_paper;
 mod coupled;
+mod crowds;
 mod cubic;
 mod failure;
 mod fairness;
