@@ -1,6 +1,7 @@
 //! `manypath proxy`: TCP connections and datagrams over one association.
 
 pub(crate) mod connect;
+mod far_side;
 pub(crate) mod forward;
 mod hello;
 pub(crate) mod listen;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use manypath::keys::{
-    Certificates, ClientAuth, ConfigError, Identity, KeyLogFile, PeerKeys, Roots, TlsKeys,
+    Certificates, ClientAuth, ConfigError, Identity, KeyLog, KeyLogFile, PeerKeys, Roots, TlsKeys,
 };
 use manypath::{Association, PeerIdentity, Security};
 use manypath_files::ticket::Trust;
@@ -38,7 +38,7 @@ impl Serving {
         }
         if let Some(files) = Files::read(&args.certificates)? {
             let keys = files.keys(None)?;
-            let security = logged(keys, screen)?.into();
+            let security = logged(keys, key_log(screen)?.as_ref()).into();
             return Ok(Serving { security, trust: None });
         }
         let identity = identity(args.identity.as_deref(), screen)?;
@@ -47,7 +47,7 @@ impl Serving {
             false => PeerKeys::Pinned(allowed(&args.allow)?),
         };
         let keys = TlsKeys::raw_public_keys(&identity, peers);
-        let security = logged(keys, screen)?.into();
+        let security = logged(keys, key_log(screen)?.as_ref()).into();
         Ok(Serving { security, trust: Some(Trust::Key(identity.fingerprint())) })
     }
 }
@@ -72,6 +72,22 @@ pub(crate) struct Calling {
     pub(crate) security: Security,
     /// The other end proves by its key or certificate who it is: secrets may be shown to it.
     pub(crate) knows_peer: bool,
+    /// The means to accept only one key from now on, if any is accepted yet.
+    pub(crate) pinning: Option<Pinning>,
+}
+
+/// This end's key, for associations with the owner of a key that was not known before.
+pub(crate) struct Pinning {
+    identity: Identity,
+    log: Option<Arc<dyn KeyLog>>,
+}
+
+impl Pinning {
+    /// The protection of associations with the owner of this key only.
+    pub(crate) fn to(&self, key: Fingerprint) -> Security {
+        let keys = TlsKeys::raw_public_keys(&self.identity, PeerKeys::Pinned(vec![key]));
+        logged(keys, self.log.as_ref()).into()
+    }
 }
 
 impl Calling {
@@ -89,14 +105,14 @@ impl Calling {
         screen: &Screen,
     ) -> Result<Calling> {
         if args.insecure {
-            return Ok(Calling { security: Security::Plain, knows_peer: false });
+            return Ok(Calling { security: Security::Plain, knows_peer: false, pinning: None });
         }
         if let Some(files) = Files::read(&args.certificates)? {
             let host = host.ok_or_else(|| {
                 Failure::usage("--cert is for a HOST; a ticket names the key of its receiver")
             })?;
-            let security = logged(files.keys(Some(host))?, screen)?.into();
-            return Ok(Calling { security, knows_peer: true });
+            let security = logged(files.keys(Some(host))?, key_log(screen)?.as_ref()).into();
+            return Ok(Calling { security, knows_peer: true, pinning: None });
         }
         let pinned = match &args.peer {
             Some(text) if key.is_none() => Some(parse_peer(text)?),
@@ -110,8 +126,18 @@ impl Calling {
             None => PeerKeys::Any,
         };
         let identity = identity(args.identity.as_deref(), screen)?;
-        let security = logged(TlsKeys::raw_public_keys(&identity, peers), screen)?.into();
-        Ok(Calling { security, knows_peer: pinned.is_some() })
+        let log = key_log(screen)?;
+        let security = logged(TlsKeys::raw_public_keys(&identity, peers), log.as_ref()).into();
+        let pinning = pinned.is_none().then_some(Pinning { identity, log });
+        Ok(Calling { security, knows_peer: pinned.is_some(), pinning })
+    }
+}
+
+/// The peer's public key, if it has one without a certificate.
+pub(crate) fn public_key(association: &Association) -> Option<Fingerprint> {
+    match association.identity()? {
+        PeerIdentity::PublicKey(key) => Some(Fingerprint::of(&key)),
+        _ => None,
     }
 }
 
@@ -183,17 +209,22 @@ impl IdentityKey for Pem {
     }
 }
 
-/// Has the keys written to the file in `SSLKEYLOGFILE`, if there is one.
-fn logged(keys: TlsKeys, screen: &Screen) -> Result<TlsKeys> {
+/// The log in the file that `SSLKEYLOGFILE` names, if it is set.
+fn key_log(screen: &Screen) -> Result<Option<Arc<dyn KeyLog>>> {
     let log = KeyLogFile::from_env()
         .map_err(|e| Failure::usage(format!("SSLKEYLOGFILE: cannot write to the file: {e}")))?;
-    Ok(match log {
+    Ok(log.map(|log| {
+        screen.line("Note: SSLKEYLOGFILE is set; whoever reads that file can decrypt this.");
+        Arc::new(log) as Arc<dyn KeyLog>
+    }))
+}
+
+/// Has the keys written to a log, if there is one.
+fn logged(keys: TlsKeys, log: Option<&Arc<dyn KeyLog>>) -> TlsKeys {
+    match log {
+        Some(log) => keys.log_keys(Arc::clone(log)),
         None => keys,
-        Some(log) => {
-            screen.line("Note: SSLKEYLOGFILE is set; whoever reads that file can decrypt this.");
-            keys.log_keys(Arc::new(log))
-        }
-    })
+    }
 }
 
 /// The files of `--cert`, `--key` and `--ca`.

@@ -1,18 +1,18 @@
 //! `manypath proxy connect`: the near side.
 
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::config::Config;
-use manypath::{Association, Endpoint, Security};
+use manypath::{Association, Endpoint};
 use manypath_proxy::window::Budget;
 use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side};
 use manypath_trust::password::Password;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::far_side::FarSide;
 use super::hello::Peer;
 use super::local::{Kind, Port};
 use super::watch::{SILENCE, suspicious};
@@ -32,6 +32,7 @@ use crate::signals;
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
 use crate::transfer::secret::{SecretKind, token, token_source, unproved};
+use crate::transport::Answer;
 use crate::{settings, show, transport, uplinks, via};
 
 /// The pause between two attempts to connect again.
@@ -46,9 +47,10 @@ const UNANSWERED: Duration = Duration::from_millis(150);
 struct Near {
     args: ProxyConnectArgs,
     config: Config,
-    remotes: Vec<SocketAddr>,
-    peer: Peer,
-    security: Security,
+    dest: Destination,
+    far: FarSide,
+    /// The last attempt met the far side itself, as far as keys tell.
+    met: Cell<bool>,
     /// To be shown; empty if it is proved instead.
     token: Vec<u8>,
     /// Nothing shows who the far side is.
@@ -111,9 +113,15 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let remotely =
         args.remote.iter().map(|f| Remote { at: f.at.clone(), to: f.to.clone() }).collect();
     let near = Near {
-        peer: Peer { name: transport::addresses(&remotes), secret: SecretKind::of(&dest, &token) },
-        remotes,
-        security: calling.security,
+        // A token that is shown goes to the owner of a key that is known already.
+        far: FarSide::new(
+            remotes,
+            SecretKind::of(&dest, &token),
+            calling.security,
+            calling.pinning.filter(|_| proves),
+        ),
+        dest,
+        met: Cell::new(false),
         password: password.map_err(|e| Failure::usage(e.to_string()))?,
         token,
         is_unproved,
@@ -128,7 +136,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
         screen,
         args,
     };
-    views.open(format!("connecting to {}", near.peer.name));
+    views.open(format!("connecting to {}", near.far.name()));
     let ended = tokio::select! {
         ended = near.run(ports, limit, (&views, &lines)) => ended,
         () = async { loop { tokio::time::sleep(crate::strangers::TICK).await; lines.tick(); } } => Ok(()),
@@ -218,9 +226,8 @@ impl Near {
                     running.await;
                     return Ok(Next::Link(Box::new(new)));
                 }
-                Err(failure) if is_final(&failure) => return Err(failure),
                 // Neither answers: the association decides when it gives up.
-                Err(_) => silence = PAUSE,
+                Err(failure) => silence = self.pause_after(failure)?,
             }
         }
     }
@@ -248,45 +255,97 @@ impl Near {
         loop {
             match self.attempt().await {
                 Ok(link) => return Ok(link),
-                Err(failure) if is_final(&failure) => return Err(failure),
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(failure) => tokio::time::sleep(self.pause_after(failure)?).await,
             }
         }
     }
 
     /// Tries to connect again, without patience for a far side that says nothing.
     async fn attempt(&self) -> Result<Link> {
+        let dest = self.dest.clone();
+        if self.far.look_up(async move { dest.resolve().await }).await {
+            self.screen.line(&format!("The far side is at {} now", self.far.name()));
+        }
         self.connect(ATTEMPT, Some(UNANSWERED + 3 * self.rtt.get())).await
+    }
+
+    /// The pause until the next attempt; the failure itself if another attempt would not mend it.
+    ///
+    /// Somebody who answers with another key than that of a far side which has proved the token is
+    /// a stranger. It is shown nothing, and does not end the command.
+    fn pause_after(&self, failure: Failure) -> Result<Duration> {
+        if !is_final(&failure) {
+            return Ok(PAUSE);
+        }
+        let is_refusal = failure.exit == Exit::NotAuthorised;
+        if !is_refusal || !self.far.is_pinned() || self.met.get() {
+            return Err(failure);
+        }
+        let pause = self.far.pause_at_stranger();
+        let why = failure.message;
+        self.screen.line(&format!(
+            "{why}. It may be somebody else, so nothing was shown to it; next attempt in {} s. If \
+             the far side was restarted without --identity, start this command again",
+            pause.as_secs()
+        ));
+        self.event(&json!({
+            "event": "waiting",
+            "peer": self.far.name(),
+            "why": why,
+            "pause_s": pause.as_secs(),
+        }))?;
+        Ok(pause)
     }
 
     /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = via::relays(&self.args.via).await?;
-        let (config, security) = (self.config.clone(), self.security.clone());
+        let (config, security) = (self.config.clone(), self.far.security());
         let endpoint = transport::open_via(config, &self.args.bind.bind, relays, security)?;
         let relay_watch = via::RelayWatch::start(&endpoint, &self.screen);
-        let instance = Cell::new(0);
+        let (instance, peer) = (Cell::new(0), self.far.peer());
         let hello = self.password.is_none().then(|| hello::first(self.token.clone()));
-        let heard = async |association: &Association| match &self.password {
-            None if self.is_unproved => {
-                let answer = hello::hear_welcome(association, &self.peer, &instance).await;
-                unproved(association, &self.peer.name, answer).await
-            }
-            None => hello::hear_welcome(association, &self.peer, &instance).await,
-            Some(token) => hello::prove_token(association, token, &self.peer, &instance).await,
+        self.met.set(false);
+        let heard = async |association: &Association| {
+            self.met.set(true);
+            self.hear(association, &peer, &instance).await
         };
-        let connecting = transport::connect(&endpoint, self.remotes.clone(), limit, hello, heard);
+        let remotes = self.far.addresses();
+        let connecting = transport::connect(&endpoint, remotes, limit, hello, heard);
         let association = tokio::select! {
             association = connecting => association?,
             () = is_unanswered(&endpoint, unanswered) => {
-                return Err(Failure::no_path(format!("no answer from {}", self.peer.name)));
+                return Err(Failure::no_path(format!("no answer from {}", peer.name)));
             }
         };
+        self.far.was_met();
+        if let Some(key) = self.far.pin(&association) {
+            self.screen.line(&format!(
+                "The far side has proved the token; until this command ends, only its key is \
+                 accepted: {key}"
+            ));
+        }
         let watch = PathWatch::start(&association, self.screen.clone(), None);
         let streams = self.config.outbound_streams;
         let (options, remotely) = (self.options.clone(), self.remotely.clone());
         let session = Session::new(association, Side::Connecting, options, remotely, streams);
         Ok(Link { session, instance: instance.get(), watch, endpoint, _relay_watch: relay_watch })
+    }
+
+    /// Hears the far side's answer to our hello, after both ends have proved the token if this end
+    /// does not show it.
+    async fn hear(&self, association: &Association, peer: &Peer, instance: &Cell<u64>) -> Answer {
+        match &self.password {
+            None if self.is_unproved => {
+                let answer = hello::hear_welcome(association, peer, instance).await;
+                unproved(association, &peer.name, answer).await
+            }
+            None => hello::hear_welcome(association, peer, instance).await,
+            Some(token) => {
+                let is_pinned = self.far.is_pinned();
+                hello::prove_token(association, token, peer, is_pinned, instance).await
+            }
+        }
     }
 
     // ---- Telling ----
@@ -317,11 +376,11 @@ impl Near {
         for note in link.endpoint.notes() {
             self.screen.line(note);
         }
-        self.screen.line(&format!("Connected to {}", self.peer.name));
+        self.screen.line(&format!("Connected to {}", self.far.name()));
         uplinks::say(link.session.association(), &self.screen);
         self.event(&json!({
             "event": if places.is_some() { "ready" } else { "reconnected" },
-            "peer": self.peer.name,
+            "peer": self.far.name(),
             "encrypted": link.session.association().is_protected(),
             "peer_key": peer_key(link.session.association()),
             "ports": places,
@@ -335,7 +394,7 @@ impl Near {
 
     fn lost(&self, link: &Link, why: &str) -> Result<()> {
         self.note_rtt(link);
-        self.screen.line(&format!("Lost {}: {why}; connecting again", self.peer.name));
+        self.screen.line(&format!("Lost {}: {why}; connecting again", self.far.name()));
         self.record("lost", link, why)
     }
 
@@ -350,7 +409,7 @@ impl Near {
     fn record(&self, event: &str, link: &Link, why: &str) -> Result<()> {
         self.event(&json!({
             "event": event,
-            "peer": self.peer.name,
+            "peer": self.far.name(),
             "why": why,
             "connections": counters(&link.session.counters()),
             "paths": link.watch.report(link.session.association()),

@@ -40,16 +40,17 @@ pub(super) fn first(token: Vec<u8>) -> (SendOptions, Bytes) {
     (options(), Frame::Hello { version: VERSION, token }.encode())
 }
 
-/// Proves the token to a far side that must prove it, too; then says hello.
+/// Proves the token to a far side that must prove it, too; then says hello. `is_pinned`: its key is
+/// that of one that has proved it before.
 pub(super) async fn prove_token(
     association: &Association,
     token: &Password,
     peer: &Peer,
+    is_pinned: bool,
     instance: &Cell<u64>,
 ) -> Answer {
     let mut messages = Messages::default();
-    let proving = timeout(WELCOME_TIME_MAX, prove(association, &mut messages, token)).await;
-    let failure = match proving.unwrap_or(Err(NotProved::Protocol)) {
+    let failure = match prove(association, &mut messages, token, WELCOME_TIME_MAX).await {
         Ok(()) => {
             let (options, hello) = first(Vec::new());
             return match association.send(options, hello).await {
@@ -58,6 +59,12 @@ pub(super) async fn prove_token(
             };
         }
         Err(NotProved::Closed(closed)) => return ended(closed, peer),
+        // It knows the token already, so it was the network, or it has no room.
+        Err(NotProved::Unproved(Some(closed))) if is_pinned => return ended(closed, peer),
+        Err(NotProved::Unproved(None)) if is_pinned => protocol_error(&peer.name),
+        Err(NotProved::Unproved(closed)) => {
+            peer.secret.unproved(SERVER, &peer.name, closed.as_ref())
+        }
         Err(NotProved::Wrong) => peer.secret.not_proved(SERVER, &peer.name),
         Err(NotProved::Protocol) => protocol_error(&peer.name),
         Err(NotProved::NoRandomness) => Failure::failed("the system gives no random numbers"),

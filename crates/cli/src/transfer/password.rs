@@ -2,13 +2,14 @@
 //! sender does not know. SPAKE2, bound to the association's keys (`manypath_trust::password`).
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use manypath::Association;
+use manypath::{AssocClosed, Association};
 use manypath_trust::password::{Client, Password, PasswordError, Server};
 use manypath_trust::{Attempt, Attempts};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::frame::{ClientFrame, ServerFrame, reason};
 use super::messages::{Incoming, Messages, send_frame};
@@ -18,8 +19,12 @@ use super::messages::{Incoming, Messages, send_frame};
 pub(crate) enum NotProved {
     /// It has another token, or somebody is in between.
     Wrong,
-    /// The association ended.
-    Closed(manypath::AssocClosed),
+    /// The association ended before this end had proved anything: asking again costs nothing.
+    Closed(AssocClosed),
+    /// This end has proved its token, and the other end did not. An impostor has checked one guess
+    /// and ends like this, whatever reason it gives, so it counts as a wrong token. The end of the
+    /// association, if there was one; else it said something else or nothing.
+    Unproved(Option<AssocClosed>),
     /// It does not speak this protocol.
     Protocol,
     /// The system gives no random numbers.
@@ -36,32 +41,46 @@ impl From<PasswordError> for NotProved {
     }
 }
 
-/// The sender's part: proves its token, and sees that the receiver has it, too.
+/// The sender's part: proves its token, and sees that the receiver has it, too. Takes `limit` at
+/// most.
 pub(crate) async fn prove(
     association: &Association,
     messages: &mut Messages,
     token: &Password,
+    limit: Duration,
 ) -> Result<(), NotProved> {
+    let until = Instant::now() + limit;
     let binding = association.binding().ok_or(NotProved::Protocol)?;
     let (client, share) = Client::start(token, &binding)?;
-    send(association, ClientFrame::Password(share)).await?;
-    let (proof, message) = client.answer(&next(association, messages).await?)?;
-    send(association, ClientFrame::Password(message)).await?;
-    proof.finish(&next(association, messages).await?)?;
-    Ok(())
+    let share = ClientFrame::Password(share);
+    let asked = timeout_at(until, ask(association, messages, share)).await;
+    let (proof, message) = client.answer(&asked.unwrap_or(Err(NotProved::Protocol))?)?;
+    // From here on the other end may know whether its guess was right.
+    let message = ClientFrame::Password(message);
+    match timeout_at(until, ask(association, messages, message)).await {
+        Ok(Ok(answer)) => proof.finish(&answer).map_err(|_| NotProved::Wrong),
+        Ok(Err(NotProved::Closed(closed))) => Err(NotProved::Unproved(Some(closed))),
+        Ok(Err(_)) | Err(_) => Err(NotProved::Unproved(None)),
+    }
 }
 
-async fn send(association: &Association, frame: ClientFrame) -> Result<(), NotProved> {
+/// Sends a message, and hears the next one of the other end.
+async fn ask(
+    association: &Association,
+    messages: &mut Messages,
+    frame: ClientFrame,
+) -> Result<[u8; 33], NotProved> {
     send_frame(association, frame.encode()).await.map_err(|e| match e {
         manypath::SendError::Closed(closed) => NotProved::Closed(closed),
         _ => NotProved::Protocol,
-    })
+    })?;
+    next(association, messages).await
 }
 
 async fn next(association: &Association, messages: &mut Messages) -> Result<[u8; 33], NotProved> {
     loop {
         let message = association.recv().await.map_err(NotProved::Closed)?;
-        let message = message.ok_or(NotProved::Closed(manypath::AssocClosed::Shutdown))?;
+        let message = message.ok_or(NotProved::Closed(AssocClosed::Shutdown))?;
         return match messages.take(message) {
             Ok(None) => continue,
             Ok(Some(Incoming::Frame(bytes))) => match ServerFrame::decode(&bytes) {

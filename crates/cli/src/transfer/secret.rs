@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use manypath::Association;
+use manypath::{AssocClosed, Association};
 use manypath_names::Proof;
 
 use crate::args::SendArgs;
@@ -12,6 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::token::{Reader, Source};
 use crate::transfer::frame::reason;
+use crate::transfer::relative::printable;
 use crate::transport::{self, Answer};
 
 /// Where the secret is that the receiver wants: a code, or a token.
@@ -150,6 +151,29 @@ impl SecretKind {
             "{peer} does not know this {what}, or somebody is in between"
         ))
         .hint(hint)
+    }
+
+    /// The failure when this end proved its secret, and the peer then did anything but prove the
+    /// same: an impostor that checked a guess does that.
+    pub(crate) fn unproved(
+        self,
+        server: &str,
+        peer: &str,
+        closed: Option<&AssocClosed>,
+    ) -> Failure {
+        if let Some(AssocClosed::PeerAborted { reason, .. }) = closed
+            && reason.starts_with(reason::NOT_AUTHORISED.as_bytes())
+        {
+            return self.wrong(server, peer);
+        }
+        let how =
+            closed.map_or("it gave no proof".to_owned(), |closed| printable(&closed.to_string()));
+        let what = if self == SecretKind::Code { "code" } else { "token" };
+        Failure::not_authorised(format!("{peer} did not prove that it knows the {what}: {how}"))
+            .hint(format!(
+                "run the command again if you trust the network in between; each time somebody \
+                 who poses as {peer} can check one guess at the {what}"
+            ))
     }
 }
 

@@ -337,12 +337,7 @@ impl Transfer {
     /// Proves the token to a receiver that must prove it, too; then says hello.
     async fn prove_token(&self, association: &Association, token: &Password) -> Answer {
         let mut messages = Messages::default();
-        let proving = prove(association, &mut messages, token);
-        let Ok(proved) = tokio::time::timeout(WELCOME_TIME_MAX, proving).await else {
-            transport::abort(association, reason::PROTOCOL).await;
-            return Answer::Failed(protocol_error(&self.peer));
-        };
-        let failure = match proved {
+        let failure = match prove(association, &mut messages, token, WELCOME_TIME_MAX).await {
             Ok(()) => {
                 return match send_frame(association, self.hello(Vec::new())).await {
                     Ok(()) => self.hear_welcome(association).await,
@@ -350,6 +345,9 @@ impl Transfer {
                 };
             }
             Err(NotProved::Closed(closed)) => return self.sent_away(closed),
+            Err(NotProved::Unproved(closed)) => {
+                self.secret.unproved(SERVER, &self.peer, closed.as_ref())
+            }
             Err(NotProved::Wrong) => self.secret.not_proved(SERVER, &self.peer),
             Err(NotProved::Protocol) => protocol_error(&self.peer),
             Err(NotProved::NoRandomness) => Failure::failed("the system gives no random numbers"),
