@@ -1,10 +1,44 @@
 //! Which targets a side connects to for its peer.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+/// The word for all addresses of this host.
+const THIS_HOST: &str = "this-host";
+/// The prefix of IPv6 addresses behind which a gateway reaches an IPv4 address (RFC 6052 §2.1).
+const NAT64: IpAddr = IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0));
+/// Ranges that reach this host, its networks or a cloud's metadata, and no host of the internet.
+const PRIVATE: [(IpAddr, u8); 18] = [
+    (v4(0, 0, 0, 0), 8),
+    (v4(10, 0, 0, 0), 8),
+    (v4(100, 64, 0, 0), 10),
+    (v4(127, 0, 0, 0), 8),
+    (v4(168, 63, 129, 16), 32), // metadata of Azure
+    (v4(169, 254, 0, 0), 16),   // link-local, metadata of most clouds
+    (v4(172, 16, 0, 0), 12),
+    (v4(192, 0, 0, 0), 24),
+    (v4(192, 168, 0, 0), 16),
+    (v4(224, 0, 0, 0), 4),
+    (v4(255, 255, 255, 255), 32),
+    (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128),
+    (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+    (v6(0x64, 0xff9b, 1), 48), // NAT64 of one network (RFC 8215)
+    (v6(0xfc00, 0, 0), 7),
+    (v6(0xfe80, 0, 0), 10),
+    (v6(0xfec0, 0, 0), 10),
+    (v6(0xff00, 0, 0), 8),
+];
+
+const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+}
+
+const fn v6(a: u16, b: u16, c: u16) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
+}
+
 /// A host or a range of addresses, and a port or any: `db:5432`, `10.0.0.0/8:22`, `*:443`,
-/// `[2001:db8::]/32:*`.
+/// `[2001:db8::]/32:*`, `this-host:*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     host: Host,
@@ -16,11 +50,13 @@ enum Host {
     Any,
     Name(String),
     Range(IpAddr, u8),
+    /// Loopback, and the addresses of the interfaces.
+    This,
 }
 
 /// A text that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not HOST:PORT, ADDRESS/BITS:PORT or *:PORT")]
+#[error("{0:?} is not HOST:PORT, ADDRESS/BITS:PORT, this-host:PORT or *:PORT")]
 pub struct RuleError(String);
 
 impl FromStr for Rule {
@@ -41,13 +77,14 @@ impl FromStr for Rule {
         };
         let host = match (address, address.parse::<IpAddr>(), bits) {
             ("*", _, None) => Host::Any,
+            (THIS_HOST, _, None) => Host::This,
             (_, Ok(ip), bits) => {
                 let most = if ip.is_ipv4() { 32 } else { 128 };
                 let bits = bits.map_or(Ok(most), str::parse).ok().filter(|b| *b <= most);
-                Host::Range(ip, bits.ok_or_else(wrong)?)
+                range(ip, bits.ok_or_else(wrong)?)
             }
             (name, Err(_), None) if !name.is_empty() && !name.contains([':', '*']) => {
-                Host::Name(name.to_ascii_lowercase())
+                Host::Name(plain(name).to_ascii_lowercase())
             }
             _ => return Err(wrong()),
         };
@@ -55,20 +92,75 @@ impl FromStr for Rule {
     }
 }
 
+/// A range; one of IPv4 addresses that are written as IPv6 is of those.
+fn range(ip: IpAddr, bits: u8) -> Host {
+    match (ip.to_canonical(), bits.checked_sub(96)) {
+        (canonical, Some(bits)) if canonical.is_ipv4() && ip.is_ipv6() => {
+            Host::Range(canonical, bits)
+        }
+        _ => Host::Range(ip, bits),
+    }
+}
+
+/// A name without the dot that may end it.
+fn plain(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
+}
+
 impl Rule {
     fn names(&self, host: &str, port: u16) -> bool {
+        let host = plain(host);
         let is_name = matches!(&self.host, Host::Name(name) if name.eq_ignore_ascii_case(host));
         is_name && self.port.is_none_or(|p| p == port)
     }
 
-    fn covers(&self, address: SocketAddr) -> bool {
+    fn covers(&self, ip: IpAddr, port: u16, own: &[IpAddr]) -> bool {
         let is_inside = match self.host {
             Host::Any => true,
             Host::Name(_) => false,
-            Host::Range(range, bits) => is_in(address.ip().to_canonical(), range, bits),
+            Host::Range(range, bits) => is_in(ip, range, bits),
+            Host::This => ip.is_loopback() || ip.is_unspecified() || own.contains(&ip),
         };
-        is_inside && self.port.is_none_or(|p| p == address.port())
+        is_inside && self.port.is_none_or(|p| p == port)
     }
+}
+
+/// The address that a connection to `ip` leads to. The system takes an unspecified one for
+/// loopback.
+fn meant(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
+}
+
+/// All addresses that a connection to `ip` could lead to, on some system or in some network. A rule
+/// that denies any of them denies it.
+fn possible(ip: IpAddr) -> Vec<IpAddr> {
+    let canonical = ip.to_canonical();
+    let mut all = vec![meant(ip), canonical];
+    if let IpAddr::V6(v6) = canonical {
+        if v6.is_unspecified() {
+            all.push(Ipv4Addr::LOCALHOST.into());
+        }
+        if is_in(canonical, NAT64, 96) {
+            let [.., a, b, c, d] = v6.octets();
+            all.push(meant(v4(a, b, c, d)));
+        }
+    }
+    all
+}
+
+fn is_private(ip: IpAddr) -> bool {
+    PRIVATE.iter().any(|(range, bits)| is_in(ip, *range, *bits))
+}
+
+/// The addresses of this host's interfaces.
+fn own_addresses() -> Vec<IpAddr> {
+    // A host that does not tell has loopback all the same.
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    all.iter().map(if_addrs::Interface::ip).collect()
 }
 
 fn is_in(ip: IpAddr, range: IpAddr, bits: u8) -> bool {
@@ -93,18 +185,35 @@ pub struct Rules {
     pub allow: Vec<Rule>,
     /// Not these.
     pub deny: Vec<Rule>,
+    /// No addresses of this host, of private networks, link-local ones and those of metadata.
+    pub deny_private: bool,
 }
 
 impl Rules {
     /// The addresses of `host` that may be connected to. Addresses are checked after the name was
     /// looked up, so a name cannot lead around a rule about addresses.
     pub fn allowed(&self, host: &str, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-        let may = |address: &SocketAddr| {
-            let matches = |rule: &Rule| rule.names(host, address.port()) || rule.covers(*address);
-            let is_allowed = self.allow.is_empty() || self.allow.iter().any(matches);
-            is_allowed && !self.deny.iter().any(matches)
+        let is_this = |rule: &Rule| rule.host == Host::This;
+        let own = match self.deny_private || self.allow.iter().chain(&self.deny).any(is_this) {
+            true => own_addresses(),
+            false => Vec::new(),
         };
-        addresses.iter().copied().filter(may).collect()
+        addresses.iter().copied().filter(|address| self.may(host, *address, &own)).collect()
+    }
+
+    /// `own` are the addresses of this host's interfaces.
+    fn may(&self, host: &str, address: SocketAddr, own: &[IpAddr]) -> bool {
+        let port = address.port();
+        let possible = possible(address.ip());
+        let denies = |rule: &Rule| {
+            rule.names(host, port) || possible.iter().any(|ip| rule.covers(*ip, port, own))
+        };
+        let allows =
+            |rule: &Rule| rule.names(host, port) || rule.covers(meant(address.ip()), port, own);
+        let is_private = || possible.iter().any(|ip| is_private(*ip) || own.contains(ip));
+        (self.allow.is_empty() || self.allow.iter().any(allows))
+            && !self.deny.iter().any(denies)
+            && !(self.deny_private && is_private())
     }
 }
 
@@ -114,7 +223,7 @@ mod tests {
 
     fn rules(allow: &[&str], deny: &[&str]) -> Rules {
         let read = |texts: &[&str]| texts.iter().map(|t| t.parse().unwrap()).collect();
-        Rules { allow: read(allow), deny: read(deny) }
+        Rules { allow: read(allow), deny: read(deny), deny_private: false }
     }
 
     fn may(rules: &Rules, host: &str, address: &str) -> bool {
@@ -145,6 +254,88 @@ mod tests {
         assert!(!may(&denying, "secret", "192.0.2.1:80"));
         assert!(may(&denying, "other", "192.0.2.1:80"));
         assert!(!may(&rules(&["*:*"], &["0.0.0.0/0:*"]), "x", "192.0.2.1:80"), "deny wins");
+    }
+
+    #[test]
+    fn unspecified_addresses_are_loopback() {
+        let no_loopback = rules(&[], &["127.0.0.0/8:*"]);
+        let this_host = rules(&[], &["this-host:*"]);
+        let all = ["0.0.0.0:80", "[::]:80", "[::ffff:0.0.0.0]:80", "[::ffff:127.0.0.1]:80"];
+        for address in all {
+            assert!(!may(&no_loopback, "x", address), "{address}");
+            assert!(!may(&this_host, "x", address), "{address}");
+        }
+        assert!(!may(&rules(&[], &["[::1]:*"]), "x", "[::]:80"));
+        assert!(!may(&rules(&[], &["0.0.0.0/8:*"]), "x", "0.0.0.0:80"));
+        assert!(may(&rules(&["127.0.0.1:80"], &[]), "x", "0.0.0.0:80"));
+        assert!(!may(&rules(&["127.0.0.1:80"], &[]), "x", "[::]:80"), "that is [::1]:80");
+    }
+
+    #[test]
+    fn rules_for_ipv4_written_as_ipv6_count_for_both() {
+        for rule in ["[::ffff:127.0.0.0]/104:*", "[::ffff:127.0.0.1]:*"] {
+            let denying = rules(&[], &[rule]);
+            assert!(!may(&denying, "x", "127.0.0.1:80"), "{rule}");
+            assert!(!may(&denying, "x", "[::ffff:127.0.0.1]:80"), "{rule}");
+            assert!(may(&denying, "x", "128.0.0.1:80"), "{rule}");
+        }
+    }
+
+    #[test]
+    fn this_host_has_the_addresses_of_its_interfaces() {
+        let own = own_addresses();
+        let (this, none) = (rules(&[], &["this-host:22"]), rules(&["this-host:22"], &[]));
+        for ip in own.iter().copied().chain([Ipv4Addr::new(127, 9, 9, 9).into()]) {
+            let at = |port| SocketAddr::new(ip, port);
+            assert!(this.allowed("x", &[at(22)]).is_empty(), "{ip}");
+            assert_eq!(this.allowed("x", &[at(23)]), [at(23)]);
+            assert_eq!(none.allowed("x", &[at(22)]), [at(22)]);
+        }
+        assert!(may(&this, "x", "192.0.2.77:22") && !may(&none, "x", "192.0.2.77:22"));
+        // It is a name nowhere else.
+        assert!("this-host/8:1".parse::<Rule>().is_err());
+    }
+
+    #[test]
+    fn private_addresses_can_be_denied_together() {
+        let public = Rules { deny_private: true, ..rules(&[], &[]) };
+        for address in [
+            "127.0.0.1:1",
+            "0.0.0.0:1",
+            "10.1.2.3:1",
+            "172.31.0.1:1",
+            "192.168.1.1:1",
+            "169.254.169.254:80",
+            "100.100.100.200:80",
+            "168.63.129.16:80",
+            "192.0.0.192:80",
+            "224.0.0.251:5353",
+            "255.255.255.255:9",
+            "[::]:1",
+            "[::1]:1",
+            "[fd00:ec2::254]:80",
+            "[fe80::1]:1",
+            "[ff02::fb]:5353",
+            "[::ffff:10.0.0.1]:1",
+            "[::ffff:0.0.0.0]:1",
+            "[64:ff9b::10.0.0.1]:1",
+            "[64:ff9b:1::8.8.8.8]:1",
+        ] {
+            assert!(!may(&public, "innocent.example", address), "{address}");
+        }
+        for address in ["8.8.8.8:53", "172.32.0.1:1", "[2606:4700::1]:443", "[64:ff9b::8.8.8.8]:1"]
+        {
+            assert!(may(&public, "x", address), "{address}");
+        }
+        let allowing = Rules { deny_private: true, ..rules(&["10.0.0.1:80"], &[]) };
+        assert!(!may(&allowing, "x", "10.0.0.1:80"), "deny wins");
+    }
+
+    #[test]
+    fn a_dot_at_the_end_of_a_name_leads_around_no_rule() {
+        let denying = rules(&[], &["secret.example:80"]);
+        assert!(!may(&denying, "secret.example.", "192.0.2.1:80"));
+        assert!(!may(&rules(&[], &["secret.example.:80"]), "Secret.example", "192.0.2.1:80"));
     }
 
     #[test]

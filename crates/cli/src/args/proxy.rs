@@ -23,7 +23,8 @@ pub(crate) enum ProxyCommand {
     #[command(after_help = "Examples:
   manypath proxy listen --identity proxy.key --token-file secret
   manypath proxy listen --allow-target db:5432 --allow-target '10.0.0.0/8:22'
-  manypath proxy listen --deny-target '127.0.0.0/8:*' --deny-target '[::1]:*'
+  manypath proxy listen --deny-target 'this-host:*' --deny-target '10.0.0.0/8:*'
+  manypath proxy listen --deny-private --connections 500
   manypath proxy listen --allow-remote-forwards --json")]
     Listen(Box<ProxyListenArgs>),
     /// Forwards local ports and serves SOCKS5, through `proxy listen` at DEST
@@ -52,13 +53,18 @@ pub(crate) struct ProxyListenArgs {
     pub qr: QrArgs,
     /// Connects to these targets only; repeatable
     ///
-    /// HOST:PORT, ADDRESS/BITS:PORT or *:PORT; PORT may be *. A rule with an address counts for
-    /// names that lead there, too.
+    /// HOST:PORT, ADDRESS/BITS:PORT, this-host:PORT or *:PORT; PORT may be *. A rule with an
+    /// address counts for names that lead there, too. this-host is loopback and every address of
+    /// this host's interfaces.
     #[arg(long, value_name = "HOST:PORT")]
     pub allow_target: Vec<Rule>,
     /// Never connects to these targets; wins over --allow-target; repeatable
     #[arg(long, value_name = "HOST:PORT")]
     pub deny_target: Vec<Rule>,
+    /// Never connects to this host, to private, link-local and multicast addresses, or to a cloud's
+    /// metadata; wins over --allow-target
+    #[arg(long)]
+    pub deny_private: bool,
     /// Lets clients have ports listened on here (-R)
     #[arg(long)]
     pub allow_remote_forwards: bool,

@@ -57,7 +57,11 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let (token, chosen) = token::to_serve(source, serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let options = Options {
-        rules: Rules { allow: args.allow_target.clone(), deny: args.deny_target.clone() },
+        rules: Rules {
+            allow: args.allow_target.clone(),
+            deny: args.deny_target.clone(),
+            deny_private: args.deny_private,
+        },
         allow_remote_forwards: args.allow_remote_forwards,
         connections_max: args.connections.into(),
         budget: Budget::new(memory(&args.memory)?),
