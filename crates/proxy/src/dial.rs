@@ -19,6 +19,7 @@ const ADDRESSES_MAX: usize = 8;
 
 /// The addresses of a target, IPv6 and IPv4 in turn.
 pub(crate) async fn resolve(to: &HostPort) -> Result<Vec<SocketAddr>, Refusal> {
+    to.check()?;
     let found = timeout(DIAL_TIME_MAX, tokio::net::lookup_host((to.host.as_str(), to.port))).await;
     let found: Vec<SocketAddr> = match found {
         Ok(Ok(found)) => found.collect(),

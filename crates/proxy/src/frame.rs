@@ -32,10 +32,31 @@ const TEXT_MAX: usize = 512;
 /// A host and a port, as a user names them. The far side looks the name up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPort {
-    /// A name or an IP address, without brackets.
+    /// A name or an IP address, without brackets. Empty in a frame that came without a
+    /// [valid](Self::is_valid) one.
     pub host: String,
     /// The port; 0 only where a free one is asked for.
     pub port: u16,
+}
+
+impl HostPort {
+    /// The host is a name or an address that may be looked up: 1 to [`HOST_MAX`] visible characters
+    /// of ASCII. Others must not reach a terminal or a resolver, and no frame carries them.
+    pub fn is_valid(&self) -> bool {
+        is_host(self.host.as_bytes())
+    }
+
+    /// The refusal of a target whose host is none.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        match self.is_valid() {
+            true => Ok(()),
+            false => Err(Refusal::new(Cause::HostUnreachable, "not a name or address of a host")),
+        }
+    }
+}
+
+fn is_host(host: &[u8]) -> bool {
+    (1..=HOST_MAX).contains(&host.len()) && host.iter().all(u8::is_ascii_graphic)
 }
 
 impl fmt::Display for HostPort {
@@ -383,17 +404,11 @@ impl<'a> Reader<'a> {
     }
 
     fn address(&mut self) -> Result<HostPort, FrameError> {
-        let length = usize::from(self.byte()?);
-        if !(1..=HOST_MAX).contains(&length) {
-            return Err(FrameError::Field("host"));
-        }
-        let host = self.take(length)?;
-        // A name with other characters is no name, and must not reach a terminal or a resolver.
-        if !host.iter().all(u8::is_ascii_graphic) {
-            return Err(FrameError::Field("host"));
-        }
-        let host = String::from_utf8_lossy(host).into_owned();
-        Ok(HostPort { host, port: self.number()? })
+        let length = self.byte()?;
+        let host = self.take(length.into())?;
+        // One user may have asked for it: that connection is refused, and the others go on.
+        let host = if is_host(host) { String::from_utf8_lossy(host) } else { "".into() };
+        Ok(HostPort { host: host.into_owned(), port: self.number()? })
     }
 
     fn refusal(&mut self) -> Result<Refusal, FrameError> {

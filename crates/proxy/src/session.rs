@@ -266,6 +266,9 @@ impl Session {
 
     /// Takes a stream for a connection.
     fn begin(self: &Arc<Self>, target: &Target) -> Result<Arc<Conn>, Refusal> {
+        if let Target::Tcp(to) = target {
+            to.check()?;
+        }
         if self.is_dead() {
             return Err(lost());
         }
@@ -292,6 +295,7 @@ impl Session {
         let Some(remote) = self.remotes.get(usize::from(id)) else {
             return Err(Refusal::new(Cause::Failed, "no such forward"));
         };
+        remote.at.check()?;
         let (answer, answered) = tokio::sync::oneshot::channel();
         self.table().listens.insert(id, answer);
         let frame = Frame::Listen { id, at: remote.at.clone() };
@@ -481,10 +485,7 @@ impl Session {
                 Cause::NotAllowed,
                 "remote forwards are off there; --allow-remote-forwards turns them on",
             )),
-            true => TcpListener::bind((at.host.as_str(), at.port))
-                .await
-                .and_then(|listener| Ok((listener.local_addr()?.port(), listener)))
-                .map_err(|e| Refusal::new(Cause::Failed, format!("{at}: {e}"))),
+            true => listen(&at).await,
         };
         let (port, listener) = match listener {
             Ok(bound) => bound,
@@ -611,6 +612,15 @@ impl Session {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Listens for a remote forward, and tells its port.
+async fn listen(at: &HostPort) -> Result<(u16, TcpListener), Refusal> {
+    at.check()?;
+    let bound = TcpListener::bind((at.host.as_str(), at.port)).await;
+    bound
+        .and_then(|listener| Ok((listener.local_addr()?.port(), listener)))
+        .map_err(|e| Refusal::new(Cause::Failed, format!("{at}: {e}")))
 }
 
 fn lost() -> Refusal {

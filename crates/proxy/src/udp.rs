@@ -83,8 +83,12 @@ async fn send(conn: &Conn, number: u32, address: HostPort, data: Bytes) -> Resul
 }
 
 impl Opened {
-    /// Sends a datagram to the far side.
+    /// Sends a datagram to the far side. It is lost if the host of `to` is not
+    /// [valid](HostPort::is_valid), as one to a name that is not found.
     pub async fn send_datagram(&self, to: HostPort, data: Bytes) -> Result<(), Refusal> {
+        if !to.is_valid() {
+            return Ok(());
+        }
         let conn = self.conn();
         let lost = |()| Refusal::new(Cause::Failed, "the association was lost");
         send(&conn, conn.udp.unwrap_or(0), to, data).await.map_err(lost)

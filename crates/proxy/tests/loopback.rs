@@ -9,10 +9,12 @@ use manypath::{
     Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security, SendOptions,
     StreamId,
 };
-use manypath_proxy::frame::{Cause, Frame, HostPort, PPID_DATA, PPID_DATAGRAM, PPID_FRAME, Target};
+use manypath_proxy::frame::{
+    Cause, Datagram, Frame, HostPort, PPID_DATA, PPID_DATAGRAM, PPID_FRAME, Target,
+};
 use manypath_proxy::rules::Rules;
 use manypath_proxy::window::{WINDOW_INITIAL, WINDOW_MAX};
-use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side};
+use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side, socks};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -342,4 +344,106 @@ async fn datagrams_go_there_and_back_within_the_rules() {
     assert_eq!((datagram.address.port, &datagram.data[..]), (port, &b"pong"[..]));
     opened.end().await;
     both.until_idle().await;
+}
+
+/// Texts that are no host, as one odd program may send them.
+const NO_HOSTS: [&str; 6] = ["", "a\0b", "a b", "a\nb", "a\u{200e}b", "\u{e9}.example"];
+
+#[tokio::test]
+async fn a_host_that_is_none_is_refused_at_the_door() {
+    let both = both(Options::new(), Vec::new()).await;
+    let (mut program, mut server) = both.connection().await;
+    let long = "a".repeat(254);
+    for host in NO_HOSTS.into_iter().chain([long.as_str()]) {
+        let to = || Target::Tcp(HostPort { host: host.to_owned(), port: 80 });
+        let why = both.near.open(to()).await.err().unwrap();
+        assert_eq!(why.cause, Cause::HostUnreachable, "{host:?}");
+        let (_program, here) = pair().await;
+        let why = both.near.relay(to(), here).await.unwrap_err();
+        assert_eq!(why.cause, Cause::HostUnreachable, "{host:?}");
+    }
+    // Nothing reached the far side, and nobody else notices.
+    assert_eq!(both.far.session.counters().opened, 1);
+    server.write_all(b"still").await.unwrap();
+    assert_eq!(read(&mut program, 5).await, b"still");
+}
+
+#[tokio::test]
+async fn a_peer_that_passes_such_a_host_on_loses_that_connection_only() {
+    let options = Options { allow_remote_forwards: true, ..Options::new() };
+    let far = far(options).await;
+    let send = async |stream, ppid, payload| {
+        let options =
+            SendOptions { stream: StreamId(stream), ppid, unordered: ppid == PPID_DATAGRAM };
+        far.association.send(options, payload).await.expect("the association goes on");
+    };
+    let next = async || {
+        let message = timeout(PATIENCE, far.association.recv()).await.unwrap();
+        let message = message.expect("the association goes on").expect("a message");
+        (message.stream.0, Frame::decode(&message.payload.to_vec()).unwrap())
+    };
+    let none = |host: &str| HostPort { host: host.to_owned(), port: 80 };
+    let mut stream = 1;
+    for host in NO_HOSTS {
+        send(stream, PPID_FRAME, Frame::Open(Target::Tcp(none(host))).encode()).await;
+        let (on, Frame::Refused(why)) = next().await else { panic!("{host:?} is not refused") };
+        assert_eq!((on, why.cause), (stream, Cause::HostUnreachable), "{host:?}");
+        stream += 2;
+    }
+    send(0, PPID_FRAME, Frame::Listen { id: 0, at: none("a b") }.encode()).await;
+    let (0, Frame::NotListening { why, .. }) = next().await else { panic!("it listens") };
+    assert_eq!(why.cause, Cause::HostUnreachable);
+    // Its datagrams are lost, and others go on.
+    let server = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    send(stream, PPID_FRAME, Frame::Open(Target::Udp(5)).encode()).await;
+    assert_eq!(next().await, (stream, Frame::Accepted));
+    let datagram = |address| Datagram { number: 5, address, data: Bytes::from_static(b"x") };
+    send(stream, PPID_DATAGRAM, datagram(none("a\0b")).encode()).await;
+    let port = server.local_addr().unwrap().port();
+    let to = HostPort { host: "127.0.0.1".to_owned(), port };
+    send(stream, PPID_DATAGRAM, datagram(to).encode()).await;
+    let mut buffer = [0; 10];
+    let (length, _) = timeout(PATIENCE, server.recv_from(&mut buffer)).await.unwrap().unwrap();
+    assert_eq!(&buffer[..length], b"x");
+}
+
+#[tokio::test]
+async fn programs_that_name_no_host_get_a_reply_of_socks_and_others_go_on() {
+    let both = both(Options::new(), Vec::new()).await;
+    let (mut program, mut server) = both.connection().await;
+    for host in NO_HOSTS {
+        let (mut odd, here) = pair().await;
+        let near = both.near.clone();
+        let served = tokio::spawn(async move { socks::serve(&near, here).await });
+        let head = [5, 1, 0, 5, 1, 0, 3, host.len() as u8];
+        let request = [&head[..], host.as_bytes(), &[0, 80]].concat();
+        odd.write_all(&request).await.unwrap();
+        // No authentication, then "host unreachable" (RFC 1928 §6).
+        let reply = read(&mut odd, 2 + 10).await;
+        assert_eq!(&reply[..4], [5, 0, 5, 4], "{host:?}");
+        assert!(timeout(PATIENCE, served).await.unwrap().unwrap().is_err(), "{host:?}");
+    }
+    server.write_all(b"still").await.unwrap();
+    assert_eq!(read(&mut program, 5).await, b"still");
+}
+
+#[tokio::test]
+async fn datagrams_and_connections_to_unspecified_addresses_are_judged_as_loopback() {
+    let server = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = server.local_addr().unwrap().port();
+    let rules = Rules { deny: vec!["127.0.0.0/8:*".parse().unwrap()], ..Rules::default() };
+    let private = Rules { deny_private: true, ..Rules::default() };
+    for rules in [rules, private] {
+        let both = both(Options { rules, ..Options::new() }, Vec::new()).await;
+        let opened = both.near.open(Target::Udp(both.near.udp_number())).await.ok().unwrap();
+        for host in ["0.0.0.0", "::", "::ffff:0.0.0.0", "::ffff:127.0.0.1", "127.0.0.1"] {
+            let to = HostPort { host: host.to_owned(), port };
+            opened.send_datagram(to.clone(), Bytes::from_static(b"x")).await.unwrap();
+            let why = both.near.open(Target::Tcp(to)).await.err().expect(host);
+            assert_eq!(why.cause, Cause::NotAllowed, "{host}: {why}");
+        }
+        let mut buffer = [0; 10];
+        let came = timeout(Duration::from_millis(300), server.recv_from(&mut buffer)).await;
+        assert!(came.is_err(), "a datagram reached loopback");
+    }
 }

@@ -70,8 +70,16 @@ fn a_long_text_is_cut_between_characters() {
 }
 
 #[test]
-fn a_host_with_control_characters_is_refused() {
-    let at = HostPort { host: "a\x1b[2J".to_owned(), port: 1 };
-    let bytes = Frame::Listen { id: 1, at }.encode();
-    assert_eq!(Frame::decode(&bytes), Err(FrameError::Field("host")));
+fn a_host_that_is_none_is_read_as_an_empty_one() {
+    for host in ["", "a\x1b[2J", "a b", "a\0", "a\n", "\u{e9}.example"] {
+        let at = HostPort { host: host.to_owned(), port: 1 };
+        assert!(!at.is_valid());
+        let none = HostPort { host: String::new(), port: 1 };
+        let bytes = Frame::Open(Target::Tcp(at.clone())).encode();
+        assert_eq!(Frame::decode(&bytes), Ok(Frame::Open(Target::Tcp(none.clone()))));
+        let bytes = Frame::Listen { id: 1, at: at.clone() }.encode();
+        assert_eq!(Frame::decode(&bytes), Ok(Frame::Listen { id: 1, at: none.clone() }));
+        let datagram = |address| Datagram { number: 7, address, data: Bytes::from_static(b"x") };
+        assert_eq!(Datagram::decode(&datagram(at).encode()), Ok(datagram(none)));
+    }
 }
