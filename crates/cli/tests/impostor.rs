@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -171,9 +171,12 @@ fn a_proxy_gives_an_impostor_at_its_start_one_guess() {
     }
 }
 
+/// A process ends after this time at the latest, so that a test which waits for it fails.
+const PATIENCE: Duration = Duration::from_secs(100);
+
 /// A process with events on its standard output; killed when dropped.
 struct Running {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     out: BufReader<ChildStdout>,
 }
 
@@ -183,6 +186,14 @@ impl Running {
         command.args(words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
+        let child = Arc::new(Mutex::new(child));
+        let watched = Arc::downgrade(&child);
+        thread::spawn(move || {
+            thread::sleep(PATIENCE);
+            let Some(child) = watched.upgrade() else { return };
+            // It may have ended by itself.
+            let _ = child.lock().unwrap().kill();
+        });
         Running { child, out }
     }
 
@@ -198,10 +209,24 @@ impl Running {
         }
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
+        let mut child = self.child.lock().unwrap();
         // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.child.lock().unwrap().try_wait().unwrap().is_some()
+    }
+
+    /// Stops it; all that it has said on standard error.
+    fn said(&self) -> String {
+        self.stop();
+        let mut err = self.child.lock().unwrap().stderr.take().unwrap();
+        let mut text = String::new();
+        err.read_to_string(&mut text).unwrap();
+        text
     }
 }
 
@@ -241,7 +266,7 @@ fn a_proxy_that_runs_gives_an_impostor_no_guess_and_finds_the_far_side_again() {
     let waiting = near.event("waiting");
     assert_eq!(waiting["pause_s"], 20, "{waiting}");
     thread::sleep(Duration::from_secs(4));
-    assert_eq!((impostor.guesses(), near.child.try_wait().unwrap()), (0, None));
+    assert_eq!((impostor.guesses(), near.has_ended()), (0, false));
     impostor.leave();
     drop(waits);
 
@@ -249,9 +274,7 @@ fn a_proxy_that_runs_gives_an_impostor_no_guess_and_finds_the_far_side_again() {
     real.event("listening");
     let again = near.event("reconnected");
     assert_eq!(again["peer_key"], listening["key"]);
-    near.stop();
-    let mut said = String::new();
-    near.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let said = near.said();
     assert_eq!(said.matches("nothing was shown to it; next attempt in 20 s").count(), 1, "{said}");
     let pinned = format!("only its key is accepted: {}", listening["key"].as_str().unwrap());
     assert!(said.contains(&pinned), "{said}");
