@@ -132,6 +132,7 @@ pub struct Association {
     buffers: Buffers,
     // Whole association.
     error_count: u32,
+    begun: Instant,
     control: VecDeque<Control>,
     heartbeats: Heartbeats,
     size_search: SizeSearch,
@@ -171,6 +172,7 @@ impl Association {
             error_count: 0,
             control: VecDeque::new(),
             heartbeats: Heartbeats::default(),
+            begun: Instant::ZERO,
             size_search: SizeSearch::new(rng.fork("packet sizes")),
             protection: None,
             events: Events::default(),
@@ -397,6 +399,17 @@ impl Association {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
+    }
+
+    /// The peer's verified addresses, each with its SCTP port.
+    pub(crate) fn verified_ends(&self) -> impl Iterator<Item = (SocketAddr, u16)> + '_ {
+        let verified = self.paths.iter().filter(|p| p.state != PathState::Unconfirmed);
+        verified.map(|p| (p.remote, self.ends.id.peer_port))
+    }
+
+    /// When the cookie was made that the association came from, or its first INIT was sent.
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
     }
 
     // ---- Helpers of the phases ----

@@ -481,14 +481,24 @@ impl Endpoint {
             self.events.push_back((id, event));
         }
         if let Some(reason) = assoc.closed() {
-            let (identity, is_shutdown) = (assoc.identity(), *reason == AssocClosed::Shutdown);
-            let (tag, port) = (identity.local_tag, identity.peer_port);
-            if is_shutdown && self.assocs.is_registered(index) {
-                self.past.note_ended(tag, port);
-            }
+            let is_shutdown = *reason == AssocClosed::Shutdown;
+            self.note_over(index, is_shutdown);
             self.assocs.unregister(index);
         } else if paths_changed || !is_announced {
             self.assocs.update_peers(index);
+        }
+    }
+
+    /// Remembers an association that is over, unless it was noted before.
+    fn note_over(&mut self, index: u32, is_shutdown: bool) {
+        let is_registered = self.assocs.is_registered(index);
+        let Some(assoc) = self.assocs.get(index).filter(|_| is_registered) else { return };
+        let (tag, port) = (assoc.identity().local_tag, assoc.identity().peer_port);
+        if is_shutdown {
+            self.past.note_ended(tag, port);
+        }
+        if self.config.accept {
+            self.past.note_over(tag, assoc.verified_ends(), assoc.begun());
         }
     }
 

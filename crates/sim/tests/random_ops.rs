@@ -1,7 +1,9 @@
 //! Random operations on two engines: `MANYPATH_RANDOM_RUNS` runs from `MANYPATH_SEED` on (200 from
 //! 1 unless said). The example `random_ops` runs many more, on several cores.
 
-use manypath_sim::testing::{Family, Op, Plan, catch_panics};
+use std::time::Duration;
+
+use manypath_sim::testing::{Ending, Family, Op, PathSetting, Plan, Setting, Side, catch_panics};
 
 fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -103,6 +105,49 @@ fn a_plan_repeats_exactly() {
     for seed in 1..20 {
         let plan = Plan::from_seed(seed);
         assert_eq!(plan, Plan::from_seed(seed));
+/// `a` restarts while its COOKIE ECHO is under way, and that arrives after the association which
+/// its second attempt made was shut down: it began another one.
+#[test]
+fn a_cookie_of_an_attempt_before_the_one_that_succeeded_begins_nothing() {
+    let path = PathSetting { rate_mbps: 2, delay_ms: 150, loss_percent: 0, queue: 5 };
+    let ms = Duration::from_millis;
+    for at in [303, 310, 315, 320, 323, 330, 340, 360, 400] {
+        for (profile, preset) in [("2006", "mtcp"), ("rfc9260", "cmt"), ("fast", "sctp")] {
+            for is_protected in [false, true] {
+                let setting = Setting {
+                    profile,
+                    preset,
+                    overrides: Vec::new(),
+                    paths: vec![path.clone()],
+                    has_one_far_address: false,
+                    dead_addresses: 0,
+                    max_segments: 1,
+                    is_protected,
+                };
+                let steps = vec![(Op::Rate(0, 50_000), ms(at)), (Op::Restart(Side::A), ms(0))];
+                let plan = Plan { seed: 50_622, setting, steps, ending: Ending::ByZ };
+                if let Err(failure) = plan.run() {
+                    panic!("{profile}, {preset}, protected {is_protected}, {at} ms: {failure}");
+                }
+            }
+        }
+    }
+}
+
+/// Of the same kind, found among 180,000 runs.
+#[test]
+fn an_association_that_is_over_has_no_ghost() {
+    for (family, seeds) in
+        [(Family::Plain, &[11_881, 50_622][..]), (Family::Adaptive, &[11_881, 33_020, 50_622])]
+    {
+        for &seed in seeds {
+            if let Err(failure) = Plan::of_family(family, seed).run() {
+                panic!("{family:?}: {failure}");
+            }
+        }
+    }
+}
+
         assert_eq!(plan.run(), plan.run(), "seed {seed}");
     }
 }

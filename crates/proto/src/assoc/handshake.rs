@@ -53,6 +53,7 @@ impl Association {
 
     /// Sends INIT on the first path, or the first of the least rank.
     pub(crate) fn connect(&mut self, now: Instant, to: &ConnectTo) {
+        self.begun = now;
         for &pair in &to.paths {
             let id = self.create_path(now, pair, false);
             if let Some(p) = id.and_then(|id| self.paths.get_mut(id)) {
@@ -86,6 +87,7 @@ impl Association {
         };
         let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
+        a.begun = cookie.created;
         a.buffers.note_handshake(now.saturating_since(cookie.created));
         if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
             a.protect(keys, Some(both.own.clone()));

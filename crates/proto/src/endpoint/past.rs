@@ -1,6 +1,7 @@
 //! Associations that are over, as far as their late packets make it necessary to remember them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 
@@ -9,20 +10,34 @@ use crate::time::Instant;
 /// Maximum number of associations remembered after their shutdown, for their late packets.
 const MAX_ENDED: usize = 64;
 
-/// Maximum number of remembered cookies that made an association, so that their copies make no
-/// other. One that comes back after that many more is refused: with thousands of associations
-/// a second, they must last longer than a round trip.
+/// Maximum number of remembered cookies that made an association, so that neither their copies nor
+/// older ones of the same peer make another, and of further addresses of such peers. A cookie that
+/// comes back after that many more is refused: with thousands of associations a second, they must
+/// last longer than a round trip.
 const MAX_USED_COOKIES: usize = 1 << 14;
+
+/// A peer, by its transport address and its SCTP port.
+pub(super) type PeerEnd = (SocketAddr, u16);
+
+/// A cookie that made an association, or an association that was over with an address of its peer.
+struct Used {
+    /// Our tag in the cookie.
+    tag: Option<u32>,
+    peer: PeerEnd,
+    /// When the cookie was made, or this end began the association.
+    created: Instant,
+}
 
 /// The associations that were shut down, and the cookies that made an association, last.
 #[derive(Default)]
 pub(super) struct Past {
     /// Tag and peer's port of each association.
     ended: VecDeque<(u32, u16)>,
-    /// Our tag in each cookie, and when that was made.
-    used_cookies: VecDeque<(u32, Instant)>,
+    used_cookies: VecDeque<Used>,
     /// The tags in them.
     used_tags: BTreeSet<u32>,
+    /// The newest of them by peer.
+    newest: BTreeMap<PeerEnd, Instant>,
     /// When the newest of the used cookies was made that are not remembered any more.
     forgotten: Option<Instant>,
     /// Tag and peer's port of protected associations, and the packet that ended each.
@@ -54,15 +69,48 @@ impl Past {
         found.map(|(_, packet)| packet.clone())
     }
 
-    /// A cookie with this tag, made at that time, has made an association.
-    pub(super) fn note_cookie(&mut self, local_tag: u32, created: Instant) {
-        while self.used_cookies.len() >= MAX_USED_COOKIES {
-            let Some((oldest, created)) = self.used_cookies.pop_back() else { break };
-            self.used_tags.remove(&oldest);
-            self.forgotten = self.forgotten.max(Some(created));
+    /// A cookie with this tag, made at that time for that peer, has made an association.
+    pub(super) fn note_cookie(&mut self, local_tag: u32, peer: PeerEnd, created: Instant) {
+        self.note(Used { tag: Some(local_tag), peer, created });
+    }
+
+    /// An association with this tag is over, or restarted. It came from a cookie of that time, or
+    /// this end began it then, and its peer has these addresses.
+    pub(super) fn note_over(
+        &mut self,
+        local_tag: u32,
+        peers: impl Iterator<Item = PeerEnd>,
+        created: Instant,
+    ) {
+        let mut tag = Some(local_tag).filter(|tag| !self.used_tags.contains(tag));
+        for peer in peers {
+            if tag.is_some() || !self.is_superseded(peer, created) {
+                self.note(Used { tag: tag.take(), peer, created });
+            }
         }
-        self.used_cookies.push_front((local_tag, created));
-        self.used_tags.insert(local_tag);
+    }
+
+    fn note(&mut self, used: Used) {
+        while self.used_cookies.len() >= MAX_USED_COOKIES {
+            let Some(oldest) = self.used_cookies.pop_back() else { break };
+            oldest.tag.inspect(|tag| {
+                self.used_tags.remove(tag);
+            });
+            if self.newest.get(&oldest.peer) == Some(&oldest.created) {
+                self.newest.remove(&oldest.peer);
+            }
+            self.forgotten = self.forgotten.max(Some(oldest.created));
+        }
+        self.used_tags.extend(used.tag);
+        let newest = self.newest.entry(used.peer).or_insert(used.created);
+        *newest = used.created.max(*newest);
+        self.used_cookies.push_front(used);
+    }
+
+    /// True if a peer has an association, or had one, from a cookie that is as new as this time or
+    /// newer: its older attempts are over.
+    pub(super) fn is_superseded(&self, peer: PeerEnd, created: Instant) -> bool {
+        self.newest.get(&peer).is_some_and(|newest| created <= *newest)
     }
 
     /// True if a cookie with this tag made an association.
@@ -73,5 +121,45 @@ impl Past {
     /// True if a cookie of that time may have made an association that is not remembered.
     pub(super) fn is_cookie_forgotten(&self, created: Instant) -> bool {
         self.forgotten.is_some_and(|newest| created <= newest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(n: u16) -> PeerEnd {
+        (SocketAddr::from(([192, 0, 2, 1], n)), 9899)
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    #[test]
+    fn a_cookie_supersedes_older_ones_of_its_peer_only() {
+        let mut past = Past::default();
+        past.note_cookie(7, peer(1), at(20));
+        past.note_cookie(8, peer(1), at(10));
+        assert!(past.is_superseded(peer(1), at(20)) && past.is_superseded(peer(1), at(11)));
+        assert!(!past.is_superseded(peer(1), at(21)), "a new attempt");
+        assert!(!past.is_superseded(peer(2), at(11)), "another host, behind the same NAT perhaps");
+        past.note_over(7, [peer(1), peer(2)].into_iter(), at(20));
+        assert!(past.is_superseded(peer(2), at(11)), "another address of the peer");
+        assert!(past.is_cookie_used(7) && !past.is_cookie_used(9));
+        past.note_over(9, [peer(3)].into_iter(), at(30));
+        assert!(past.is_cookie_used(9), "a cookie may have been made for a crossing INIT");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_is_forgotten_is_refused() {
+        let mut past = Past::default();
+        for n in 0..MAX_USED_COOKIES as u32 + 10 {
+            past.note_cookie(n, peer((n % 60_000) as u16), at(u64::from(n)));
+        }
+        assert_eq!(past.used_cookies.len(), MAX_USED_COOKIES);
+        assert_eq!((past.used_tags.len(), past.newest.len()), (MAX_USED_COOKIES, MAX_USED_COOKIES));
+        assert!(past.is_cookie_forgotten(at(9)) && !past.is_cookie_forgotten(at(10)));
+        assert!(!past.is_superseded(peer(9), at(9)) && past.is_superseded(peer(10), at(10)));
     }
 }

@@ -181,6 +181,13 @@ impl Endpoint {
             None if self.past.is_cookie_used(cookie.local_tag) => {
                 return self.refuse_used_cookie(now, from, &cookie, &packet);
             }
+            // Of an attempt before the one that succeeded, as of a peer that restarted meanwhile.
+            // What it would begin is over before it begins. A peer that waits begins again.
+            None if self.is_superseded(&cookie, from.1) => {
+                let cause = [ErrorCause::StaleCookie(0)];
+                let to = (now, Answer::StaleCookie);
+                return self.reply(to, from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
+            }
             // Who floods with associations must not make this end forget which cookies are used: a
             // second association from one would have the tags, and thus the keys, of the first. An
             // honest peer begins again.
@@ -240,10 +247,20 @@ impl Endpoint {
         cookie: &Cookie,
         packet: &Packet,
     ) {
-        if !self.past.has_ended(cookie.local_tag, cookie.peer_port) {
+        let lives = self.assocs.by_tag(cookie.local_tag).is_some(); // at another address by now
+        if !lives && !self.past.has_ended(cookie.local_tag, cookie.peer_port) {
             let to = (now, Answer::Abort);
             self.reply(to, from, packet, cookie.peer_tag, |p| p.push_abort(false, &[]));
         }
+    }
+
+    /// The peer has had an association from a newer cookie, at either of the addresses of this one:
+    /// that of its INIT, or of its echo.
+    ///
+    /// Deviation: as for used cookies.
+    fn is_superseded(&self, cookie: &Cookie, from: SocketAddr) -> bool {
+        let is_over = |ip| self.past.is_superseded((ip, cookie.peer_port), cookie.created);
+        is_over(cookie.remote) || is_over(from)
     }
 
     /// The association is with the peer at this address.
@@ -257,7 +274,8 @@ impl Endpoint {
         cookie: &Cookie,
         from: (SocketAddr, SocketAddr),
     ) -> Association {
-        self.past.note_cookie(cookie.local_tag, cookie.created);
+        let peer = (cookie.remote, cookie.peer_port);
+        self.past.note_cookie(cookie.local_tag, peer, cookie.created);
         let config = Arc::clone(&self.config.config);
         let local = self.config.local_addresses.clone();
         let rng = self.assoc_rng(cookie.local_tag);
@@ -301,6 +319,8 @@ impl Endpoint {
             CookieAction::Restart => {
                 let mut new = self.associate(now, cookie, from);
                 if let Some(old) = self.assocs.take(index) {
+                    let tag = old.identity().local_tag;
+                    self.past.note_over(tag, old.verified_ends(), cookie.created);
                     new.succeed(now, *old);
                 }
                 self.assocs.put(index, new);

@@ -265,3 +265,73 @@ fn a_cookie_shows_nobody_the_tags_of_the_association() {
         assert!(!cookie.windows(4).any(|w| w == bytes), "§5.2.2: tie tags are nonces");
     }
 }
+
+/// The peer's first attempt; it restarts before the cookie of that comes back, and its second one
+/// succeeds. Answers the first cookie, and what the peer goes by then and now.
+fn superseded(mut t: Script, first_on: usize) -> (Script, Bytes, [(u32, manypath_wire::Tsn); 2]) {
+    let (local, remote) = t.pairs[first_on - 1];
+    t.peer_from((local, remote), init().tag(900));
+    let late = t.expect_init_ack();
+    let late_view = t.view();
+    t.run_ms(10);
+    t.accept(init());
+    let own = t.view();
+    (t, late, [late_view, own])
+}
+
+#[test]
+fn a_cookie_that_another_has_superseded_begins_nothing_after_the_end() {
+    for (paths, first_on) in [(1, 1), (2, 2)] {
+        let (mut t, late, [late_view, own]) =
+            superseded(Setup::server().paths(paths).start(), first_on);
+        t.set_view(late_view);
+        t.peer_on(first_on, cookie_echo(&late));
+        assert_eq!(t.all_sent(), [] as [&str; 0], "§5.2.4, case C, while it lasts");
+        t.set_view(own);
+        t.peer(shutdown(0));
+        t.peer(shutdown_complete());
+        t.all_sent();
+        t.events();
+        t.set_view(late_view);
+        t.peer_on(first_on, cookie_echo(&late));
+        let answer = t.next_sent().expect("who waits begins again");
+        assert!(answer.ends_with("ERROR 3"), "{answer}");
+        assert_eq!(t.last().packet.header.verification_tag, 900);
+        assert_eq!((t.all_sent(), t.events()), (vec![], vec![]));
+        // The peer's next attempt is as good as its first.
+        t.run_ms(10);
+        t.accept(init().tag(901));
+    }
+}
+
+#[test]
+fn a_cookie_that_a_restart_has_superseded_begins_nothing_beside_it() {
+    let mut t = Setup::server().paths(2).start();
+    t.peer_on(2, init().tag(900));
+    let late = t.expect_init_ack();
+    let late_view = t.view();
+    t.run_ms(10);
+    t.accept(init()); // it verifies path 2, too
+    t.run_ms(10);
+    t.accept(init().tag(901)); // a restart, of which path 2 is not known
+    t.set_view(late_view);
+    t.peer_on(2, cookie_echo(&late));
+    assert_eq!(t.endpoint.associations().count(), 1);
+}
+
+#[test]
+fn the_cookie_of_a_crossing_init_begins_nothing_after_the_end() {
+    let mut t = Setup::server().start();
+    t.connect();
+    t.expect_init();
+    t.peer(init());
+    let cookie = t.expect_init_ack();
+    t.peer(cookie_echo(&cookie)); // §5.2.4, case B
+    t.expect("COOKIE ACK");
+    t.with(|a, now| a.abort(now, b""));
+    t.expect("ABORT 12");
+    t.events();
+    t.peer(cookie_echo(&cookie));
+    t.expect("ABORT");
+    assert_eq!(t.events(), []);
+}
