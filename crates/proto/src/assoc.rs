@@ -32,6 +32,7 @@ mod paths;
 mod peer_window;
 mod pmtu;
 mod protection;
+mod question;
 mod rank;
 mod receiving;
 mod redundant;
@@ -131,8 +132,10 @@ pub struct Association {
     rx: Receiving,
     buffers: Buffers,
     // Whole association.
-    error_count: u32,
     begun: Instant,
+    error_count: u32,
+    /// When an authentic packet of the peer last arrived, on any path.
+    last_heard: Option<Instant>,
     control: VecDeque<Control>,
     heartbeats: Heartbeats,
     size_search: SizeSearch,
@@ -169,10 +172,11 @@ impl Association {
             redundancy: Redundancy::default(),
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),
-            error_count: 0,
-            control: VecDeque::new(),
-            heartbeats: Heartbeats::default(),
             begun: Instant::ZERO,
+            error_count: 0,
+            last_heard: None,
+            control: VecDeque::new(),
+            heartbeats: Heartbeats::new(rng.fork("heartbeats")),
             size_search: SizeSearch::new(rng.fork("packet sizes")),
             protection: None,
             events: Events::default(),
@@ -397,10 +401,6 @@ impl Association {
         self.paths.iter().filter(known).map(|p| p.remote)
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
-    }
-
     /// The peer's verified addresses, each with its SCTP port.
     pub(crate) fn verified_ends(&self) -> impl Iterator<Item = (SocketAddr, u16)> + '_ {
         let verified = self.paths.iter().filter(|p| p.state != PathState::Unconfirmed);
@@ -410,6 +410,10 @@ impl Association {
     /// When the cookie was made that the association came from, or its first INIT was sent.
     pub(crate) fn begun(&self) -> Instant {
         self.begun
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
     }
 
     // ---- Helpers of the phases ----

@@ -13,7 +13,6 @@ mod stats;
 mod table;
 mod view;
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -55,14 +54,22 @@ pub(crate) struct TimedOut {
     pub(crate) heartbeat: Option<Instant>,
 }
 
-/// Late probes whose answers are still taken.
-const MAX_LATE_PROBES: usize = 8;
+/// A peer that was not heard for as long is silent: the path may be dead.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
 
 /// A heartbeat that was sent and not answered.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Probe {
-    pub(crate) nonce: u64,
+    pub(crate) code: u64,
     pub(crate) sent_at: Instant,
+}
+
+/// Packets of the peer arrive on a path, but no answers to several heartbeats.
+#[derive(Copy, Clone, Debug)]
+struct Overdue {
+    since: Instant,
+    /// When the last packet arrived.
+    heard_at: Instant,
 }
 
 /// One path of an association.
@@ -114,10 +121,14 @@ pub(crate) struct Path {
     loss_episode: u64,
     /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
     pub(crate) tail_probed: bool,
+    /// The latest heartbeat, until its time for an answer is over. A late answer is as good: the
+    /// path's RTT may have grown beyond the time between probes.
     pub(crate) probe: Option<Probe>,
-    /// Probes before it that were not answered in time. A late answer is as good: the path's RTT
-    /// may have grown beyond the time between probes.
-    pub(crate) late_probes: VecDeque<Probe>,
+    /// When the newest of the answered heartbeats was sent.
+    pub(crate) answered: Option<Instant>,
+    /// Heartbeats sent since one was answered.
+    pub(crate) unanswered: u32,
+    overdue: Option<Overdue>,
     /// When the peer last asked on this path.
     pub(crate) last_asked: Option<Instant>,
     /// A heartbeat shall be sent.
@@ -219,7 +230,9 @@ impl Path {
             loss_episode: 0,
             tail_probed: false,
             probe: None,
-            late_probes: VecDeque::new(),
+            answered: None,
+            unanswered: 0,
+            overdue: None,
             last_asked: None,
             heartbeat_due: false,
             heartbeat_interval: None,
@@ -353,17 +366,33 @@ impl Path {
         }
     }
 
-    /// Gives up waiting for the answer to the latest probe; it may still come late.
-    pub(crate) fn take_probe(&mut self) -> Option<Probe> {
-        let probe = self.probe.take()?;
-        self.late_probes.truncate(MAX_LATE_PROBES - 1);
-        self.late_probes.push_front(probe);
-        Some(probe)
+    /// The heartbeat that was sent at `asked_at` is answered.
+    pub(crate) fn note_answer(&mut self, now: Instant, asked_at: Instant) {
+        self.answered = Some(asked_at);
+        self.unanswered = 0;
+        self.overdue = None;
+        self.error_count = 0;
+        self.probes_lost = 0;
+        self.last_active = now;
     }
 
-    /// The probe that an answer with this nonce answers.
-    pub(crate) fn probe_with(&self, nonce: u64) -> Option<Probe> {
-        self.probe.iter().chain(&self.late_probes).find(|p| p.nonce == nonce).copied()
+    /// An authentic packet of the peer came here.
+    #[inline]
+    pub(crate) fn note_heard(&mut self, now: Instant) {
+        // One is not answered for as long as a round trip takes.
+        if self.unanswered > 1 {
+            let lasts = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
+            let since = lasts.map_or(now, |overdue| overdue.since);
+            self.overdue = Some(Overdue { since, heard_at: now });
+        }
+    }
+
+    /// The least time between two heartbeats, `most` at most. While the peer is heard the path is
+    /// not dead: answers take longer than before, or it works one way only, and many questions
+    /// would fill a slow link. Each waits for half of the time that answers are overdue.
+    pub(crate) fn question_gap(&self, now: Instant, most: Duration) -> Duration {
+        let overdue = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
+        overdue.map_or(Duration::ZERO, |overdue| ((now - overdue.since) / 2).min(most))
     }
 
     /// Fraction of chunks lost.

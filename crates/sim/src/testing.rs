@@ -57,6 +57,8 @@ pub enum Family {
     Ranked,
     /// With addresses of `z` that nobody can reach, tried before and after those that work.
     Candidates,
+    /// With paths that become slow, and little time until a silent peer is given up.
+    Slow,
     /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
     /// disturbs some paths. Of each four plans one has no operation that can end the association:
     /// he must not either.
@@ -65,7 +67,7 @@ pub enum Family {
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 8] = [
+    pub const ALL: [(&'static str, Family); 9] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
@@ -73,6 +75,7 @@ impl Family {
         ("adaptive", Family::Adaptive),
         ("ranked", Family::Ranked),
         ("candidates", Family::Candidates),
+        ("slow", Family::Slow),
         ("protected", Family::Protected),
     ];
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 
 use super::draft::Draft;
 use super::paths::is_to_be_known;
+use super::question::{Question, Questions};
 use super::timeout::TimeoutCause;
 use super::{Association, PathTimer, Timer};
 use crate::config::Config;
@@ -13,26 +14,24 @@ use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState, Probe};
 use crate::policy::fail::InDoubt;
 use crate::policy::recovery::HeartbeatRules;
+use crate::rng::Rng;
 use crate::time::Instant;
 
-/// Length of our Heartbeat Information: a nonce and the path.
-const INFO_LEN: usize = 12;
-
-/// The Heartbeat Information of a probe.
-pub(super) fn heartbeat_info(nonce: u64, id: PathId) -> Vec<u8> {
-    let mut info = Vec::with_capacity(INFO_LEN);
-    info.put_u64(nonce);
-    info.put_u32(id.0.into());
-    info
-}
-
 /// Facts on the heartbeats of all paths together; the rest is in the paths.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Heartbeats {
+    questions: Questions,
     /// False if no path's is due.
     pub(super) may_be_due: bool,
     /// When one was last answered on other paths than its own.
     pub(super) answered_elsewhere: Option<Instant>,
+}
+
+impl Heartbeats {
+    pub(super) fn new(rng: Rng) -> Heartbeats {
+        let questions = Questions::new(rng);
+        Heartbeats { questions, may_be_due: false, answered_elsewhere: None }
+    }
 }
 
 impl Association {
@@ -62,7 +61,8 @@ impl Association {
 
     /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK, but those that verify an
     /// address which the peer's packets come from since then: without it nothing that they say
-    /// would count.
+    /// would count. Answers that are under way count still: a path that they verify can carry the
+    /// chunks of the shutdown (§6.4.1).
     pub(super) fn stop_heartbeats(&mut self) {
         self.stop_size_searches();
         for p in self.paths.iter_mut().filter(|p| !is_to_be_known(p)) {
@@ -95,12 +95,12 @@ impl Association {
         let Some(p) = self.paths.get_mut(id).filter(|p| has_other && !p.heartbeat_due) else {
             return;
         };
-        p.take_probe();
+        p.probe = None;
         self.probe_now(now, id);
     }
 
     /// The peer's packets arrive on a path that has failed: it may work again. An earlier question
-    /// gets its RTO to be answered first, for only the last one can be.
+    /// gets its RTO to be answered first, and longer if the peer is heard and does not answer.
     pub(super) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
@@ -110,34 +110,36 @@ impl Association {
             Some(srtt) => srtt,
             None => p.rto.rto(),
         };
-        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < waits);
+        let gap = p.question_gap(now, self.config.hb_interval);
+        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < waits)
+            || p.last_heartbeat.is_some_and(|at| now - at < gap);
         if has_failed && !is_asked && !p.heartbeat_due {
-            p.take_probe();
+            p.probe = None;
             self.probe_now(now, id);
         }
     }
 
     /// The Heartbeat Information for a probe that is sent now.
     pub(super) fn new_probe(&mut self, now: Instant, id: PathId) -> Vec<u8> {
-        let nonce = self.rng.next_u64();
         if self.recovery.rules.heartbeats.from_sending {
             self.begin_heartbeat_interval(now, id);
         }
         let in_outage = self.is_probed_with_data(id);
-        if let Some(p) = self.paths.get_mut(id) {
-            p.heartbeat_due = false;
-            p.last_heartbeat = Some(now);
-            p.probe = Some(Probe { nonce, sent_at: now });
-            let answer_by = match p.state {
-                PathState::Active if !in_outage => p.rto.rto(),
-                _ => {
-                    let rules = &self.recovery.rules.heartbeats;
-                    probe_interval(p, &self.config, rules, self.policies.in_doubt)
-                }
-            };
-            self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
-        }
-        heartbeat_info(nonce, id)
+        let Some(p) = self.paths.get_mut(id) else { return Vec::new() };
+        let (info, code) = self.heartbeats.questions.ask(p, now);
+        p.heartbeat_due = false;
+        p.last_heartbeat = Some(now);
+        p.probe = Some(Probe { code, sent_at: now });
+        p.unanswered = p.unanswered.saturating_add(1);
+        let answer_by = match p.state {
+            PathState::Active if !in_outage => p.rto.rto(),
+            _ => {
+                let rules = &self.recovery.rules.heartbeats;
+                probe_interval(p, now, &self.config, rules, self.policies.in_doubt)
+            }
+        };
+        self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
+        info
     }
 
     /// Begins the interval to the next heartbeat of an active path, unless one lasts.
@@ -176,7 +178,7 @@ impl Association {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
             let rules = &self.recovery.rules.heartbeats;
-            let interval = probe_interval(p, &self.config, rules, self.policies.in_doubt);
+            let interval = probe_interval(p, now, &self.config, rules, self.policies.in_doubt);
             after = after.min(interval.max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
@@ -193,7 +195,7 @@ impl Association {
         }
         let counts = !self.counts_elsewhere(now, id);
         let Some(p) = self.paths.get_mut(id) else { return };
-        if let Some(probe) = p.take_probe() {
+        if let Some(probe) = p.probe.take() {
             p.probes_lost = p.probes_lost.saturating_add(1);
             if counts && p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
                 self.count_timeout(now, id, TimeoutCause::Heartbeat);
@@ -230,32 +232,28 @@ impl Association {
 
     /// A heartbeat was answered, by a packet that came on the path `via`.
     pub(super) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes, via: Option<PathId>) {
-        let mut info = info.clone();
-        if info.len() != INFO_LEN {
+        if self.on_size_answer(now, info) {
             return;
         }
-        let nonce = info.get_u64();
-        let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return };
-        if self.on_size_answer(now, id, nonce) {
-            return;
-        }
-        let config = self.config_rc();
+        let asked = self.heartbeats.questions.read(info, now, |id| self.paths.get(id));
+        let Some(Question { path: id, code, sent_at }) = asked else { return };
         let stuck = self.stuck_paths(id);
-        let is_quick = config.hb_first_probe.is_some();
+        let is_quick = self.config.hb_first_probe.is_some();
         let Some(p) = self.paths.get_mut(id) else { return };
-        let Some(probe) = p.probe_with(nonce) else { return };
-        if p.is_away {
+        // An answer that came before, or is older than one that did, says nothing new.
+        if p.is_away || p.answered.is_some_and(|newest| sent_at <= newest) {
             return;
         }
-        let was_held = is_quick && p.probe.is_none_or(|latest| latest.nonce != nonce);
+        let latest = p.probe.take().filter(|probe| probe.code == code);
+        let asked_at = latest.map_or(sent_at, |probe| probe.sent_at);
+        let is_late = latest.is_none();
         let is_idle = self.out.chunks_in_flight(id) == 0;
         // Since it was asked nothing else has shown that it works.
-        let is_news = std::mem::take(&mut p.is_in_doubt) && p.last_active < probe.sent_at;
+        let is_news = std::mem::take(&mut p.is_in_doubt) && p.last_active < asked_at;
         let was_in_doubt = p.state != PathState::Active || p.error_count > 0 || is_news;
-        p.probe = None;
-        p.late_probes.clear();
+        let was_verified = p.state != PathState::Unconfirmed;
         self.recovery.policy.on_heartbeat_ack();
-        let rtt = now - probe.sent_at;
+        let rtt = now - asked_at;
         if is_quick && is_idle {
             p.rto.sample_when_idle(rtt);
         } else {
@@ -264,10 +262,24 @@ impl Association {
         if via == Some(id) {
             p.rtt_heartbeat = Some(rtt);
         }
-        p.error_count = 0;
-        p.probes_lost = 0;
-        p.last_active = now;
+        p.note_answer(now, asked_at);
         self.error_count = 0;
+        self.path_answered(now, id);
+        self.end_outage(now, &stuck, (id, asked_at));
+        if was_in_doubt && was_verified {
+            self.path_answers(now, id, is_late.then_some(asked_at));
+        }
+        // It may have waited where the network only just came up, as for the router's hardware
+        // address (ARP), and would be taken for a path's RTT.
+        if is_quick && is_late && was_in_doubt {
+            self.probe_now(now, id);
+        }
+    }
+
+    /// The consequences for a path's state and window that a heartbeat was answered.
+    fn path_answered(&mut self, now: Instant, id: PathId) {
+        let config = self.config_rc();
+        let Some(p) = self.paths.get_mut(id) else { return };
         let state = p.state;
         if let Some(packets) = self.policies.fail.recovery_cwnd(state) {
             p.one_packet = false;
@@ -279,15 +291,6 @@ impl Association {
                 self.set_path_state(now, id, PathState::Active);
             }
             PathState::Active => self.schedule_heartbeat(now, id),
-        }
-        self.end_outage(now, &stuck, (id, probe.sent_at));
-        if was_in_doubt && state != PathState::Unconfirmed {
-            self.path_answers(now, id);
-        }
-        // It may have waited where the network only just came up, as for the router's hardware
-        // address (ARP), and would be taken for a path's RTT.
-        if was_held {
-            self.probe_now(now, id);
         }
     }
 
@@ -311,16 +314,19 @@ impl Association {
 }
 
 /// The time between probes of a path that is not active: its RTO, which backs off, unless the
-/// configuration asks for quicker ones. Never quicker than an answer can come.
+/// configuration asks for quicker ones. Never quicker than an answer can come: not if the last one
+/// took longer, nor while the peer is heard and does not answer.
 fn probe_interval(
     p: &Path,
+    now: Instant,
     config: &Config,
     rules: &HeartbeatRules,
     in_doubt: InDoubt,
 ) -> Duration {
     let rto = p.rto.rto();
     let waits = p.state == PathState::Inactive && !rules.failed_at_once;
-    let slow = if waits { rto + config.hb_interval } else { rto };
+    let gap = p.question_gap(now, config.hb_interval);
+    let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
     let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
     let Some(srtt) = p.rto.srtt() else {
         // A network that one has just come to may lose the first packets.
@@ -330,5 +336,5 @@ fn probe_interval(
     };
     let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
     let most = config.hb_probe_max.unwrap_or(Duration::MAX);
-    slow.min(first.min(most).max(2 * srtt))
+    slow.min(first.min(most).max(2 * srtt).max(gap))
 }

@@ -102,6 +102,9 @@ impl Association {
             p.counters.packets_received += 1;
             p.counters.bytes_received += wire_len as u64;
             p.last_heard = Some(now);
+            if received.counts_fully {
+                p.note_heard(now);
+            }
         }
         if let Some(id) = path {
             self.probe_if_failed(now, id);
@@ -109,6 +112,9 @@ impl Association {
         let is_stranger = !received.is_sealed && path.is_some_and(|id| self.is_stranger(id));
         if !is_stranger {
             self.heard_while_shutting_down(now);
+        }
+        if received.counts_fully && has_own_tag && !is_stranger {
+            self.peer_heard(now);
         }
         let gap_before = self.rx.receiver.as_mut().is_some_and(|r| {
             r.inbound.begin_packet(received.len);
@@ -387,7 +393,7 @@ impl Association {
         if let (Some(ts), Some(timestamps)) = (p.timestamp, self.agreed.timestamps.as_mut()) {
             timestamps.received(ts.timestamp);
         }
-        self.shutdown_sent_got_data(p.now);
+        self.shutdown_sent_got_data(p.now, p.facts.any_new);
     }
 
     fn on_error(&mut self, now: Instant, error: &ErrorChunk) {

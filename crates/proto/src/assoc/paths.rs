@@ -238,7 +238,7 @@ impl Association {
             }
             self.end_trial(id);
             self.set_path_state(now, id, PathState::Active);
-            self.path_answers(now, id);
+            self.path_answers(now, id, None);
             self.start_size_search(now, id);
             self.measure_primary(now);
             // What was acknowledged elsewhere while this address was not verified may not have

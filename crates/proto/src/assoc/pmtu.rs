@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Buf, BufMut, Bytes};
 use manypath_wire::Tsn;
 
 use super::draft::Draft;
-use super::heartbeat::heartbeat_info;
 use super::{Association, LinkMtus, PathTimer, Timer};
 use crate::datagram::Transmit;
 use crate::event::Event;
@@ -36,6 +36,16 @@ pub(super) struct SizeSearch {
     link_mtus: Arc<LinkMtus>,
 }
 
+/// Length of the Heartbeat Information of a probe: a nonce and the path.
+const SIZE_PROBE_INFO_LEN: usize = 12;
+
+fn size_probe_info(nonce: u64, id: PathId) -> Vec<u8> {
+    let mut info = Vec::with_capacity(SIZE_PROBE_INFO_LEN);
+    info.put_u64(nonce);
+    info.put_u32(id.0.into());
+    info
+}
+
 impl SizeSearch {
     pub(super) fn new(rng: Rng) -> SizeSearch {
         SizeSearch { may_owe_probe: false, rng, link_mtus: Arc::default() }
@@ -55,7 +65,7 @@ impl Association {
     /// The search for a path's size begins: the path is verified, or the application named it, so
     /// that large packets to it are no way to make us flood a stranger (RFC 9260 §5.4).
     pub(super) fn start_size_search(&mut self, now: Instant, id: PathId) {
-        if !self.config.pmtu_discovery || !self.state.is_open() {
+        if !self.config.pmtu_discovery || !self.state.is_open() || self.state.is_ending() {
             return;
         }
         let Some(p) = self.paths.get_mut(id) else { return };
@@ -122,7 +132,7 @@ impl Association {
         let p = self.paths.get_mut(id)?;
         let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
         let mut packet = Draft::new(buf, self.ends.header(), len, self.seals());
-        packet.push_heartbeat(&heartbeat_info(nonce, id));
+        packet.push_heartbeat(&size_probe_info(nonce, id));
         packet.push_pad_to(len);
         let len = self.finish(packet)?;
         let p = self.paths.get_mut(id)?;
@@ -134,7 +144,13 @@ impl Association {
     }
 
     /// A HEARTBEAT ACK came in. True if it answers a probe of the path's size.
-    pub(super) fn on_size_answer(&mut self, now: Instant, id: PathId, nonce: u64) -> bool {
+    pub(super) fn on_size_answer(&mut self, now: Instant, info: &Bytes) -> bool {
+        let mut info = info.clone();
+        if info.len() != SIZE_PROBE_INFO_LEN {
+            return false;
+        }
+        let nonce = info.get_u64();
+        let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return false };
         let Some(p) = self.paths.get_mut(id) else { return false };
         let before = p.pmtu.size();
         if p.pmtu.on_answer(nonce).is_none() {

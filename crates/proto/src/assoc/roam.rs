@@ -101,7 +101,7 @@ impl Association {
         p.rto.end_back_off();
         p.probes_lost = 0;
         p.is_in_doubt = true;
-        p.take_probe();
+        p.probe = None;
         let at = now + p.rto.rto();
         self.timers.bring_forward(Timer::Path(id, PathTimer::T3Rtx), at);
         self.probe_now(now, id);
@@ -113,7 +113,7 @@ impl Association {
         p.is_away = true;
         p.heartbeat_due = false;
         p.probe = None;
-        p.late_probes.clear();
+        p.answered = Some(now);
         self.out.mark_path(id, None);
         self.out.forget_lost(id);
         if self.state.is_open() && self.paths.get(id).is_some_and(|p| p.state == PathState::Active)
@@ -170,7 +170,10 @@ impl Association {
     /// A heartbeat has shown that a path works, which was not sure before. Paths whose address is
     /// gone, or that this one replaces, are not needed any more. If no other path works, what is
     /// outstanding is sent again at once: T3-rtx may have backed off up to `rto_max`.
-    pub(super) fn path_answers(&mut self, now: Instant, id: PathId) {
+    ///
+    /// If the question was asked at `asked_at`, and others since, only what was sent on that path
+    /// before is lost: the rest may arrive as late as the answer did.
+    pub(super) fn path_answers(&mut self, now: Instant, id: PathId, asked_at: Option<Instant>) {
         let Some(remote) = self.paths.get(id).filter(|p| !p.is_superseded).map(|p| p.remote) else {
             return;
         };
@@ -188,7 +191,8 @@ impl Association {
         }
         for path in self.paths.ids() {
             if self.out.chunks_in_flight(path) > 0 {
-                self.out.mark_path(path, None);
+                let sent_since = asked_at.filter(|_| path == id);
+                self.out.mark_path(path, sent_since);
                 self.out.forget_lost(path);
                 self.renew_t3(now, path, true);
             }

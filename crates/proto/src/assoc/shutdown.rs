@@ -80,12 +80,17 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
     }
 
-    /// §9.2: a peer that still sends in SHUTDOWN-SENT is there, and gets the time it needs.
+    /// §9.2: a peer that still sends in SHUTDOWN-SENT is there, and gets the time it needs. In
+    /// SHUTDOWN-ACK-SENT it gets more attempts, too, but they do not wait: it has nothing to send.
     pub(super) fn heard_while_shutting_down(&mut self, now: Instant) {
-        if let State::ShutdownSent { attempts } = &mut self.state {
-            *attempts = 0;
-            self.error_count = 0;
-            self.start_t2(now, self.control_path());
+        match &mut self.state {
+            State::ShutdownSent { attempts } => {
+                *attempts = 0;
+                self.error_count = 0;
+                self.start_t2(now, self.control_path());
+            }
+            State::ShutdownAckSent { attempts, .. } => *attempts = 0,
+            _ => {}
         }
     }
 
@@ -177,9 +182,15 @@ impl Association {
         self.acknowledge(now, &sack, false, (None, None));
     }
 
-    /// DATA that arrives after SHUTDOWN was sent is answered with SHUTDOWN and a SACK (§9.2).
-    pub(super) fn shutdown_sent_got_data(&mut self, now: Instant) {
+    /// DATA that arrives after SHUTDOWN was sent is answered with SHUTDOWN and a SACK (§9.2). While
+    /// the peer goes on with what it has to send the guard of the shutdown begins again: that may
+    /// take long over a slow path.
+    pub(super) fn shutdown_sent_got_data(&mut self, now: Instant, is_new: bool) {
         if matches!(self.state, State::ShutdownSent { .. }) {
+            if is_new {
+                let at = now + 5 * self.config.rto_max;
+                self.timers.set(Timer::Assoc(AssocTimer::T5), at);
+            }
             self.reply(Control::Shutdown);
             if let Some(r) = self.rx.receiver.as_mut() {
                 r.delayed.demand_now();

@@ -26,7 +26,7 @@ impl Association {
                 Timer::Assoc(AssocTimer::T5) => self.on_t5(),
                 // The SACK is due now; output sees it.
                 Timer::Assoc(AssocTimer::Sack) => {}
-                Timer::Assoc(AssocTimer::GiveUp) => self.give_up(),
+                Timer::Assoc(AssocTimer::GiveUp) => self.on_no_usable_path(now),
                 Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
                 Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
@@ -174,6 +174,28 @@ impl Association {
         self.error_count = self.error_count.saturating_add(1);
         if self.config.association_max_retrans.is_some_and(|max| self.error_count > max) {
             self.give_up();
+        }
+    }
+
+    /// An authentic packet of the peer came, with whatever in it: the peer is there. What it does
+    /// not answer may be under way still, or lost on the way to it, and it will tell if it hears
+    /// nothing of us.
+    ///
+    /// RFC 9260 §8.1 counts timeouts until data or a heartbeat is acknowledged; that decides on
+    /// paths here, not on the peer.
+    #[inline]
+    pub(super) fn peer_heard(&mut self, now: Instant) {
+        self.error_count = 0;
+        self.last_heard = Some(now);
+    }
+
+    /// For `association_timeout` no path was usable: gives up a peer that was silent for as long.
+    fn on_no_usable_path(&mut self, now: Instant) {
+        let limit = self.last_heard.zip(self.config.association_timeout);
+        let until = limit.map(|(heard_at, after)| heard_at + after);
+        match until.filter(|until| *until > now) {
+            Some(until) => self.timers.set(Timer::Assoc(AssocTimer::GiveUp), until),
+            None => self.give_up(),
         }
     }
 

@@ -214,8 +214,8 @@ params! {
     /// (Association.Max.Retrans). Off: association_timeout alone decides.
     association_max_retrans: Option<u32>, "timeouts", OrOff(0..=10_000), "RFC 9260 §8.1, §16",
         default: Some(10), fast: None;
-    /// Time that an association survives without any usable path. Off: association_max_retrans
-    /// alone decides.
+    /// Time that an association survives without any usable path, if nothing arrives of the peer
+    /// either. Off: association_max_retrans alone decides.
     association_timeout: Option<Duration>, "time", OrOff(secs(1)..=DAY), "implementation",
         default: None, fast: Some(secs(60));
     /// Copes with paths that work in one direction only. A HEARTBEAT whose own path has failed, or
@@ -252,7 +252,8 @@ params! {
     hb_first_probe: Option<Duration>, "time", OrOff(ms(1)..=secs(60)), "implementation",
         default: None, fast: Some(ms(250));
     /// Longest time between probes of a potentially failed or inactive path: how late a path that
-    /// is back may be noticed. Off: no bound.
+    /// is back may be noticed. While the peer is heard there and does not answer, the time grows up
+    /// to hb_interval. Off: no bound.
     hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
         default: None, fast: Some(ms(500));
     /// Also probes failed paths that carry data, at the intervals of hb_first_probe and

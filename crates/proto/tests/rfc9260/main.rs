@@ -10,6 +10,7 @@ mod common;
 mod congestion;
 mod handshake;
 mod interleaving;
+mod life;
 mod mtcp;
 mod multipath;
 mod nr_sack;

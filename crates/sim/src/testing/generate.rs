@@ -41,6 +41,8 @@ const PARAMETERS: &[(&str, &[&str])] = &[
 
 /// The presets and switches of several paths, in all combinations by the seed.
 const COMBINED_PRESETS: &[&str] = &["cmt", "cmt-pf", "mtcp", "msacmt-rt", "msacmt-rtv2"];
+/// Presets for paths that become slow.
+const SLOW_PRESETS: &[&str] = &["adaptive", "cmt-pf", "sctp", "mtcp"];
 const COMBINED: &[(&str, [&str; 2])] = &[
     ("pipe_accounting", ["false", "true"]),
     ("failure", ["pf", "mtcp"]),
@@ -109,6 +111,13 @@ impl Plan {
                 plan.setting.dead_addresses = 1 + next(3);
                 plan
             }
+            Family::Slow => {
+                let preset = SLOW_PRESETS[next(SLOW_PRESETS.len())];
+                let timeout = ("association_timeout", ["2 s", "5 s", "20 s"][next(3)]);
+                let mut plan = plan;
+                plan.setting.profile = "fast";
+                plan.under(preset, &[timeout]).with_slow_paths()
+            }
             Family::Protected => {
                 let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
                 let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);
@@ -128,6 +137,22 @@ impl Plan {
             let at = rng.below(1 + self.steps.len() as u64) as usize;
             let op = Op::Rank(side(&mut rng), rng.below(3) as usize, pick(&mut rng, &ranks));
             self.steps.insert(at, (op, pause(&mut rng)));
+        }
+        self
+    }
+
+    /// The same operations while paths become slow, and stay so for a while.
+    fn with_slow_paths(mut self) -> Plan {
+        let mut rng = Rng::from_number(self.seed).fork("slow paths");
+        for _ in 0..1 + rng.below(5) {
+            let at = rng.below(1 + self.steps.len() as u64) as usize;
+            let path = rng.below(3) as usize;
+            let op = match rng.below(2) {
+                0 => Op::Rate(path, pick(&mut rng, &[10, 64, 256])),
+                _ => Op::Delay(path, pick(&mut rng, &[400, 1200])),
+            };
+            let lasts = Duration::from_millis(spread(&mut rng, 30_000));
+            self.steps.insert(at, (op, lasts));
         }
         self
     }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use manypath_proto::{AssocClosed, ConnectTo, PathId};
+use manypath_proto::{AssocClosed, ConnectTo, Event, Instant, PathId, PathState};
 
 use super::tamper::Disturbance;
 use super::{Ending, Op, Plan, Side};
@@ -18,6 +18,10 @@ use crate::spec::{PathSpec, QueueLimit};
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
 const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// An end that gives its peer up has not heard it for so long, if `association_timeout` does not
+/// say how long.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Most steps of a run; more is taken for going round in circles.
 const MAX_STEPS: u64 = 3_000_000;
@@ -197,8 +201,57 @@ impl Op {
     }
 }
 
+/// When a side last heard its peer, to tell that it gives no peer up whose packets arrive.
+#[derive(Copy, Clone, Debug, Default)]
+struct Hearing {
+    at: Option<Instant>,
+    /// Packets received on verified paths.
+    packets: u64,
+    /// Events that were looked at.
+    events: usize,
+}
+
+impl Hearing {
+    /// Looks at a host after each step.
+    ///
+    /// # Errors
+    ///
+    /// If it gave up a peer that it had just heard.
+    fn follow(&mut self, host: &Host, now: Instant) -> Result<(), String> {
+        let new = host.events().get(self.events..).unwrap_or_default();
+        let gave_up = |event: &Event| matches!(event, Event::Closed(AssocClosed::PathsFailed));
+        let gave_up = new.iter().any(|(_, event)| gave_up(event));
+        self.events = host.events().len();
+        let silence = self.at.map_or(Duration::MAX, |at| now - at);
+        // The guard of a shutdown (RFC 9260 §9.2) ends it as well if the application does not read.
+        if gave_up && !host.is_shutting_down() && silence < least_silence(host) {
+            return Err(format!("a peer was given up that was heard {silence:?} ago"));
+        }
+        let verified = |p: &manypath_proto::PathStats| p.state != PathState::Unconfirmed;
+        let paths = host.assoc().into_iter().flat_map(|assoc| assoc.paths()).filter(verified);
+        let packets = paths.map(|p| p.counters.packets_received).sum();
+        if packets > self.packets {
+            self.at = Some(now);
+        }
+        self.packets = packets;
+        Ok(())
+    }
+}
+
+/// How long a peer must have been silent that is given up. Questions whether a peer still has its
+/// keys are counted.
+fn least_silence(host: &Host) -> Duration {
+    let config = host.config();
+    let is_protected = host.assoc().is_some_and(manypath_proto::Association::is_protected);
+    let counts = config.association_max_retrans.is_some();
+    let timeout = config.association_timeout;
+    timeout.filter(|_| !counts && !is_protected).unwrap_or(SILENCE)
+}
+
 struct Run {
     pair: Pair,
+    /// Of `a` and of `z`.
+    hearing: [Hearing; 2],
     steps: u64,
     ending: Ending,
     is_disturbed: bool,
@@ -210,6 +263,7 @@ impl Run {
     fn of(plan: &Plan) -> Run {
         Run {
             pair: plan.pair(),
+            hearing: [Hearing::default(); 2],
             steps: 0,
             ending: plan.ending,
             is_disturbed: plan.setting.is_protected,
@@ -247,7 +301,15 @@ impl Run {
         if self.steps > MAX_STEPS {
             return Err(format!("{MAX_STEPS} steps and no end; {}", self.report()));
         }
-        Ok(self.pair.step(limit))
+        let goes_on = self.pair.step(limit);
+        let now = self.pair.net.now();
+        let hosts = [&self.pair.a, &self.pair.z];
+        let followed =
+            self.hearing.iter_mut().zip(hosts).try_for_each(|(h, host)| h.follow(host, now));
+        match followed {
+            Ok(()) => Ok(goes_on),
+            Err(what) => Err(format!("{what}; {}", self.report())),
+        }
     }
 
     fn host(&mut self, side: Side) -> &mut Host {

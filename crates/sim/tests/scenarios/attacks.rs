@@ -211,7 +211,8 @@ fn forgeries_change_neither_times_nor_windows() {
     }
 }
 
-/// The window of an unprotected sender closes, and it waits.
+/// The window of an unprotected sender closes, and it waits; or it ends, if it skips a TSN to test
+/// its peer just then, for the forger acknowledges everything.
 #[test]
 fn forged_windows_stop_only_what_is_not_protected() {
     let last = |is_protected, forgery| {
@@ -222,8 +223,9 @@ fn forged_windows_stop_only_what_is_not_protected() {
             t.middle().forge(Side::A, forgery);
         }
         t.run_to_end(secs(60));
-        assert_eq!(t.z.received_bytes(), BYTES);
-        t.z.last_received().expect("it received").as_nanos()
+        let ends = t.a.closed().is_some() && !is_protected && forgery != Forgery::Empty;
+        assert!(ends || t.z.received_bytes() == BYTES, "{:?}", t.a.events());
+        if ends { u64::MAX } else { t.z.last_received().expect("it received").as_nanos() }
     };
     let (closed, nothing) = (Forgery::SackWindowZero, Forgery::Empty);
     let (attacked, calm) = (last(false, closed), last(false, nothing));

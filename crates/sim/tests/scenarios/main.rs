@@ -34,6 +34,7 @@ mod repeatable;
 mod roaming;
 mod shared_hops;
 mod silence;
+mod slow_path;
 mod start_under_loss;
 mod strangers;
 
