@@ -38,7 +38,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
         let field = match name.as_str() {
             "--family" => {
                 let known = Family::ALL.iter().find(|(name, _)| *name == value);
-                options.family = known.ok_or("--family: plain, nr-sack, redundant or combined")?.1;
+                let names = || Family::ALL.map(|(name, _)| name).join(", ");
+                options.family = known.ok_or_else(|| format!("--family is one of {}", names()))?.1;
                 continue;
             }
             "--seed" => &mut options.seed,
@@ -58,6 +59,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let options = options()?;
+    let last = options.seed.wrapping_add(options.runs.saturating_sub(1));
+    println!("seeds {} to {last}", options.seed);
     catch_panics();
     let next = AtomicU64::new(0);
     let steps = AtomicU64::new(0);
