@@ -209,6 +209,8 @@ struct Hearing {
     packets: u64,
     /// Events that were looked at.
     events: usize,
+    /// The shutdown was under way when it was last looked at: the step that ends it may forget.
+    was_shutting_down: bool,
 }
 
 impl Hearing {
@@ -224,7 +226,10 @@ impl Hearing {
         self.events = host.events().len();
         let silence = self.at.map_or(Duration::MAX, |at| now - at);
         // The guard of a shutdown (RFC 9260 §9.2) ends it as well if the application does not read.
-        if gave_up && !host.is_shutting_down() && silence < least_silence(host) {
+        let was_shutting_down =
+            std::mem::replace(&mut self.was_shutting_down, host.is_shutting_down());
+        let is_ending = was_shutting_down || self.was_shutting_down;
+        if gave_up && !is_ending && silence < least_silence(host) {
             return Err(format!("a peer was given up that was heard {silence:?} ago"));
         }
         let verified = |p: &manypath_proto::PathStats| p.state != PathState::Unconfirmed;
