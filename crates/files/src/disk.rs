@@ -30,6 +30,32 @@ pub enum SeenKind {
     Other,
 }
 
+/// Identifies a file, whatever names it has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Names the file system that the file is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// The file system gives a file another number each time it reads the file from the disk.
+    pub is_renumbered: bool,
+    /// Length in bytes.
+    pub length: u64,
+    /// The time of the last change.
+    pub modified: Option<SystemTime>,
+}
+
+impl Identity {
+    /// True if this is the file that was seen `before`. A file system that changes numbers must
+    /// show the same length and time.
+    pub fn is(&self, before: &Identity) -> bool {
+        self.device == before.device
+            && (self.inode == before.inode
+                || (self.is_renumbered
+                    && (self.length, self.modified) == (before.length, before.modified)))
+    }
+}
+
 /// A file system, as far as a transfer needs it. Every method may fail at any time.
 pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// An open file.
@@ -52,7 +78,8 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// Creates a file that is not there yet.
     fn create_new(&self, path: &Path, mode: Option<u32>) -> io::Result<Self::File>;
 
-    /// Opens a file for reading.
+    /// Opens a file for reading: a regular one, without following a symbolic link there, and
+    /// without waiting as the open of a pipe does.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
 
     /// The standard input of the process. An error of kind [`io::ErrorKind::Unsupported`] says that
@@ -61,7 +88,7 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Opens a file for reading and writing.
+    /// Opens a file for reading and writing, in the same way.
     fn open_to_write(&self, path: &Path) -> io::Result<Self::File>;
 
     /// Names a file that [`Disk::create_unnamed`] made. Fails if the name is taken.
@@ -109,4 +136,13 @@ pub trait DiskFile: fmt::Debug + Send {
 
     /// True while the file has a name.
     fn has_name(&self) -> io::Result<bool>;
+
+    /// The identity of the file; `None` if the system does not say.
+    fn identity(&self) -> io::Result<Option<Identity>>;
+
+    /// True if the file belongs to the user that `ours` belongs to, and has no other name.
+    fn is_owned_like(&self, ours: &Self) -> io::Result<bool>;
+
+    /// Gives the file the permissions of `other`.
+    fn set_mode_of(&self, other: &Self) -> io::Result<()>;
 }

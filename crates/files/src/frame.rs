@@ -13,10 +13,10 @@ mod ready;
 use manypath_proto::StreamId;
 use manypath_trust::password::Message;
 
-use crate::relative::RelativePath;
+use crate::relative::{RelativePath, shown_bytes};
 pub use hello::{Accepts, ENTRIES_MAX, Hello};
 pub use outcome::Outcome;
-pub use reader::{FrameError, Reader};
+pub use reader::{FrameError, Reader, Unnamed};
 pub use ready::{BEGINNINGS_MAX, Beginning, Ready};
 
 /// Version of the protocol.
@@ -277,8 +277,11 @@ fn decode_header(r: &mut Reader<'_>) -> Result<FileHeader, FrameError> {
     let seconds = i64::from_be_bytes(r.array()?);
     let nanos = r.u32()?;
     let name_len = r.u16()?;
-    let name =
-        RelativePath::from_bytes(r.take(usize::from(name_len))?).map_err(FrameError::Name)?;
+    let bytes = r.take(usize::from(name_len))?;
+    r.end()?;
+    let name = RelativePath::from_bytes(bytes).map_err(|why| {
+        FrameError::Name(Unnamed { index, kind, size, name: shown_bytes(bytes), why })
+    })?;
     Ok(FileHeader {
         index,
         kind,

@@ -16,5 +16,5 @@ mod system;
 pub mod testing;
 pub mod ticket;
 
-pub use disk::{Disk, DiskFile, Seen, SeenKind};
-pub use system::{SystemDisk, standard_output};
+pub use disk::{Disk, DiskFile, Identity, Seen, SeenKind};
+pub use system::{SystemDisk, identity, list_found, standard_output};

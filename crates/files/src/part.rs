@@ -54,6 +54,19 @@ pub(crate) struct Part<D: Disk> {
     is_kept: bool,
 }
 
+/// The state of the unfinished file that an earlier transfer may have left.
+#[derive(Debug)]
+pub(crate) enum Kept<D: Disk> {
+    /// There is none.
+    Nothing,
+    /// It can be gone on with.
+    Part(Part<D>),
+    /// Another receiver has it.
+    Busy,
+    /// Something else has its name: a file of another user, or with another name, or no file.
+    Foreign(PathBuf),
+}
+
 impl<D: Disk> Drop for Part<D> {
     fn drop(&mut self) {
         if let Some(name) = self.name.take().filter(|_| !self.is_kept) {
@@ -102,24 +115,46 @@ impl<D: Disk> Part<D> {
         Err(last)
     }
 
-    /// Opens what an earlier transfer left of the file with that final name. `None` if there is
-    /// nothing, or if another receiver has it.
+    /// Opens what an earlier transfer left of the file with that final name, and gives it the
+    /// permissions `mode`. In a directory that others write to, somebody else may have put it
+    /// there: only a regular file of this user without another name is taken.
     pub(crate) fn open_kept(
         disk: &D,
         parts: &Path,
         name: &RelativePath,
-    ) -> io::Result<Option<Part<D>>> {
+        mode: Option<u32>,
+    ) -> io::Result<Kept<D>> {
         let path = kept_path(parts, name);
-        if disk.look(&path)?.is_none_or(|seen| seen.kind != SeenKind::File) {
-            return Ok(None);
+        match disk.look(&path)? {
+            None => return Ok(Kept::Nothing),
+            Some(seen) if seen.kind != SeenKind::File => return Ok(Kept::Foreign(path)),
+            Some(_) => {}
         }
         let file = match disk.open_to_write(&path) {
             Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e),
+            Err(e) => {
+                return match e.kind() {
+                    io::ErrorKind::NotFound => Ok(Kept::Nothing),
+                    // Of another user, or not a file any more.
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => {
+                        Ok(Kept::Foreign(path))
+                    }
+                    _ => Err(e),
+                };
+            }
         };
+        // A new file shows the owner and the permissions that files get here: some file systems
+        // have one owner for all of them, and the umask is not to be asked for.
+        let new = Part::create(disk, parts, parts, mode, false)?;
+        if !file.is_owned_like(&new.file)? {
+            return Ok(Kept::Foreign(path));
+        }
         let part = Part { disk: disk.clone(), file, name: Some(path), is_kept: true };
-        Ok(part.is_ours()?.then_some(part))
+        if !part.is_ours()? {
+            return Ok(Kept::Busy);
+        }
+        part.file.set_mode_of(&new.file)?;
+        Ok(Kept::Part(part))
     }
 
     /// Creates one that is kept. `None` if another receiver has it.
@@ -200,15 +235,10 @@ pub(crate) fn clean<D: Disk>(disk: &D, dir: &Path, keeps: bool) -> io::Result<us
         if keeps && is_kept_name(name) && !is_old {
             continue;
         }
-        let file = match disk.open(&path) {
-            Ok(file) => file,
-            // Its receiver was faster.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(e),
-        };
-        if matches!(file.try_lock(), Ok(true)) {
-            // While the lock is held, so that no other receiver begins to use it.
-            disk.remove(&path)?;
+        // Its receiver was faster, or it belongs to another user: it stays, and so do no others.
+        let Ok(file) = disk.open(&path) else { continue };
+        // Removed while the lock is held, so that no other receiver begins to use it.
+        if matches!(file.try_lock(), Ok(true)) && disk.remove(&path).is_ok() {
             removed += 1;
         }
     }
@@ -254,7 +284,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let name = RelativePath::from_bytes(b"d/x").unwrap();
         let create = || Part::create_kept(&SystemDisk, dir.path(), &name, None).unwrap();
-        let open = || Part::open_kept(&SystemDisk, dir.path(), &name).unwrap();
+        let open = || match Part::open_kept(&SystemDisk, dir.path(), &name, None).unwrap() {
+            Kept::Part(part) => Some(part),
+            _ => None,
+        };
         let clean = |keeps| clean(&SystemDisk, dir.path(), keeps).unwrap();
         let living = create().unwrap();
         assert!(create().is_none() && open().is_none(), "another has it");
@@ -268,6 +301,49 @@ mod tests {
         assert_eq!(clean(false), 1);
         create().unwrap().discard();
         assert!(open().is_none());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_an_own_file_without_another_name_is_gone_on_with() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let name = RelativePath::from_bytes(b"x").unwrap();
+        let kept = kept_path(dir.path(), &name);
+        let open = || Part::open_kept(&SystemDisk, dir.path(), &name, Some(0o600)).unwrap();
+        assert!(matches!(open(), Kept::Nothing));
+        let other = dir.path().join("other");
+        std::fs::write(&other, "theirs").unwrap();
+        symlink(&other, &kept).unwrap();
+        assert!(matches!(open(), Kept::Foreign(_)), "a link");
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::hard_link(&other, &kept).unwrap();
+        assert!(matches!(open(), Kept::Foreign(_)), "a second name");
+        std::fs::remove_file(&other).unwrap();
+        std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let Kept::Part(part) = open() else { panic!("it is ours") };
+        assert!(matches!(open(), Kept::Busy));
+        let mode = std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "of the sender's file, not of an earlier one");
+        drop(part);
+        // Of another user: only root can make one.
+        if std::os::unix::fs::chown(&kept, Some(12345), None).is_ok() {
+            assert!(matches!(open(), Kept::Foreign(_)), "another user's");
+        }
+        assert_eq!(std::fs::read(&kept).unwrap(), b"theirs", "it is left alone");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_part_that_cannot_be_opened_does_not_keep_a_receiver_from_its_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [".manypath-part-0123456789abcde0", ".manypath-part-0123456789abcde1"];
+        let [first, second] = names.map(|name| dir.path().join(name));
+        std::fs::create_dir(&first).unwrap();
+        std::fs::write(&second, "x").unwrap();
+        assert_eq!(clean(&SystemDisk, dir.path(), true).unwrap(), 1);
+        assert!(first.exists() && !second.exists());
     }
 
     #[cfg(target_os = "linux")]

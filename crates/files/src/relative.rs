@@ -24,8 +24,8 @@ pub enum NameError {
     NotUtf8,
     /// Absolute, or with a part that leaves the directory (`..`) or means it (`.`).
     Escapes,
-    /// One that is not plain text (see [`is_plain`]), or on Windows one of `\ : * ? " < > |` or a
-    /// device name.
+    /// One that is not plain text (see [`is_plain`]) and no mark of direction, or on Windows one of
+    /// `\ : * ? " < > |` or a device name.
     BadCharacter,
 }
 
@@ -100,6 +100,13 @@ pub fn is_plain(c: char) -> bool {
         && !matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
+/// True for characters that programs put into names, that show nothing and turn nothing around: the
+/// marks of direction (WhatsApp writes U+200E) and the byte order mark. Names may have them;
+/// [`printable`] escapes them.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+}
+
 /// `text` on one line, with characters that are not plain escaped: what the network said, for a
 /// terminal.
 pub fn printable(text: &str) -> String {
@@ -114,12 +121,28 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+/// A path or name of this machine for a terminal: as [`printable`], with bytes that are not UTF-8
+/// as `\xNN`.
+pub fn shown(path: &Path) -> String {
+    shown_bytes(path.as_os_str().as_encoded_bytes())
+}
+
+/// Bytes that should be text, for a terminal.
+pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out += &printable(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| out += &format!("\\x{byte:02x}"));
+    }
+    out
+}
+
 fn check_part(part: &str) -> Result<(), NameError> {
     match part {
         "" => Err(NameError::Empty),
         "." | ".." => Err(NameError::Escapes),
         _ if part.len() > PART_MAX => Err(NameError::TooLong),
-        _ if !part.chars().all(is_plain) => Err(NameError::BadCharacter),
+        _ if !part.chars().all(|c| is_plain(c) || is_mark(c)) => Err(NameError::BadCharacter),
         _ if cfg!(windows) && !fits_windows(part) => Err(NameError::BadCharacter),
         _ => Ok(()),
     }
@@ -171,6 +194,17 @@ mod tests {
         }
         assert_eq!(RelativePath::from_path(Path::new("a/b")).unwrap().as_str(), "a/b");
         assert_eq!(RelativePath::from_path(Path::new("../b")), Err(NameError::Escapes));
+    }
+
+    #[test]
+    fn marks_of_direction_are_kept_and_escaped_when_shown() {
+        for mark in ['\u{61c}', '\u{200e}', '\u{200f}', '\u{feff}'] {
+            let name = format!("IMG{mark}-1.jpg");
+            assert_eq!(RelativePath::from_bytes(name.as_bytes()).unwrap().as_str(), name);
+            assert_eq!(printable(&name), format!("IMG{}-1.jpg", mark.escape_unicode()));
+        }
+        assert_eq!(shown(Path::new("a\tb\u{200e}/ü")), "a\\tb\\u{200e}/ü");
+        assert_eq!(shown_bytes(b"caf\xe9\xff/\x1bx"), "caf\\xe9\\xff/\\u{1b}x");
     }
 
     #[test]

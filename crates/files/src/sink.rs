@@ -27,7 +27,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use crate::disk::{Disk, DiskFile};
-use crate::frame::{FileHeader, FileStatus, Kind, Outcome, Ready};
+use crate::frame::{FileHeader, FileStatus, Kind, Outcome, Ready, Unnamed};
 use crate::part;
 use arriving::Arriving;
 use directories::{Directories, make_directory};
@@ -69,6 +69,10 @@ pub enum Said {
     Working,
     /// An entry is over.
     Done(Done),
+    /// An entry cannot be stored because of its name.
+    Unnamed(Unnamed),
+    /// A line for the user of the receiver; nothing for the sender.
+    Notice(String),
 }
 
 /// The outcome of one entry, for the sender and for the result.
@@ -107,6 +111,7 @@ impl<D: Disk> Store<D> {
             parts: self.dir.clone(),
             cleaned: BTreeSet::new(),
             directories: Directories::default(),
+            notices: Vec::new(),
         }
     }
 
@@ -162,6 +167,8 @@ pub struct Writer<D: Disk> {
     /// Such other directories that were cleaned up.
     cleaned: BTreeSet<PathBuf>,
     directories: Directories,
+    /// Lines for the user of the receiver, not said yet.
+    notices: Vec<String>,
 }
 
 impl<D: Disk> Writer<D> {
@@ -179,18 +186,11 @@ impl<D: Disk> Writer<D> {
                     Err(refusal) => say(failed(header, refusal)),
                 }
             }
-            Work::Announce(header) => match self.look(&header, &mut || say(Said::Working)) {
-                Ok(offer) => {
-                    let (index, beginnings) = (header.index, offer.beginnings(header.size));
-                    self.offers.add(header, offer);
-                    say(Said::Ready(Ready { index, beginnings }));
-                }
-                Err(refusal) => say(failed(header, refusal)),
-            },
+            Work::Announce(header) => self.announce(header, say),
             Work::Begin { index, offset } => {
                 // One that was refused, or never announced.
                 let Some((header, offer)) = self.offers.take(index) else { return };
-                match self.begin(&header, offer, offset) {
+                match self.begin(&header, offer, offset, say) {
                     Ok(current) => self.current = Some(current),
                     Err(refusal) => say(failed(header, refusal)),
                 }
@@ -237,6 +237,25 @@ impl<D: Disk> Writer<D> {
         }
     }
 
+    /// Looks for what is there of a file, and says so.
+    fn announce(&mut self, header: FileHeader, say: &mut impl FnMut(Said)) {
+        let mut looked = self.look(&header, &mut || say(Said::Working));
+        if matches!(looked, Err((Outcome::CannotCreate, _))) && !self.batch.is_empty() {
+            // The files of the batch may have all descriptors.
+            self.flush(say);
+            looked = self.look(&header, &mut || say(Said::Working));
+        }
+        self.notices.drain(..).for_each(|notice| say(Said::Notice(notice)));
+        match looked {
+            Ok(offer) => {
+                let (index, beginnings) = (header.index, offer.beginnings(header.size));
+                self.offers.add(header, offer);
+                say(Said::Ready(Ready { index, beginnings }));
+            }
+            Err(refusal) => say(failed(header, refusal)),
+        }
+    }
+
     /// Makes what is complete durable, gives it its names, and says so.
     pub fn flush(&mut self, say: &mut impl FnMut(Said)) {
         let batch = std::mem::take(&mut self.batch);
@@ -244,18 +263,14 @@ impl<D: Disk> Writer<D> {
         // Only what is on the disk gets a name: a name may reach the disk before the content.
         let synced = |pending: &Pending<D>| match pending {
             Pending::File(arriving, _) => arriving.part.file.sync(),
-            Pending::There(_, place, _) => self.store.disk.open(place)?.sync(),
-            Pending::Directory(..) => Ok(()),
+            Pending::There(..) | Pending::Directory(..) => Ok(()),
         };
         let synced: Vec<_> = batch.iter().map(synced).collect();
-        let mut named = Vec::with_capacity(batch.len());
+        let (mut named, mut there) = (Vec::with_capacity(batch.len()), Vec::new());
         for (pending, synced) in batch.into_iter().zip(synced) {
             match pending {
                 Pending::Directory(header, place) => named.push((header, place, None)),
-                Pending::There(header, place, sha256) => match synced {
-                    Ok(()) => named.push((header, place, Some(sha256))),
-                    Err(e) => say(failed(header, write_refusal(&e))),
-                },
+                Pending::There(header, place, sha256) => there.push((header, place, sha256)),
                 Pending::File(arriving, sha256) => {
                     let (header, place) = (arriving.header.clone(), arriving.place.clone());
                     let placed = synced
@@ -266,6 +281,13 @@ impl<D: Disk> Writer<D> {
                         Err(refusal) => say(failed(header, refusal)),
                     }
                 }
+            }
+        }
+        // Now that the files of the batch are closed, there are descriptors for others.
+        for (header, place, sha256) in there {
+            match self.store.disk.open(&place).and_then(|file| file.sync()) {
+                Ok(()) => named.push((header, place, Some(sha256))),
+                Err(e) => say(failed(header, write_refusal(&e))),
             }
         }
         named.iter().for_each(|(_, place, _)| self.directories.named(place));

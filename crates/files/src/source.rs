@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,8 +10,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, Identity};
 use crate::frame::{AHEAD, Beginning, FileHeader, Kind, Ready, WORKING_AFTER};
+use crate::relative::shown;
 
 /// Messages read in one system call.
 const MESSAGES_PER_READ: usize = 4;
@@ -36,7 +37,7 @@ impl From<PathBuf> for Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Path(path) => path.display().fmt(f),
+            Source::Path(path) => f.write_str(&shown(path)),
             Source::StandardInput => f.write_str("standard input"),
         }
     }
@@ -47,8 +48,35 @@ impl fmt::Display for Source {
 pub struct Entry {
     /// Where it is on this machine.
     pub source: Source,
+    /// The file that was found there; another one is not sent in its place.
+    pub identity: Option<Identity>,
     /// The header for the receiver.
     pub header: FileHeader,
+}
+
+impl Entry {
+    /// Opens the file that was found, and none that has taken its place since.
+    fn open<D: Disk>(&self, disk: &D) -> io::Result<D::File> {
+        match &self.source {
+            Source::Path(path) => open_found(disk, path, self.identity),
+            Source::StandardInput => disk.standard_input(),
+        }
+    }
+}
+
+/// Opens the regular file that was found at `path`, and none that has taken its place since.
+///
+/// # Errors
+/// If there is no such file any more, or it cannot be read.
+pub fn open_found<D: Disk>(disk: &D, path: &Path, found: Option<Identity>) -> io::Result<D::File> {
+    let file = disk.open(path)?;
+    let Some(found) = found else { return Ok(file) };
+    match file.identity()? {
+        Some(now) if !now.is(&found) => {
+            Err(io::Error::other("another file has taken its place since it was found"))
+        }
+        _ => Ok(file),
+    }
 }
 
 /// Output of the reading thread.
@@ -178,10 +206,7 @@ impl Reading<'_> {
     /// Reads what the receiver lacks; `None` when the receiver of the pieces is gone.
     fn run<D: Disk>(&self, disk: &D, beginnings: &[Beginning]) -> Option<Digested> {
         let index = self.entry.header.index;
-        let opened = match &self.entry.source {
-            Source::Path(path) => disk.open(path),
-            Source::StandardInput => disk.standard_input(),
-        };
+        let opened = self.entry.open(disk);
         if self.entry.header.known_size().is_none() {
             self.pieces.blocking_send(Piece::Begin { index, offset: 0 }).ok()?;
             return match opened {

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::disk::{Disk, DiskFile, Seen, SeenKind};
+use crate::disk::{Disk, DiskFile, Identity, Seen, SeenKind};
 
 /// The file systems of this machine.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Disk for SystemDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
-        File::open(path)
+        open_regular(OpenOptions::new().read(true), path)
     }
 
     fn standard_input(&self) -> io::Result<File> {
@@ -65,7 +65,7 @@ impl Disk for SystemDisk {
     }
 
     fn open_to_write(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).open(path)
+        open_regular(OpenOptions::new().read(true).write(true), path)
     }
 
     fn give_name(&self, file: &File, path: &Path) -> io::Result<()> {
@@ -142,6 +142,136 @@ impl DiskFile for File {
 
     fn has_name(&self) -> io::Result<bool> {
         has_name(self)
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        Ok(identity(&self.metadata()?)
+            .map(|identity| Identity { is_renumbered: is_renumbered(self), ..identity }))
+    }
+
+    fn is_owned_like(&self, ours: &File) -> io::Result<bool> {
+        is_owned_like(self, ours)
+    }
+
+    fn set_mode_of(&self, other: &File) -> io::Result<()> {
+        let mode = other.metadata()?.permissions();
+        if self.metadata()?.permissions() == mode { Ok(()) } else { self.set_permissions(mode) }
+    }
+}
+
+/// Opens a regular file. What took its place since somebody looked is refused by the descriptor: a
+/// symbolic link is not followed, and a pipe not waited for.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.custom_flags(flags.bits() as i32);
+    }
+    let not_regular = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+    let file = options
+        .open(path)
+        .map_err(|e| if is_link(&e) { not_regular("it is a symbolic link") } else { e })?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(not_regular("it is not a regular file"))
+}
+
+#[cfg(unix)]
+fn is_link(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    // POSIX has the first, FreeBSD the second.
+    matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::MLINK))
+}
+
+#[cfg(not(unix))]
+fn is_link(_error: &io::Error) -> bool {
+    false
+}
+
+/// The identity that a file had when this was read of it; `None` if the system does not say. The
+/// file system may renumber files; only an open file tells.
+pub fn identity(meta: &fs::Metadata) -> Option<Identity> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (device, inode) = (meta.dev(), meta.ino());
+        let (length, modified) = (meta.len(), meta.modified().ok());
+        Some(Identity { device, inode, is_renumbered: false, length, modified })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = meta;
+        None
+    }
+}
+
+/// The entries of the directory that was found at `dir`, and of none that took its place since.
+/// Their paths may be others: join their names to `dir`.
+///
+/// # Errors
+/// If there is no such directory any more, or it cannot be read.
+pub fn list_found(dir: &Path, found: Option<Identity>) -> io::Result<Vec<fs::DirEntry>> {
+    #[cfg(target_os = "linux")]
+    if let Some(found) = found {
+        use rustix::fs::OFlags;
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let open = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(dir)?;
+        if DiskFile::identity(&open)?.is_some_and(|now| !now.is(&found)) {
+            let what = "another directory has taken its place since it was found";
+            return Err(io::Error::other(what));
+        }
+        let path = format!("/proc/self/fd/{}", open.as_raw_fd());
+        // Without /proc, by its name.
+        if let Ok(entries) = fs::read_dir(path) {
+            return entries.collect();
+        }
+    }
+    let _ = found;
+    fs::read_dir(dir)?.collect()
+}
+
+/// True on file systems without lasting numbers of files: FAT, exFAT, and those in user space.
+#[cfg(target_os = "linux")]
+fn is_renumbered(file: &File) -> bool {
+    const FAT: u64 = 0x4d44;
+    const EXFAT: u64 = 0x2011_bab0;
+    const FUSE: u64 = 0x6573_5546;
+    rustix::fs::fstatfs(file).is_ok_and(|stat| [FAT, EXFAT, FUSE].contains(&(stat.f_type as u64)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_renumbered(_file: &File) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn is_owned_like(file: &File, ours: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = file.metadata()?;
+    Ok(meta.is_file() && meta.nlink() <= 1 && meta.uid() == ours.metadata()?.uid())
+}
+
+#[cfg(not(unix))]
+fn is_owned_like(_file: &File, _ours: &File) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// True if an error says that this process, or the system, has no descriptor left.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::io::Errno;
+        matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = error;
+        false
     }
 }
 

@@ -13,7 +13,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::frame::{ClientFrame, FrameError, Hello, ServerFrame, VERSION, reason};
+use super::frame::{
+    ClientFrame, FileStatus, FrameError, Hello, Outcome, ServerFrame, VERSION, reason,
+};
 use super::messages::{Incoming, Messages, send_frame};
 use super::password::Secret;
 use super::report::{DeliveryMeter, FileLog, TransferResult};
@@ -163,17 +165,18 @@ impl Receiver {
         let meter = DeliveryMeter::new(Instant::now());
         let (work_tx, work_rx) = mpsc::channel(WRITE_BEHIND);
         let (said_tx, said_rx) = mpsc::channel(ANSWERS_WAITING);
-        let target = self.target.clone();
+        let (target, unnamed) = (self.target.clone(), said_tx.clone());
         let holder = Arc::<Holder>::default();
         let held = holder.clone();
         let writing = tokio::task::spawn_blocking(move || target.write(held, work_rx, &said_tx));
-        let answering = tokio::spawn(answer(association.clone(), said_rx));
+        let answering = tokio::spawn(answer(association.clone(), said_rx, self.screen.clone()));
         let order = Order::default();
         let heard = Arc::new(AtomicU64::new(0));
         let progress_made = || heard.load(Ordering::Relaxed) + association.stats().bytes_acked;
         let mut intake = Intake {
             association: &association,
             work: work_tx,
+            unnamed,
             meter,
             received: received.clone(),
             heard: &heard,
@@ -232,7 +235,18 @@ impl Receiver {
         if failure.is_none() {
             result.tell(&self.screen, &watch.shares(&association));
         }
+        result.tell_failures(&self.screen);
         (result, failure)
+    }
+
+    /// With `--json`, prints the result of a receiver that ended before a sender came.
+    pub(crate) fn tell_of_nobody(&self, failure: &Failure) -> crate::failure::Result<()> {
+        if !self.report.json {
+            return Ok(());
+        }
+        let error = Some(failure.message.clone());
+        let result = TransferResult::new(self.preset, FileLog::default(), error);
+        self.out.print(&result.json_line())
     }
 
     /// Tells the sender what became of its files, and lets it end the association.
@@ -249,12 +263,7 @@ impl Receiver {
             () = transport::let_peer_finish(association) => {}
             () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {}
         }
-        let (outcome, text) = files.first_failure.as_ref()?;
-        let failure = Failure::failed(format!("{}: {text}", files.not_stored()));
-        Some(match outcome.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        })
+        files.failure()
     }
 }
 
@@ -383,6 +392,8 @@ async fn next(
 struct Intake<'a> {
     association: &'a Association,
     work: mpsc::Sender<Work>,
+    /// For entries that the disk never sees.
+    unnamed: mpsc::Sender<Said>,
     meter: DeliveryMeter,
     /// Content, and what was there before.
     received: Arc<AtomicU64>,
@@ -409,6 +420,11 @@ impl Intake<'_> {
                 }
                 Incoming::Frame(bytes) => match self.order.frame(&bytes)? {
                     Step::Work(work) => work,
+                    Step::Unnamed(unnamed) => {
+                        let said = self.unnamed.send(Said::Unnamed(unnamed)).await;
+                        said.map_err(|_| Broken::Writer)?;
+                        continue;
+                    }
                     Step::Nothing => continue,
                     Step::End => return Ok(()),
                 },
@@ -428,12 +444,25 @@ impl Intake<'_> {
 }
 
 /// Tells the sender what is there and what becomes of each file, and keeps the list.
-async fn answer(association: Association, mut said: mpsc::Receiver<Said>) -> FileLog {
+async fn answer(
+    association: Association,
+    mut said: mpsc::Receiver<Said>,
+    screen: Screen,
+) -> FileLog {
     let mut files = FileLog::default();
     while let Some(said) = said.recv().await {
         let frame = match said {
             Said::Ready(ready) => ServerFrame::Ready(ready),
             Said::Working => ServerFrame::Working,
+            Said::Notice(notice) => {
+                screen.line(&notice);
+                continue;
+            }
+            Said::Unnamed(unnamed) => {
+                files.add_unnamed(&unnamed);
+                let (index, text) = (unnamed.index, unnamed.why.to_string());
+                ServerFrame::Status(FileStatus { index, outcome: Outcome::NameRefused, text })
+            }
             Said::Done(Done { status, header, sha256 }) => {
                 files.add(&header, status.outcome, &status.text, sha256);
                 ServerFrame::Status(status)

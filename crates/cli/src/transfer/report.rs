@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::frame::{FileHeader, Kind, Outcome, SIZE_UNKNOWN, Summary};
+use super::frame::{FileHeader, Kind, Outcome, SIZE_UNKNOWN, Summary, Unnamed};
 use super::relative::printable;
+use super::source::Unsent;
+use crate::failure::Failure;
 use crate::figures::{bit_rate, size};
 use crate::layout;
 use crate::paths::{PathReport, TimedNotice};
@@ -15,8 +17,11 @@ use crate::screen::Screen;
 use crate::security::peer_key;
 use crate::shares::{self, Share};
 
-/// As many files as are listed; of more, only the first are, and all are counted.
+/// As many files as are listed, and as many more that were not stored; of more, only the first are,
+/// and all are counted.
 const FILES_LISTED: usize = 10_000;
+/// Files that were not stored and that a person is told by name.
+const FAILURES_TOLD: usize = 100;
 /// Files that a person is told by name.
 const FILES_TOLD: usize = 3;
 /// Columns of a name that a person is told, at most and at least.
@@ -100,6 +105,8 @@ pub(crate) struct FileReport {
     pub sha256: Option<String>,
     /// `stored`, or why not.
     pub status: &'static str,
+    /// The reason for people, if it was not stored.
+    pub error: Option<String>,
     /// It is no directory.
     #[serde(skip)]
     pub is_file: bool,
@@ -114,10 +121,21 @@ pub(crate) struct Count {
     pub failed: u32,
 }
 
+/// The reason why the first file was not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FirstFailure {
+    /// The file and the reason.
+    pub text: String,
+    /// The remedy, if known.
+    pub hint: Option<&'static str>,
+}
+
 /// The list of files, bounded.
 #[derive(Debug, Default)]
 pub(crate) struct FileLog {
     listed: Vec<FileReport>,
+    /// Those listed that were not stored.
+    failures_listed: usize,
     /// All entries that are over.
     pub total: u32,
     /// Those not stored.
@@ -125,7 +143,7 @@ pub(crate) struct FileLog {
     /// The directories among them.
     pub directories: Count,
     /// Why the first of them was not.
-    pub first_failure: Option<(Outcome, String)>,
+    pub first_failure: Option<FirstFailure>,
 }
 
 impl FileLog {
@@ -137,27 +155,85 @@ impl FileLog {
         text: &str,
         sha256: Option<[u8; 32]>,
     ) {
+        let hint = outcome.hint();
+        self.count(header.kind, outcome, || FirstFailure {
+            text: format!("{}: {text}", printable(header.name.as_str())),
+            hint,
+        });
+        self.list(FileReport {
+            name: header.name.as_str().to_owned(),
+            bytes: header.size,
+            sha256: sha256.filter(|_| outcome == Outcome::Stored).map(hex),
+            status: outcome.name(),
+            error: (outcome != Outcome::Stored).then(|| text.to_owned()),
+            is_file: header.kind != Kind::Directory,
+        });
+    }
+
+    /// Notes an entry that the sender cannot send.
+    pub(crate) fn add_unsent(&mut self, entry: &Unsent) {
+        let (text, hint) = (entry.message(), entry.hint);
+        self.count(entry.kind, entry.outcome, || FirstFailure { text, hint });
+        self.list(FileReport {
+            name: entry.name.clone(),
+            bytes: entry.size,
+            sha256: None,
+            status: entry.outcome.name(),
+            error: Some(entry.why.clone()),
+            is_file: entry.kind != Kind::Directory,
+        });
+    }
+
+    /// Notes an entry that the receiver cannot store because of its name.
+    pub(crate) fn add_unnamed(&mut self, entry: &Unnamed) {
+        let outcome = Outcome::NameRefused;
+        self.count(entry.kind, outcome, || FirstFailure {
+            text: format!("{}: {}", entry.name, entry.why),
+            hint: Some("rename it"),
+        });
+        self.list(FileReport {
+            name: entry.name.clone(),
+            bytes: entry.size,
+            sha256: None,
+            status: outcome.name(),
+            error: Some(entry.why.to_string()),
+            is_file: entry.kind != Kind::Directory,
+        });
+    }
+
+    fn count(&mut self, kind: Kind, outcome: Outcome, why: impl FnOnce() -> FirstFailure) {
         self.total += 1;
-        let is_directory = u32::from(header.kind == Kind::Directory);
+        let is_directory = u32::from(kind == Kind::Directory);
         self.directories.total += is_directory;
         if outcome != Outcome::Stored {
             self.failed += 1;
             self.directories.failed += is_directory;
-            self.first_failure.get_or_insert_with(|| (outcome, format!("{}: {text}", header.name)));
-        }
-        if self.listed.len() < FILES_LISTED {
-            self.listed.push(FileReport {
-                name: header.name.as_str().to_owned(),
-                bytes: header.size,
-                sha256: sha256.filter(|_| outcome == Outcome::Stored).map(hex),
-                status: outcome.name(),
-                is_file: header.kind != Kind::Directory,
-            });
+            self.first_failure.get_or_insert_with(why);
         }
     }
 
+    fn list(&mut self, report: FileReport) {
+        let failures = usize::from(report.error.is_some());
+        let stored = self.listed.len() - self.failures_listed;
+        let listed = if failures > 0 { self.failures_listed } else { stored };
+        if listed < FILES_LISTED {
+            self.failures_listed += failures;
+            self.listed.push(report);
+        }
+    }
+
+    /// Why the command fails, if a file was not stored.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let first = self.first_failure.as_ref()?;
+        let failure = Failure::failed(format!("{}: {}", self.not_stored(), first.text));
+        Some(match first.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        })
+    }
+
     /// How many were not stored: "1 of 3 files not stored".
-    pub(crate) fn not_stored(&self) -> String {
+    fn not_stored(&self) -> String {
         let files = Count {
             total: self.total - self.directories.total,
             failed: self.failed - self.directories.failed,
@@ -230,6 +306,22 @@ impl TransferResult {
         screen.line(&self.summary());
         let lines = [self.names(columns), shares::text(content, shares)];
         lines.iter().flatten().for_each(|line| screen.line(&format!("  {line}")));
+    }
+
+    /// Tells a person what was not stored, and why. The error of the command tells of a single
+    /// entry.
+    pub(crate) fn tell_failures(&self, screen: &Screen) {
+        if self.files_failed < 2 {
+            return;
+        }
+        let failed = self.files.iter().filter_map(|file| Some((file, file.error.as_ref()?)));
+        for (file, why) in failed.take(FAILURES_TOLD) {
+            let name = printable(&file.name);
+            screen.line(&format!("not stored: {name} ({}): {}", file.status, printable(why)));
+        }
+        if let more @ 1.. = (self.files_failed as usize).saturating_sub(FAILURES_TOLD) {
+            screen.line(&format!("not stored: {more} more; --json lists them"));
+        }
     }
 
     fn summary(&self) -> String {

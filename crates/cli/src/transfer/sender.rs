@@ -19,9 +19,10 @@ use manypath_trace::Recorded;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc;
 
-use super::frame::{AHEAD, Accepts, ClientFrame, Hello, Outcome, ServerFrame, Summary, reason};
+use super::frame::{AHEAD, Accepts, ClientFrame, Hello, ServerFrame, Summary, reason};
 use super::messages::{Messages, first_frame, send_frame};
 use super::password::{NotProved, prove};
+use super::relative::shown;
 use super::report::{FileLog, TransferResult};
 use super::secret::{SecretKind, Sources, unproved};
 use super::source::{Answer as Wish, Entry, Piece, Plan, Source, Unwanted, Wishes, read_all};
@@ -80,7 +81,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     }
     let mut views = Views::start(&args.live, "send", &screen).await?;
     for path in &plan.skipped {
-        screen.line(&format!("omitted, neither file nor directory: {}", path.display()));
+        screen.line(&format!("omitted, neither file nor directory: {}", shown(path)));
     }
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?;
@@ -207,6 +208,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
             result.tell(&screen, &shares);
         }
     }
+    result.tell_failures(&screen);
     if args.report.json {
         show::print(&result.json_line())?;
     }
@@ -275,6 +277,8 @@ struct Shared<'a> {
     entries: &'a [Entry],
     /// Files whose status is awaited.
     sent: RefCell<BTreeMap<u32, Sent>>,
+    /// Why files were given up whose status is awaited.
+    given_up: RefCell<BTreeMap<u32, String>>,
     /// For the thread that reads the files.
     answers: mpsc::Sender<Wish>,
     unwanted: Unwanted,
@@ -326,6 +330,7 @@ impl Transfer {
             }
             Some(_) | None => {}
         }
+        self.plan.unsent.iter().for_each(|unsent| self.files.add_unsent(unsent));
         let reads_terminal = std::io::stdin().is_terminal()
             && self.plan.entries.iter().any(|entry| entry.source == Source::StandardInput);
         if reads_terminal {
@@ -400,6 +405,7 @@ impl Transfer {
         let shared = Shared {
             entries: &entries,
             sent: RefCell::default(),
+            given_up: RefCell::default(),
             answers: answers_tx,
             unwanted: Unwanted::none(),
             peer: &self.peer,
@@ -417,23 +423,15 @@ impl Transfer {
         let time = fed.begin.map_or(Duration::ZERO, |begin| begin.elapsed().saturating_sub(settle));
         let latency_p99_s = latency.as_ref().and_then(AckLatency::p99_s);
         transport::finish(association).await;
-        if let Some(why) = fed.given_up {
-            self.files.first_failure = Some((Outcome::Abandoned, why));
-        }
         Ok(Measured { summary, time, latency_p99_s })
     }
 
     /// Why the command fails, if it does.
     fn failure(&self, done: &Result<Measured>) -> Option<Failure> {
-        let (outcome, text) = match (done, &self.files.first_failure) {
-            (Err(failure), _) => return Some(failure.clone()),
-            (Ok(_), first) => first.as_ref()?,
-        };
-        let failure = Failure::failed(format!("{}: {text}", self.files.not_stored()));
-        Some(match outcome.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        })
+        match done {
+            Err(failure) => Some(failure.clone()),
+            Ok(_) => self.files.failure(),
+        }
     }
 }
 

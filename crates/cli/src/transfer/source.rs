@@ -1,16 +1,22 @@
 //! The sender's files: which they are.
 
+mod unsent;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use manypath_files::source::open_found;
+use manypath_files::{Identity, SystemDisk, identity, list_found};
 
 use super::frame::{ENTRIES_MAX, FileHeader, Kind, SIZE_UNKNOWN};
 use super::relative::RelativePath;
 pub(crate) use manypath_files::source::{Answer, Entry, Piece, Source, Unwanted, Wishes, read_all};
 
 use crate::failure::{Failure, Result};
+pub(crate) use unsent::Unsent;
 
 /// The argument that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -27,11 +33,13 @@ pub(crate) struct Plan {
     hidden: BTreeSet<u32>,
     /// Entries of directories that are neither files nor directories, and are left out.
     pub skipped: Vec<PathBuf>,
+    /// Entries that cannot be sent.
+    pub unsent: Vec<Unsent>,
 }
 
 impl Plan {
-    /// Looks at everything under `paths`. A single one may get another `name`. Fails if anything
-    /// cannot be read, so that nothing is sent half.
+    /// Looks at everything under `paths`. A single one may get another `name`. An entry that cannot
+    /// be sent is noted and keeps no other from being sent; fails if there is no other.
     pub(crate) fn new(paths: &[PathBuf], name: Option<&Path>) -> Result<Plan> {
         if name.is_some() && paths.len() > 1 {
             return Err(Failure::usage("--as names a single FILE, and there are several")
@@ -45,15 +53,18 @@ impl Plan {
         }
         match inputs.len() {
             0 => {}
-            1 => plan.push(
-                Source::StandardInput,
-                Kind::File,
-                name.unwrap_or_else(|| Path::new(INPUT_NAME)),
-                None,
-            )?,
+            1 => plan.push(Found {
+                source: Source::StandardInput,
+                kind: Kind::File,
+                name: name.unwrap_or_else(|| Path::new(INPUT_NAME)),
+                size: SIZE_UNKNOWN,
+                meta: None,
+                is_hidden: false,
+            })?,
             _ => return Err(Failure::usage("standard input (-) can be sent only once")),
         }
         plan.check_names()?;
+        plan.check_rest()?;
         Ok(plan)
     }
 
@@ -75,7 +86,9 @@ impl Plan {
         let hidden = std::mem::take(&mut self.hidden);
         let is_file = |entry: &&Entry| entry.header.kind == Kind::File;
         let left_out = self.entries.iter().filter(|e| hidden.contains(&e.header.index));
-        let files = left_out.filter(is_file).count();
+        let unsent = self.unsent.extract_if(.., |unsent| unsent.is_hidden);
+        let unsent = unsent.filter(|unsent| unsent.kind == Kind::File).count();
+        let files = left_out.filter(is_file).count() + unsent;
         self.entries.retain(|entry| !hidden.contains(&entry.header.index));
         for (index, entry) in (0..).zip(&mut self.entries) {
             entry.header.index = index;
@@ -98,12 +111,41 @@ impl Plan {
         Ok(())
     }
 
+    /// The failure if there is nothing that can be sent.
+    fn check_rest(&self) -> Result<()> {
+        match self.unsent.split_first() {
+            Some((first, more)) if self.entries.is_empty() => Err(first.failure(more.len())),
+            _ => Ok(()),
+        }
+    }
+
     fn add(&mut self, path: &Path, name: Option<&Path>) -> Result<()> {
-        let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+        let unreadable = |e: &io::Error| {
+            let name = name.or(path.file_name().map(Path::new)).unwrap_or(path);
+            Unsent::unreadable(name, path, Kind::File, e)
+        };
+        // A link that the user names is followed, once: nobody can turn it later.
+        let found = fs::metadata(path).and_then(|meta| {
+            let is_link = fs::symlink_metadata(path)?.is_symlink();
+            Ok((meta, if is_link { path.canonicalize()? } else { path.to_owned() }))
+        });
+        let (meta, place) = match found {
+            Ok(found) => found,
+            Err(e) => {
+                self.unsent.push(unreadable(&e));
+                return Ok(());
+            }
+        };
         // "." and ".." have no name of their own.
         let named = match path.file_name() {
             Some(_) => path.to_owned(),
-            None => path.canonicalize().map_err(|e| unreadable(path, &e))?,
+            None => match path.canonicalize() {
+                Ok(path) => path,
+                Err(e) => {
+                    self.unsent.push(unreadable(&e));
+                    return Ok(());
+                }
+            },
         };
         let own = || PathBuf::from(named.file_name().unwrap_or_else(|| "root".as_ref()));
         let name = name.map_or_else(own, Path::to_owned);
@@ -111,36 +153,57 @@ impl Plan {
             return self.add_directory(path, &name);
         }
         if !meta.is_file() {
-            let what = format!("{} is neither a file nor a directory", path.display());
-            return Err(Failure::failed(what)
-                .hint("pipe its contents into `manypath send -`, which sends standard input"));
+            self.unsent.push(Unsent::no_file(&name, path));
+            return Ok(());
         }
-        self.add_file(path.to_owned(), &name, &meta)
+        self.add_file(place, &name, &meta, false)
     }
 
     fn add_directory(&mut self, root: &Path, name: &Path) -> Result<()> {
         // The root was named, so only what is in it can be hidden.
         let named = name.components().count();
-        let mut todo = vec![(root.to_owned(), name.to_owned())];
-        while let Some((dir, name)) = todo.pop() {
-            self.push(dir.clone().into(), Kind::Directory, &name, None)?;
-            self.note_if_hidden(&name, named);
-            let mut children: Vec<_> = fs::read_dir(&dir)
-                .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-                .map_err(|e| unreadable(&dir, &e))?;
+        let is_hidden = |name: &Path| {
+            let is_dotted =
+                |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+            name.components().skip(named).any(is_dotted)
+        };
+        let root = Directory { path: root.to_owned(), name: name.to_owned(), found: None };
+        let mut todo = vec![root];
+        while let Some(Directory { path: dir, name, found }) = todo.pop() {
+            let is_hidden_here = is_hidden(&name);
+            let mut children = match list_found(&dir, found) {
+                Ok(children) => children,
+                Err(e) => {
+                    let unsent = Unsent::unreadable(&name, &dir, Kind::Directory, &e);
+                    self.unsent.push(Unsent { is_hidden: is_hidden_here, ..unsent });
+                    continue;
+                }
+            };
+            self.push(Found {
+                source: dir.clone().into(),
+                kind: Kind::Directory,
+                name: &name,
+                size: 0,
+                meta: None,
+                is_hidden: is_hidden_here,
+            })?;
             children.sort_by_key(fs::DirEntry::file_name);
             let mut directories = Vec::new();
             for child in children {
-                let (path, name) = (child.path(), name.join(child.file_name()));
+                let (path, name) = (dir.join(child.file_name()), name.join(child.file_name()));
+                let is_hidden = is_hidden(&name);
                 // Of the entry itself: symbolic links are not followed.
-                let meta = child.metadata().map_err(|e| unreadable(&path, &e))?;
-                if meta.is_dir() {
-                    directories.push((path, name));
-                } else if meta.is_file() {
-                    self.add_file(path, &name, &meta)?;
-                    self.note_if_hidden(&name, named);
-                } else {
-                    self.skipped.push(path);
+                match child.metadata() {
+                    Ok(meta) if meta.is_dir() => {
+                        let found = identity(&meta);
+                        directories.push(Directory { path, name, found });
+                    }
+                    Ok(meta) if meta.is_file() => self.add_file(path, &name, &meta, is_hidden)?,
+                    Ok(_) => self.skipped.push(path),
+                    Err(e) => {
+                        let unsent = Unsent::unreadable(&name, &path, Kind::File, &e);
+                        self.unsent.push(Unsent { is_hidden, ..unsent });
+                    }
                 }
             }
             todo.extend(directories.into_iter().rev());
@@ -148,65 +211,79 @@ impl Plan {
         Ok(())
     }
 
-    /// Notes the entry that was added last if a part of its name is hidden, the first ones aside.
-    fn note_if_hidden(&mut self, name: &Path, aside: usize) {
-        let is_hidden =
-            |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
-        if name.components().skip(aside).any(is_hidden)
-            && let Some(last) = self.entries.last()
-        {
-            self.hidden.insert(last.header.index);
-        }
-    }
-
-    fn add_file(&mut self, path: PathBuf, name: &Path, meta: &Metadata) -> Result<()> {
-        let mut file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
-        // Files such as those of /proc have no size and content all the same.
-        let is_unknown =
-            meta.len() == 0 && file.read(&mut [0]).map_err(|e| unreadable(&path, &e))? > 0;
-        self.push(path.into(), Kind::File, name, Some(meta))?;
-        if let Some(last) = self.entries.last_mut().filter(|_| is_unknown) {
-            last.header.size = SIZE_UNKNOWN;
-        }
-        Ok(())
-    }
-
-    fn push(
+    fn add_file(
         &mut self,
-        source: Source,
-        kind: Kind,
+        path: PathBuf,
         name: &Path,
-        meta: Option<&Metadata>,
+        meta: &Metadata,
+        is_hidden: bool,
     ) -> Result<()> {
-        let name = RelativePath::from_path(name)
-            .map_err(|e| Failure::failed(format!("{source} cannot be sent: {e}")))?;
+        // Files such as those of /proc have no size and content all the same.
+        let has_more = |mut file: File| Ok(meta.len() == 0 && file.read(&mut [0])? > 0);
+        let size = match open_found(&SystemDisk, &path, identity(meta)).and_then(has_more) {
+            Ok(false) => meta.len(),
+            Ok(true) => SIZE_UNKNOWN,
+            Err(e) => {
+                let unsent = Unsent::unreadable(name, &path, Kind::File, &e);
+                self.unsent.push(Unsent { size: meta.len(), is_hidden, ..unsent });
+                return Ok(());
+            }
+        };
+        let (source, kind) = (path.into(), Kind::File);
+        self.push(Found { source, kind, name, size, meta: Some(meta), is_hidden })
+    }
+
+    /// Adds an entry, unless its name cannot be sent.
+    fn push(&mut self, found: Found<'_>) -> Result<()> {
+        let Found { source, kind, name, size, meta, is_hidden } = found;
+        let name = match RelativePath::from_path(name) {
+            Ok(name) => name,
+            Err(why) => {
+                let unsent = Unsent::unnamed(name, &source.to_string(), kind, why);
+                self.unsent.push(Unsent { size, is_hidden, ..unsent });
+                return Ok(());
+            }
+        };
         let index = u32::try_from(self.entries.len()).ok().filter(|index| *index < ENTRIES_MAX);
         let index = index.ok_or_else(|| {
             Failure::failed(format!("more than {ENTRIES_MAX} files cannot be sent at once"))
         })?;
-        let unknown = if source == Source::StandardInput { SIZE_UNKNOWN } else { 0 };
         let header = FileHeader {
             index,
             kind,
-            size: meta.map_or(unknown, Metadata::len),
+            size,
             mode: meta.and_then(mode),
             modified: meta.and_then(|m| m.modified().ok()).map(since_1970),
             name,
         };
-        self.entries.push(Entry { source, header });
+        if is_hidden {
+            self.hidden.insert(index);
+        }
+        self.entries.push(Entry { source, identity: meta.and_then(identity), header });
         Ok(())
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::failed(format!("cannot read {}: {error}", path.display()));
-    match error.kind() {
-        io::ErrorKind::NotFound => failure.hint("check the name; nothing was sent"),
-        io::ErrorKind::PermissionDenied => {
-            failure.hint("ask its owner for permission, or omit it; nothing was sent")
-        }
-        _ => failure,
-    }
+/// A directory whose entries are looked for.
+struct Directory {
+    path: PathBuf,
+    /// The name at the receiver.
+    name: PathBuf,
+    /// The directory that was found there; none if the user named it.
+    found: Option<Identity>,
+}
+
+/// Something to send.
+struct Found<'a> {
+    source: Source,
+    kind: Kind,
+    /// The name at the receiver, to be checked.
+    name: &'a Path,
+    size: u64,
+    /// Of a file.
+    meta: Option<&'a Metadata>,
+    /// It is hidden in a directory.
+    is_hidden: bool,
 }
 
 #[cfg(unix)]

@@ -2,7 +2,23 @@
 
 use std::fmt;
 
+use super::Kind;
 use crate::relative::NameError;
+
+/// An entry whose name is not accepted: it cannot be stored, and the others can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unnamed {
+    /// Its index.
+    pub index: u32,
+    /// File or directory.
+    pub kind: Kind,
+    /// Length of the content in bytes, or [`SIZE_UNKNOWN`](super::SIZE_UNKNOWN).
+    pub size: u64,
+    /// Its name, for people: with escapes.
+    pub name: String,
+    /// The reason.
+    pub why: NameError,
+}
 
 /// Why a frame is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +31,8 @@ pub enum FrameError {
     Type(u8),
     /// An unknown value in a field.
     Value(&'static str),
-    /// The name of a file is not acceptable.
-    Name(NameError),
+    /// The name of a file is not acceptable. The rest of the frame is.
+    Name(Unnamed),
 }
 
 impl fmt::Display for FrameError {
@@ -26,7 +42,9 @@ impl fmt::Display for FrameError {
             FrameError::Magic => f.write_str("the peer does not speak the transfer protocol"),
             FrameError::Type(t) => write!(f, "unknown frame type {t}"),
             FrameError::Value(field) => write!(f, "unknown value in the field {field}"),
-            FrameError::Name(e) => write!(f, "a file's name is refused: {e}"),
+            FrameError::Name(unnamed) => {
+                write!(f, "the name {} is refused: {}", unnamed.name, unnamed.why)
+            }
         }
     }
 }

@@ -108,7 +108,13 @@ fn hostile_values_are_errors() {
     let mut header = client_frames()[2].encode();
     let at = header.len() - "dir/ü".len();
     header[at..at + 3].copy_from_slice(b"../");
-    assert_eq!(ClientFrame::decode(&header), Err(FrameError::Name(NameError::Escapes)));
+    let Err(FrameError::Name(unnamed)) = ClientFrame::decode(&header) else { panic!("accepted") };
+    assert_eq!((unnamed.why, unnamed.name.as_str()), (NameError::Escapes, "..//\u{fc}"));
+    let ClientFrame::File(accepted) = &client_frames()[2] else { panic!("not a file") };
+    assert_eq!((unnamed.index, unnamed.size), (accepted.index, accepted.size));
+    // A frame that is broken as well is no frame.
+    header.push(0);
+    assert_eq!(ClientFrame::decode(&header), Err(FrameError::Length));
 }
 
 #[test]

@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 use super::arriving::Arriving;
 use super::compare::{self, Known, beginnings};
 use super::refusal::{Refusal, create_refusal, write_refusal};
-use super::{Current, Writer};
+use super::{Current, Said, Writer};
 use crate::disk::{Disk, SeenKind};
 use crate::frame::{AHEAD, Beginning, FileHeader, Outcome};
-use crate::part::{Part, kept_path};
-use crate::relative::RelativePath;
+use crate::part::{Kept, Part, kept_path};
+use crate::system::is_out_of_descriptors;
 
 /// How long a transfer waits for the end of another one that has its file.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -124,6 +124,11 @@ impl<D: Disk> Writer<D> {
         }
         let read =
             disk.open(place).and_then(|mut file| beginnings(&mut file, header.size, working));
+        if let Err(e) = &read
+            && is_out_of_descriptors(e)
+        {
+            return Err(create_refusal(e));
+        }
         // One that cannot be read is as good as another one.
         let longest = read.ok().and_then(|known| compare::told(&known).pop());
         Ok(match longest.filter(|longest| longest.length == header.size) {
@@ -143,7 +148,7 @@ impl<D: Disk> Writer<D> {
         }
         let dir = place.parent().unwrap_or(&self.store.dir).to_owned();
         let parts = self.parts_for(&dir).map_err(|e| create_refusal(&e))?;
-        let found = self.open_kept(&parts, &header.name, working);
+        let found = self.open_kept(&parts, header, working);
         let Some(mut part) = found.map_err(|e| create_refusal(&e))? else {
             return Ok(Offer::Nothing);
         };
@@ -153,16 +158,27 @@ impl<D: Disk> Writer<D> {
 
     /// Opens what an earlier transfer left. If that still waits for its sender, waits for its end.
     fn open_kept(
-        &self,
+        &mut self,
         parts: &Path,
-        name: &RelativePath,
+        header: &FileHeader,
         working: &mut impl FnMut(),
     ) -> io::Result<Option<Part<D>>> {
-        let path = kept_path(parts, name);
+        let path = kept_path(parts, &header.name);
         for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
-            if let Some(part) = Part::open_kept(&self.store.disk, parts, name)? {
-                self.store.holders.note(path, &self.holder);
-                return Ok(Some(part));
+            match Part::open_kept(&self.store.disk, parts, &header.name, header.mode)? {
+                Kept::Part(part) => {
+                    self.store.holders.note(path, &self.holder);
+                    return Ok(Some(part));
+                }
+                Kept::Foreign(path) => {
+                    self.notices.push(format!(
+                        "{} starts again: {} is of another user or no plain file, and stays as it is",
+                        header.name,
+                        path.display()
+                    ));
+                    return Ok(None);
+                }
+                Kept::Nothing | Kept::Busy => {}
             }
             let Some(other) = self.store.holders.other(&path, &self.holder) else { break };
             other.contest();
@@ -178,6 +194,7 @@ impl<D: Disk> Writer<D> {
         header: &FileHeader,
         offer: Offer<D>,
         offset: u64,
+        say: &mut impl FnMut(Said),
     ) -> Result<Current<D>, Refusal> {
         let place = self.directories.place(&self.store, header)?;
         let (found, known) = match offer {
@@ -199,7 +216,15 @@ impl<D: Disk> Writer<D> {
         }
         let part = match found {
             Some(part) => part,
-            None => self.new_part(header, &dir, &parts).map_err(|e| create_refusal(&e))?,
+            None => {
+                let mut made = self.new_part(header, &dir, &parts);
+                if made.as_ref().is_err_and(is_out_of_descriptors) && !self.batch.is_empty() {
+                    // The files of the batch have some.
+                    self.flush(say);
+                    made = self.new_part(header, &dir, &parts);
+                }
+                made.map_err(|e| create_refusal(&e))?
+            }
         };
         let arriving = Arriving::new(header.clone(), place, parts, part);
         let mut known = known.into_iter();

@@ -54,7 +54,7 @@ fn run_in(store: &Store<SystemDisk>, work: Vec<Work>) -> Vec<(u32, Outcome)> {
     let mut done: Vec<_> = std::iter::from_fn(|| done_rx.blocking_recv())
         .filter_map(|said| match said {
             Said::Done(done) => Some((done.status.index, done.status.outcome)),
-            Said::Ready(_) | Said::Working => None,
+            _ => None,
         })
         .collect();
     done.sort_by_key(|(index, _)| *index);
@@ -221,7 +221,7 @@ fn a_transfer_that_nobody_ends_gives_its_file_to_the_next() {
     new.handle(Work::Announce(header), &mut |said| match said {
         Said::Ready(ready) => lengths.extend(ready.beginnings.iter().map(|b| b.length)),
         Said::Working => waits += 1,
-        Said::Done(done) => panic!("{done:?}"),
+        other => panic!("{other:?}"),
     });
     ends.join().unwrap();
     assert_eq!(lengths, [6]);
@@ -292,9 +292,10 @@ fn a_name_taken_during_the_transfer_is_not_replaced() {
         let mut writer = Store { unnamed, ..store(dir.path()) }.writer(Arc::default());
         let _ = fs::remove_file(dir.path().join("x"));
         let mut outcomes = Vec::new();
-        let mut say = |said| match said {
-            Said::Done(done) => outcomes.push(done.status.outcome),
-            Said::Ready(_) | Said::Working => {}
+        let mut say = |said| {
+            if let Said::Done(done) = said {
+                outcomes.push(done.status.outcome);
+            }
         };
         work.iter().for_each(|item| writer.handle(item.clone(), &mut say));
         fs::write(dir.path().join("x"), there).unwrap();

@@ -16,7 +16,7 @@ use manypath_proto::Rng;
 
 use super::faults::{Crash, Faults};
 use super::image::{NameChange, Names, Node, ROOT, State, new_file, parts, write_at};
-use crate::disk::{Disk, DiskFile, Seen, SeenKind};
+use crate::disk::{Disk, DiskFile, Identity, Seen, SeenKind};
 use crate::part;
 
 /// A simulated disk; clones are the same disk.
@@ -426,6 +426,21 @@ impl DiskFile for SimFile {
 
     fn has_name(&self) -> io::Result<bool> {
         Ok(self.disk.operation()?.has_name(self.node))
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        let _state = self.disk.operation()?;
+        let (device, inode) = (0, self.node as u64);
+        let (is_renumbered, length, modified) = (false, 0, None);
+        Ok(Some(Identity { device, inode, is_renumbered, length, modified }))
+    }
+
+    fn is_owned_like(&self, _ours: &SimFile) -> io::Result<bool> {
+        self.disk.operation().map(|_| true)
+    }
+
+    fn set_mode_of(&self, _other: &SimFile) -> io::Result<()> {
+        self.disk.operation().map(drop)
     }
 }
 

@@ -111,6 +111,7 @@ impl Case {
                 let name = RelativePath::from_bytes(dir.as_bytes()).expect("a plain name");
                 entries.push(Entry {
                     source: PathBuf::new().into(),
+                    identity: None,
                     header: FileHeader { name, ..header },
                 });
                 continue;
@@ -127,7 +128,7 @@ impl Case {
             let size = if rng.chance(0.1) { SIZE_UNKNOWN } else { content.len() as u64 };
             let header = FileHeader { kind: Kind::File, size, ..header };
             sent.insert(place, content);
-            entries.push(Entry { source: from.into(), header });
+            entries.push(Entry { source: from.into(), identity: None, header });
         }
         Case { entries, sent, old, overwrite }
     }
@@ -267,6 +268,8 @@ impl Transfer<'_> {
                 Said::Ready(ready) => ServerFrame::Ready(ready),
                 Said::Working => ServerFrame::Working,
                 Said::Done(Done { status, .. }) => ServerFrame::Status(status),
+                Said::Notice(_) => continue,
+                Said::Unnamed(unnamed) => panic!("{unnamed:?}: all names are plain"),
             };
             let answer = match ServerFrame::decode(&frame.encode()) {
                 Ok(ServerFrame::Ready(ready)) => Answer::Ready(ready),

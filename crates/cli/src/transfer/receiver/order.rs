@@ -1,7 +1,7 @@
 //! The order of frames that a receiver insists on.
 
 use super::Broken;
-use crate::transfer::frame::ClientFrame;
+use crate::transfer::frame::{ClientFrame, FrameError, Unnamed};
 use crate::transfer::sink::Work;
 
 /// The step that a frame asks for.
@@ -9,6 +9,8 @@ use crate::transfer::sink::Work;
 pub(super) enum Step {
     /// The disk has something to do.
     Work(Work),
+    /// The sender hears that an entry cannot have its name; the others can be stored.
+    Unnamed(Unnamed),
     /// Nothing: the sender is still there.
     Nothing,
     /// It was the last.
@@ -32,13 +34,26 @@ impl Order {
         self.current.map(|_| ()).ok_or(Broken::Order("content outside a file"))
     }
 
+    fn announced(&mut self, index: u32) -> std::result::Result<(), Broken> {
+        if index != self.next {
+            return Err(Broken::Order("a file out of order"));
+        }
+        self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
+        Ok(())
+    }
+
     pub(super) fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Step, Broken> {
-        match ClientFrame::decode(bytes).map_err(Broken::Frame)? {
+        let frame = match ClientFrame::decode(bytes) {
+            Ok(frame) => frame,
+            Err(FrameError::Name(unnamed)) => {
+                self.announced(unnamed.index)?;
+                return Ok(Step::Unnamed(unnamed));
+            }
+            Err(broken) => return Err(Broken::Frame(broken)),
+        };
+        match frame {
             ClientFrame::File(header) => {
-                if header.index != self.next {
-                    return Err(Broken::Order("a file out of order"));
-                }
-                self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
+                self.announced(header.index)?;
                 Ok(Step::Work(Work::Announce(header)))
             }
             ClientFrame::Begin { index, offset } => {

@@ -31,7 +31,8 @@ fn one_digest_is_the_result_s_several_are_the_files() {
     two.add(&header("a"), Outcome::Stored, "", Some([1; 32]));
     two.add(&header("b"), Outcome::Stored, "", Some([2; 32]));
     two.add(&header("c"), Outcome::DiskFull, "full", Some([3; 32]));
-    assert_eq!(two.first_failure, Some((Outcome::DiskFull, "c: full".to_owned())));
+    let first = two.first_failure.as_ref().unwrap();
+    assert_eq!((first.text.as_str(), first.hint), ("c: full", Outcome::DiskFull.hint()));
     let one = TransferResult::new("cmt-pf", one, None);
     assert_eq!(one.sha256, Some("01".repeat(32)));
     let two = TransferResult::new("cmt-pf", two, Some("why".to_owned()));

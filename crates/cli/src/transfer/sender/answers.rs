@@ -73,7 +73,9 @@ impl Answers<'_> {
                         shared.unwanted.set(index);
                         self.answer(shared, Wish::Refused(index))?;
                     }
-                    let text = printable(&status.text);
+                    // The receiver knows only that it was given up.
+                    let given_up = shared.given_up.borrow_mut().remove(&index);
+                    let text = given_up.unwrap_or_else(|| printable(&status.text));
                     let sent = shared.sent.borrow_mut().remove(&index);
                     let mut header = entry.header.clone();
                     header.size = header.known_size().unwrap_or(sent.map_or(0, |s| s.length));

@@ -55,8 +55,6 @@ impl Outlet<'_> {
 pub(super) struct Fed {
     /// When the first content was.
     pub(super) begin: Option<Instant>,
-    /// Why the first file was given up, if one was.
-    pub(super) given_up: Option<String>,
 }
 
 /// The file whose content is sent.
@@ -154,7 +152,8 @@ async fn hand_over(
         Piece::End { index, result } => {
             let length = current.take().map_or(0, |current| current.length);
             let sha256 = result.unwrap_or_else(|why| {
-                fed.given_up.get_or_insert(format!("cannot read {}: {why}", entry(index).source));
+                let why = format!("cannot read {}: {why}", entry(index).source);
+                shared.given_up.borrow_mut().insert(index, why);
                 None
             });
             if let Some(sha256) = sha256 {

@@ -148,6 +148,112 @@ fn a_file_that_shrinks_or_is_not_wanted_ends_early() {
     assert!(matches!(end(&Unwanted::none()), Some(Piece::End { result: Err(_), .. })));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_took_the_place_of_a_file_is_not_sent() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let (tree, outside) = (dir.path().join("tree"), dir.path().join("outside"));
+    let (sub, file) = (tree.join("sub"), tree.join("sub/x"));
+    let secret = outside.join("x");
+    let why = |change: &dyn Fn()| {
+        let _ = (fs::remove_dir_all(&tree), fs::remove_file(&tree), fs::remove_dir_all(&outside));
+        fs::create_dir_all(&sub).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(&file, "text").unwrap();
+        fs::write(&secret, "SECR").unwrap();
+        let mut plan = Plan::new(std::slice::from_ref(&tree), None).unwrap();
+        plan.entries.retain(|entry| entry.header.kind == Kind::File);
+        plan.entries[0].header.index = 0;
+        change();
+        let mut pieces = read(&plan, Unwanted::none(), Vec::new());
+        assert!(!pieces.iter().any(|piece| matches!(piece, Piece::Content(_))), "{pieces:?}");
+        match pieces.pop() {
+            Some(Piece::End { result: Err(why), .. }) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    let replace = |with: &dyn Fn()| {
+        fs::remove_file(&file).unwrap();
+        with();
+    };
+    let by_a_link = why(&|| replace(&|| symlink(&secret, &file).unwrap()));
+    assert!(by_a_link.contains("symbolic link"), "{by_a_link}");
+    let by_a_pipe = why(&|| {
+        replace(&|| {
+            let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+            assert!(made.success());
+        })
+    });
+    assert!(by_a_pipe.contains("not a regular file"), "{by_a_pipe}");
+    let by_another = why(&|| fs::rename(&secret, &file).unwrap());
+    assert!(by_another.contains("taken its place"), "{by_another}");
+    let by_a_link_above = why(&|| {
+        fs::rename(&sub, dir.path().join("aside")).unwrap();
+        symlink(&outside, &sub).unwrap();
+    });
+    assert!(by_a_link_above.contains("taken its place"), "{by_a_link_above}");
+    why(&|| fs::remove_file(&file).unwrap());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_was_replaced_is_not_listed() {
+    use manypath_files::{identity, list_found};
+    let dir = tempfile::tempdir().unwrap();
+    let (sub, outside) = (dir.path().join("sub"), dir.path().join("outside"));
+    fs::create_dir(&sub).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("x"), "secret").unwrap();
+    fs::write(sub.join("y"), "text").unwrap();
+    let found = identity(&fs::symlink_metadata(&sub).unwrap());
+    let names = || -> io::Result<Vec<_>> {
+        Ok(list_found(&sub, found)?.iter().map(fs::DirEntry::file_name).collect())
+    };
+    assert_eq!(names().unwrap(), ["y"]);
+    fs::rename(&sub, dir.path().join("aside")).unwrap();
+    assert!(names().is_err());
+    std::os::unix::fs::symlink(&outside, &sub).unwrap();
+    assert!(names().is_err());
+    fs::remove_file(&sub).unwrap();
+    fs::rename(&outside, &sub).unwrap();
+    assert!(names().unwrap_err().to_string().contains("taken its place"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_is_named_stands_for_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, link) = (dir.path().join("x"), dir.path().join("link"));
+    fs::write(&file, "hello world").unwrap();
+    std::os::unix::fs::symlink("x", &link).unwrap();
+    let plan = Plan::new(&[link], None).unwrap();
+    assert_eq!(names(&plan), [("link", Kind::File, 11)]);
+    let pieces = read(&plan, Unwanted::none(), Vec::new());
+    assert!(matches!(pieces.last(), Some(Piece::End { result: Ok(Some(_)), .. })), "{pieces:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_sent_is_noted_and_hidden_ones_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("top");
+    fs::create_dir(&top).unwrap();
+    for name in ["a", "b\t", ".c\t", ".d"] {
+        fs::write(top.join(name), "1").unwrap();
+    }
+    let mut plan = Plan::new(std::slice::from_ref(&top), None).unwrap();
+    let unsent = |plan: &Plan| -> Vec<String> {
+        plan.unsent.iter().map(|unsent| unsent.name.clone()).collect()
+    };
+    assert_eq!(unsent(&plan), ["top/.c\t", "top/b\t"]);
+    assert_eq!(plan.leave_out_hidden(), 2);
+    assert_eq!(unsent(&plan), ["top/b\t"]);
+    assert_eq!(names(&plan), [("top", Kind::Directory, 0), ("top/a", Kind::File, 1)]);
+    let text = plan.unsent[0].message();
+    assert!(text.contains("b\\t cannot be sent") && !text.contains('\t'), "{text}");
+}
+
 #[test]
 fn times_before_1970_round_down() {
     let second = std::time::Duration::from_millis;
