@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
+use flate2::read::MultiGzDecoder;
 use manypath::Bytes;
 use manypath::keys::{KeyLogError, NotOpened, Opener};
 use manypath_trace::{Answer, RewriteError, Rewritten, rewrite_capture};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::args::DecryptArgs;
 use crate::failure::{Failure, Result};
-use crate::show::print;
+use crate::show::{self, print};
 
 /// Stands for standard input and standard output.
 const STANDARD: &str = "-";
@@ -37,8 +38,12 @@ pub(crate) fn run(args: &DecryptArgs) -> Result<()> {
             return Err(Failure::usage(what).hint("name another file"));
         }
     }
+    let input = unpacked(input).map_err(|e| cannot_read(&args.capture, &e))?;
     let output: Box<dyn Write> = match is_to_output {
-        true => Box::new(io::stdout()),
+        true => {
+            show::reserve_output();
+            Box::new(io::stdout())
+        }
         false => Box::new(create(&args.out)?),
     };
     let done = rewrite_capture(input, output, |packet| answer(&mut opener, packet));
@@ -48,6 +53,16 @@ pub(crate) fn run(args: &DecryptArgs) -> Result<()> {
         done => done.map_err(|error| failed(args, &error))?,
     };
     report(args, &done, is_to_output)
+}
+
+/// Unpacks a capture that gzip has packed (RFC 1952), as Wireshark does.
+fn unpacked(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
+    const MAGIC: [u8; 2] = [0x1f, 0x8b];
+    let (mut begin, mut input) = (Vec::new(), input);
+    input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    let is_packed = begin == MAGIC;
+    let whole = io::Cursor::new(begin).chain(input);
+    Ok(if is_packed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
 fn is_closed(error: &io::Error) -> bool {
@@ -102,7 +117,15 @@ fn create(path: &Path) -> Result<File> {
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|e| Failure::usage(format!("cannot write {}: {e}", path.display())))
+    let failed = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));
+    let file = options.open(path).map_err(failed)?;
+    // One that was there keeps the permissions that it had.
+    #[cfg(unix)]
+    if file.metadata().map_err(failed)?.is_file() {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    }
+    Ok(file)
 }
 
 /// Reasons for which packets are left as they are, in words.

@@ -99,10 +99,20 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            if is_json() && !show::has_printed() {
+                let result = serde_json::json!({ "completed": false, "error": failure.message });
+                // The error below is the same.
+                let _ = show::print(&format!("{result}\n"));
+            }
             eprintln!("{}", screen::fitted(&format!("manypath: {failure}")));
             ExitCode::from(failure.exit as u8)
         }
     }
+}
+
+/// True with `--json`. Words after `--` are of another program.
+fn is_json() -> bool {
+    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// Says what is wrong with a command line, or what it asks for, as clap does. A ticket at the wrong

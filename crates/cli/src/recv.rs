@@ -20,7 +20,7 @@ use crate::live::Views;
 use crate::names::Announced;
 use crate::screen::Screen;
 use crate::security::Serving;
-use crate::show::Out;
+use crate::show::{self, Out};
 use crate::signals::interrupted;
 use crate::strangers::{Guesses, StrangerLines, TICK};
 use crate::token::Source;
@@ -30,7 +30,7 @@ use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
 use crate::transfer::target::Target;
-use crate::{settings, token, transport, uplinks};
+use crate::{settings, signals, token, transport, uplinks};
 use announce::Announcement;
 use directory::make_directory;
 use manypath_names::Proof;
@@ -50,6 +50,9 @@ const CLOSE_TIME: Duration = Duration::from_millis(100);
 
 /// `manypath recv`.
 pub(crate) async fn run(args: RecvArgs) -> Result<()> {
+    if args.stdout {
+        show::reserve_output();
+    }
     let config = settings::config(&args.transport)?;
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "recv", &screen).await?;
@@ -96,6 +99,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         token,
         code: code.as_ref(),
     };
+    signals::listen();
     let waiting = announcement.say()?;
     views.open(waiting);
     let end = serve(&endpoint, Arc::new(receiver), args.once || args.stdout).await;
@@ -216,10 +220,12 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                         Err(_) => failed = true,
                     }
                 }
-                return match failed {
-                    true => Err(Failure::failed("interrupted")),
-                    false => Ok(()),
-                };
+                if !failed {
+                    return Ok(());
+                }
+                let failure = Failure::failed("interrupted");
+                receiver.tell_of_nobody(&failure)?;
+                return Err(failure);
             }
         }
     }

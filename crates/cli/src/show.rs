@@ -1,6 +1,7 @@
 //! `presets`, `config show` and `completions`: what the program knows about itself.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -12,8 +13,22 @@ use crate::failure::{Failure, Result};
 use crate::settings;
 use crate::sheet::{beside, columns, wrapped};
 
+/// This process has written to its standard output, or will write the content of a file there.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps results from standard output: the content of a file goes there.
+pub(crate) fn reserve_output() {
+    PRINTED.store(true, Ordering::Relaxed);
+}
+
+/// True once something was written to standard output.
+pub(crate) fn has_printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
+}
+
 /// Writes to standard output; a reader that went away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<()> {
+    PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {

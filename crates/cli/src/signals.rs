@@ -14,6 +14,12 @@ pub(crate) async fn interrupted() {
     raised_above(0, counted()).await;
 }
 
+/// Counts signals from now on: from the moment at which others hear of this program, one that they
+/// send is to end it in order.
+pub(crate) fn listen() {
+    counted();
+}
+
 /// Completes with the next signal that asks the program to stop. Earlier ones do not count.
 pub(crate) async fn next_interrupt() {
     let count = counted();

@@ -7,11 +7,11 @@ use manypath::{AssocClosed, Association, SendError};
 use manypath_live::Total;
 use manypath_live::figures::state_words;
 use manypath_trace::Recorded;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::frame::{Direction, Frame, MESSAGE_MAX, Report, Request, TIME_MAX};
-use super::intervals::{Interval, Intervals, Reporting};
-use super::run::{Broken, Carried, Run, first, next_frame};
+use super::frame::{Direction, Frame, MESSAGE_MAX, Request, TIME_MAX};
+use super::intervals::{Intervals, Reporting};
+use super::run::{Broken, Carried, Measured, Run, first, next_frame};
 use crate::args::PerfClientArgs;
 use crate::control::Control;
 use crate::dest::Destination;
@@ -39,17 +39,6 @@ struct CarriedBy<'a> {
     paths: &'a [PathReport],
     shares: &'a [Share],
     detail: Detail,
-}
-
-/// The outcome of a measurement.
-struct Measured {
-    /// The content that this end received.
-    ours: Report,
-    /// The content that the server received.
-    theirs: Report,
-    /// In seconds; `None` if it was not measured.
-    latency_p99_s: Option<f64>,
-    intervals: Vec<Interval>,
 }
 
 /// `manypath perf client`.
@@ -102,64 +91,69 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let rate = request.rate.map(NonZeroU64::get);
     let record = record_file.map(|file| file.start(&association, rate));
     let run = Run::new(&association, measures_latency);
-    let intervals = Intervals::new(&run, &association, reporting, request.direction, &screen);
+    let mut intervals = Intervals::new(&run, &association, reporting, request.direction, &screen);
     views.open(String::new());
-    let measured = tokio::select! {
-        measured = measure(&run, &request, intervals) => measured,
-        () = interrupted() => {
-            transport::abort(&association, "interrupted").await;
-            return Err(Failure::failed("interrupted"));
-        }
+    let ended = tokio::select! {
+        ended = measure(&run, &request, &mut intervals) => ended,
+        () = interrupted() => Err(Stopped::Interrupted),
     };
     views.close().await;
     if let Some(record) = record {
-        record.finish(recorded(&measured), &screen).await;
+        record.finish(recorded(&ended), &screen).await;
     }
-    let Measured { ours, theirs, latency_p99_s, intervals } = match measured {
-        Ok(measured) => measured,
-        Err(Stopped::Broken(broken)) => {
-            transport::abort(&association, "protocol error").await;
-            return Err(failure(&broken, &peer));
+    let (measured, failure) = match ended {
+        Ok(measured) => {
+            transport::finish(&association).await;
+            (measured, None)
         }
-        Err(Stopped::Here(failure)) => {
-            transport::abort(&association, "the client stopped").await;
-            return Err(failure);
+        Err(stopped) => {
+            let measured = Measured::so_far(&run, intervals.acked(), run.received());
+            transport::abort(&association, stopped.reason()).await;
+            (measured, Some(stopped.failure(&peer)))
         }
     };
-    transport::finish(&association).await;
 
-    let (up, down) = (Carried::from(theirs), Carried::from(ours));
     let paths = watch.report(&association);
-    if !args.report.json {
-        let latency = latency_p99_s.map_or(String::new(), latency_text);
+    if args.report.json {
+        let mut result = result(&request, &measured, failure.as_ref());
+        result["preset"] = preset.into();
+        result["encrypted"] = association.is_protected().into();
+        result["peer_key"] = peer_key(&association).into();
+        result["peer"] = peer.into();
+        result["intervals"] = json!(intervals.kept());
+        result["paths"] = json!(paths);
+        result["notices"] = json!(watch.notices());
+        show::print(&format!("{result}\n"))?;
+    } else if failure.is_none() {
+        let latency = measured.latency_p99_s.map_or(String::new(), latency_text);
         let shares = watch.shares(&association);
         let detail = Detail::new(screen.is_verbose());
         let carried = CarriedBy { paths: &paths, shares: &shares, detail };
-        let text = text(&request, (up, down), (ours, theirs), &carried) + &latency;
-        return show::print(&layout::wrapped(&text, layout::columns_of_output(), 4));
+        let text = text(&request, &measured, &carried) + &latency;
+        show::print(&layout::wrapped(&text, layout::columns_of_output(), 4))?;
     }
-    let result = json!({
+    failure.map_or(Ok(()), Err)
+}
+
+/// The result of a measurement as JSON, without what the association says. The keys are a public
+/// contract.
+fn result(request: &Request, measured: &Measured, failure: Option<&Failure>) -> Value {
+    let Measured { up, down, cpu, peer_cpu, latency_p99_s } = measured;
+    json!({
         "role": "client",
-        "preset": preset,
-        "encrypted": association.is_protected(),
-        "peer_key": peer_key(&association),
-        "completed": true,
-        "peer": peer,
+        "completed": failure.is_none(),
+        "error": failure.map(|failure| &failure.message),
         "bytes": up.bytes + down.bytes,
         "seconds": up.seconds.max(down.seconds),
         "goodput_bps": up.goodput_bps + down.goodput_bps,
-        "cpu_seconds": ours.cpu.as_secs_f64(),
-        "peer_cpu_seconds": theirs.cpu.as_secs_f64(),
+        "cpu_seconds": cpu.as_secs_f64(),
+        "peer_cpu_seconds": peer_cpu.map(|cpu| cpu.as_secs_f64()),
         "message_size": request.message_size,
         "rate_bps": request.rate,
         "message_latency_p99_s": latency_p99_s,
         "up": (request.direction != Direction::Down).then_some(up),
         "down": (request.direction != Direction::Up).then_some(down),
-        "intervals": intervals,
-        "paths": paths,
-        "notices": watch.notices(),
-    });
-    show::print(&format!("{result}\n"))
+    })
 }
 
 fn request(args: &PerfClientArgs, message_size: usize) -> Result<Request> {
@@ -228,13 +222,34 @@ enum Stopped {
     Broken(Broken),
     /// This end cannot go on.
     Here(Failure),
+    /// The user stopped it.
+    Interrupted,
+}
+
+impl Stopped {
+    /// The reason for the server.
+    fn reason(&self) -> &'static str {
+        match self {
+            Stopped::Broken(_) => "protocol error",
+            Stopped::Here(_) => "the client stopped",
+            Stopped::Interrupted => "interrupted",
+        }
+    }
+
+    fn failure(self, peer: &str) -> Failure {
+        match self {
+            Stopped::Broken(broken) => failure(&broken, peer),
+            Stopped::Here(failure) => failure,
+            Stopped::Interrupted => Failure::failed("interrupted"),
+        }
+    }
 }
 
 /// Runs the measurement, and reports its intervals meanwhile.
 async fn measure(
     run: &Run<'_>,
     request: &Request,
-    mut intervals: Intervals<'_>,
+    intervals: &mut Intervals<'_>,
 ) -> std::result::Result<Measured, Stopped> {
     let played = tokio::select! {
         played = run.play(request, request.direction != Direction::Down) => played,
@@ -242,17 +257,18 @@ async fn measure(
     };
     let (ours, theirs) = played.map_err(Stopped::Broken)?;
     let latency_p99_s = run.latency_p99_s();
-    let intervals = intervals.finish(theirs.bytes, ours.bytes).map_err(Stopped::Here)?;
-    Ok(Measured { ours, theirs, latency_p99_s, intervals })
+    intervals.finish(theirs.bytes, ours.bytes).map_err(Stopped::Here)?;
+    let (up, down) = (Carried::from(theirs), Carried::from(ours));
+    Ok(Measured { up, down, cpu: ours.cpu, peer_cpu: Some(theirs.cpu), latency_p99_s })
 }
 
 /// The end of the record of a measurement.
-fn recorded(measured: &std::result::Result<Measured, Stopped>) -> Recorded {
-    let arrived = measured.as_ref().ok().map(|measured| &measured.theirs);
+fn recorded(ended: &std::result::Result<Measured, Stopped>) -> Recorded {
+    let arrived = ended.as_ref().ok().map(|measured| &measured.up);
     Recorded {
         completed: arrived.is_some(),
-        content_bytes: arrived.map(|report| report.bytes),
-        transfer_time_s: arrived.map(|report| report.time.as_secs_f64()),
+        content_bytes: arrived.map(|up| up.bytes),
+        transfer_time_s: arrived.map(|up| up.seconds),
     }
 }
 
@@ -274,22 +290,18 @@ fn failure(broken: &Broken, peer: &str) -> Failure {
 }
 
 /// The result as a person reads it.
-fn text(
-    request: &Request,
-    (up, down): (Carried, Carried),
-    (ours, theirs): (Report, Report),
-    carried: &CarriedBy<'_>,
-) -> String {
+fn text(request: &Request, measured: &Measured, carried: &CarriedBy<'_>) -> String {
+    let Measured { up, down, cpu, peer_cpu, .. } = measured;
     let direction = |name: &str, carried: &Carried| {
         let (bytes, rate) = (size(carried.bytes), bit_rate(carried.goodput_bps as f64));
         format!("{name}: {bytes} in {:.2} s, {rate}\n", carried.seconds)
     };
     let mut text = String::new();
     if request.direction != Direction::Down {
-        text += &direction("to the server", &up);
+        text += &direction("to the server", up);
     }
     if request.direction != Direction::Up {
-        text += &direction("from the server", &down);
+        text += &direction("from the server", down);
     }
     if let Some(shares) = shares::text(up.bytes + down.bytes, carried.shares) {
         text += &format!("  {shares}\n");
@@ -297,7 +309,7 @@ fn text(
     for path in carried.paths {
         text += &path_text(path, carried);
     }
-    let (here, there) = (ours.cpu.as_secs_f64(), theirs.cpu.as_secs_f64());
+    let (here, there) = (cpu.as_secs_f64(), peer_cpu.unwrap_or_default().as_secs_f64());
     text + &format!("processor time: {here:.2} s here, {there:.2} s at the server\n")
 }
 

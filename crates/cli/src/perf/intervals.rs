@@ -166,21 +166,30 @@ impl<'a> Intervals<'a> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            // No frame that follows the content counts as content.
-            let acked = self.association.stats().bytes_acked.saturating_sub(self.sent_before);
-            if let Err(failure) = self.count(acked.min(self.run.sent()), self.run.received()) {
+            if let Err(failure) = self.count(self.acked(), self.run.received()) {
                 return failure;
             }
         }
     }
 
-    /// Reports the rest, with the content bytes that both ends counted in the end; the intervals
-    /// for the result.
-    pub(crate) fn finish(mut self, up: u64, down: u64) -> Result<Vec<Interval>> {
+    /// Reports the rest, with the content bytes that both ends counted in the end.
+    pub(crate) fn finish(&mut self, up: u64, down: u64) -> Result<()> {
         if self.reporting.in_detail {
             self.count(up, down)?;
         }
-        Ok(self.kept)
+        Ok(())
+    }
+
+    /// Content bytes that the peer has acknowledged so far. No frame that follows the content
+    /// counts as content.
+    pub(crate) fn acked(&self) -> u64 {
+        let acked = self.association.stats().bytes_acked.saturating_sub(self.sent_before);
+        acked.min(self.run.sent())
+    }
+
+    /// The intervals for the result.
+    pub(crate) fn kept(self) -> Vec<Interval> {
+        self.kept
     }
 
     /// An interval is over.

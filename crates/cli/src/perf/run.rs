@@ -44,19 +44,60 @@ pub(crate) struct Carried {
     pub seconds: f64,
     /// Bits per second over that time.
     pub goodput_bps: u64,
-    /// The longest pause between two deliveries to the receiving application, in seconds.
-    pub max_delivery_gap_s: f64,
+    /// The longest pause between two deliveries to the receiving application, in seconds; null of a
+    /// measurement that ended early.
+    pub max_delivery_gap_s: Option<f64>,
+}
+
+impl Carried {
+    fn new(bytes: u64, time: Duration, longest_gap: Option<Duration>) -> Carried {
+        let seconds = time.as_secs_f64();
+        let goodput = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        Carried {
+            bytes,
+            seconds,
+            goodput_bps: goodput as u64,
+            max_delivery_gap_s: longest_gap.map(|gap| gap.as_secs_f64()),
+        }
+    }
+
+    /// The traffic of a direction so far.
+    fn so_far(bytes: u64, time: Duration) -> Carried {
+        Carried::new(bytes, time, None)
+    }
 }
 
 impl From<Report> for Carried {
     fn from(report: Report) -> Carried {
-        let seconds = report.time.as_secs_f64();
-        let goodput = if seconds > 0.0 { report.bytes as f64 * 8.0 / seconds } else { 0.0 };
-        Carried {
-            bytes: report.bytes,
-            seconds,
-            goodput_bps: goodput as u64,
-            max_delivery_gap_s: report.longest_gap.as_secs_f64(),
+        Carried::new(report.bytes, report.time, Some(report.longest_gap))
+    }
+}
+
+/// The figures of a measurement; of one that ended early those so far.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Measured {
+    /// The content that the server received.
+    pub up: Carried,
+    /// The content that the client received.
+    pub down: Carried,
+    /// Processor time of this process.
+    pub cpu: Duration,
+    /// Processor time of the peer; `None` if it did not say.
+    pub peer_cpu: Option<Duration>,
+    /// 99th-percentile message latency in seconds; `None` if it was not measured.
+    pub latency_p99_s: Option<f64>,
+}
+
+impl Measured {
+    /// The figures of a measurement that ends early, with the bytes that arrived so far.
+    pub(crate) fn so_far(run: &Run<'_>, up: u64, down: u64) -> Measured {
+        let time = run.begin.elapsed();
+        Measured {
+            up: Carried::so_far(up, time),
+            down: Carried::so_far(down, time),
+            cpu: run.cpu(),
+            peer_cpu: None,
+            latency_p99_s: run.latency_p99_s(),
         }
     }
 }
@@ -88,6 +129,11 @@ impl<'a> Run<'a> {
         self.begin
     }
 
+    /// The processor time of this process since then.
+    fn cpu(&self) -> Duration {
+        self.cpu_begin.elapsed()
+    }
+
     /// Content bytes handed to the association so far.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
@@ -107,7 +153,7 @@ impl<'a> Run<'a> {
         let sending = self.send_content(request, sends);
         let receiving = self.receive_content();
         let ((), (time, longest_gap)) = tokio::try_join!(sending, receiving)?;
-        let (bytes, cpu) = (self.received(), self.cpu_begin.elapsed());
+        let (bytes, cpu) = (self.received(), self.cpu());
         let ours = Report { bytes, time, longest_gap, cpu };
         send(self.association, Frame::Report(ours)).await?;
         match next(self.association).await? {

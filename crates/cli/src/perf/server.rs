@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::frame::{Direction, Frame, Request};
 use super::places::Places;
-use super::run::{Broken, Carried, Run, next_frame, send};
+use super::run::{Broken, Carried, Measured, Run, next_frame, send};
 use crate::args::{DEFAULT_PORT, PerfServerArgs, ReportArgs};
 use crate::control::Control;
 use crate::failure::{Failure, Result};
@@ -173,46 +173,29 @@ async fn measure(
     (report, screen, preset): (&ReportArgs, &Screen, &'static str),
 ) -> Result<()> {
     let watch = PathWatch::start(association, screen.clone(), None);
-    let playing = async {
-        send(association, Frame::Accept).await?;
-        let run = Run::new(association, report.json);
-        let sends = request.direction != Direction::Up;
-        let (ours, theirs) = run.play(request, sends).await?;
-        Ok((ours, theirs, run.latency_p99_s()))
-    };
-    let played = tokio::time::timeout(request.time + PATIENCE, playing).await;
-    let (ours, theirs, latency_p99_s) = match played {
-        Ok(Ok(played)) => played,
-        Ok(Err(Broken::Protocol)) => {
-            transport::abort(association, OTHER_PROTOCOL).await;
-            return Err(Failure::failed(format!("{peer} does not speak the measurement protocol")));
-        }
-        Ok(Err(Broken::Closed(closed))) => return Err(transport::closed_failure(&closed, peer)),
-        Ok(Err(Broken::Send(e))) => return Err(transport::send_failure(&e, peer)),
-        Err(_) => {
-            transport::abort(association, "the measurement took too long").await;
-            return Err(Failure::failed(format!("{peer} took longer than it asked for")));
-        }
-    };
-    // The client says good-bye; if it does not, the measurement is over all the same.
-    transport::let_peer_finish(association).await;
-    let (up, down) = (Carried::from(ours), Carried::from(theirs));
+    let (measured, failure) = play(association, request, peer, report).await?;
+    let Measured { up, down, cpu, latency_p99_s, .. } = measured;
     let bytes = up.bytes + down.bytes;
-    let cpu = ours.cpu.as_secs_f64();
-    screen.line(&format!(
-        "{peer}: {} at {}, {cpu:.2} s of processor time",
-        size(bytes),
-        bit_rate((up.goodput_bps + down.goodput_bps) as f64)
-    ));
-    let shares = shares::text(bytes, &watch.shares(association));
-    shares.iter().for_each(|shares| screen.line(&format!("  {shares}")));
+    let cpu = cpu.as_secs_f64();
+    if failure.is_none() {
+        // The client says good-bye; if it does not, the measurement is over all the same.
+        transport::let_peer_finish(association).await;
+        screen.line(&format!(
+            "{peer}: {} at {}, {cpu:.2} s of processor time",
+            size(bytes),
+            bit_rate((up.goodput_bps + down.goodput_bps) as f64)
+        ));
+        let shares = shares::text(bytes, &watch.shares(association));
+        shares.iter().for_each(|shares| screen.line(&format!("  {shares}")));
+    }
     if report.json {
         let result = json!({
             "role": "server",
             "preset": preset,
             "encrypted": association.is_protected(),
             "peer_key": peer_key(association),
-            "completed": true,
+            "completed": failure.is_none(),
+            "error": failure.as_ref().map(|failure| &failure.message),
             "peer": peer,
             "bytes": bytes,
             "seconds": up.seconds.max(down.seconds),
@@ -226,5 +209,47 @@ async fn measure(
         });
         show::print(&format!("{result}\n"))?;
     }
-    Ok(())
+    failure.map_or(Ok(()), Err)
+}
+
+/// Plays the server's part. The figures, and why the measurement ended early, if it did.
+async fn play(
+    association: &Association,
+    request: &Request,
+    peer: &str,
+    report: &ReportArgs,
+) -> Result<(Measured, Option<Failure>)> {
+    let lost = |broken| match broken {
+        Broken::Protocol => {
+            Failure::failed(format!("{peer} does not speak the measurement protocol"))
+        }
+        Broken::Closed(closed) => transport::closed_failure(&closed, peer),
+        Broken::Send(e) => transport::send_failure(&e, peer),
+    };
+    send(association, Frame::Accept).await.map_err(lost)?;
+    let run = Run::new(association, report.json);
+    let sends = request.direction != Direction::Up;
+    let played = tokio::time::timeout(request.time + PATIENCE, run.play(request, sends)).await;
+    let (failure, reason) = match played {
+        Ok(Ok((ours, theirs))) => {
+            let (up, down) = (Carried::from(ours), Carried::from(theirs));
+            let (cpu, peer_cpu) = (ours.cpu, Some(theirs.cpu));
+            let latency_p99_s = run.latency_p99_s();
+            return Ok((Measured { up, down, cpu, peer_cpu, latency_p99_s }, None));
+        }
+        Ok(Err(broken)) => {
+            let reason = matches!(broken, Broken::Protocol).then_some(OTHER_PROTOCOL);
+            (lost(broken), reason)
+        }
+        Err(_) => {
+            let what = format!("{peer} took longer than it asked for");
+            (Failure::failed(what), Some("the measurement took too long"))
+        }
+    };
+    let sent = association.stats().bytes_acked.min(run.sent());
+    let measured = Measured::so_far(&run, run.received(), sent);
+    if let Some(reason) = reason {
+        transport::abort(association, reason).await;
+    }
+    Ok((measured, Some(failure)))
 }
