@@ -1,6 +1,6 @@
 //! DEST on the command line: a ticket, a name in the local network, or hosts with ports.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::args::DEFAULT_PORT;
@@ -116,13 +116,27 @@ impl Destination {
                 Failure::failed(format!("cannot find the host {host}: {e}"))
                     .hint("check the name and the name server, or give its IP address")
             })?;
-            for address in found {
+            for address in found.map(unmapped) {
                 if !addresses.contains(&address) && addresses.len() < ADDRESSES_MAX {
                     addresses.push(address);
                 }
             }
         }
         Ok(addresses)
+    }
+}
+
+/// True for a link-local address with its interface (RFC 4007), in brackets or not: `fe80::7%eth0`.
+fn has_interface(text: &str) -> bool {
+    let address = text.trim_start_matches('[').split_once('%');
+    address.is_some_and(|(ip, _)| ip.parse::<Ipv6Addr>().is_ok())
+}
+
+/// An IPv4 address written as an IPv6 one (`::ffff:192.0.2.1`) is an IPv4 address.
+fn unmapped(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
     }
 }
 
@@ -174,6 +188,12 @@ fn host_port(text: &str) -> Result<(String, u16)> {
         Failure::usage(format!("{text:?} is not HOST or HOST:PORT"))
             .hint("write it like server.example:9899, 192.0.2.7 or [2001:db8::7]:9899")
     };
+    if has_interface(text) {
+        let what = format!("{text}: an address with an interface (%) is not supported");
+        return Err(Failure::usage(what).hint(
+            "use another address of that host: a global or unique local one (fd…), or one of IPv4",
+        ));
+    }
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Ok((ip.to_string(), DEFAULT_PORT));
     }
@@ -227,10 +247,30 @@ mod tests {
         }
         let Ok(Destination::Hosts(two)) = Destination::parse("a:1,[::1]:2") else { panic!() };
         assert_eq!(two, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
-        for text in
-            ["", "a:", "a:0", "a:65536", "a:b", ":1", "[x]:1", "[::1", "[::1]7", "a,", "a b"]
-        {
+        for text in [
+            "",
+            "a:",
+            "a:0",
+            "a:65536",
+            "a:b",
+            ":1",
+            "[x]:1",
+            "[::1",
+            "[::1]7",
+            "a,",
+            "a b",
+            "fe80::7%eth0",
+            "[fe80::7%eth0]:7",
+        ] {
             assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_ipv4_address_in_an_ipv6_one_is_an_ipv4_address() {
+        for text in ["[::ffff:127.0.0.1]:7", "127.0.0.1:7"] {
+            let addresses = Destination::parse(text).unwrap().resolve().await;
+            assert_eq!(addresses, Ok(vec!["127.0.0.1:7".parse().unwrap()]), "{text}");
         }
     }
 

@@ -172,3 +172,11 @@ fn protected_packets_are_shown_opened_if_asked_for() {
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("--trace FILE or --pcapng DIR"), "{}", stderr(&output));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_device_without_an_end_is_no_scenario() {
+    let output = manypath(&["sim", "check", "/dev/zero"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("larger than 10 MB"), "{}", stderr(&output));
+}

@@ -9,6 +9,11 @@ use manypath_trace::{
 /// Lines that are read at most: those of a transfer over eight paths that lasts a week.
 const MOST_LINES: usize = 4_000_000;
 
+/// The longest record, in seconds: 31 days.
+const LONGEST_S: f64 = 31.0 * 86_400.0;
+/// The longest round-trip time, in seconds.
+const RTT_MAX_S: f64 = 3600.0;
+
 /// The record of a transfer.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -60,6 +65,9 @@ pub enum RecordError {
         /// Its version.
         found: u32,
     },
+    /// A time in it cannot be one of a transfer.
+    #[error("a time that no transfer has: {0} s")]
+    Time(f64),
     /// It has too many lines.
     #[error("more than {MOST_LINES} lines")]
     TooLong,
@@ -100,7 +108,11 @@ impl Record {
                 return Err(RecordError::TooLong);
             }
             match next {
-                Ok(line) => record.add(line.time.as_secs_f64(), line.event),
+                Ok(line) => {
+                    let at = line.time.as_secs_f64();
+                    check_times(at, &line.event)?;
+                    record.add(at, line.event);
+                }
                 // The last line of a program that was killed, or of a full disk.
                 Err(error) if is_of_content(&error.kind) && records.peek().is_none() => break,
                 Err(error) => return Err(error.into()),
@@ -171,6 +183,25 @@ impl Record {
     pub fn is_complete(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.completed)
     }
+}
+
+/// An error if a time of an event at `at` is none, or longer than a replay can take.
+fn check_times(at: f64, event: &Event) -> Result<(), RecordError> {
+    let (times, rtts) = match event {
+        Event::PathSample(sample) => {
+            ([Some(at), Some(sample.since_s)], [sample.rtt_s, sample.rtt_heartbeat_s])
+        }
+        Event::TransferSample(sample) => ([Some(at), Some(sample.since_s)], [None; 2]),
+        Event::Recorded(end) => ([Some(at), end.transfer_time_s], [None; 2]),
+        _ => ([Some(at), None], [None; 2]),
+    };
+    let bounded = times.into_iter().zip([LONGEST_S; 2]).chain(rtts.into_iter().zip([RTT_MAX_S; 2]));
+    for (time, most) in bounded {
+        if let Some(time) = time.filter(|time| !(0.0..=most).contains(time)) {
+            return Err(RecordError::Time(time));
+        }
+    }
+    Ok(())
 }
 
 fn is_of_content(kind: &ReadErrorKind) -> bool {

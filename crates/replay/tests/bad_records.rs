@@ -62,6 +62,14 @@ fn what_is_no_record_or_of_another_version_is_refused() {
     let later = whole.replacen("\"schema\":1", "\"schema\":99", 1);
     assert!(first.contains("\"schema\":1"), "{first}");
     assert!(matches!(read(&later), Err(RecordError::Version { found: 99 })));
+    for time in ["1e308", "-1.0", "1e12"] {
+        for key in ["since_s", "rtt_s"] {
+            let at = whole.find(&format!("\"{key}\":")).unwrap() + key.len() + 3;
+            let end = at + whole[at..].find([',', '}']).unwrap();
+            let wrong = format!("{}{time}{}", &whole[..at], &whole[end..]);
+            assert!(matches!(read(&wrong), Err(RecordError::Time(_))), "{key} {time}");
+        }
+    }
     let damaged = whole.replacen("\"event\":\"path_sample\"", "\"event\":7", 1);
     assert!(matches!(read(&damaged), Err(RecordError::Line(_))));
     assert!(Network::estimate(&read(&first).unwrap()).is_err(), "nothing was sent");

@@ -50,6 +50,7 @@ mod tree;
 mod wiring;
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 
 pub use bare::{BareEnd, BareHost, BareLink, BareNetwork, BarePath};
@@ -267,6 +268,14 @@ fn seeds(item: &Item) -> Result<Vec<u64>, ScenarioError> {
     if is_possible { Ok((first..=last).collect()) } else { Err(wrong()) }
 }
 
+/// The content of a file; none if it is longer than a scenario may be. Its length is counted, not
+/// asked for: devices and pipes have none.
+fn read_whole(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= LARGEST_FILE).then_some(bytes))
+}
+
 /// Settings by dotted names, in the order in which they are made.
 type Sets = Vec<(String, Item)>;
 
@@ -282,11 +291,11 @@ fn load_chain(path: &Path, seen: &mut Vec<String>) -> Result<(Table, Sets), Scen
         };
         place.error(format!("cannot be read: {error}"), remedy)
     };
-    let length = std::fs::metadata(path).map_err(cannot)?.len();
-    if length > LARGEST_FILE {
+    let Some(bytes) = read_whole(path).map_err(cannot)? else {
         return Err(place.error("larger than 10 MB", "a scenario is a few lines: is this one?"));
-    }
-    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    };
+    let no_text = |error| cannot(std::io::Error::new(std::io::ErrorKind::InvalidData, error));
+    let text = String::from_utf8(bytes).map_err(no_text)?;
     let mut table = tree::parse(&name, &text)?;
     let sets = take_sets(&mut table)?;
     let Some(extends) = table.take("extends") else { return Ok((table, sets)) };

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::LARGEST_FILE;
 use super::error::{Place, ScenarioError};
 use super::events::plan;
 use super::flows::{striped, transfer, transfers};
@@ -15,6 +14,7 @@ use super::model::{
     base_rtt, queue_of_bdp,
 };
 use super::read::{Named, Reader};
+use super::read_whole;
 use super::routes::Map;
 use super::topology::{Flaw, Format};
 use super::{cross, topology, transport};
@@ -147,10 +147,9 @@ fn read_beside(file: &Named<'_>) -> Result<(String, Arc<str>)> {
     let cannot = |error: std::io::Error| {
         file.error(format!("{shown} cannot be read: {error}"), "correct its name, or its rights")
     };
-    if std::fs::metadata(&path).map_err(cannot)?.len() > LARGEST_FILE {
+    let Some(bytes) = read_whole(&path).map_err(cannot)? else {
         return Err(file.error(format!("{shown} is larger than 10 MB"), "take a part of it"));
-    }
-    let bytes = std::fs::read(&path).map_err(cannot)?;
+    };
     // Names of places may be in any encoding; nothing else hangs on it.
     Ok((String::from_utf8_lossy(&bytes).into_owned(), shown))
 }
