@@ -125,6 +125,7 @@ def amount(file, window):
     """User bytes that `perf client` reports of its last seconds; none if it could not connect."""
     # The last line may have been cut off.
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n")[:-1]] if file.exists() else []
+    lines = [line for line in lines if "end_s" in line]  # not the result, which comes last
     begin = max((line["end_s"] for line in lines), default=0.0) - window
     # By their middle, because a busy machine ends intervals a little late.
     return sum(line["bytes"] for line in lines if (line["begin_s"] + line["end_s"]) / 2 >= begin)

@@ -124,7 +124,8 @@ def figures(lab):
     lab.check("bytes of a second", received.between(101.01, 102.01), received.between(101.01, 102.01) == 2 * 2_500_000)
     # Of 3 s, the first one does not count.
     intervals = [{"begin_s": n / 10, "end_s": (n + 1) / 10, "bytes": 7 if n < 10 else 1} for n in range(30)]
-    file.write_text("".join(json.dumps(line) + "\n" for line in intervals))
+    result = {"role": "client", "completed": False, "bytes": 100}
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*intervals, result]))
     lab.check("bytes after the warm-up", fair.amount(file, 2.0), fair.amount(file, 2.0) == 20)
     medians = [{"case": "08-loss-0.5", "network": "x", "stack": stack, "share": share}
                for stack, share in (("manypath", 0.9), ("mptcp-cubic", 0.44), ("mptcp-bbr", 0.96))]

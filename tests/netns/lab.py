@@ -179,9 +179,9 @@ class Lab:
         sh("ip", "-n", host, "link", "set", dev, "up" if up else "down")
 
     def settle(self, host):
-        """Waits until all devices of a host work: Linux may take a second to notice that both ends of a
-        link are up."""
-        until = time.monotonic() + 5
+        """Waits until all devices of a host work: Linux may take seconds to notice that both ends of a
+        link are up, while namespaces of other tests go."""
+        until = time.monotonic() + 30
         while "NO-CARRIER" in sh("ip", "-n", host, "link"):
             if time.monotonic() > until:
                 raise Failed(f"a link of {host} does not come up")
