@@ -119,7 +119,7 @@ class Association:
         return await self._native.closed()
 
     def paths(self) -> dict[int, dict[str, Any]]:
-        """Its paths by number, from 1: interface, addresses, state, counters and variables.
+        """The paths by number, from 1: interface, addresses, state, counters and variables.
 
         Names end with their unit: ``srtt_s``, ``cwnd_bytes``. docs/cli.md lists them.
         """

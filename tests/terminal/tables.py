@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What commands print in a terminal of 80 columns: no line is longer, so the terminal wraps none.
+"""Commands in a terminal of 80 columns: no line is longer, so the terminal wraps none.
 
     tests/terminal/tables.py --binary target/release/manypath [--require] [--pictures DIR]
 

@@ -119,7 +119,7 @@ fn create(path: &Path) -> Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let failed = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));
     let file = options.open(path).map_err(failed)?;
-    // One that was there keeps the permissions that it had.
+    // An existing file keeps its permissions when it is opened.
     #[cfg(unix)]
     if file.metadata().map_err(failed)?.is_file() {
         use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! One item that cannot be sent or stored keeps no other from that.
+//! An item that cannot be sent or stored stops no other.
 
 #![cfg(unix)]
 
@@ -54,7 +54,7 @@ fn names_that_cannot_be_sent_are_listed_and_the_rest_is_stored() {
     let refused = with_status(&sent, "name_refused");
     let expected = ["bad\tdir", "bad\tdir/inside", "caf\\xe9", "new\nline", "tab\tx"];
     assert_eq!(refused, expected.map(|name| format!("tree/{name}")), "{err}");
-    // Its path is too long for this system.
+    // The path is too long for this system.
     let deep = with_status(&sent, "abandoned");
     assert!(matches!(deep[..], [name] if name.len() > 3000), "{deep:?}");
     assert_eq!((&sent["completed"], &sent["files_failed"]), (&false.into(), &6.into()));

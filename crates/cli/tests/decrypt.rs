@@ -109,7 +109,7 @@ fn a_packed_capture_is_unpacked() {
     }
     let opened = |name: &str| fs::read(files.path(name)).unwrap();
     assert!(opened("in.pcap.out") == opened("in.pcap.gz.out"));
-    // One that is cut short is an error, and not a shorter capture.
+    // A truncated file is an error, and not a shorter capture.
     let whole = fs::read(files.path("in.pcap.gz")).unwrap();
     fs::write(files.path("cut.gz"), &whole[..whole.len() / 2]).unwrap();
     assert_ne!(code(&files.decrypt("cut.gz", "keys", "cut.out")), 0);

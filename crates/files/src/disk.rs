@@ -35,7 +35,7 @@ pub enum SeenKind {
 pub struct Identity {
     /// Names the file system that the file is on.
     pub device: u64,
-    /// Its number there.
+    /// The number of the file in that file system.
     pub inode: u64,
     /// The file system gives a file another number each time it reads the file from the disk.
     pub is_renumbered: bool,

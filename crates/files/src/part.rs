@@ -235,7 +235,8 @@ pub(crate) fn clean<D: Disk>(disk: &D, dir: &Path, keeps: bool) -> io::Result<us
         if keeps && is_kept_name(name) && !is_old {
             continue;
         }
-        // Its receiver was faster, or it belongs to another user: it stays, and so do no others.
+        // A part that its receiver took meanwhile, or that belongs to another user, stays; the
+        // search goes on.
         let Ok(file) = disk.open(&path) else { continue };
         // Removed while the lock is held, so that no other receiver begins to use it.
         if matches!(file.try_lock(), Ok(true)) && disk.remove(&path).is_ok() {

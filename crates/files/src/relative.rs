@@ -24,8 +24,8 @@ pub enum NameError {
     NotUtf8,
     /// Absolute, or with a part that leaves the directory (`..`) or means it (`.`).
     Escapes,
-    /// One that is not plain text (see [`is_plain`]) and no mark of direction, or on Windows one of
-    /// `\ : * ? " < > |` or a device name.
+    /// A character that is not plain text (see [`is_plain`]) and no mark of direction, or on
+    /// Windows any of `\ : * ? " < > |`, or a device name.
     BadCharacter,
 }
 

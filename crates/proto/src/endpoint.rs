@@ -121,7 +121,7 @@ pub struct Endpoint {
     key_management: Option<Arc<dyn KeyManagement>>,
     assocs: AssocTable,
     past: Past,
-    /// Those of peers that are not authenticated yet; some may be by now.
+    /// Associations of peers that were not authenticated when last looked at.
     unauthenticated: Crowd<AssocId>,
     dirty: Dirty,
     /// See [`owes_sack`](Self::owes_sack).

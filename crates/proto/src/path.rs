@@ -379,7 +379,7 @@ impl Path {
     /// An authentic packet of the peer came here.
     #[inline]
     pub(crate) fn note_heard(&mut self, now: Instant) {
-        // One is not answered for as long as a round trip takes.
+        // A single question is unanswered for a round trip in any case.
         if self.unanswered > 1 {
             let lasts = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
             let since = lasts.map_or(now, |overdue| overdue.since);

@@ -406,7 +406,7 @@ impl<'a> Reader<'a> {
     fn address(&mut self) -> Result<HostPort, FrameError> {
         let length = self.byte()?;
         let host = self.take(length.into())?;
-        // One user may have asked for it: that connection is refused, and the others go on.
+        // A single user may have asked for it: only that connection is refused.
         let host = if is_host(host) { String::from_utf8_lossy(host) } else { "".into() };
         Ok(HostPort { host: host.into_owned(), port: self.number()? })
     }

@@ -393,7 +393,7 @@ async fn a_peer_that_passes_such_a_host_on_loses_that_connection_only() {
     send(0, PPID_FRAME, Frame::Listen { id: 0, at: none("a b") }.encode()).await;
     let (0, Frame::NotListening { why, .. }) = next().await else { panic!("it listens") };
     assert_eq!(why.cause, Cause::HostUnreachable);
-    // Its datagrams are lost, and others go on.
+    // Datagrams to such a host are lost, and others go on.
     let server = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     send(stream, PPID_FRAME, Frame::Open(Target::Udp(5)).encode()).await;
     assert_eq!(next().await, (stream, Frame::Accepted));

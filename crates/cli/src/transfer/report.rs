@@ -134,7 +134,7 @@ pub(crate) struct FirstFailure {
 #[derive(Debug, Default)]
 pub(crate) struct FileLog {
     listed: Vec<FileReport>,
-    /// Those listed that were not stored.
+    /// Listed files that were not stored.
     failures_listed: usize,
     /// All entries that are over.
     pub total: u32,

@@ -8,13 +8,13 @@ use crate::relative::NameError;
 /// An entry whose name is not accepted: it cannot be stored, and the others can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unnamed {
-    /// Its index.
+    /// The index of the entry.
     pub index: u32,
     /// File or directory.
     pub kind: Kind,
     /// Length of the content in bytes, or [`SIZE_UNKNOWN`](super::SIZE_UNKNOWN).
     pub size: u64,
-    /// Its name, for people: with escapes.
+    /// The name, for people: with escapes.
     pub name: String,
     /// The reason.
     pub why: NameError,

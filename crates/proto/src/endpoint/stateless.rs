@@ -181,8 +181,9 @@ impl Endpoint {
             None if self.past.is_cookie_used(cookie.local_tag) => {
                 return self.refuse_used_cookie(now, from, &cookie, &packet);
             }
-            // Of an attempt before the one that succeeded, as of a peer that restarted meanwhile.
-            // What it would begin is over before it begins. A peer that waits begins again.
+            // The cookie is of an attempt before the one that succeeded, as of a peer that has
+            // restarted meanwhile: an association from it would be a ghost. A peer that still wants
+            // one sends another INIT.
             None if self.is_superseded(&cookie, from.1) => {
                 let cause = [ErrorCause::StaleCookie(0)];
                 let to = (now, Answer::StaleCookie);

@@ -1,5 +1,6 @@
 //! Steps that several subjects share.
 
+use bytes::Bytes;
 use manypath_proto::testing::*;
 use manypath_wire::{Chunk, Init};
 
@@ -19,6 +20,20 @@ pub(crate) fn grow(t: &mut Script, packets: u32) -> u32 {
     t.all_sent();
     assert_eq!(t.assoc().unacked_bytes(), 0);
     packets
+}
+
+/// A client that is established, and whose second path has been asked and not answered; the
+/// Heartbeat Information of that question.
+pub(crate) fn with_unverified_path() -> (Script, Bytes) {
+    let mut t = Setup::client().paths(2).start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack());
+    t.expect("P1 COOKIE ECHO");
+    t.peer(cookie_ack());
+    t.expect("P2 HEARTBEAT");
+    let info = t.last_heartbeat();
+    (t, info)
 }
 
 /// The packets sent, without heartbeats.

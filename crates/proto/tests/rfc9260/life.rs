@@ -106,7 +106,7 @@ fn an_answer_counts_however_many_questions_came_after_it() {
     let at_most = rtt + Duration::from_micros(9);
     assert!(t.path(1).rtt_heartbeat >= Some(rtt) && t.path(1).rtt_heartbeat <= Some(at_most));
     assert_eq!(t.path(1).rto, Duration::from_secs(10), "the RTO learns, up to RTO.Max");
-    // What is older says nothing new, and so does the same answer again.
+    // An older answer says nothing new, nor does a copy of the same one.
     let samples = t.path(1).rtt_samples;
     for old in [20, 19, 0] {
         t.peer(heartbeat_ack(&infos[old].1));

@@ -9,7 +9,7 @@ use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event, PathId, PathState};
 use manypath_wire::Parameter;
 
-use super::common::{PMDCS, grow};
+use super::common::{PMDCS, grow, with_unverified_path};
 
 const P1: PathId = PathId(0);
 const P2: PathId = PathId(1);
@@ -59,14 +59,7 @@ fn a_path_is_verified_by_a_nonce_before_it_carries_data() {
 
 #[test]
 fn a_forged_or_altered_heartbeat_ack_verifies_nothing_and_a_late_one_does() {
-    let mut t = Setup::client().paths(2).start();
-    t.connect();
-    t.expect_init();
-    t.peer(init_ack());
-    t.expect("P1 COOKIE ECHO");
-    t.peer(cookie_ack());
-    t.expect("P2 HEARTBEAT");
-    let old = t.last_heartbeat();
+    let (mut t, old) = with_unverified_path();
     let mut altered = old.to_vec();
     altered[0] ^= 1;
     let mut other_path = old.to_vec();

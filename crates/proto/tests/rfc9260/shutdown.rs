@@ -7,6 +7,8 @@ use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event, PathState, SendError};
 use manypath_wire::Chunk;
 
+use super::common::with_unverified_path;
+
 fn client() -> Script {
     Setup::client().established()
 }
@@ -219,7 +221,7 @@ fn a_peer_that_is_heard_gets_more_shutdown_acks() {
     let mut t = Setup::client().set("association_max_retrans", "2").established();
     t.peer(shutdown(0));
     t.expect("SHUTDOWN ACK");
-    // Its answers would need longer than all attempts together.
+    // An answer of the peer takes longer than all attempts together.
     for _ in 0..8 {
         t.run_ms(2500);
         t.peer(shutdown(0));
@@ -231,14 +233,7 @@ fn a_peer_that_is_heard_gets_more_shutdown_acks() {
 
 /// A path whose question is under way when the shutdown begins.
 fn unanswered_at_shutdown(is_asked: bool) -> (Script, Bytes) {
-    let mut t = Setup::client().paths(2).start();
-    t.connect();
-    t.expect_init();
-    t.peer(init_ack());
-    t.expect("P1 COOKIE ECHO");
-    t.peer(cookie_ack());
-    t.expect("P2 HEARTBEAT");
-    let info = t.last_heartbeat();
+    let (mut t, info) = with_unverified_path();
     if is_asked {
         t.peer(shutdown(0));
         t.expect("P1 SHUTDOWN ACK");

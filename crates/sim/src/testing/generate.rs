@@ -141,7 +141,7 @@ impl Plan {
         self
     }
 
-    /// The same operations while paths become slow, and stay so for a while.
+    /// Adds times in which paths become slow, and stay so for a while.
     fn with_slow_paths(mut self) -> Plan {
         let mut rng = Rng::from_number(self.seed).fork("slow paths");
         for _ in 0..1 + rng.below(5) {

@@ -16,9 +16,9 @@ const STEP: u64 = 15;
 /// The change of the path, which had a round trip of 4 ms.
 #[derive(Copy, Clone, Debug)]
 enum Step {
-    /// Its round trip is so long, in milliseconds.
+    /// The round trip from then on, in milliseconds.
     RoundTrip(u64),
-    /// Its rate is so low, in bit/s.
+    /// The rate from then on, in bit/s.
     Rate(f64),
 }
 

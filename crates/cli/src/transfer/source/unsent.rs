@@ -12,11 +12,11 @@ use crate::transfer::relative::{NameError, shown};
 pub(crate) struct Unsent {
     /// The name that it would have at the receiver; with escapes if it is not UTF-8.
     pub name: String,
-    /// Its path or other source here, as people see it.
+    /// The path or other source here, as people see it.
     pub source: String,
     /// File or directory; a file if that is not known.
     pub kind: Kind,
-    /// Its size in bytes, 0 if that is not known.
+    /// The size in bytes, 0 if that is not known.
     pub size: u64,
     /// The status in results.
     pub outcome: Outcome,
