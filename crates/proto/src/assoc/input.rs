@@ -110,9 +110,6 @@ impl Association {
             self.probe_if_failed(now, id);
         }
         let is_stranger = !received.is_sealed && path.is_some_and(|id| self.is_stranger(id));
-        if !is_stranger {
-            self.heard_while_shutting_down(now);
-        }
         if received.counts_fully && has_own_tag && !is_stranger {
             self.peer_heard(now);
         }

@@ -53,9 +53,7 @@ impl Association {
                 self.state = State::ShutdownSent { attempts: 0 };
                 self.stop_heartbeats();
                 self.control.push_back(Control::Shutdown);
-                // §9.2: bounds the whole shutdown, by five RTO.Max as recommended.
-                let at = now + 5 * self.config.rto_max;
-                self.timers.start(Timer::Assoc(AssocTimer::T5), at);
+                self.start_t5(now);
                 self.start_t2(now, self.control_path());
             }
             State::ShutdownReceived { answer_on } => {
@@ -71,7 +69,14 @@ impl Association {
     fn send_shutdown_ack(&mut self, now: Instant, attempts: u32, on: PathId) {
         self.state = State::ShutdownAckSent { attempts, on };
         self.control.push_back(Control::ShutdownAck { on });
+        self.start_t5(now);
         self.start_t2(now, on);
+    }
+
+    /// T5-shutdown-guard bounds the whole shutdown, by five RTO.Max as §9.2 recommends; also where
+    /// the peer began it, since one that is heard gets any number of attempts.
+    fn start_t5(&mut self, now: Instant) {
+        self.timers.start(Timer::Assoc(AssocTimer::T5), now + 5 * self.config.rto_max);
     }
 
     /// T2-shutdown watches a chunk that is sent on this path.
@@ -80,17 +85,13 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
     }
 
-    /// §9.2: a peer that still sends in SHUTDOWN-SENT is there, and gets the time it needs. In
-    /// SHUTDOWN-ACK-SENT it gets more attempts, too, but they do not wait: it has nothing to send.
-    pub(super) fn heard_while_shutting_down(&mut self, now: Instant) {
-        match &mut self.state {
-            State::ShutdownSent { attempts } => {
-                *attempts = 0;
-                self.error_count = 0;
-                self.start_t2(now, self.control_path());
-            }
-            State::ShutdownAckSent { attempts, .. } => *attempts = 0,
-            _ => {}
+    /// §9.2: a peer that still sends is there, and gets more attempts, until T5 expires. They do not
+    /// wait for a pause in its packets: its heartbeats come however long SHUTDOWN is lost.
+    pub(super) fn heard_while_shutting_down(&mut self) {
+        if let State::ShutdownSent { attempts } | State::ShutdownAckSent { attempts, .. } =
+            &mut self.state
+        {
+            *attempts = 0;
         }
     }
 

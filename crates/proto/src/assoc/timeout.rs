@@ -187,6 +187,7 @@ impl Association {
     pub(super) fn peer_heard(&mut self, now: Instant) {
         self.error_count = 0;
         self.last_heard = Some(now);
+        self.heard_while_shutting_down();
     }
 
     /// For `association_timeout` no path was usable: gives up a peer that was silent for as long.

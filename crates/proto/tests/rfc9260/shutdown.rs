@@ -184,6 +184,36 @@ fn data_that_arrives_after_shutdown_is_answered_with_shutdown() {
 }
 
 #[test]
+fn heartbeats_of_the_peer_hold_no_lost_shutdown_back() {
+    for (is_asked, words) in [(false, "SHUTDOWN 0"), (true, "SHUTDOWN ACK")] {
+        let mut t = client();
+        if is_asked {
+            t.peer(shutdown(0));
+        } else {
+            shut(&mut t);
+        }
+        t.expect(words); // lost
+        for _ in 0..20 {
+            t.run_ms(100);
+            t.peer(heartbeat(b"of the peer"));
+        }
+        let sent = t.all_sent();
+        assert!(sent.iter().any(|w| w == words), "§9.2: T2 after an RTO of 1 s: {sent:?}");
+    }
+}
+
+#[test]
+fn the_guard_timer_ends_a_shutdown_of_a_peer_that_never_completes_it() {
+    let mut t = Setup::client().set("rto_max", "10 s").established();
+    t.peer(shutdown(0));
+    for _ in 0..100 {
+        t.run_ms(500);
+        t.peer(heartbeat(b"of the peer"));
+    }
+    assert_eq!(ended(&mut t), Some(AssocClosed::PathsFailed), "five RTO.Max");
+}
+
+#[test]
 fn a_peer_that_still_sends_gets_the_time_it_needs() {
     let mut t = Setup::client().set("association_max_retrans", "2").established();
     shut(&mut t);
