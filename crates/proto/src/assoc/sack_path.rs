@@ -129,11 +129,12 @@ impl Association {
         }
     }
 
-    /// A path works: if SACKs might take it rather than the primary, whose round-trip time nothing
-    /// has measured, that one is probed. Scores need it (mTCP paper, section 3.3), and a host that
-    /// sends no DATA would know it after a heartbeat interval only.
+    /// Another path works: if SACKs or data might take it rather than the primary, whose round-trip
+    /// time nothing has measured, that one is probed. Scores need it (mTCP paper, section 3.3), and
+    /// a host that sends no DATA would know it after a heartbeat interval only. A path that nothing
+    /// measured would seem slow, and carry nothing.
     pub(super) fn measure_primary(&mut self, now: Instant) {
-        if !self.policies.ack_path.elects() {
+        if !self.policies.ack_path.elects() && !self.policies.sched.compares_rtts() {
             return;
         }
         let works = self.paths.iter().filter(|p| p.state == PathState::Active).count();

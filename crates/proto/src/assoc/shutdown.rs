@@ -85,8 +85,8 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
     }
 
-    /// §9.2: a peer that still sends is there, and gets more attempts, until T5 expires. They do not
-    /// wait for a pause in its packets: its heartbeats come however long SHUTDOWN is lost.
+    /// §9.2: a peer that still sends is there, and gets more attempts, until T5 expires. They wait
+    /// for no pause in its packets: its heartbeats come however long SHUTDOWN is lost.
     pub(super) fn heard_while_shutting_down(&mut self) {
         if let State::ShutdownSent { attempts } | State::ShutdownAckSent { attempts, .. } =
             &mut self.state

@@ -25,6 +25,12 @@ pub trait Scheduler: std::fmt::Debug + Send {
     /// path than that of the packets being built. So it must not count its answers: the views tell
     /// what is in flight.
     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId>;
+
+    /// True if it compares the round-trip times of paths: then each is to be measured before it is
+    /// asked.
+    fn compares_rtts(&self) -> bool {
+        false
+    }
 }
 
 registry!(Scheduler {

@@ -550,3 +550,24 @@ fn user_bytes_count_on_the_path_on_which_they_came_first() {
     t.peer_on(1, data(3));
     assert_eq!(received(&t), [first, before[1] + 2 * bytes], "duplicates count nowhere");
 }
+
+#[test]
+fn a_primary_that_only_the_handshake_verified_is_measured_and_carries_data() {
+    let mut t = Setup::client().paths(2).set("scheduler", "soonest").start();
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack());
+    t.expect("P1 COOKIE ECHO");
+    t.peer(cookie_ack());
+    for asked in ["P2 HEARTBEAT", "P1 HEARTBEAT"] {
+        t.expect(asked);
+        let info = t.last_heartbeat();
+        t.run_ms(1);
+        t.peer_on(if asked.starts_with("P2") { 2 } else { 1 }, heartbeat_ack(&info));
+    }
+    t.send_packets(40);
+    let sent = t.all_sent();
+    for path in ["P1 DATA", "P2 DATA"] {
+        assert!(sent.iter().any(|w| w.starts_with(path)), "no {path}: {sent:?}");
+    }
+}

@@ -50,6 +50,10 @@ impl Scheduler for Soonest {
         };
         (!usable().any(is_worth_waiting_for)).then_some(best.id)
     }
+
+    fn compares_rtts(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
