@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use manypath_wire::{DtlsKeyManagement, ErrorCause, Init, Parameter, Tsn, parameter_type};
+use manypath_wire::{DtlsKeyManagement, ErrorCause, Init, Parameter, Tsn};
 
 use super::agreed::Extensions;
 use super::cookie::{Cookie, MAX_ADDRESSES};
@@ -118,7 +118,8 @@ impl PeerInit {
 }
 
 /// The parameters of our INIT, or of our INIT ACK if there is a cookie; `sack_path` announces SACK
-/// PATH chunks.
+/// PATH chunks. Parameters that would say nothing are left out, which some stacks refuse: all
+/// address types are supported without Supported Address Types (RFC 9260 §3.3.2.1.5).
 pub(super) fn parameters(
     config: &Config,
     local: &[SocketAddr],
@@ -127,17 +128,10 @@ pub(super) fn parameters(
     sack_path: bool,
 ) -> Vec<Parameter> {
     let mut params = Vec::new();
-    let is_init = cookie.is_none();
     params.extend(cookie.map(Parameter::StateCookie));
     params.extend(key_management.map(Parameter::DtlsKeyManagement));
     if config.advertise_addresses && local.len() > 1 {
         params.extend(local.iter().map(|a| Parameter::from(a.ip())));
-    }
-    if is_init {
-        params.push(Parameter::SupportedAddressTypes(vec![
-            parameter_type::IPV4_ADDRESS,
-            parameter_type::IPV6_ADDRESS,
-        ]));
     }
     let announced = Extensions {
         timestamp: config.timestamp,
@@ -146,7 +140,10 @@ pub(super) fn parameters(
         interleaving: config.message_interleaving,
         rare_sacks: sends_rare_sacks(config),
     };
-    params.push(Parameter::SupportedExtensions(announced.types().collect()));
+    let types: Bytes = announced.types().collect();
+    if !types.is_empty() {
+        params.push(Parameter::SupportedExtensions(types));
+    }
     params
 }
 

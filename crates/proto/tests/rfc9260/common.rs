@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use manypath_proto::testing::*;
-use manypath_wire::{Chunk, Init};
+use manypath_wire::{Chunk, Init, Parameter};
 
 /// Payload of a DATA chunk that fills a packet of 1500 bytes in UDP over IPv4.
 pub(crate) const FULL: usize = 1444;
@@ -39,6 +39,15 @@ pub(crate) fn with_unverified_path() -> (Script, Bytes) {
 /// The packets sent, without heartbeats.
 pub(crate) fn without_heartbeats(t: &mut Script) -> Vec<String> {
     t.all_sent().into_iter().filter(|words| !words.ends_with("HEARTBEAT")).collect()
+}
+
+/// The chunk types in Supported Extensions of INIT or INIT ACK, or none if that is left out.
+pub(crate) fn announced(init: &Init) -> Vec<u8> {
+    let types = |p| match p {
+        Ok(Parameter::SupportedExtensions(types)) => Some(types.to_vec()),
+        _ => None,
+    };
+    init.params.iter().find_map(types).unwrap_or_default()
 }
 
 /// The INIT or INIT ACK that was expected last.

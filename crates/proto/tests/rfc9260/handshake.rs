@@ -37,6 +37,19 @@ fn a_client_opens_with_four_packets_and_data_waits_for_them() {
     assert_eq!(t.events(), [Event::Connected { incoming: false }, active]);
 }
 
+/// Some stacks refuse parameters that say nothing.
+#[test]
+fn init_has_no_parameter_that_says_nothing() {
+    let mut t = Setup::client().start();
+    t.connect();
+    assert_eq!(t.expect_init().params.iter().count(), 0, "§3.3.2.1.5: all address types");
+    let mut t = Setup::server().start();
+    t.peer(init());
+    t.expect_init_ack();
+    let is_cookie = |p| matches!(p, Ok(Parameter::StateCookie(_)));
+    assert!(last_init(&t).params.iter().all(is_cookie));
+}
+
 #[test]
 fn a_server_answers_with_the_initiate_tag_and_is_established_by_the_cookie() {
     let mut t = Setup::server().start();

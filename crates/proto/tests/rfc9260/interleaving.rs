@@ -6,6 +6,8 @@ use manypath_proto::testing::*;
 use manypath_proto::{Event, SendOptions, StreamId};
 use manypath_wire::{Chunk, Parameter, chunk_type};
 
+use super::common::announced;
+
 /// User data of an I-DATA chunk that fills a packet of 1500 bytes in UDP over IPv4.
 const FULL: usize = 1440;
 
@@ -52,18 +54,13 @@ fn streams(t: &mut Script) -> Vec<Vec<u16>> {
 
 #[test]
 fn i_data_is_announced_only_if_the_user_asked_for_it() {
-    let announced = |interleaving: &str| {
+    let types = |interleaving: &str| {
         let mut t = Setup::client().set("message_interleaving", interleaving).start();
         t.connect();
-        let params = t.expect_init().params;
-        let found = params.iter().find_map(|p| match p {
-            Ok(Parameter::SupportedExtensions(types)) => Some(types.to_vec()),
-            _ => None,
-        });
-        found.expect("Supported Extensions")
+        announced(&t.expect_init())
     };
-    assert_eq!(announced("true"), [chunk_type::I_DATA], "RFC 8260 §2.2.1");
-    assert_eq!(announced("false"), []);
+    assert_eq!(types("true"), [chunk_type::I_DATA], "RFC 8260 §2.2.1");
+    assert_eq!(types("false"), []);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use manypath_proto::testing::*;
 use manypath_proto::{ElectReason, Event, PathId, PathState};
 use manypath_wire::{Chunk, Parameter, SackPath, chunk_type};
 
+use super::common::announced;
+
 fn announcement() -> Parameter {
     Parameter::SupportedExtensions(vec![chunk_type::SACK_PATH].into())
 }
@@ -55,14 +57,11 @@ fn a_server_that_does_as_asked_does_so_for_those_who_ask() {
         t.peer(init());
         t.expect_init_ack();
         let Some(Chunk::InitAck(answer)) = t.last_chunks().pop() else { unreachable!() };
-        let extensions = answer.params.iter().find_map(|p| match p {
-            Ok(Parameter::SupportedExtensions(types)) => Some(types.to_vec()),
-            _ => None,
-        });
+        let extensions = announced(&answer);
         let mut t = setup().start();
         t.accept(init());
         t.peer_on(2, data(1));
-        (extensions.expect("listed"), t.next_sent().expect("a SACK"))
+        (extensions, t.next_sent().expect("a SACK"))
     };
     let list = vec![chunk_type::SACK_PATH];
     let asks = || init().param(announcement());

@@ -4,6 +4,8 @@
 use manypath_proto::testing::*;
 use manypath_wire::{Parameter, chunk_type};
 
+use super::common::announced;
+
 fn announcement() -> Parameter {
     Parameter::SupportedExtensions(vec![chunk_type::NR_SACK].into())
 }
@@ -48,20 +50,15 @@ fn both_ends_must_announce_nr_sack() {
 
 #[test]
 fn a_client_announces_what_it_is_configured_for() {
-    let announced = |nr_sack: &str, timestamp: &str| {
+    let types = |nr_sack: &str, timestamp: &str| {
         let setup = Setup::client().set("nr_sack", nr_sack).set("timestamp", timestamp);
         let mut t = setup.start();
         t.connect();
-        let init = t.expect_init();
-        let found = init.params.iter().find_map(|p| match p {
-            Ok(Parameter::SupportedExtensions(types)) => Some(types.to_vec()),
-            _ => None,
-        });
-        found.expect("Supported Extensions")
+        announced(&t.expect_init())
     };
-    assert_eq!(announced("false", "false"), []);
-    assert_eq!(announced("true", "false"), [chunk_type::NR_SACK]);
-    assert_eq!(announced("true", "true"), [chunk_type::TIMESTAMP, chunk_type::NR_SACK]);
+    assert_eq!(types("false", "false"), []);
+    assert_eq!(types("true", "false"), [chunk_type::NR_SACK]);
+    assert_eq!(types("true", "true"), [chunk_type::TIMESTAMP, chunk_type::NR_SACK]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! SACKs for senders that bear few of them, and for those that do not (RFC 9260 §6.2).
 
 use manypath_proto::testing::*;
-use manypath_wire::{Init, Parameter, chunk_type};
+use manypath_wire::{Parameter, chunk_type};
+
+use super::common::announced;
 
 fn announcement() -> Parameter {
     Parameter::SupportedExtensions(vec![chunk_type::RARE_SACKS].into())
@@ -20,19 +22,12 @@ fn sacks(t: &mut Script) -> Vec<String> {
     t.all_sent().into_iter().filter(|words| words.contains("SACK")).collect()
 }
 
-fn announces(init: &Init) -> bool {
-    init.params.iter().any(|p| match p {
-        Ok(Parameter::SupportedExtensions(types)) => types.contains(&chunk_type::RARE_SACKS),
-        _ => false,
-    })
-}
-
 #[test]
 fn an_end_that_sends_few_sacks_says_that_it_bears_few() {
     let says = |profile| {
         let mut t = Setup::client().profile(profile).start();
         t.connect();
-        announces(&t.expect_init())
+        announced(&t.expect_init()).contains(&chunk_type::RARE_SACKS)
     };
     assert_eq!(["fast", "rfc9260", "2006"].map(says), [true, false, false]);
 }
