@@ -49,7 +49,8 @@ impl Endpoint {
         let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.1.port()));
         let existing = std::iter::once(from.1)
             .chain(listed)
-            .find_map(|remote| self.assocs.by_peer(remote, packet.header.source_port));
+            .find_map(|remote| self.assocs.by_peer(remote, packet.header.source_port))
+            .filter(|&index| !self.opens_beside(index));
         if existing.is_none() && !self.config.accept {
             let to = (now, Answer::Abort);
             return self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
@@ -116,6 +117,31 @@ impl Endpoint {
         self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
     }
 
+    /// A peer that begins again opens an association beside this one, as it could from another
+    /// port: where packets are protected an address proves nothing, so it takes over nothing.
+    ///
+    /// Deviation: by RFC 9260 §5.2.4.1 it restarts the association.
+    fn opens_beside(&self, index: u32) -> bool {
+        let is_protected = |assoc: &Association| assoc.is_protected() && assoc.is_established();
+        self.config.accept
+            && self.assocs.registered() < self.config.max_associations
+            && self.assocs.get(index).is_some_and(is_protected)
+    }
+
+    /// The association with the peer at this address that its COOKIE ECHO is about. An association
+    /// beside which it opens another has perhaps lost its peer.
+    fn of_peer(&mut self, now: Instant, remote: SocketAddr, port: u16) -> Option<u32> {
+        let index = self.assocs.by_peer(remote, port)?;
+        if !self.opens_beside(index) {
+            return Some(index);
+        }
+        if let Some(old) = self.assocs.get_mut(index) {
+            old.doubt_peer(now);
+            self.dirty.add(index);
+        }
+        None
+    }
+
     /// The parameters of both ends for an association that is to be protected.
     fn offers(
         &mut self,
@@ -160,7 +186,7 @@ impl Endpoint {
             .assocs
             .by_tag(cookie.local_tag)
             .filter(|&index| self.is_with(index, cookie.remote))
-            .or_else(|| self.assocs.by_peer(from.1, cookie.peer_port));
+            .or_else(|| self.of_peer(now, from.1, cookie.peer_port));
         let known = existing.and_then(|index| self.assocs.get(index));
         // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
         let is_duplicate =

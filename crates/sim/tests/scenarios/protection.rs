@@ -148,3 +148,40 @@ fn a_path_whose_first_heartbeat_came_before_the_keys_is_probed_again() {
     let is_active = |t: &Pair| t.a.paths().iter().all(|p| p.state == PathState::Active);
     assert!(t.run_until_true(millis(100), |t| t.z.received_messages() == 1 && is_active(t)));
 }
+
+/// When a client dies.
+#[derive(Copy, Clone, Debug)]
+enum Dies {
+    DuringTheHandshake,
+    WhileItSends,
+    WhileIdle,
+}
+
+#[test]
+fn a_client_that_comes_back_from_the_same_port_is_served_at_once() {
+    for dies in [Dies::DuringTheHandshake, Dies::WhileItSends, Dies::WhileIdle] {
+        let pair = Pair::two_paths("adaptive").profile("fast").keys(tls_keys());
+        let mut t = match dies {
+            Dies::DuringTheHandshake => pair.start(),
+            Dies::WhileItSends | Dies::WhileIdle => pair.connect(),
+        };
+        match dies {
+            Dies::DuringTheHandshake => {
+                while t.sent(chunk_type::COOKIE_ACK).count() == 0 {
+                    t.run_for(Duration::from_millis(1));
+                }
+                assert!(t.z.events().is_empty(), "the keys are not agreed on");
+            }
+            Dies::WhileItSends => {
+                t.a.send_file(64 * MIB);
+                t.run_for(Duration::from_secs(1));
+                assert!(t.z.received_bytes() > 0);
+            }
+            Dies::WhileIdle => t.run_for(Duration::from_secs(20)),
+        }
+        t.a.kill_and_restart();
+        t.a.send_file(300_000);
+        t.run_for(Duration::from_secs(2));
+        assert_eq!(t.z.received_bytes(), 300_000, "{dies:?}");
+    }
+}
