@@ -134,6 +134,15 @@ fn a_cookie_of_an_attempt_before_the_one_that_succeeded_begins_nothing() {
     }
 }
 
+/// A closed window seemed silence of the path of SACKs, and a dead path was never found out.
+#[test]
+fn a_closed_window_is_no_silence() {
+    let plan = Plan::of_family(Family::Combined, 202_611_270_025_536);
+    if let Err(failure) = plan.run() {
+        panic!("{failure}");
+    }
+}
+
 /// Of the same kind, found among 180,000 runs.
 #[test]
 fn an_association_that_is_over_has_no_ghost() {

@@ -43,6 +43,12 @@ impl Association {
             return;
         }
         let waited = p.silence_max;
+        // A peer whose window is closed acknowledges nothing of what it has no room for. T3-rtx
+        // finds out if it is silent, too.
+        if self.peer_window.is_closed() && self.out.is_beyond_received(id) {
+            self.renew_silence(now, id);
+            return;
+        }
         let silent = Silent { path: id, waited, sack_path: self.agreed.sack_paths.of_peer() };
         let made = self.decide(now, |policies, cx| policies.fail.on_silence(cx, &silent));
         for what in made {

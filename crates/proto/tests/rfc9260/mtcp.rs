@@ -114,6 +114,27 @@ fn a_path_on_which_nothing_is_acknowledged_for_two_rto_has_failed() {
     assert_eq!(t.path_state(2), PathState::PotentiallyFailed, "mTCP paper, section 3.5.1");
 }
 
+/// It would move what is outstanding elsewhere again and again, whose timers would never expire.
+#[test]
+fn a_peer_that_keeps_its_window_closed_is_not_silent() {
+    let mut t = client();
+    t.peer_on(1, [sack_path(0, false), sack(0)]);
+    t.send_packets(2);
+    t.all_sent();
+    t.peer_on(1, [sack_path(0, false), sack(2).rwnd(0)]);
+    t.send_packets(1);
+    for _ in 0..100 {
+        t.run_ms(100);
+        for words in t.all_sent() {
+            assert!(!words.contains("SACK PATH"), "nothing has failed: {words}");
+            if words.ends_with("DATA 3") {
+                t.peer_on(1, [sack_path(0, false), sack(2).rwnd(0)]);
+            }
+        }
+        assert_eq!(t.path_state(1), PathState::Active, "RFC 9260 §6.1, A");
+    }
+}
+
 #[test]
 fn when_the_path_of_the_sacks_fails_the_others_are_taken_back_and_the_peer_is_told() {
     let mut t = client();
