@@ -1,25 +1,31 @@
 //! A small HTTP server: one request a connection, bounded in number, size and time.
+//!
+//! A page of another site gets no answer, even if it knows the whole address: requests name this
+//! host as manypath printed it or as the system calls it (no DNS name that somebody else points
+//! here), and come from no other site.
+
+mod guests;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Connections at a time; more wait.
+use guests::{Guest, Guests};
+
+/// Connections at a time that have not asked for anything, and as many that have.
 const CONNECTIONS_MAX: usize = 32;
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,14 +50,14 @@ impl Server {
         self.address
     }
 
-    /// Listens, and answers requests with what `answer` says; it is told the address of ours that
-    /// a request came to.
+    /// Listens, and answers requests with what `answer` says. It sees only requests that name this
+    /// host and come from no other site.
     ///
     /// # Errors
     /// Those of binding the address.
     pub(crate) async fn start<F, A>(address: SocketAddr, answer: F) -> io::Result<Server>
     where
-        F: Fn(Request<Incoming>, IpAddr) -> A + Clone + Send + Sync + 'static,
+        F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Answer> + Send + 'static,
     {
         let listener = TcpListener::bind(address).await?;
@@ -69,19 +75,21 @@ impl Drop for Server {
 
 async fn serve<F, A>(listener: TcpListener, answer: F)
 where
-    F: Fn(Request<Incoming>, IpAddr) -> A + Clone + Send + Sync + 'static,
+    F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Answer> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let guests = Guests::new(CONNECTIONS_MAX);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, from)) => {
+                let guest = guests.enter(from.ip());
                 let answer = answer.clone();
                 tokio::spawn(async move {
-                    // A client that breaks off or breaks the rules is its own problem.
-                    let _ = timeout(PATIENCE, talk(stream, answer)).await;
-                    drop(place);
+                    tokio::select! {
+                        // A client that breaks off or breaks the rules is its own problem.
+                        _ = timeout(PATIENCE, talk(stream, &guest, answer)) => {}
+                        () = guest.until_dismissed() => {}
+                    }
                 });
             }
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -89,19 +97,66 @@ where
     }
 }
 
-async fn talk<F, A>(stream: TcpStream, answer: F) -> Result<(), hyper::Error>
+async fn talk<F, A>(stream: TcpStream, guest: &Guest, answer: F) -> Result<(), hyper::Error>
 where
-    F: Fn(Request<Incoming>, IpAddr) -> A + Sync,
+    F: Fn(Request<Incoming>) -> A + Sync,
     A: Future<Output = Answer>,
 {
     let Ok(here) = stream.local_addr() else { return Ok(()) };
     let service = service_fn(|request| {
-        let answered = answer(request, here.ip().to_canonical());
-        async { Ok::<_, Infallible>(answered.await) }
+        guest.asked();
+        let allowed = is_ours(request.headers(), here.ip().to_canonical());
+        let answered = allowed.map(|()| answer(request));
+        async {
+            Ok::<_, Infallible>(match answered {
+                Ok(answered) => answered.await,
+                Err(why) => line(StatusCode::FORBIDDEN, why),
+            })
+        }
     });
     let mut http = http1::Builder::new();
     http.keep_alive(false).max_buf_size(HEAD_MAX);
     http.serve_connection(TokioIo::new(stream), service).await
+}
+
+/// An error unless the client knows this host by its address or name, and no other site asks.
+fn is_ours(headers: &HeaderMap, here: IpAddr) -> Result<(), &'static str> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(HOST.as_str()).ok_or("no host is named")?;
+    if !names(host, here, own_name().as_deref()) {
+        return Err("this host is not known by that name; use the address that manypath printed");
+    }
+    let foreign = "another site may not ask";
+    if headers.contains_key(ORIGIN) && text("origin") != Some(&format!("http://{host}")) {
+        return Err(foreign);
+    }
+    match text("sec-fetch-site") {
+        None | Some("same-origin" | "none") => Ok(()),
+        Some(_) => Err(foreign),
+    }
+}
+
+/// True if a `Host` means this address, or a host of this name; the port may be that of a tunnel.
+fn names(host: &str, here: IpAddr, own: Option<&str>) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (host, "80"),
+    };
+    let ip = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
+    let is_own = own.is_some_and(|own| !own.is_empty() && own.eq_ignore_ascii_case(name));
+    let is_here = ip.parse() == Ok(here) || (here.is_loopback() && name == "localhost");
+    (is_here || is_own) && port.parse::<u16>().is_ok()
+}
+
+/// The name that the system gives this host.
+#[cfg(unix)]
+fn own_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
+}
+
+#[cfg(not(unix))]
+fn own_name() -> Option<String> {
+    None
 }
 
 /// An answer with a body, which nobody may keep or take for something else.
@@ -119,3 +174,6 @@ pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: Strin
 pub(crate) fn line(status: StatusCode, text: &str) -> Answer {
     answer(status, "text/plain; charset=utf-8", format!("{text}\n"))
 }
+
+#[cfg(test)]
+mod tests;

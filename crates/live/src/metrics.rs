@@ -19,7 +19,7 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// # Errors
 /// Those of binding the address.
 pub async fn serve(address: SocketAddr, live: Live) -> io::Result<Server> {
-    let answer = move |request: hyper::Request<_>, _| {
+    let answer = move |request: hyper::Request<_>| {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/metrics") => {
                 http::answer(StatusCode::OK, FORMAT, text(&live))

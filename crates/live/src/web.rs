@@ -1,8 +1,6 @@
 //! The figures as a page in a browser.
 //!
-//! Who may see it has the token of its address. A page of another site cannot use it, even if the
-//! browser knows the token: requests name this host as the browser reached it (no DNS name of
-//! somebody else's), and come from this page.
+//! Who may see it has the token of its address. [`crate::http`] refuses requests of other sites.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,8 +9,8 @@ use std::sync::Arc;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
-use hyper::{HeaderMap, Method, Request, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
@@ -56,9 +54,9 @@ impl Page {
 pub async fn serve(address: SocketAddr, live: Live) -> io::Result<Page> {
     let token = BASE32_NOPAD.encode(&random::<TOKEN_LEN>()?).to_lowercase();
     let expected: Arc<str> = Arc::from(token.as_str());
-    let answer = move |request: Request<Incoming>, here: IpAddr| {
+    let answer = move |request: Request<Incoming>| {
         let (live, token) = (live.clone(), Arc::clone(&expected));
-        async move { answer(request, here, &token, &live).await }
+        async move { answer(request, &token, &live).await }
     };
     Ok(Page { server: Server::start(address, answer).await?, token })
 }
@@ -78,10 +76,7 @@ struct Wish {
     rank: String,
 }
 
-async fn answer(request: Request<Incoming>, here: IpAddr, token: &str, live: &Live) -> Answer {
-    if let Err(why) = is_ours(request.headers(), here) {
-        return http::line(StatusCode::FORBIDDEN, why);
-    }
+async fn answer(request: Request<Incoming>, token: &str, live: &Live) -> Answer {
     let path = request.uri().path().trim_start_matches('/');
     let (shown, what) = path.split_once('/').unwrap_or((path, "-"));
     if !bool::from(shown.as_bytes().ct_eq(token.as_bytes())) {
@@ -99,34 +94,6 @@ async fn answer(request: Request<Incoming>, here: IpAddr, token: &str, live: &Li
         (&Method::POST, "rank") => set_rank(request, live).await,
         _ => http::line(StatusCode::NOT_FOUND, "there is nothing here"),
     }
-}
-
-/// An error unless the browser knows this host by its address, and no other site asks.
-fn is_ours(headers: &HeaderMap, here: IpAddr) -> Result<(), &'static str> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(HOST.as_str()).ok_or("no host is named")?;
-    if !names(host, here) {
-        return Err("this host is not known by that name; use the address that manypath printed");
-    }
-    let foreign = "another site may not ask";
-    if headers.contains_key(ORIGIN) && text("origin") != Some(&format!("http://{host}")) {
-        return Err(foreign);
-    }
-    match text("sec-fetch-site") {
-        None | Some("same-origin" | "none") => Ok(()),
-        Some(_) => Err(foreign),
-    }
-}
-
-/// True if a `Host` means this address; the port may be that of a tunnel.
-fn names(host: &str, here: IpAddr) -> bool {
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, port),
-        _ => (host, "80"),
-    };
-    let ip = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
-    let is_here = ip.parse() == Ok(here) || (here.is_loopback() && name == "localhost");
-    is_here && port.parse::<u16>().is_ok()
 }
 
 fn page() -> Answer {
