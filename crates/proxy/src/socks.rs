@@ -67,6 +67,7 @@ pub async fn serve(session: &Arc<Session>, tcp: TcpStream) -> Result<(), SocksEr
             }
         },
         Socks5Command::UDPAssociate => {
+            let client = Client { ip: peer.ip(), place: named_place(&to, peer.ip()) };
             let refused = |why| SocksError::Refused { to, why };
             let bound = async {
                 let socket = UdpSocket::bind((local.ip(), 0)).await?;
@@ -91,7 +92,7 @@ pub async fn serve(session: &Arc<Session>, tcp: TcpStream) -> Result<(), SocksEr
                 // RFC 1928 §7: it lasts as long as the TCP connection that asked for it.
                 _ = until_end(&mut tcp) => {}
                 () = session.until_dead() => crate::reset(&tcp),
-                () = datagrams(&opened, &socket, peer.ip()) => {}
+                () = datagrams(&opened, &socket, client) => {}
             }
             opened.end().await;
             Ok(())
@@ -109,21 +110,41 @@ async fn until_end(tcp: &mut TcpStream) {
     while matches!(tcp.read(&mut ignored).await, Ok(n) if n > 0) {}
 }
 
-/// Datagrams of the client with that address, in both directions.
-async fn datagrams(opened: &crate::Opened, socket: &UdpSocket, client: IpAddr) {
+/// The program that datagrams are passed on for, and nobody else's (RFC 1928 §7).
+struct Client {
+    /// The address of its TCP connection.
+    ip: IpAddr,
+    /// Where it sends from: as it said, or as its first datagram showed.
+    place: Option<SocketAddr>,
+}
+
+impl Client {
+    fn is_at(&self, from: SocketAddr) -> bool {
+        from.ip() == self.ip && self.place.is_none_or(|place| place.port() == from.port())
+    }
+}
+
+/// The place that a client at `ip` says that it will send from (RFC 1928 §6); none if it does not
+/// know, or names an address that is not its own, as behind a NAT.
+fn named_place(named: &HostPort, ip: IpAddr) -> Option<SocketAddr> {
+    let host: IpAddr = named.host.parse().ok()?;
+    let is_own = host.is_unspecified() || host.to_canonical() == ip.to_canonical();
+    (is_own && named.port != 0).then(|| SocketAddr::new(ip, named.port))
+}
+
+/// Datagrams of a client, in both directions.
+async fn datagrams(opened: &crate::Opened, socket: &UdpSocket, mut client: Client) {
     let mut buffer = vec![0; DATAGRAM_MAX];
-    // Where the client sends from; it is not known before its first datagram.
-    let mut port: Option<SocketAddr> = None;
     loop {
         tokio::select! {
             received = socket.recv_from(&mut buffer) => {
                 let Ok((length, from)) = received else { continue };
-                if from.ip() != client || port.is_some_and(|known| known != from) {
+                if !client.is_at(from) {
                     continue;
                 }
                 // Fragments, which hardly anybody sends, may be dropped (RFC 1928 §7).
                 let Ok((0, to, data)) = parse_udp_request(&buffer[..length]).await else { continue };
-                port = Some(from);
+                client.place = Some(from);
                 let (host, to_port) = TargetAddr::into_string_and_port(to);
                 let to = HostPort { host: host.trim_matches(['[', ']']).to_owned(), port: to_port };
                 if opened.send_datagram(to, Bytes::copy_from_slice(data)).await.is_err() {
@@ -132,7 +153,7 @@ async fn datagrams(opened: &crate::Opened, socket: &UdpSocket, client: IpAddr) {
             }
             datagram = opened.recv_datagram() => {
                 let Some(datagram) = datagram else { return };
-                let (Some(to), Ok(ip)) = (port, datagram.address.host.parse::<IpAddr>()) else {
+                let (Some(to), Ok(ip)) = (client.place, datagram.address.host.parse::<IpAddr>()) else {
                     continue;
                 };
                 let from = SocketAddr::new(ip, datagram.address.port);

@@ -346,6 +346,93 @@ async fn datagrams_go_there_and_back_within_the_rules() {
     both.until_idle().await;
 }
 
+#[tokio::test]
+async fn only_hosts_that_a_client_sent_to_may_send_to_it() {
+    let server = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let stranger = tokio::net::UdpSocket::bind("127.0.0.2:0").await.unwrap();
+    let to = |port| HostPort { host: "127.0.0.1".to_owned(), port };
+    let both = both(Options::new(), Vec::new()).await;
+    let opened = both.near.open(Target::Udp(both.near.udp_number())).await.ok().unwrap();
+    let port = server.local_addr().unwrap().port();
+    opened.send_datagram(to(port), Bytes::from_static(b"ping")).await.unwrap();
+    let mut buffer = [0; 100];
+    let (_, from) = timeout(PATIENCE, server.recv_from(&mut buffer)).await.unwrap().unwrap();
+    stranger.send_to(b"stranger", from).await.unwrap();
+    server.send_to(b"pong", from).await.unwrap();
+    let datagram = timeout(PATIENCE, opened.recv_datagram()).await.unwrap().unwrap();
+    assert_eq!(&datagram.data[..], b"pong");
+    // From then on, because the client spoke to it.
+    let known =
+        HostPort { host: "127.0.0.2".to_owned(), port: stranger.local_addr().unwrap().port() };
+    opened.send_datagram(known, Bytes::from_static(b"ping")).await.unwrap();
+    let _ = timeout(PATIENCE, stranger.recv_from(&mut buffer)).await.unwrap().unwrap();
+    stranger.send_to(b"no stranger", from).await.unwrap();
+    let datagram = timeout(PATIENCE, opened.recv_datagram()).await.unwrap().unwrap();
+    assert_eq!(&datagram.data[..], b"no stranger");
+    // An answer from loopback is from the host that an unspecified address means.
+    let anywhere = HostPort { host: "0.0.0.0".to_owned(), port };
+    let other = both.near.open(Target::Udp(both.near.udp_number())).await.ok().unwrap();
+    other.send_datagram(anywhere, Bytes::from_static(b"ping")).await.unwrap();
+    let (_, from) = timeout(PATIENCE, server.recv_from(&mut buffer)).await.unwrap().unwrap();
+    server.send_to(b"pong", from).await.unwrap();
+    let datagram = timeout(PATIENCE, other.recv_datagram()).await.unwrap().unwrap();
+    assert_eq!(&datagram.data[..], b"pong");
+}
+
+/// Asks for an association of datagrams as a program at this address and port: its connection,
+/// and where datagrams go.
+async fn associate(near: &Arc<Session>, ip: [u8; 4], port: u16) -> (TcpStream, SocketAddr) {
+    let (mut program, here) = pair().await;
+    let near = near.clone();
+    tokio::spawn(async move { socks::serve(&near, here).await });
+    let request = [&[5, 1, 0, 5, 3, 0, 1][..], &ip, &port.to_be_bytes()].concat();
+    program.write_all(&request).await.unwrap();
+    let reply = read(&mut program, 2 + 10).await;
+    assert_eq!(&reply[..6], [5, 0, 5, 0, 0, 1]);
+    let at = [reply[6], reply[7], reply[8], reply[9]];
+    (program, SocketAddr::from((at, u16::from_be_bytes([reply[10], reply[11]]))))
+}
+
+#[tokio::test]
+async fn datagrams_are_taken_only_from_the_port_that_a_program_named() {
+    let both = both(Options::new(), Vec::new()).await;
+    let server = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = server.local_addr().unwrap().port();
+    let datagram =
+        |data: &[u8]| [&[0, 0, 0, 1, 127, 0, 0, 1][..], &port.to_be_bytes(), data].concat();
+    // An address that is not the program's, as behind a NAT, names nothing; nor does port 0.
+    for (ip, is_named) in [
+        ([127, 0, 0, 1], true),
+        ([0, 0, 0, 0], true),
+        ([10, 0, 0, 1], false),
+        ([0, 0, 0, 0], false),
+    ] {
+        let program = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let other = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let elsewhere = tokio::net::UdpSocket::bind("127.0.0.2:0").await.unwrap();
+        let port_of = |socket: &tokio::net::UdpSocket| socket.local_addr().unwrap().port();
+        let named = match (is_named, ip) {
+            (true, _) => port_of(&program),
+            (false, [10, ..]) => port_of(&other),
+            (false, _) => 0,
+        };
+        let (_connection, at) = associate(&both.near, ip, named).await;
+        elsewhere.send_to(&datagram(b"elsewhere"), at).await.unwrap();
+        let (first, second) = if is_named { (&other, &program) } else { (&program, &other) };
+        first.send_to(&datagram(b"first"), at).await.unwrap();
+        second.send_to(&datagram(b"second"), at).await.unwrap();
+        let mut buffer = [0; 100];
+        let came = timeout(PATIENCE, server.recv_from(&mut buffer)).await.unwrap().unwrap();
+        let expected = if is_named { &b"second"[..] } else { b"first" };
+        assert_eq!(&buffer[..came.0], expected, "{ip:?}:{named}");
+        server.send_to(b"answer", came.1).await.unwrap();
+        let length = timeout(PATIENCE, program.recv(&mut buffer)).await.unwrap().unwrap();
+        assert!(buffer[..length].ends_with(b"answer"));
+        let more = timeout(Duration::from_millis(100), server.recv_from(&mut buffer)).await;
+        assert!(more.is_err(), "{ip:?}:{named}: another program's datagram was passed on");
+    }
+}
+
 /// Texts that are no host, as one odd program may send them.
 const NO_HOSTS: [&str; 6] = ["", "a\0b", "a b", "a\nb", "a\u{200e}b", "\u{e9}.example"];
 
