@@ -18,6 +18,7 @@ mod look;
 mod mend;
 mod probe;
 mod report;
+mod shell;
 mod system;
 #[cfg(test)]
 mod testing;
@@ -31,4 +32,5 @@ pub use host::{
 pub use look::{Options, examine};
 pub use probe::{Mapped, Memory, Mtu, Offset, Reach, SendError};
 pub use report::{Report, UplinkLine};
+pub use shell::quoted;
 pub use system::{RunError, System, ThisSystem};

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use crate::facts::{Facts, Way};
 use crate::host::Prefix;
+use crate::shell::quoted;
 
 /// Tables that are made are numbered from here by their interface.
 const TABLE: u32 = 100;
@@ -60,10 +61,11 @@ pub(crate) fn table_for(facts: &Facts, way: &Way) -> (String, bool) {
 
 /// The commands that make packets from the way's address leave through its interface.
 pub(crate) fn source_route(facts: &Facts, way: &Way) -> Vec<String> {
-    let name = facts.name(way.uplink);
+    let name = quoted(facts.name(way.uplink));
     let family = if way.source.is_ipv6() { "ip -6" } else { "ip" };
     let source = way.source;
     let (table, has_rule) = table_for(facts, way);
+    let table = quoted(&table);
     let mut commands = Vec::new();
     if let Some(network) = network_of(facts, way) {
         let width = if source.is_ipv6() { 128 } else { 32 };
@@ -82,13 +84,14 @@ pub(crate) fn source_route(facts: &Facts, way: &Way) -> Vec<String> {
 
 /// The command that sets a kernel setting, by its path below `/proc/sys`.
 pub(crate) fn sysctl(path: &str, value: impl std::fmt::Display) -> String {
-    format!("sudo sysctl -w {}={value}", sysctl_name(path))
+    format!("sudo sysctl -w {}", quoted(&format!("{}={value}", sysctl_name(path))))
 }
 
 /// The command that keeps kernel settings over a restart.
 pub(crate) fn keep_sysctl(path: &str, value: impl std::fmt::Display) -> String {
-    let name = sysctl_name(path);
-    format!("echo '{name} = {value}' | sudo tee -a /etc/sysctl.d/90-manypath.conf")
+    // In quotes for its spaces.
+    let line = quoted(&format!("{} = {value}", sysctl_name(path)));
+    format!("echo {line} | sudo tee -a /etc/sysctl.d/90-manypath.conf")
 }
 
 /// With dots, unless the name of an interface has one.

@@ -6,6 +6,7 @@ use crate::causes::{
 };
 use crate::facts::{Facts, Way};
 use crate::finding::{Finding, Looked};
+use crate::shell::quoted;
 
 /// Packets that this host's firewall drops.
 pub(super) struct Firewall;
@@ -59,7 +60,9 @@ fn of(facts: &Facts, way: &Way) -> Option<Finding> {
             }
         };
         let command = match chain {
-            Some(chain) => format!("sudo nft insert rule {chain} udp dport {port} accept"),
+            Some(chain) => {
+                format!("sudo nft insert rule {} udp dport {port} accept", words(&chain))
+            }
             None if facts.host.has_iptables => {
                 format!("sudo iptables -I OUTPUT -p udp --dport {port} -j ACCEPT")
             }
@@ -72,6 +75,12 @@ fn of(facts: &Facts, way: &Way) -> Option<Finding> {
         "The firewall of this host drops the answers that arrive at {name} from UDP port {port}, in the \
          chain {chain}."
     );
+    let chain = words(&chain);
     let command = format!("sudo nft insert rule {chain} ct state established,related accept");
     Some(Finding::error("firewall-in", sentence).at(name).mend(command))
+}
+
+/// Family, table and name of a chain, for a shell.
+fn words(chain: &str) -> String {
+    chain.split(' ').map(quoted).collect::<Vec<_>>().join(" ")
 }

@@ -5,6 +5,7 @@ use crate::causes::{same_network, silent_gateway, wrong_gateway};
 use crate::facts::{Facts, Way};
 use crate::finding::{Finding, Looked};
 use crate::mend::{gateway_of, source_route, table_for};
+use crate::shell::quoted;
 
 /// The routers of the uplinks.
 pub(super) struct Gateways;
@@ -53,7 +54,7 @@ impl Check for Gateways {
                 // The same again would mend nothing.
                 looked.find(match gateway_of(facts, way) {
                     Some(other) if other != gateway => finding.mend_all(found),
-                    _ => finding.mend(format!("ip neighbour show dev {name}")),
+                    _ => finding.mend(format!("ip neighbour show dev {}", quoted(name))),
                 });
             }
         }
@@ -74,7 +75,7 @@ fn replace(facts: &Facts, way: &Way) -> Vec<String> {
     };
     let family = if way.source.is_ipv6() { "ip -6" } else { "ip" };
     let (name, old) =
-        (facts.name(way.uplink), route.gateway.map_or(String::new(), |ip| ip.to_string()));
+        (quoted(facts.name(way.uplink)), route.gateway.map_or(String::new(), |ip| ip.to_string()));
     let to = if route.to.len == 0 { "default".to_owned() } else { route.to.to_string() };
     let mut commands = vec![
         format!("sudo {family} route del {to} via {old} dev {name}"),
@@ -107,7 +108,7 @@ fn report_same_network(facts: &Facts, looked: &mut Looked) {
         Finding::warning("same-network", sentence)
             .at(two)
             // With its address it would count as an uplink that is off.
-            .mend(format!("sudo ip address flush dev {two}"))
-            .mend(format!("sudo ip link set dev {two} down")),
+            .mend(format!("sudo ip address flush dev {}", quoted(two)))
+            .mend(format!("sudo ip link set dev {} down", quoted(two))),
     );
 }

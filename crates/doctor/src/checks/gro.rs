@@ -3,6 +3,7 @@
 use super::Check;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked};
+use crate::shell::quoted;
 
 /// GRO.
 pub(super) struct Gro;
@@ -34,7 +35,7 @@ impl Check for Gro {
             looked.find(
                 Finding::warning("gro-off", sentence)
                     .at(name.clone())
-                    .mend(format!("sudo ethtool -K {name} gro on")),
+                    .mend(format!("sudo ethtool -K {} gro on", quoted(name))),
             );
         }
     }

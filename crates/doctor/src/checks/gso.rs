@@ -3,6 +3,7 @@
 use super::Check;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked};
+use crate::shell::quoted;
 
 /// GSO.
 pub(super) struct Gso;
@@ -52,8 +53,10 @@ impl Check for Gso {
             let switches: Vec<String> =
                 off.iter().map(|(_, short)| format!("{short} on")).collect();
             looked.find(match switches.is_empty() {
-                true => finding.mend(format!("ethtool -k {name}")),
-                false => finding.mend(format!("sudo ethtool -K {name} {}", switches.join(" "))),
+                true => finding.mend(format!("ethtool -k {}", quoted(name))),
+                false => {
+                    finding.mend(format!("sudo ethtool -K {} {}", quoted(name), switches.join(" ")))
+                }
             });
         }
     }

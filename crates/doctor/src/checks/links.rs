@@ -5,6 +5,7 @@ use crate::facts::{Facts, Way};
 use crate::finding::{Finding, Looked};
 use crate::host::Link;
 use crate::mend::source_route;
+use crate::shell::quoted;
 
 /// The state of interfaces.
 pub(super) struct Links;
@@ -48,7 +49,7 @@ impl Check for Links {
                         ),
                     )
                     .at(link.name.clone())
-                    .mend(format!("sudo ethtool -s {} autoneg on", link.name)),
+                    .mend(format!("sudo ethtool -s {} autoneg on", quoted(&link.name))),
                 );
             }
         }
@@ -58,10 +59,11 @@ impl Check for Links {
                 "no-address",
                 format!("{name} is connected but has no address, so it carries nothing."),
             );
+            let word = quoted(name);
             let command = match facts.host.manager {
-                Some("nmcli") => format!("sudo nmcli device connect {name}"),
-                Some(_) => format!("sudo networkctl reconfigure {name}"),
-                None => format!("sudo dhclient {name}"),
+                Some("nmcli") => format!("sudo nmcli device connect {word}"),
+                Some(_) => format!("sudo networkctl reconfigure {word}"),
+                None => format!("sudo dhclient {word}"),
             };
             looked.find(finding.at(name.clone()).mend(command));
         }
@@ -84,9 +86,10 @@ fn down(facts: &Facts, uplink: usize, link: &Link) -> Finding {
     let finding =
         Finding::warning("link-down", format!("{name} has an address but is switched off."))
             .at(name.clone());
+    let word = quoted(name);
     match facts.host.manager {
-        Some("nmcli") => finding.mend(format!("sudo nmcli device connect {name}")),
-        Some(_) => finding.mend(format!("sudo networkctl up {name}")),
+        Some("nmcli") => finding.mend(format!("sudo nmcli device connect {word}")),
+        Some(_) => finding.mend(format!("sudo networkctl up {word}")),
         // Its routes went with it.
         None => {
             let mut seen = Vec::new();
@@ -100,7 +103,7 @@ fn down(facts: &Facts, uplink: usize, link: &Link) -> Finding {
                 .filter(first)
                 .flat_map(|way| source_route(facts, way))
                 .collect();
-            finding.mend(format!("sudo ip link set dev {name} up")).mend_all(routes)
+            finding.mend(format!("sudo ip link set dev {word} up")).mend_all(routes)
         }
     }
 }

@@ -4,6 +4,7 @@ use super::Check;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked};
 use crate::probe::Mtu;
+use crate::shell::quoted;
 
 /// MTU and black holes.
 pub(super) struct PacketSizes;
@@ -45,7 +46,7 @@ impl Check for PacketSizes {
                     ),
                 )
                 .at(name)
-                .mend(format!("sudo ip link set dev {name} mtu {path}")),
+                .mend(format!("sudo ip link set dev {} mtu {path}", quoted(name))),
             });
         }
     }

@@ -3,6 +3,7 @@
 use super::Check;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked};
+use crate::shell::quoted;
 
 /// Rules for addresses that this host does not have.
 pub(super) struct Rules;
@@ -37,7 +38,11 @@ impl Check for Rules {
                         ),
                     )
                     .at(from.ip.to_string())
-                    .mend(format!("sudo {family} rule del from {} lookup {table}", from.ip)),
+                    .mend(format!(
+                        "sudo {family} rule del from {} lookup {}",
+                        from.ip,
+                        quoted(table)
+                    )),
                 );
             }
         }

@@ -1,3 +1,5 @@
+mod quoting;
+
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 

@@ -5,6 +5,7 @@ use crate::causes::leaves_elsewhere;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked};
 use crate::mend::{listed, source_route};
+use crate::shell::quoted;
 
 /// Routes into a tunnel.
 pub(super) struct Tunnels;
@@ -51,7 +52,7 @@ impl Check for Tunnels {
                         "Packets of {} leave through the tunnel {tunnel}, which manypath uses alone \
                          unless --bind {} names the interfaces.",
                         listed(&names),
-                        names.join(",")
+                        quoted(&names.join(","))
                     ),
                 )
                 .at(tunnel)

@@ -7,6 +7,7 @@ use super::Check;
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked};
 use crate::mend::listed;
+use crate::shell::quoted;
 
 /// The number of uplinks, and addresses that two of them share.
 pub(super) struct Uplinks;
@@ -75,7 +76,7 @@ impl Check for Uplinks {
                     ),
                 )
                 .at(last.clone())
-                .mend(format!("sudo ip address del {ip}/{len} dev {last}")),
+                .mend(format!("sudo ip address del {ip}/{len} dev {}", quoted(last))),
             );
         }
     }
