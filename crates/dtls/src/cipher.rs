@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
 /// Length of an authentication tag, in bytes; the same in all suites.
 pub const TAG_LEN: usize = 16;
 
@@ -64,7 +66,7 @@ impl CipherSuite {
     }
 }
 
-/// The keys of one direction in one epoch.
+/// The keys of one direction in one epoch. They are erased from memory when this is dropped.
 #[derive(Clone)]
 pub struct KeyMaterial {
     /// Key of the record payload, [`CipherSuite::key_len`] bytes.
@@ -74,6 +76,23 @@ pub struct KeyMaterial {
     /// Initialization vector: the nonce of a record is this, exclusive-or its sequence number.
     pub iv: [u8; NONCE_LEN],
 }
+
+impl Zeroize for KeyMaterial {
+    fn zeroize(&mut self) {
+        let KeyMaterial { key, sequence_number_key, iv } = self;
+        key.zeroize();
+        sequence_number_key.zeroize();
+        iv.zeroize();
+    }
+}
+
+impl Drop for KeyMaterial {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for KeyMaterial {}
 
 /// Keys are not printed.
 impl fmt::Debug for KeyMaterial {
@@ -97,4 +116,24 @@ pub trait RecordCipher: fmt::Debug + Send + Sync {
     /// The mask of a sequence number, from the first bytes of the encrypted record (RFC 9147
     /// §4.2.3).
     fn mask(&self, sample: [u8; TAG_LEN]) -> [u8; 2];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_erased_when_they_are_dropped() {
+        fn is_erased<T: ZeroizeOnDrop>(_: &T) {}
+        let mut keys =
+            KeyMaterial { key: vec![7; 16], sequence_number_key: vec![8; 16], iv: [9; 12] };
+        is_erased(&keys);
+        let at = keys.key.as_ptr();
+        keys.zeroize();
+        assert!(keys.key.is_empty() && keys.sequence_number_key.is_empty());
+        // The whole of the buffer was overwritten before.
+        keys.key.resize(16, 0);
+        assert_eq!(keys.key.as_ptr(), at);
+        assert_eq!(keys.iv, [0; 12]);
+    }
 }

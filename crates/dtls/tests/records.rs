@@ -186,7 +186,8 @@ fn other_keys_open_nothing() {
 
 #[test]
 fn a_key_of_the_wrong_length_is_refused() {
-    let short = KeyMaterial { key: vec![0; 15], ..material(CipherSuite::Aes128Gcm) };
+    let mut short = material(CipherSuite::Aes128Gcm);
+    short.key.truncate(15);
     let error = aws_lc::cipher(CipherSuite::Aes128Gcm, &short).expect_err("too short");
     assert_eq!(error.to_string(), "a key of Aes128Gcm has 16 bytes");
 }

@@ -24,6 +24,7 @@ use manypath_dtls::{
     SealingKeys, aws_lc, exporter_context,
 };
 use sha2::Sha256;
+use zeroize::Zeroizing;
 
 use crate::key_log::{KeyLog, chunk_keys};
 
@@ -76,9 +77,9 @@ impl SharedKey {
     /// # Errors
     /// If the system gives no random numbers.
     pub fn random() -> Result<SharedKey, getrandom::Error> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret)?;
-        Ok(SharedKey::new(&secret).expect("long enough"))
+        let mut secret = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *secret)?;
+        Ok(SharedKey::new(&*secret).expect("long enough"))
     }
 
     /// The same with another cipher suite, which must be that of the other end.
@@ -131,13 +132,11 @@ struct Session {
 }
 
 impl Session {
-    fn expand(&self, purpose: &[u8], context: &[u8], len: usize) -> Vec<u8> {
+    fn expand(&self, purpose: &[u8], context: &[u8], key: &mut [u8]) {
         let (client, server) = self.agreement.tags;
         let (client, server) = (client.to_be_bytes(), server.to_be_bytes());
-        let mut key = vec![0; len];
         let info: [&[u8]; 4] = [purpose, &client, &server, context];
-        self.key.secret.expand_multi_info(&info, &mut key).expect("far below 255 hashes");
-        key
+        self.key.secret.expand_multi_info(&info, key).expect("far below 255 hashes");
     }
 
     /// The cipher and the initialization vector of what an end seals in an epoch.
@@ -147,18 +146,18 @@ impl Session {
             Role::Client => Direction::Client,
             Role::Server => Direction::Server,
         };
-        let export = |kind, len| {
+        let export = |kind, key: &mut [u8]| {
             let parameters = (&client_parameter[..], &server_parameter[..]);
             let context = exporter_context(direction, KeyRole::Primary, kind, parameters);
             let purpose = [b"record ".as_slice(), &epoch.to_be_bytes()].concat();
-            self.expand(&purpose, &context, len)
+            self.expand(&purpose, &context, key);
         };
         let suite = self.key.suite;
-        let material = KeyMaterial {
-            key: export(KeyKind::Key, suite.key_len()),
-            sequence_number_key: export(KeyKind::SequenceNumberKey, suite.key_len()),
-            iv: export(KeyKind::Iv, 12).try_into().expect("of that length"),
-        };
+        let empty = || vec![0; suite.key_len()];
+        let mut material = KeyMaterial { key: empty(), sequence_number_key: empty(), iv: [0; 12] };
+        export(KeyKind::Key, &mut material.key);
+        export(KeyKind::SequenceNumberKey, &mut material.sequence_number_key);
+        export(KeyKind::Iv, &mut material.iv);
         if let Some(log) = &self.key.key_log {
             log.line(&chunk_keys(&self.agreement, sealer, epoch, suite, &material));
         }
@@ -197,8 +196,8 @@ impl KeySession for Session {
         if self.opened.is_none() {
             let Agreement { client_parameter, server_parameter, .. } = &self.agreement;
             let context = [&client_parameter[..], &server_parameter[..]].concat();
-            let binding = self.expand(b"binding", &context, 32);
-            let binding = binding.try_into().expect("of that length");
+            let mut binding = [0; 32];
+            self.expand(b"binding", &context, &mut binding);
             let peer = Peer::new(PeerIdentity::SharedKey, binding);
             self.actions.push_back(KeyAction::Authenticated(peer));
         }
@@ -217,5 +216,15 @@ impl KeySession for Session {
 
     fn poll(&mut self) -> Option<KeyAction> {
         self.actions.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The state of HKDF is one of this hash: a shared key is erased with it.
+    #[test]
+    fn a_shared_key_is_erased_when_it_is_dropped() {
+        fn is_erased<T: zeroize::ZeroizeOnDrop>() {}
+        is_erased::<sha2::Sha256>();
     }
 }
