@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::args::DEFAULT_PORT;
+use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
+use crate::screen::Screen;
 use crate::via::lines;
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
@@ -95,6 +97,14 @@ impl Destination {
             Destination::Hosts(hosts) => hosts.first().map(|(host, _)| host.as_str()),
             Destination::Word(word) => Some(word),
             Destination::Local(local) => Some(&local.name),
+        }
+    }
+
+    /// Tells the user if others can read the ticket in the file that `text` names.
+    pub(crate) fn warn_of_file(&self, text: &str, screen: &Screen) {
+        let file = text.trim().strip_prefix('@').filter(|_| matches!(self, Destination::Ticket(_)));
+        if let Some(warning) = file.and_then(|file| Secret::Ticket.warning(Path::new(file))) {
+            screen.line(&warning);
         }
     }
 

@@ -10,6 +10,7 @@ mod dest;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod exposed;
 mod failure;
 mod figures;
 mod lab;

@@ -24,9 +24,12 @@ pub(crate) async fn run(args: PathsArgs) -> Result<()> {
     if !(1..=1000).contains(&plan.probes) {
         return Err(Failure::usage("--probes: not from 1 to 1000"));
     }
-    let remotes = Destination::parse(&args.dest)?.resolve().await?;
-    let relays = via::relays(&args.via).await?;
     let screen = Screen::new(&args.report);
+    let dest = Destination::parse(&args.dest)?;
+    dest.warn_of_file(&args.dest, &screen);
+    via::warn_of_files(&args.via, &screen);
+    let remotes = dest.resolve().await?;
+    let relays = via::relays(&args.via).await?;
     let seconds = f64::from(plan.probes) * plan.interval.as_secs_f64();
     screen.line(&format!("Probing for {seconds:.0} s, then tracing routers ..."));
     let report = measure::measure(&plan, &args.bind.bind, relays, &remotes).await?;

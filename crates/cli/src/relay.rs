@@ -14,6 +14,7 @@ use manypath_live::{Live, Stat, StatKind};
 use serde_json::json;
 
 use crate::args::{RelayArgs, TURN_PORT};
+use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::figures::size;
 use crate::live::serve_metrics;
@@ -37,6 +38,9 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 pub(crate) async fn run(args: RelayArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let users = users(&args)?;
+    if let Some(warning) = args.users.as_deref().and_then(|file| Secret::Passwords.warning(file)) {
+        screen.line(&warning);
+    }
     let invented = args.user.is_empty() && args.users.is_none();
     let options = options(&args, users.clone())?;
     let mut relay = RelayServer::bind(options).map_err(|e: SocketError| {

@@ -12,6 +12,7 @@ use manypath_trust::{AllowList, Fingerprint, IdentityError, IdentityKey};
 use zeroize::Zeroizing;
 
 use crate::args::{CertificateArgs, ClientSecurityArgs, ServerSecurityArgs};
+use crate::exposed::{Secret, pasted};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 
@@ -36,7 +37,7 @@ impl Serving {
         if args.insecure {
             return Ok(Serving { security: Security::Plain, trust: Some(Trust::Insecure) });
         }
-        if let Some(files) = Files::read(&args.certificates)? {
+        if let Some(files) = Files::read(&args.certificates, screen)? {
             let keys = files.keys(None)?;
             let security = logged(keys, key_log(screen)?.as_ref()).into();
             return Ok(Serving { security, trust: None });
@@ -107,7 +108,7 @@ impl Calling {
         if args.insecure {
             return Ok(Calling { security: Security::Plain, knows_peer: false, pinning: None });
         }
-        if let Some(files) = Files::read(&args.certificates)? {
+        if let Some(files) = Files::read(&args.certificates, screen)? {
             let host = host.ok_or_else(|| {
                 Failure::usage("--cert is for a HOST; a ticket names the key of its receiver")
             })?;
@@ -179,7 +180,7 @@ fn identity(file: Option<&Path>, screen: &Screen) -> Result<Identity> {
         let failure = Failure::usage(format!("--identity: {e}"));
         match e {
             IdentityError::Exposed { path, .. } => {
-                failure.hint(format!("chmod 600 {}, or name another file", path.display()))
+                failure.hint(format!("chmod 600 {}, or name another file", pasted(&path)))
             }
             _ => failure,
         }
@@ -215,6 +216,10 @@ fn key_log(screen: &Screen) -> Result<Option<Arc<dyn KeyLog>>> {
         .map_err(|e| Failure::usage(format!("SSLKEYLOGFILE: cannot write to the file: {e}")))?;
     Ok(log.map(|log| {
         screen.line("Note: SSLKEYLOGFILE is set; whoever reads that file can decrypt this.");
+        let file = std::env::var_os("SSLKEYLOGFILE").unwrap_or_default();
+        if let Some(warning) = Secret::KeyLog.warning(Path::new(&file)) {
+            screen.line(&warning);
+        }
         Arc::new(log) as Arc<dyn KeyLog>
     }))
 }
@@ -236,13 +241,16 @@ struct Files {
 }
 
 impl Files {
-    fn read(args: &CertificateArgs) -> Result<Option<Files>> {
+    fn read(args: &CertificateArgs, screen: &Screen) -> Result<Option<Files>> {
         let (Some(cert), Some(key)) = (&args.cert, &args.key) else { return Ok(None) };
         let read = |option: &str, file: &Path| {
             std::fs::read(file).map_err(|e| {
                 Failure::usage(format!("{option}: cannot read {}: {e}", file.display()))
             })
         };
+        if let Some(warning) = Secret::PrivateKey.warning(key) {
+            screen.line(&warning);
+        }
         let key = Zeroizing::new(read("--key", key)?);
         let roots = args.ca.as_deref().map(|ca| read("--ca", ca)).transpose()?;
         Ok(Some(Files { chain: read("--cert", cert)?, key, roots }))

@@ -18,6 +18,7 @@ use serde_json::json;
 use summary::Summaries;
 
 use crate::args::sim::{CheckArgs, RunArgs, ScenarioArgs, SimCommand};
+use crate::exposed::pasted;
 use crate::failure::{Failure, Result};
 use crate::figures::thousands;
 use crate::runs::{MANY_RUNS, RunsBar, cancel_on_ctrl_c};
@@ -166,7 +167,7 @@ impl<'a> Output<'a> {
             rows: Table::new(),
             summaries: Summaries::new(swept),
             failed: Vec::new(),
-            command: format!("manypath sim run {}", args.scenario.scenario.display()),
+            command: format!("manypath sim run {}", pasted(&args.scenario.scenario)),
             first_point: args.scenario.point.unwrap_or(1) as usize,
         }
     }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::transfer::frame::TOKEN_MAX;
@@ -115,11 +116,8 @@ impl<'a> Source<'a> {
                 "Note: other users of this host can see the token in --token; \
                  --token-file and {VARIABLE} hide it."
             )),
-            Source::File(file) if others_can_read(file) && !is_credential(file) => Some(format!(
-                "Note: other users of this host can read the token in {0}; chmod 600 {0} hides it.",
-                file.display()
-            )),
-            Source::File(_) | Source::Variable(_) | Source::Prompt => None,
+            Source::File(file) => Secret::Token.warning(file),
+            Source::Variable(_) | Source::Prompt => None,
         }
     }
 
@@ -138,28 +136,6 @@ impl<'a> Source<'a> {
             _ => Err(Failure::usage(format!("{name}: longer than {TOKEN_MAX} bytes"))),
         }
     }
-}
-
-#[cfg(unix)]
-fn others_can_read(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    // Pipes, such as those of a shell's <(command), are nobody else's.
-    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o044 != 0)
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_: &Path) -> bool {
-    false
-}
-
-/// systemd gives services their secrets in a directory that no other user may enter. The modes of
-/// the files there say more than is allowed, where access lists are in use.
-fn is_credential(file: &Path) -> bool {
-    is_within(file, std::env::var_os("CREDENTIALS_DIRECTORY"))
-}
-
-fn is_within(file: &Path, dir: Option<OsString>) -> bool {
-    dir.is_some_and(|dir| Path::new(&dir).is_absolute() && file.starts_with(dir))
 }
 
 /// Asks at the terminal, without echo.
@@ -234,15 +210,6 @@ mod tests {
         let missing = Source::File(&missing).read(client).unwrap_err();
         assert!(missing.message.contains("cannot read it"), "{missing}");
         assert!(missing.hint.unwrap().contains("`manypath recv --token-file FILE` makes"));
-    }
-
-    #[test]
-    fn credentials_are_those_of_the_directory_of_the_service() {
-        let within = |file: &str, dir: &str| is_within(Path::new(file), Some(dir.into()));
-        assert!(within("/run/credentials/a.service/token", "/run/credentials/a.service"));
-        assert!(!within("/run/credentials/b.service/token", "/run/credentials/a.service"));
-        assert!(!within("/home/a/token", "") && !within("token", ""));
-        assert!(!is_within(Path::new("/token"), None));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use manypath::{Association, Config, Endpoint, Relay, RouteWatch};
 use tokio::task::JoinHandle;
 
 use crate::args::{TURN_PORT, TraceArgs, ViaArgs};
+use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::settings;
@@ -27,6 +28,14 @@ struct Named {
     password: Option<String>,
     host: String,
     port: u16,
+}
+
+/// Tells the user of files of `--via` whose passwords others can read.
+pub(crate) fn warn_of_files(args: &ViaArgs, screen: &Screen) {
+    let files = args.via.iter().filter_map(|word| word.strip_prefix('@'));
+    for warning in files.filter_map(|file| Secret::Passwords.warning(Path::new(file))) {
+        screen.line(&warning);
+    }
 }
 
 /// The relays that `--via` names, with their hosts looked up.

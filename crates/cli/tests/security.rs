@@ -225,3 +225,73 @@ fn an_identity_that_others_can_read_is_refused() {
         assert_eq!(stdout(&output), "");
     }
 }
+
+/// Secrets that a service reads may belong to a group: their user is told, and decides.
+#[cfg(unix)]
+#[test]
+fn keys_that_others_can_read_are_said() {
+    use std::os::unix::fs::PermissionsExt;
+    let ((_from, file), to) = (file(), tempdir().unwrap());
+    let ours = Authority::new();
+    let options = ours.options("sender", &ours);
+    let (key, log) = (&options[3], ours.dir.path().join("log"));
+    let receiver = Receiver::start(to.path(), &words(&ours.options("127.0.0.1", &ours)));
+    let dest = format!("127.0.0.1:{}", receiver.port);
+    let said = |mode: u32, log_mode: Option<u32>| {
+        let _ = fs::remove_file(to.path().join("x"));
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+        };
+        set(Path::new(key), mode);
+        let _ = fs::remove_file(&log);
+        if let Some(mode) = log_mode {
+            fs::write(&log, "").unwrap();
+            set(&log, mode);
+        }
+        let mut command = Command::new(common::MANYPATH);
+        command.arg("send").args(&options).arg(&file).arg(&dest).env("SSLKEYLOGFILE", &log);
+        let output = command.output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let log_mode = fs::metadata(&log).unwrap().permissions().mode() & 0o777;
+        (stderr(&output), log_mode)
+    };
+    let warning = |what: &str, path: &str| {
+        format!("other users of this host can read the {what} in {path}; chmod 600 {path} hides")
+    };
+    let log_text = log.to_str().unwrap();
+    for (mode, log_mode) in [(0o644, Some(0o640)), (0o640, Some(0o604))] {
+        let (err, kept) = said(mode, log_mode);
+        assert!(err.contains(&warning("private key", key)), "{err}");
+        assert!(err.contains(&warning("keys", log_text)), "{err}");
+        assert_eq!(Some(kept), log_mode, "it is the user's file");
+    }
+    for log_mode in [None, Some(0o600)] {
+        let (err, made) = said(0o600, log_mode);
+        assert!(!err.contains("other users"), "{err}");
+        assert_eq!(made, 0o600);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn tickets_and_passwords_in_files_that_others_can_read_are_said() {
+    use std::os::unix::fs::PermissionsExt;
+    let ((from, file), to) = (file(), tempdir().unwrap());
+    let receiver = Receiver::start(to.path(), &["--overwrite"]);
+    let (ticket, via) = (from.path().join("a ticket"), from.path().join("relays"));
+    fs::write(&ticket, &receiver.ticket).unwrap();
+    fs::write(&via, "turn:ann:secret@127.0.0.1:9\n").unwrap();
+    let at = |path: &Path| format!("@{}", path.display());
+    for (mode, is_said) in [(0o644, true), (0o600, false)] {
+        for path in [&ticket, &via] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (code, _, err) = send(&[&file], &at(&ticket), &["--via", &at(&via)]);
+        assert_eq!(code, 0, "{err}");
+        for what in ["ticket in", "passwords in"] {
+            assert_eq!(err.contains(&format!("can read the {what}")), is_said, "{what}: {err}");
+        }
+        // As a shell takes it.
+        assert_eq!(err.contains("chmod 600 '"), is_said, "{err}");
+    }
+}

@@ -9,6 +9,7 @@ use manypath_lab::report::{Style, TextFigure, text};
 
 use super::find::{find, wrong};
 use crate::args::lab::ShowArgs;
+use crate::exposed::pasted;
 use crate::failure::{Failure, Result};
 use crate::show::print;
 
@@ -26,7 +27,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<()> {
     if figures.is_empty() {
         let what = format!("{} has no figure of these experiments", args.out.display());
         let command =
-            format!("manypath lab run {} --out {}", args.ids.join(" "), args.out.display());
+            format!("manypath lab run {} --out {}", args.ids.join(" "), pasted(&args.out));
         return Err(Failure::failed(what).hint(format!("run them first: {command}")));
     }
     print(&joined(&figures))
@@ -44,7 +45,7 @@ pub(super) fn show_some(selected: &[&Experiment], out: &Path) -> Result<()> {
     print(&format!(
         "{} figures: manypath lab show ID, or manypath lab report --results {}\n",
         figures.len(),
-        out.display()
+        pasted(out)
     ))
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::find::wrong;
 use crate::args::lab::NewArgs;
+use crate::exposed::pasted;
 use crate::failure::Result;
 use crate::sheet::{columns, wrapped};
 use crate::show::print;
@@ -23,7 +24,7 @@ pub(super) fn run(args: &NewArgs) -> Result<()> {
     let root = args.experiments.clone().unwrap_or_else(nearest);
     let folder = template::create(&root, &args.group, &args.name, &known).map_err(wrong)?;
     let command = match &args.experiments {
-        Some(dir) => format!("manypath lab run {} --experiments {}", args.name, dir.display()),
+        Some(dir) => format!("manypath lab run {} --experiments {}", args.name, pasted(dir)),
         None => format!("manypath lab run {}", args.name),
     };
     if args.report.json {

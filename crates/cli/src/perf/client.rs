@@ -54,6 +54,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
     let calling = Calling::new(&args.security, dest.host(), None, &screen)?;
+    via::warn_of_files(&args.via, &screen);
     let remotes = dest.resolve().await?;
     let relays = via::relays(&args.via).await?;
     let is_protected = calling.is_protected();

@@ -83,6 +83,8 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let config = with_streams(settings::config_with(&args.transport, DEFAULTS)?, CONNECTIONS_MAX);
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
+    dest.warn_of_file(&args.dest, &screen);
+    via::warn_of_files(&args.via, &screen);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?;

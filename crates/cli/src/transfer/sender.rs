@@ -71,6 +71,8 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let plan = Plan::new(&args.words.files, args.name.as_deref())?;
     let screen = Screen::new(&args.report);
+    dest.warn_of_file(&args.words.dest, &screen);
+    via::warn_of_files(&args.via, &screen);
     let dest = match args.security.insecure {
         true => dest,
         false => names::look_up(dest, args.security.peer.as_deref(), &screen).await?,
