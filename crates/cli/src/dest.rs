@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::args::DEFAULT_PORT;
 use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
+use crate::found::Found;
 use crate::screen::Screen;
 use crate::via::lines;
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
@@ -109,30 +110,36 @@ impl Destination {
     }
 
     /// The transport addresses, names looked up, each once.
-    pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>> {
+    ///
+    /// # Errors
+    /// None of the hosts was found.
+    pub(crate) async fn resolve(&self) -> Result<Found<SocketAddr>> {
         let word;
         let hosts = match self {
-            Destination::Ticket(ticket) => return Ok(ticket.socket_addresses()),
-            Destination::Local(local) => return Ok(local.addresses.clone()),
+            Destination::Ticket(ticket) => return Ok(Found::complete(ticket.socket_addresses())),
+            Destination::Local(local) => return Ok(Found::complete(local.addresses.clone())),
             Destination::Hosts(hosts) => hosts,
             Destination::Word(name) => {
                 word = vec![(name.clone(), DEFAULT_PORT)];
                 &word
             }
         };
-        let mut addresses: Vec<SocketAddr> = Vec::new();
+        let (mut addresses, mut missing) = (Vec::new(), Vec::new());
         for (host, port) in hosts {
-            let found = tokio::net::lookup_host((host.as_str(), *port)).await.map_err(|e| {
-                Failure::failed(format!("cannot find the host {host}: {e}"))
-                    .hint("check the name and the name server, or give its IP address")
-            })?;
+            let found = match tokio::net::lookup_host((host.as_str(), *port)).await {
+                Ok(found) => found,
+                Err(e) => {
+                    missing.push(format!("cannot find the host {host}: {e}"));
+                    continue;
+                }
+            };
             for address in found.map(unmapped) {
                 if !addresses.contains(&address) && addresses.len() < ADDRESSES_MAX {
                     addresses.push(address);
                 }
             }
         }
-        Ok(addresses)
+        Found::new(addresses, missing)
     }
 }
 
@@ -280,7 +287,7 @@ mod tests {
     async fn an_ipv4_address_in_an_ipv6_one_is_an_ipv4_address() {
         for text in ["[::ffff:127.0.0.1]:7", "127.0.0.1:7"] {
             let addresses = Destination::parse(text).unwrap().resolve().await;
-            assert_eq!(addresses, Ok(vec!["127.0.0.1:7".parse().unwrap()]), "{text}");
+            assert_eq!(addresses.unwrap().all, ["127.0.0.1:7".parse().unwrap()], "{text}");
         }
     }
 
@@ -288,14 +295,14 @@ mod tests {
     async fn a_word_is_a_host_unless_a_receiver_has_that_name() {
         let word = Destination::parse("localhost").unwrap();
         assert_eq!((word.word(), word.host()), (Some("localhost"), Some("localhost")));
-        assert!(word.resolve().await.unwrap().iter().all(|a| a.port() == DEFAULT_PORT));
+        assert!(word.resolve().await.unwrap().all.iter().all(|a| a.port() == DEFAULT_PORT));
         let key = Some(Fingerprint::of(b"a key"));
         let addresses = vec!["192.0.2.7:1".parse().unwrap()];
         let name = "laptop".to_owned();
         let local = Local { name, addresses: addresses.clone(), key, proof: Proof::Code };
         let dest = Destination::Local(local);
         assert_eq!((dest.word(), dest.host()), (None, Some("laptop")));
-        assert_eq!(dest.resolve().await, Ok(addresses));
+        assert_eq!(dest.resolve().await, Ok(Found::complete(addresses)));
         assert_eq!(dest.key(false), Ok(key));
     }
 

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::args::{DoctorArgs, TURN_PORT};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
+use crate::found::Found;
 use crate::screen::Screen;
 use crate::{settings, show};
 
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<u8> {
         return list(args.report.json).map(|()| 0);
     }
     let screen = Screen::new(&args.report);
-    let options = options(&args).await?;
+    let options = options(&args, &screen).await?;
     if !args.report.json && !options.remotes.is_empty() {
         let to: Vec<String> = options.remotes.iter().map(ToString::to_string).collect();
         screen.line(&format!("Looking at this host and its paths to {} ...", to.join(", ")));
@@ -55,17 +56,14 @@ fn exit(report: &Report) -> u8 {
     }
 }
 
-async fn options(args: &DoctorArgs) -> Result<Options> {
+async fn options(args: &DoctorArgs, screen: &Screen) -> Result<Options> {
     let checks: Vec<&'static dyn Check> =
         args.only.iter().map(|name| named(name)).collect::<Result<_>>()?;
     let remotes = match &args.dest {
-        Some(dest) => Destination::parse(dest)?.resolve().await?,
+        Some(dest) => Destination::parse(dest)?.resolve().await?.told(screen),
         None => Vec::new(),
     };
-    let mut stun = Vec::new();
-    for server in &args.stun {
-        stun.extend(stun_server(server).await?);
-    }
+    let stun = stun_servers(&args.stun).await?.told(screen);
     let long = args.long.as_deref().map(|text| settings::duration("--long", text)).transpose()?;
     if long.is_some_and(|long| !LONG.contains(&long)) {
         return Err(Failure::usage("--long: not from 1 s to 10 min"));
@@ -93,9 +91,27 @@ fn named(name: &str) -> Result<&'static dyn Check> {
     })
 }
 
-async fn stun_server(text: &str) -> Result<Vec<SocketAddr>> {
+/// The addresses of the servers of `--stun`.
+async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
+    let (mut addresses, mut missing) = (Vec::new(), Vec::new());
+    for text in servers {
+        match tokio::net::lookup_host(host_and_port(text)?).await {
+            Ok(found) => {
+                // One of each family: its addresses are one server.
+                let all: Vec<SocketAddr> = found.collect();
+                let of = |v6: bool| all.iter().copied().find(|a| a.is_ipv6() == v6);
+                addresses.extend([of(false), of(true)].into_iter().flatten());
+            }
+            Err(e) => missing.push(format!("cannot find the STUN server {text}: {e}")),
+        }
+    }
+    Found::new(addresses, missing)
+}
+
+/// The host and the port of a server of `--stun`.
+fn host_and_port(text: &str) -> Result<(String, u16)> {
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(vec![address]);
+        return Ok((address.ip().to_string(), address.port()));
     }
     let wrong = || {
         Failure::usage(format!("--stun: {text:?} is not HOST or HOST:PORT"))
@@ -108,14 +124,7 @@ async fn stun_server(text: &str) -> Result<Vec<SocketAddr>> {
     if host.is_empty() {
         return Err(wrong());
     }
-    let found = tokio::net::lookup_host((host, port)).await.map_err(|e| {
-        Failure::failed(format!("cannot find the STUN server {text}: {e}"))
-            .hint("check the name and the name server, or give its IP address")
-    })?;
-    // One of each family: its addresses are one server.
-    let all: Vec<SocketAddr> = found.collect();
-    let of = |v6: bool| all.iter().copied().find(|a| a.is_ipv6() == v6);
-    Ok([of(false), of(true)].into_iter().flatten().collect())
+    Ok((host.to_owned(), port))
 }
 
 #[cfg(unix)]

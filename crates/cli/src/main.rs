@@ -13,6 +13,7 @@ mod emulate;
 mod exposed;
 mod failure;
 mod figures;
+mod found;
 mod lab;
 mod labels;
 mod latency;

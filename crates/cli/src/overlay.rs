@@ -28,8 +28,8 @@ pub(crate) async fn run(args: PathsArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     dest.warn_of_file(&args.dest, &screen);
     via::warn_of_files(&args.via, &screen);
-    let remotes = dest.resolve().await?;
-    let relays = via::relays(&args.via).await?;
+    let remotes = dest.resolve().await?.told(&screen);
+    let relays = via::relays(&args.via).await?.told(&screen);
     let seconds = f64::from(plan.probes) * plan.interval.as_secs_f64();
     screen.line(&format!("Probing for {seconds:.0} s, then tracing routers ..."));
     let report = measure::measure(&plan, &args.bind.bind, relays, &remotes).await?;

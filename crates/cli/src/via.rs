@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::args::{TURN_PORT, TraceArgs, ViaArgs};
 use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
+use crate::found::Found;
 use crate::screen::Screen;
 use crate::settings;
 
@@ -39,12 +40,15 @@ pub(crate) fn warn_of_files(args: &ViaArgs, screen: &Screen) {
 }
 
 /// The relays that `--via` names, with their hosts looked up.
-pub(crate) async fn relays(args: &ViaArgs) -> Result<Vec<Relay>> {
+///
+/// # Errors
+/// A word that names no relay, or none of the hosts was found.
+pub(crate) async fn relays(args: &ViaArgs) -> Result<Found<Relay>> {
     let words = words(&args.via)?;
     if words.len() > RELAYS_MAX {
         return Err(Failure::usage(format!("--via: more than {RELAYS_MAX} relays")));
     }
-    let mut relays = Vec::new();
+    let (mut relays, mut missing) = (Vec::new(), Vec::new());
     for word in &words {
         let named = parse(word)?;
         let name = format!("{}:{}", named.host, named.port);
@@ -56,19 +60,23 @@ pub(crate) async fn relays(args: &ViaArgs) -> Result<Vec<Relay>> {
             })?,
         };
         let host = named.host.trim_matches(['[', ']']);
-        let found = tokio::net::lookup_host((host, named.port)).await.map_err(|e| {
-            Failure::failed(format!("cannot find the relay {name}: {e}"))
-                .hint("check the name and the name server, or give its IP address")
-        })?;
+        let found = match tokio::net::lookup_host((host, named.port)).await {
+            Ok(found) => found,
+            Err(e) => {
+                missing.push(format!("cannot find the relay {name}: {e}"));
+                continue;
+            }
+        };
         // IPv4 first: what most peers have.
         let mut addresses: Vec<_> = found.collect();
         addresses.sort_by_key(std::net::SocketAddr::is_ipv6);
         let Some(&address) = addresses.first() else {
-            return Err(Failure::failed(format!("the relay {name} has no address")));
+            missing.push(format!("the relay {name} has no address"));
+            continue;
         };
         relays.push(Relay { name, address, user: named.user, password });
     }
-    Ok(relays)
+    Found::new(relays, missing)
 }
 
 /// The words, those of files among them.

@@ -123,6 +123,37 @@ fn a_wrong_password_costs_a_path_and_not_the_transfer() {
 }
 
 #[test]
+fn a_relay_or_host_that_is_not_found_costs_a_path_and_not_the_transfer() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let small = file(from.path(), 1_000_000);
+    let relay = Relay::start("127.0.0.46", &[]);
+    let receiver = Receiver::start(to.path(), &["--token", "a secret", "--overwrite"]);
+    // Names that no name server is asked for.
+    let (none, gone) = ("turn:ann:secret@no..relay", "no..host:7");
+    let via =
+        |words: &str| ["--via".to_owned(), words.to_owned(), "--token".into(), "a secret".into()];
+    let run = |dest: &str, via: &[String]| {
+        let more: Vec<&str> = via.iter().map(String::as_str).collect();
+        send(&[&small], dest, &more)
+    };
+    let here = format!("127.0.0.1:{}", receiver.port);
+    let dest = format!("{gone},{here}");
+    let (code, _, err) = run(&dest, &via(&format!("{none},{}", relay.word())));
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("cannot find the relay no..relay:3478"), "{err}");
+    assert!(err.contains("cannot find the host no..host"), "{err}");
+    assert!(err.contains(&format!("relay {}: ", relay.address())), "{err}");
+    assert!(!err.contains("secret@"), "{err}");
+    // Without any it ends.
+    let (code, _, err) = run(&here, &via(&format!("{none},{none}")));
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("cannot find the relay no..relay:3478"), "{err}");
+    let (code, _, err) = run(&format!("{gone},no..other"), &via(&relay.word()));
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("no..host") && err.contains("no..other"), "{err}");
+}
+
+#[test]
 fn paths_measures_direct_and_relayed_ones() {
     let dir = tempdir().unwrap();
     let relay = Relay::start("127.0.0.44", &["--user", "ann:secret"]);

@@ -55,8 +55,8 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let calling = Calling::new(&args.security, dest.host(), None, &screen)?;
     via::warn_of_files(&args.via, &screen);
-    let remotes = dest.resolve().await?;
-    let relays = via::relays(&args.via).await?;
+    let remotes = dest.resolve().await?.told(&screen);
+    let relays = via::relays(&args.via).await?.told(&screen);
     let is_protected = calling.is_protected();
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);

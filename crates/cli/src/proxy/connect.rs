@@ -1,11 +1,11 @@
 //! `manypath proxy connect`: the near side.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::config::Config;
-use manypath::{Association, Endpoint};
+use manypath::{Association, Endpoint, Relay};
 use manypath_proxy::window::Budget;
 use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side};
 use manypath_trust::password::Password;
@@ -60,6 +60,8 @@ struct Near {
     remotely: Vec<Remote>,
     /// The longest round-trip time of the paths so far.
     rtt: Cell<Duration>,
+    /// The relays that were not found at the last attempt, and why.
+    missing_relays: RefCell<Vec<String>>,
     screen: Screen,
 }
 
@@ -87,7 +89,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     via::warn_of_files(&args.via, &screen);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
-    let remotes = dest.resolve().await?;
+    let remotes = dest.resolve().await?.told(&screen);
     let token = token(&dest, source, "manypath proxy listen", &screen)?;
     let is_protected = calling.is_protected();
     if !is_protected {
@@ -134,6 +136,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
         },
         remotely,
         rtt: Cell::new(Duration::ZERO),
+        missing_relays: RefCell::default(),
         config,
         screen,
         args,
@@ -265,7 +268,7 @@ impl Near {
     /// Tries to connect again, without patience for a far side that says nothing.
     async fn attempt(&self) -> Result<Link> {
         let dest = self.dest.clone();
-        if self.far.look_up(async move { dest.resolve().await }).await {
+        if self.far.look_up(async move { Ok(dest.resolve().await?.all) }).await {
             self.screen.line(&format!("The far side is at {} now", self.far.name()));
         }
         self.connect(ATTEMPT, Some(UNANSWERED + 3 * self.rtt.get())).await
@@ -299,9 +302,16 @@ impl Near {
         Ok(pause)
     }
 
+    /// The relays. Those that are missing are told when others were before.
+    async fn relays(&self) -> Result<Vec<Relay>> {
+        let found = via::relays(&self.args.via).await?;
+        let is_known = self.missing_relays.replace(found.missing.clone()) == found.missing;
+        Ok(if is_known { found.all } else { found.told(&self.screen) })
+    }
+
     /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
-        let relays = via::relays(&self.args.via).await?;
+        let relays = self.relays().await?;
         let (config, security) = (self.config.clone(), self.far.security());
         let endpoint = transport::open_via(config, &self.args.bind.bind, relays, security)?;
         let relay_watch = via::RelayWatch::start(&endpoint, &self.screen);

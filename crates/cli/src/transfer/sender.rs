@@ -86,14 +86,14 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         screen.line(&format!("omitted, neither file nor directory: {}", shown(path)));
     }
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
-    let remotes = dest.resolve().await?;
+    let remotes = dest.resolve().await?.told(&screen);
     let is_code = sources.is_code();
     let token = sources.read(&dest, &screen)?;
     let secret = match &dest {
         _ if is_code => SecretKind::Code,
         dest => SecretKind::of(dest, &token),
     };
-    let relays = via::relays(&args.via).await?;
+    let relays = via::relays(&args.via).await?.told(&screen);
     let is_protected = calling.is_protected();
     let message_size =
         transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
