@@ -6,6 +6,9 @@ use crate::host::Link;
 /// The name of an interface that Linux allows, and that a shell would obey.
 const ODD_NAME: &str = "e;$(x)'1";
 
+/// A finding, and the change of a sound host that leads to it.
+type Broken<'a> = (&'static str, &'a dyn Fn(&mut Facts));
+
 /// The same host with another name of an interface.
 fn renamed(mut facts: Facts, from: &str, to: &str) -> Facts {
     let rename = |name: &mut String| *name = name.replace(from, to);
@@ -39,7 +42,7 @@ fn a_shell_takes_the_name_of_an_interface_as_a_word_in_every_command() {
         facts.ways[1].chosen = facts.ways[0].chosen.clone();
         silence(facts, 1);
     };
-    let broken: [(&str, &dyn Fn(&mut Facts)); 11] = [
+    let broken: [Broken<'_>; 11] = [
         ("no-route", &no_route),
         ("link-down", &|facts| {
             no_route(facts);
