@@ -171,10 +171,11 @@ mod tests {
             ("2001:db8::1", "[2001:db8::1]:3478"),
             ("[2001:db8::1]:7", "[2001:db8::1]:7"),
         ] {
-            assert_eq!(stun_server(text).await.unwrap(), [address.parse().unwrap()], "{text}");
+            let found = stun_servers(&[text.to_owned()]).await.unwrap();
+            assert_eq!(found.all, [address.parse().unwrap()], "{text}");
         }
         for text in ["", ":1", "a:b"] {
-            assert!(stun_server(text).await.is_err(), "{text}");
+            assert!(stun_servers(&[text.to_owned()]).await.is_err(), "{text}");
         }
     }
 }
