@@ -184,6 +184,24 @@ mod tests {
         assert_eq!(RelativePath::from_bytes(&[b'a', 0xff]), Err(NameError::NotUtf8));
     }
 
+    /// Controls that a terminal obeys, or that turn text around, are in no name, at any place of
+    /// it: the first and the last of each range.
+    #[test]
+    fn no_character_that_rules_a_screen_is_in_a_name() {
+        for c in "\u{1}\u{1f}\u{7f}\u{80}\u{9f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\
+                  \u{fff9}\u{fffb}"
+            .chars()
+        {
+            for name in [format!("{c}a"), format!("d/a{c}"), format!("a{c}b/c")] {
+                let read = RelativePath::from_bytes(name.as_bytes());
+                assert_eq!(read, Err(NameError::BadCharacter), "{name:?}");
+                assert!(printable(&name).is_ascii(), "{name:?}");
+            }
+        }
+        let other = "\u{a0}\u{2027}\u{202f}\u{2065}\u{206a}\u{fff8}\u{fffc}";
+        assert!(RelativePath::from_bytes(other.as_bytes()).is_ok());
+    }
+
     #[test]
     fn ordinary_names_are_kept() {
         for name in ["a", "a/b/c.txt", "..a", "a..", "...", "Grüße/日本", "a b", "a\\b"] {
