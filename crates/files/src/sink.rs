@@ -33,7 +33,7 @@ use arriving::Arriving;
 use directories::{Directories, make_directory};
 pub use holders::{Holder, Holders};
 use offers::{Offer, Offers};
-use refusal::{Refusal, abandoned, create_refusal, write_refusal};
+use refusal::{Refusal, abandoned, name_refusal, write_refusal};
 pub use store::Store;
 pub use stream::write_stream;
 
@@ -369,7 +369,7 @@ impl<D: Disk> Writer<D> {
         let Arriving { header, place, parts, part, .. } = arriving;
         let Err(e) = part.place(&parts, &place, self.store.overwrite) else { return Ok(()) };
         if e.kind() != io::ErrorKind::AlreadyExists {
-            return Err(create_refusal(&e));
+            return Err(name_refusal(&e, &place));
         }
         match self.look_for_complete(&header, &place, &mut || {})? {
             Offer::Complete(there) if there == sha256 => {

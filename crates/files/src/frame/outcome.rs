@@ -20,7 +20,7 @@ pub enum Outcome {
     Abandoned = 6,
     /// Larger than the receiver accepts, by itself or with what came before.
     TooLarge = 7,
-    /// The receiver does not accept files of such a name.
+    /// The receiver, or its file system, does not accept such a name.
     NameRefused = 8,
 }
 
@@ -50,7 +50,9 @@ impl Outcome {
             Outcome::DiskFull => Some("free space at the receiver, or give it another --dir"),
             Outcome::DigestMismatch => Some("send it again"),
             Outcome::TooLarge => Some("give the receiver a larger --max-size"),
-            Outcome::NameRefused => Some("give the receiver --hidden, or rename the file"),
+            Outcome::NameRefused => {
+                Some("rename it; for one that begins with a dot, give the receiver --hidden")
+            }
             Outcome::Stored | Outcome::WriteFailed | Outcome::Abandoned => None,
         }
     }

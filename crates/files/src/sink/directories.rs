@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::refusal::{Refusal, create_refusal};
+use super::refusal::{Refusal, name_refusal};
 use super::store::Store;
 use crate::disk::{Disk, SeenKind};
 use crate::frame::{FileHeader, Outcome};
@@ -74,14 +74,14 @@ impl Directories {
 /// Creates a directory, unless it is there; false if something else is. A symbolic link is
 /// something else: it would lead outside.
 pub(super) fn make_directory<D: Disk>(disk: &D, place: &Path) -> Result<bool, Refusal> {
-    let look = || disk.look(place).map_err(|e| create_refusal(&e));
+    let look = || disk.look(place).map_err(|e| name_refusal(&e, place));
     let mut seen = look()?;
     if seen.is_none() {
         match disk.create_dir(place) {
             Ok(()) => return Ok(true),
             // Another transfer was faster.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => seen = look()?,
-            Err(e) => return Err(create_refusal(&e)),
+            Err(e) => return Err(name_refusal(&e, place)),
         }
     }
     Ok(seen.is_some_and(|seen| seen.kind == SeenKind::Directory))

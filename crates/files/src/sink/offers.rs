@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::arriving::Arriving;
 use super::compare::{self, Known, beginnings};
-use super::refusal::{Refusal, create_refusal, write_refusal};
+use super::refusal::{Refusal, create_refusal, name_refusal, write_refusal};
 use super::{Current, Said, Writer};
 use crate::disk::{Disk, SeenKind};
 use crate::frame::{AHEAD, Beginning, FileHeader, Outcome};
@@ -118,7 +118,7 @@ impl<D: Disk> Writer<D> {
         working: &mut impl FnMut(),
     ) -> Result<Offer<D>, Refusal> {
         let disk = &self.store.disk;
-        let seen = disk.look(place).map_err(|e| create_refusal(&e))?;
+        let seen = disk.look(place).map_err(|e| name_refusal(&e, place))?;
         if seen.is_none_or(|seen| seen.kind != SeenKind::File || seen.length != header.size) {
             return Ok(Offer::Nothing);
         }

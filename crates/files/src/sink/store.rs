@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::holders::Holders;
-use super::refusal::{Refusal, create_refusal};
+use super::refusal::{Refusal, name_refusal};
 use crate::disk::{Disk, SeenKind};
 use crate::frame::{FileHeader, Outcome, SIZE_UNKNOWN};
 use crate::part::{self, Part};
@@ -85,7 +85,7 @@ impl<D: Disk> Store<D> {
 
     /// Refuses a place that is taken, unless a file there may be replaced.
     pub(super) fn check_free(&self, place: &Path) -> Result<(), Refusal> {
-        let seen = self.disk.look(place).map_err(|e| create_refusal(&e))?;
+        let seen = self.disk.look(place).map_err(|e| name_refusal(&e, place))?;
         match seen {
             Some(seen) if seen.kind == SeenKind::Directory => {
                 let text = format!("{} is a directory there", self.shown(place));

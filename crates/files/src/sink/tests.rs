@@ -23,8 +23,12 @@ fn digest(content: &[u8]) -> Option<[u8; 32]> {
 }
 
 fn store(dir: &Path) -> Store<SystemDisk> {
+    store_on(SystemDisk, dir)
+}
+
+fn store_on<D: Disk>(disk: D, dir: &Path) -> Store<D> {
     let mut store = Store {
-        disk: SystemDisk,
+        disk,
         dir: dir.to_owned(),
         overwrite: false,
         hidden: false,
@@ -42,7 +46,12 @@ fn run(dir: &Path, overwrite: bool, work: Vec<Work>) -> Vec<(u32, Outcome)> {
     run_in(&Store { overwrite, ..store(dir) }, work)
 }
 
-fn run_in(store: &Store<SystemDisk>, work: Vec<Work>) -> Vec<(u32, Outcome)> {
+fn run_in<D: Disk>(store: &Store<D>, work: Vec<Work>) -> Vec<(u32, Outcome)> {
+    statuses(store, work).into_iter().map(|status| (status.index, status.outcome)).collect()
+}
+
+/// The statuses that the sender hears, in the order of their indexes.
+fn statuses<D: Disk>(store: &Store<D>, work: Vec<Work>) -> Vec<FileStatus> {
     let (work_tx, work_rx) = mpsc::channel(1000);
     let (done_tx, mut done_rx) = mpsc::channel(1000);
     for item in work {
@@ -53,11 +62,11 @@ fn run_in(store: &Store<SystemDisk>, work: Vec<Work>) -> Vec<(u32, Outcome)> {
     drop(done_tx);
     let mut done: Vec<_> = std::iter::from_fn(|| done_rx.blocking_recv())
         .filter_map(|said| match said {
-            Said::Done(done) => Some((done.status.index, done.status.outcome)),
+            Said::Done(done) => Some(done.status),
             _ => None,
         })
         .collect();
-    done.sort_by_key(|(index, _)| *index);
+    done.sort_by_key(|status| status.index);
     done
 }
 
@@ -441,4 +450,58 @@ fn a_file_of_unknown_size_is_stored_with_the_size_that_it_has() {
     ];
     assert_eq!(run_in(&limited(15), and_more.concat()), [(0, Stored), (1, TooLarge)]);
     assert_eq!(run_in(&limited(16), and_more.concat()), [(0, Stored), (1, Stored)]);
+}
+
+#[cfg(feature = "testing")]
+#[test]
+fn a_name_that_the_file_system_refuses_is_named_and_the_rest_is_stored() {
+    use crate::testing::{Faults, SimDisk};
+    use Outcome::{NameRefused, Stored};
+    let dir = Path::new("/in");
+    // With and without files that have no name, as exFAT and others are.
+    for unnamed in [true, false] {
+        let faults = Faults { refused_characters: ":?", unnamed, ..Faults::none() };
+        let disk = SimDisk::new(manypath_proto::Rng::from_number(1), faults);
+        disk.put_dir(dir);
+        let file = |index, name, bytes: &'static [u8]| {
+            let end = Work::End(digest(bytes));
+            let announced = Work::Announce(header(index, name, bytes.len() as u64));
+            vec![announced, begin(index), content(bytes), end]
+        };
+        let directory = FileHeader { kind: Kind::Directory, ..header(4, "e?", 0) };
+        let work = [
+            file(0, "10:30", b"abc"),
+            // So long that its beginning is kept.
+            file(1, "10:31", b"long enough"),
+            file(2, "plain", b"abc"),
+            file(3, "d:/x", b"abc"),
+            vec![Work::Announce(directory)],
+            file(5, "d/y", b"long enough"),
+        ];
+        let said = statuses(&store_on(disk.clone(), dir), work.concat());
+        let outcomes: Vec<_> = said.iter().map(|status| status.outcome).collect();
+        let expected = [NameRefused, NameRefused, Stored, NameRefused, NameRefused, Stored];
+        assert_eq!(outcomes, expected, "{said:?}");
+        for (index, name) in [(0, "10:30"), (1, "10:31"), (3, "d:"), (4, "e?")] {
+            let expected =
+                format!("the receiver's file system refuses the name {name:?}: invalid argument");
+            assert_eq!(said[index].text, expected);
+        }
+        let there: Vec<_> = disk.files().into_keys().collect();
+        assert_eq!(there, ["/in/d/y", "/in/plain"], "nothing is left of the others");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_too_long_for_the_file_system_is_refused_as_such() {
+    // Names have at most 255 bytes here, and paths 4,096.
+    let dir = tempfile::tempdir().unwrap();
+    let part = "d".repeat(255);
+    let name = vec![part.as_str(); 15].join("/");
+    let deep = dir.path().join("e".repeat(255));
+    fs::create_dir(&deep).unwrap();
+    let said = statuses(&store(&deep), vec![Work::Announce(header(0, &name, 3)), begin(0)]);
+    assert_eq!(said[0].outcome, Outcome::NameRefused, "{said:?}");
+    assert!(said[0].text.contains("File name too long"), "{said:?}");
 }

@@ -215,7 +215,7 @@ impl Disk for SimDisk {
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.operation()?;
-        let place = state.place(path)?;
+        let place = state.new_place(path)?;
         if state.is_taken(&place) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -236,7 +236,7 @@ impl Disk for SimDisk {
 
     fn create_new(&self, path: &Path, _mode: Option<u32>) -> io::Result<SimFile> {
         let mut state = self.operation()?;
-        let place = state.place(path)?;
+        let place = state.new_place(path)?;
         if state.is_taken(&place) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -260,7 +260,7 @@ impl Disk for SimDisk {
 
     fn give_name(&self, file: &SimFile, path: &Path) -> io::Result<()> {
         let mut state = self.operation()?;
-        let place = state.place(path)?;
+        let place = state.new_place(path)?;
         if state.is_taken(&place) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -271,7 +271,7 @@ impl Disk for SimDisk {
     fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
         let mut state = self.operation()?;
         let node = state.existing(from)?;
-        let (from, to) = (state.place(from)?, state.place(to)?);
+        let (from, to) = (state.place(from)?, state.new_place(to)?);
         if !replace && state.is_taken(&to) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }

@@ -17,6 +17,8 @@ pub struct Faults {
     pub ordered_names: bool,
     /// There are files without names.
     pub unnamed: bool,
+    /// Characters that no name may have, as on exFAT: giving such a name fails.
+    pub refused_characters: &'static str,
     /// Probability that another receiver starts in this directory before an operation, and cleans
     /// it up.
     pub neighbours: (f64, PathBuf),
@@ -32,6 +34,7 @@ impl Faults {
             lies: false,
             ordered_names: false,
             unnamed: true,
+            refused_characters: "",
             neighbours: (0.0, PathBuf::new()),
         }
     }

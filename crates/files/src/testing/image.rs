@@ -106,6 +106,15 @@ impl State {
         }
     }
 
+    /// The directory of `path` and its name there, which something new is to have.
+    pub(super) fn new_place(&self, path: &Path) -> io::Result<(usize, OsString)> {
+        let (dir, name) = self.place(path)?;
+        if name.to_string_lossy().contains(|c| self.faults.refused_characters.contains(c)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid argument"));
+        }
+        Ok((dir, name))
+    }
+
     /// Gives or takes a name; the number of the change.
     pub(super) fn change(
         &mut self,

@@ -221,6 +221,7 @@ fn faults(rng: &mut Rng, size: u64) -> Faults {
         lies: rng.chance(0.1),
         ordered_names: rng.chance(0.5),
         unnamed: rng.chance(0.7),
+        refused_characters: "",
         neighbours: ([0.0, 0.05][rng.below(2) as usize], DIR.into()),
     }
 }
