@@ -375,4 +375,13 @@ mod tests {
             assert!(text.parse::<Rule>().is_err() || text == "::1", "{text:?}");
         }
     }
+
+    #[test]
+    fn a_public_address_of_this_host_is_denied_with_the_private_ones() {
+        let public = Rules { deny_private: true, ..rules(&[], &[]) };
+        let [own, other]: [IpAddr; 2] =
+            ["198.51.100.7", "198.51.100.8"].map(|ip| ip.parse().unwrap());
+        assert!(!public.may("x", SocketAddr::new(own, 80), &[own]));
+        assert!(public.may("x", SocketAddr::new(other, 80), &[own]));
+    }
 }

@@ -88,6 +88,7 @@ impl Association {
             Role::Client => ((own, theirs), tags),
             Role::Server => ((theirs, own), (tags.1, tags.0)),
         };
+        p.forget_keys();
         p.session = Some(p.management.begin(Agreement::new(role, method, parameters, tags)));
         true
     }

@@ -117,6 +117,14 @@ impl Protection {
         }
     }
 
+    /// Before the association is open another INIT may come with another parameter: the keys that
+    /// went with the one before are nobody's.
+    pub(super) fn forget_keys(&mut self) {
+        self.opening = Epochs::default();
+        (self.sealing, self.newest_opened, self.peer) = (None, None, None);
+        self.message.clear();
+    }
+
     /// Keys for what the peer seals.
     pub(super) fn opening(&mut self) -> &mut Epochs {
         &mut self.opening
@@ -201,7 +209,9 @@ impl Association {
     #[inline(never)]
     pub(super) fn receive_in_plain(&mut self, now: Instant, packet: Packet) -> Option<Received> {
         let p = self.protection.as_ref()?;
-        if packet.bytes().get(COMMON_HEADER_LEN) == Some(&chunk_type::DTLS) {
+        let begins_with_record = packet.bytes().get(COMMON_HEADER_LEN) == Some(&chunk_type::DTLS);
+        let is_record = |chunk| matches!(chunk, Ok(Chunk::Dtls(_)));
+        if begins_with_record || packet.chunks().any(is_record) {
             // With other chunks, or for a restart, which is not supported.
             self.stats.records_refused += 1;
             return None;

@@ -10,6 +10,7 @@ use manypath_proto::{AssocClosed, Event, Instant, PathState};
 use manypath_sim::testing::Side;
 use manypath_sim::testing::tamper::{ATTACKER, Disturbance, Forgery, Verdict};
 use manypath_sim::{Keys, Pair, PairBuilder, chunk_type, millis, secs};
+use manypath_wire::{Chunk, PacketBuilder};
 
 use crate::MIB;
 
@@ -407,4 +408,46 @@ fn forged_abort_does_not_end_what_some_packets_get_through_to() {
     }
     assert_eq!((t.a.closed(), t.z.closed()), (None, None));
     assert!(t.net.now() > millis(120_000));
+}
+
+/// A DTLS chunk stands alone in its packet (draft, section "DTLS Chunk Handling"), and with the R
+/// bit it has other keys, which no end has. For a second he changes every protected packet to the
+/// server, once from its first on and once in the middle of a file: the packet is dropped whole and
+/// silently, with the record in it and the ABORT beside it.
+#[test]
+fn a_record_with_the_r_bit_or_beside_another_chunk_counts_for_nothing() {
+    type Change = fn(&mut PacketBuilder<'_>, &[u8]) -> bool;
+    let changes: [(&str, Change); 4] = [
+        ("with the R bit", |p, record| p.push_dtls(true, record)),
+        ("ABORT behind", |p, record| p.push_dtls(false, record) && p.push_abort(false, &[])),
+        ("ABORT before", |p, record| p.push_abort(false, &[]) && p.push_dtls(false, record)),
+        ("with the R bit, ABORT behind", |p, record| {
+            p.push_dtls(true, record) && p.push_abort(false, &[])
+        }),
+    ];
+    for ((what, change), from_start) in changes.into_iter().flat_map(|c| [(c, true), (c, false)]) {
+        let what = format!("{what}, from the start: {from_start}");
+        // Small packets: there is room for another chunk.
+        let pair = between("sctp", true).set("mtu", "1200").set("pmtu_discovery", "false");
+        let mut t = if from_start { pair.start() } else { pair.connect() };
+        t.a.send_file(4 * BYTES);
+        if !from_start {
+            t.run_for(Duration::from_millis(100));
+        }
+        let before = t.z.received_bytes();
+        t.middle().rewrite(move |passing| {
+            if let (Side::Z, Some(Chunk::Dtls(chunk))) = (passing.to, passing.first_chunk()) {
+                passing.replace(|p| change(p, &chunk.record));
+            }
+            Verdict::Pass
+        });
+        t.run_for(Duration::from_secs(1));
+        assert_eq!((t.a.closed(), t.z.closed()), (None, None), "{what}");
+        let new = t.z.received_bytes() - before;
+        assert!(new <= 1 << 17, "{what}: {new} bytes, more than were on their way");
+        t.middle().stop_rewriting();
+        t.run_to_end(t.net.now() + Duration::from_secs(60));
+        assert_eq!((t.a.closed(), t.z.closed()), (None, None), "{what}");
+        assert_eq!(t.z.received_bytes(), 4 * BYTES, "{what}");
+    }
 }

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_keys::psk::SharedKey;
+use manypath_keys::tls::{Identity, PeerKeys, TlsKeys};
 use manypath_proto::{AssocClosed, PathState};
 use manypath_sim::testing::Side;
 use manypath_sim::testing::tamper::{ATTACKER, Forgery, Passing, Verdict};
 use manypath_sim::{Keys, Pair, chunk_type, secs};
-use manypath_wire::{Chunk, DtlsKeyManagement, DtlsKeyManagementFlags, Init, Parameter, Params};
+use manypath_wire::{
+    Chunk, DataFlags, DtlsKeyManagement, DtlsKeyManagementFlags, Init, Parameter, Params, Ssn,
+    StreamId, Tsn,
+};
 
 use crate::MIB;
 
@@ -187,4 +191,57 @@ fn a_whole_association_cannot_be_repeated() {
     }
     assert_eq!((t.z.received_bytes(), t.z.epoch()), (MIB, 0));
     assert_eq!(t.z.closed(), Some(&AssocClosed::Shutdown), "the application knows of no other");
+}
+
+/// The attacker adds DATA to COOKIE ECHO that looks like a message of the key management, at a TSN
+/// that the client's file will have: the server would take that part of the file for a repetition.
+/// He keeps SACKs back.
+#[test]
+fn a_number_of_the_files_cannot_be_taken_before_there_are_keys() {
+    let identity = Identity::generate().expect("a key");
+    let keys: Keys = Arc::new(TlsKeys::raw_public_keys(&identity, PeerKeys::Any));
+    let mut t = beginning(Some(keys));
+    let mut first = Tsn(0);
+    t.middle().rewrite(move |passing| {
+        let flags = DataFlags(3); // whole, and out of order
+        match passing.first_chunk() {
+            Some(Chunk::Init(init)) => first = init.initial_tsn,
+            Some(Chunk::CookieEcho(cookie)) => {
+                let tsn = Tsn(first.0.wrapping_add(20));
+                passing.replace(|p| {
+                    p.push_cookie_echo(&cookie)
+                        && p.push_data(tsn, StreamId(0), Ssn(9), 4242, flags, b"forged")
+                });
+            }
+            // The client would see that its peer has got what it has not sent.
+            Some(Chunk::Sack(_)) => return Verdict::Drop,
+            _ => {}
+        }
+        Verdict::Pass
+    });
+    t.run_until(secs(100));
+    assert!(t.a.closed().is_some(), "somebody on the way has changed packets");
+    assert_eq!(t.z.received_bytes(), 0);
+    assert!(t.z.events().is_empty(), "nobody has opened one: {:?}", t.z.events());
+}
+
+/// He holds back the protected packets to a client for a second, so that the server cannot show its
+/// keys, and forges restarts meanwhile. Each INIT that the client takes for one of the server may
+/// have another parameter, and thus begin with other keys.
+#[test]
+fn a_client_can_at_most_be_ended_before_the_peer_has_shown_its_keys() {
+    let mut t = beginning(Some(keys()));
+    t.middle().rewrite(move |passing| match passing.first_chunk() {
+        Some(Chunk::Dtls(_)) if passing.to == Side::A => Verdict::Drop,
+        _ => Verdict::Pass,
+    });
+    for _ in 0..10 {
+        t.run_for(Duration::from_millis(100));
+        t.middle().forge(Side::A, Forgery::Restart);
+    }
+    t.run_for(Duration::from_millis(100));
+    t.middle().stop_rewriting();
+    t.run_to_end(secs(60));
+    assert!(matches!(t.a.closed(), None | Some(AssocClosed::PeerAborted { .. })));
+    assert_eq!((t.z.received_bytes() % MIB, t.a.epoch(), t.z.epoch()), (0, 0, 0));
 }
