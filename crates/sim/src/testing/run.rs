@@ -202,11 +202,12 @@ impl Op {
 }
 
 /// When a side last heard its peer, to tell that it gives no peer up whose packets arrive.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Hearing {
     at: Option<Instant>,
-    /// Packets received on verified paths.
-    packets: u64,
+    /// Packets received on each path, by its number, verified or not: a path that becomes verified
+    /// has brought nothing new by that.
+    packets: Vec<u64>,
     /// Events that were looked at.
     events: usize,
     /// The shutdown was under way when it was last looked at: the step that ends it may forget.
@@ -232,13 +233,15 @@ impl Hearing {
         if gave_up && !is_ending && silence < least_silence(host) {
             return Err(format!("a peer was given up that was heard {silence:?} ago"));
         }
-        let verified = |p: &manypath_proto::PathStats| p.state != PathState::Unconfirmed;
-        let paths = host.assoc().into_iter().flat_map(|assoc| assoc.paths()).filter(verified);
-        let packets = paths.map(|p| p.counters.packets_received).sum();
-        if packets > self.packets {
-            self.at = Some(now);
+        for path in host.assoc().into_iter().flat_map(|assoc| assoc.paths()) {
+            let number = usize::from(path.id.0);
+            self.packets.resize(self.packets.len().max(number + 1), 0);
+            let before =
+                std::mem::replace(&mut self.packets[number], path.counters.packets_received);
+            if path.state != PathState::Unconfirmed && path.counters.packets_received > before {
+                self.at = Some(now);
+            }
         }
-        self.packets = packets;
         Ok(())
     }
 }
@@ -268,7 +271,7 @@ impl Run {
     fn of(plan: &Plan) -> Run {
         Run {
             pair: plan.pair(),
-            hearing: [Hearing::default(); 2],
+            hearing: <[Hearing; 2]>::default(),
             steps: 0,
             ending: plan.ending,
             is_disturbed: plan.setting.is_protected,
