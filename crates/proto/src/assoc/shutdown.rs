@@ -1,6 +1,7 @@
 //! Closing an association (RFC 9260 §9).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use manypath_wire::{ErrorCause, Tsn};
@@ -108,7 +109,11 @@ impl Association {
             self.close(AssocClosed::PathsFailed);
             return;
         }
-        self.count_timeout(now, failed, TimeoutCause::Data);
+        // A peer that is heard may have data to send still, for which its SHUTDOWN ACK waits.
+        let rto = self.paths.get(failed).map_or(Duration::ZERO, |p| p.rto.rto());
+        if self.last_heard.is_none_or(|at| now - at >= rto) {
+            self.count_timeout(now, failed, TimeoutCause::Data);
+        }
         if matches!(self.state, State::Closed(_)) {
             return;
         }
