@@ -143,6 +143,17 @@ fn a_closed_window_is_no_silence() {
     }
 }
 
+/// The only verified path was gone, and the new one was not asked during the shutdown.
+#[test]
+fn an_address_that_changes_during_a_shutdown_does_not_stop_it() {
+    let known = [(Family::Plain, 207_840_001_846), (Family::NrSack, 202_611_270_044_434)];
+    for (family, seed) in known {
+        if let Err(failure) = Plan::of_family(family, seed).run() {
+            panic!("{family:?}: {failure}");
+        }
+    }
+}
+
 /// Of the same kind, found among 180,000 runs.
 #[test]
 fn an_association_that_is_over_has_no_ghost() {

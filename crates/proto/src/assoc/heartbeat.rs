@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::draft::Draft;
+use super::outage::is_known;
 use super::paths::is_to_be_known;
 use super::question::{Question, Questions};
 use super::timeout::TimeoutCause;
@@ -73,7 +74,9 @@ impl Association {
     }
 
     pub(super) fn probe_now(&mut self, now: Instant, id: PathId) {
-        if self.state.is_ending() && !self.paths.get(id).is_some_and(is_to_be_known) {
+        // Without any verified path the chunks of the shutdown have no way to take.
+        let is_needed = |p: &Path| is_to_be_known(p) || !self.paths.iter().any(is_known);
+        if self.state.is_ending() && !self.paths.get(id).is_some_and(is_needed) {
             return;
         }
         // What made it worth asking may have ended the association.
