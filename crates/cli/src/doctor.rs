@@ -97,7 +97,7 @@ async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
     for text in servers {
         match tokio::net::lookup_host(host_and_port(text)?).await {
             Ok(found) => {
-                // One of each family: its addresses are one server.
+                // All addresses are one server: an address of each family will do.
                 let all: Vec<SocketAddr> = found.collect();
                 let of = |v6: bool| all.iter().copied().find(|a| a.is_ipv6() == v6);
                 addresses.extend([of(false), of(true)].into_iter().flatten());

@@ -1,6 +1,6 @@
 //! The figures as a page in a browser.
 //!
-//! Who may see it has the token of its address. `http` refuses requests of other sites.
+//! Readers need the token of its address. `http` refuses requests of other sites.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -71,7 +71,7 @@ impl Present {
 }
 
 impl Guest {
-    /// Its whole request head has come.
+    /// The whole request head has come.
     pub(super) fn asked(&self) {
         let mut present = self.guests.present();
         if present.silent.remove(self.number) {

@@ -1,4 +1,4 @@
-//! Who gets an answer while others take places, and who gets none.
+//! Answers while others take places, and clients that get none.
 
 use std::net::Ipv4Addr;
 
@@ -84,7 +84,7 @@ async fn connections_that_ask_for_nothing_take_no_place_from_others() {
     for _ in 0..2 * CONNECTIONS_MAX {
         idle.push(connect([127, 0, 0, 1], address).await);
     }
-    // Nor do those that begin to ask.
+    // Connections that begin to ask take none, too.
     for stream in idle.iter_mut().rev().take(CONNECTIONS_MAX) {
         let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n").await;
     }

@@ -9,7 +9,7 @@ const ODD_NAME: &str = "e;$(x)'1";
 /// A finding, and the change of a sound host that leads to it.
 type Broken<'a> = (&'static str, &'a dyn Fn(&mut Facts));
 
-/// The same host with another name of an interface.
+/// A host like this one, with another name of an interface.
 fn renamed(mut facts: Facts, from: &str, to: &str) -> Facts {
     let rename = |name: &mut String| *name = name.replace(from, to);
     facts.host.links.iter_mut().for_each(|link| rename(&mut link.name));
