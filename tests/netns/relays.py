@@ -134,7 +134,8 @@ def shared_bottleneck(case, lab):
     rival.wait_line("listening", 10)
     lab.spawn(overlay.client, [*program, "send", SERVER, "5001"])
     rival.wait_line('"bytes"', 10)
-    transfer, _, digest = overlay.start(16, sender=["--trace-interval", "off"])
+    # Long enough for several turns of both flows between one loss and the next.
+    transfer, _, digest = overlay.start(40, sender=["--trace-interval", "off"])
     transfer.wait(120)
     sent = check_complete(case, transfer, digest)
     case.note("messages", transfer.send.said())

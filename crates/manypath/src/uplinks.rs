@@ -124,7 +124,7 @@ impl Inner {
         }
         self.ask_metered(&found, shared);
         let places: Vec<_> = found.iter().flat_map(|(_, uplinks)| uplinks.places()).collect();
-        if found.iter().any(|(_, uplinks)| uplinks.tunnel().is_some()) {
+        if found.iter().any(|(_, uplinks)| !uplinks.beside_tunnel.is_empty()) {
             sockets.keep_uplinks(&places);
         }
         sockets.open_uplinks(&places);
@@ -132,7 +132,22 @@ impl Inner {
         for (id, uplinks) in found {
             self.spare(now, &uplinks);
             self.add_uplink_paths(now, id, &uplinks);
+            self.leave_to_tunnel(now, id, &uplinks);
             self.assocs.set_uplinks(id, uplinks);
+        }
+    }
+
+    /// Moves the paths beside a tunnel into it: an address that the peer has heard of would bring
+    /// them back.
+    fn leave_to_tunnel(&mut self, now: Instant, id: AssocId, uplinks: &Uplinks) {
+        let Some(assoc) = self.assocs.engine.assoc_mut(id) else { return };
+        assoc.avoid_locals(uplinks.beside_tunnel.clone());
+        let beside = assoc.paths().filter(|path| uplinks.beside_tunnel.contains(&path.local.ip()));
+        let beside: Vec<_> = beside.map(|path| (path.id, path.remote)).collect();
+        for (path, remote) in beside {
+            if let Some(uplink) = uplinks.used.iter().find(|u| u.remotes.contains(&remote)) {
+                assoc.move_path(now, path, SocketAddr::new(uplink.ip, self.bound.port()));
+            }
         }
     }
 

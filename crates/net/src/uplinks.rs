@@ -160,6 +160,9 @@ pub struct Uplinks {
     pub used: Vec<Uplink>,
     /// Interfaces with an address that are not used.
     pub left_out: Vec<LeftOut>,
+    /// Addresses of this host that nothing is to leave from: the system's route leaves through a
+    /// tunnel instead.
+    pub beside_tunnel: BTreeSet<IpAddr>,
 }
 
 /// The addresses that peers may reach this host at.
@@ -299,6 +302,9 @@ fn choose(homes: &[Home], remotes: &[SocketAddr], routes: &mut impl Routes) -> U
             };
             // The source that the system prefers can be one of a policy, as with IPsec.
             let preferred = system.and_then(|s| s.source).filter(|_| is_first);
+            if let Some(NotUsed::BesideTunnel(_)) = why {
+                found.note_beside_tunnel(&home.own, remote);
+            }
             match why {
                 Some(why) => found.leave_out(&home.link.name, home.own[0], why),
                 None => found.add(&home.link.name, preferred.unwrap_or(ip), remote),
@@ -329,6 +335,12 @@ impl Uplinks {
         if self.left_out.iter().all(|left| left.interface != interface) {
             self.left_out.push(LeftOut { interface: interface.to_owned(), ip, why });
         }
+    }
+
+    /// Notes the addresses of an interface that do not lead to a remote because a tunnel does.
+    fn note_beside_tunnel(&mut self, own: &[IpAddr], remote: SocketAddr) {
+        let same_family = own.iter().filter(|ip| ip.is_ipv6() == remote.is_ipv6());
+        self.beside_tunnel.extend(same_family);
     }
 
     /// Notes the interfaces that lead to none of the addresses; nobody expects that of a bridge.

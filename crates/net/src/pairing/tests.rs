@@ -107,7 +107,7 @@ fn an_uplink_is_paired_with_what_it_leads_to_only() {
         uplink("tun0", "10.8.0.2", &[inside]),
         uplink("lte0", "10.0.2.2", &[public]),
     ];
-    let uplinks = Uplinks { used, left_out: Vec::new() };
+    let uplinks = Uplinks { used, ..Uplinks::default() };
     let pairs = Pairs::of_uplinks(&uplinks, 1, |_| None);
     let paths = ["10.0.1.2>192.0.2.1", "10.0.2.2>192.0.2.1", "10.8.0.2>10.100.0.1"];
     assert_eq!(shown(&pairs.paths), paths);

@@ -124,6 +124,7 @@ fn nothing_leaves_beside_a_tunnel_that_the_system_uses() {
     assert_eq!(found.interfaces(), ["tun0"]);
     assert_eq!(left_out(&found), [("wlan0", NotUsed::BesideTunnel("tun0".to_owned()))]);
     assert_eq!(found.tunnel(), Some("tun0"));
+    assert_eq!(found.beside_tunnel, BTreeSet::from([ip("192.168.1.5")]));
 }
 
 #[test]

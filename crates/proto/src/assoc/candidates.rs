@@ -6,8 +6,8 @@
 //!
 //! Without candidates a trial changes nothing: its end is an event.
 
-use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -92,6 +92,11 @@ impl Candidates {
     /// A local address is ours no longer.
     pub(super) fn local_gone(&mut self, local: SocketAddr) {
         self.waiting.retain(|pair| pair.local != local);
+    }
+
+    /// Nothing is to leave from these addresses.
+    pub(super) fn avoid(&mut self, locals: &BTreeSet<IpAddr>) {
+        self.waiting.retain(|pair| !locals.contains(&pair.local.ip()));
     }
 
     fn new_pair(&mut self, role: Role, local: SocketAddr, remote: SocketAddr) -> Pair {

@@ -1,5 +1,6 @@
 //! The two ends of an association: their tags, ports and addresses.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use manypath_wire::{CommonHeader, Tsn};
@@ -30,6 +31,8 @@ pub(super) struct Ends {
     tie_tags: (u32, u32),
     /// Addresses that INIT lists and that paths may start from.
     local_addresses: Vec<SocketAddr>,
+    /// Local addresses that no path is learnt for.
+    avoided: BTreeSet<IpAddr>,
     /// Addresses that the peer listed.
     peer_addresses: Vec<IpAddr>,
 }
@@ -37,7 +40,7 @@ pub(super) struct Ends {
 impl Ends {
     pub(super) fn new(id: Identity, local_addresses: Vec<SocketAddr>, rng: &mut Rng) -> Ends {
         let tie_tags = (rng.next_u32() | 1, rng.next_u32());
-        Ends { id, tie_tags, local_addresses, peer_addresses: Vec::new() }
+        Ends { id, tie_tags, local_addresses, avoided: BTreeSet::new(), peer_addresses: Vec::new() }
     }
 
     /// The header of a packet to the peer.
@@ -58,6 +61,14 @@ impl Ends {
     /// An address is ours no longer.
     pub(super) fn local_gone(&mut self, local: SocketAddr) {
         self.local_addresses.retain(|address| *address != local);
+    }
+
+    pub(super) fn avoid(&mut self, locals: BTreeSet<IpAddr>) {
+        self.avoided = locals;
+    }
+
+    pub(super) fn avoids(&self, local: IpAddr) -> bool {
+        self.avoided.contains(&local)
     }
 
     /// Our end of a path to this address: one of the same family that is not in use yet, or else

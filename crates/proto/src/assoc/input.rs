@@ -214,7 +214,8 @@ impl Association {
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
                 // RFC 9260 §8.3: the answer goes to where the question came from.
-                if !std::mem::replace(&mut p.answered_heartbeat, true) {
+                let is_avoided = p.path.is_none() && self.ends.avoids(p.from.0.ip());
+                if !std::mem::replace(&mut p.answered_heartbeat, true) && !is_avoided {
                     self.reply(Control::HeartbeatAck { info: info.0.clone(), to: p.from });
                     if let Some(path) = p.path {
                         self.answer_elsewhere(p.now, path, &info.0);

@@ -164,6 +164,9 @@ impl Association {
         now: Instant,
         (local, remote): (SocketAddr, SocketAddr),
     ) -> Option<PathId> {
+        if self.ends.avoids(local.ip()) {
+            return None;
+        }
         // The pairing of a listed address with one of ours was a guess: correct it. With candidates
         // the application's pairs are no guesses.
         let is_known = self.candidates.are_given();

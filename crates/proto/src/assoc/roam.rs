@@ -8,7 +8,8 @@
 //! anything else goes there (RFC 9260 §5.4), so that nobody who only guesses or repeats a tag can
 //! draw an association to himself.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::{AssocTimer, Association, PathTimer, Timer};
@@ -64,6 +65,15 @@ impl Association {
             self.remove_path(now, id);
         }
         Some(new)
+    }
+
+    /// Sets the local addresses that nothing is to leave from, such as those of the interfaces that
+    /// a tunnel (VPN) has taken the route from. The peer may go on sending to them: no packet makes
+    /// a path from there, no heartbeat is answered without one, and no candidate is tried. The
+    /// caller [moves](Self::move_path) the paths that there are.
+    pub fn avoid_locals(&mut self, locals: BTreeSet<IpAddr>) {
+        self.candidates.avoid(&locals);
+        self.ends.avoid(locals);
     }
 
     /// Takes note that routes, interfaces or addresses have changed, so that what did not work may

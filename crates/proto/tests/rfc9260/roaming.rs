@@ -117,6 +117,28 @@ fn a_path_moves_to_a_source_that_routes_prefer_once_that_is_verified() {
 }
 
 #[test]
+fn no_packet_of_the_peer_makes_a_path_from_an_address_that_a_tunnel_replaces() {
+    let mut t = client(1);
+    let (own, remote) = t.pairs[0];
+    t.with(|a, _| a.avoid_locals([own.ip()].into()));
+    t.with(|a, now| a.move_path(now, P1, local(1)));
+    t.expect("HEARTBEAT");
+    let info = t.last_heartbeat();
+    t.peer_from((local(1), remote), heartbeat_ack(&info));
+    let locals = |t: &Script| t.assoc().paths().map(|p| p.local).collect::<Vec<_>>();
+    assert_eq!(locals(&t), [local(1)]);
+    t.events();
+    // The peer does not know yet.
+    t.peer_from((own, remote), heartbeat(b"are you there?"));
+    t.expect_nothing();
+    assert_eq!(t.events(), []);
+    assert_eq!(locals(&t), [local(1)]);
+    t.with(|a, _| a.avoid_locals([].into()));
+    t.peer_from((own, remote), heartbeat(b"are you there?"));
+    assert_eq!(locals(&t), [own, local(1)], "the tunnel is gone");
+}
+
+#[test]
 fn a_change_begins_the_back_off_anew() {
     let mut t = client(1);
     t.send_packets(1);
