@@ -243,7 +243,11 @@ impl Outstanding {
         let is_above = |h: &Tsn| self.newest.is_none_or(|newest| h.gt(newest));
         self.newest = digest.highest_newly_acked.filter(is_above).or(self.newest);
         if rules.reports_gaps {
-            self.find_reneged(rules, digest);
+            let is_newer = sack.cum_tsn_ack.gt(self.newest_report);
+            if is_newer {
+                self.newest_report = sack.cum_tsn_ack;
+            }
+            self.find_reneged(is_newer, rules, digest);
         }
         match rules.by.sacks.scope {
             ReportScope::Path => {
@@ -429,8 +433,9 @@ impl Outstanding {
         }
     }
 
-    /// Compares the gap ack blocks with what earlier SACKs acknowledged.
-    fn find_reneged(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
+    /// Compares the gap ack blocks with what earlier SACKs acknowledged. `is_newer` if its
+    /// cumulative TSN ack is above that of every SACK before.
+    fn find_reneged(&mut self, is_newer: bool, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let overtaken_revokes = rules.by.sacks.overtaken_revokes;
         let mut revoked = std::mem::take(&mut digest.revoked);
         self.acked.difference(&digest.reported, &mut revoked);
@@ -446,13 +451,12 @@ impl Outstanding {
             // Beyond its highest block a SACK may have been cut to fit its packet.
             let differs = revoked.len();
             revoked.retain(|r| r.first.lt(highest));
-            digest.cut_or_stale = revoked.len() < differs && !digest.cum_advanced;
+            digest.cut_or_stale = revoked.len() < differs && !is_newer;
         }
-        // A SACK that moves the cumulative TSN ack was sent after all processed so far, so a TSN
-        // that it no longer reports was dropped by the receiver. Any other may be older, for SACKs
-        // of different paths overtake each other, and may still report TSNs that a newer one was
-        // cut before.
-        let is_newer = digest.cum_advanced || overtaken_revokes;
+        // A newer SACK was sent after all processed so far, so a TSN that it no longer reports was
+        // dropped by the receiver. Any other may be older, for SACKs of different paths overtake
+        // each other, and may still report TSNs that a newer one was cut before.
+        let is_newer = is_newer || overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
         if is_newer && !self.kept.is_empty() {
             // What was promised to be kept is kept, and was let go of here.

@@ -71,6 +71,9 @@ pub(crate) struct Outstanding {
     /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged
     /// since.
     pub(super) newest: Option<Tsn>,
+    /// The cumulative TSN ack of the newest acknowledgement that spoke of gaps: that of SHUTDOWN
+    /// does not.
+    pub(super) newest_report: Tsn,
     /// When a SACK last had hardly room for more gap ack blocks, so that some may be missing.
     pub(super) full_report_at: Option<Instant>,
     /// The latest TSN that was skipped to test the peer's acknowledgements.
@@ -122,6 +125,7 @@ impl Outstanding {
             has_extra: false,
             doubts: Doubts::default(),
             newest: None,
+            newest_report: initial_tsn.prev(),
             full_report_at: None,
             skipped: None,
         }

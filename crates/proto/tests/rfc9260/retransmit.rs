@@ -287,6 +287,22 @@ fn shutdown_without_gap_ack_blocks_revokes_nothing() {
 }
 
 #[test]
+fn a_sack_beside_the_shutdown_that_moved_the_cumulative_ack_revokes() {
+    let mut t = client();
+    t.send_packets(4);
+    t.all_sent();
+    t.peer(sack(0).gap(3, 4));
+    // The peer has dropped 3 and 4 for 2. It answers each DATA by both chunks (RFC 9260 §9.2), so
+    // no SACK of it moves the cumulative TSN ack any more.
+    t.peer(shutdown(2));
+    assert_eq!(t.path(1).flight_size, 0);
+    t.peer(sack(2));
+    assert_eq!(t.path(1).flight_size, 2 * PMDCS, "§6.2.1 D iii");
+    t.run_ms(1000);
+    t.expect("DATA 3");
+}
+
+#[test]
 fn a_sack_for_what_was_never_sent_aborts() {
     for bad in [sack(3), sack(0).gap(2, 3), sack(1 << 30)] {
         let mut t = client();
