@@ -134,6 +134,8 @@ pub struct Association {
     // Whole association.
     begun: Instant,
     error_count: u32,
+    /// See [`Association::note_unheeded`].
+    unheeded: u32,
     /// When an authentic packet of the peer last arrived, on any path.
     last_heard: Option<Instant>,
     control: VecDeque<Control>,
@@ -174,6 +176,7 @@ impl Association {
             buffers: Buffers::new(&config),
             begun: Instant::ZERO,
             error_count: 0,
+            unheeded: 0,
             last_heard: None,
             control: VecDeque::new(),
             heartbeats: Heartbeats::new(rng.fork("heartbeats")),

@@ -103,6 +103,7 @@ impl Association {
         }
         if digest.newly_acked > 0 {
             self.error_count = 0;
+            self.unheeded = 0;
         }
         self.stats.bytes_acked += released as u64;
         self.recovery.bursts.on_sack(digest.rtx_cum_acked);
@@ -309,7 +310,7 @@ impl Association {
     pub(super) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
-        let at = now + p.rto.rto();
+        let at = now + self.t3_rtx(p);
         let waits = self.recovery.rules.t3.covers_waiting && self.out.waiting_bytes(id) > 0;
         if !self.out.needs_t3(id) && !waits {
             self.timers.stop(t3);

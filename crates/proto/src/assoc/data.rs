@@ -124,11 +124,12 @@ impl Association {
             true => p.note_sent(now, self.out.last_order(), (before, self.out.counted(path))),
             false => p.pacer.spend(len),
         }
-        let rto = p.rto.rto();
         if self.recovery.rules.decays_in_silence {
-            self.recovery.policy.on_data_sent(path, now + rto);
+            self.recovery.policy.on_data_sent(path, now + p.rto.rto());
         }
-        self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + rto);
+        if let Some(t3_rtx) = self.paths.get(path).map(|p| self.t3_rtx(p)) {
+            self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + t3_rtx);
+        }
         self.arm_tail_loss_probe(now, path);
         if self.policies.wants.silence {
             self.start_silence(now, path);

@@ -75,13 +75,16 @@ impl Association {
     /// A path answers a question asked at `asked_at` after it, or none, did. What was sent there
     /// before and is not acknowledged was lost in the outage: it is sent again now, not when its
     /// T3-rtx expires, which has backed off. So is what is stuck on paths that have not answered:
-    /// they wait until they do.
+    /// they wait until they do. Nothing is if the peer acknowledges none of it all the same.
     pub(super) fn end_outage(
         &mut self,
         now: Instant,
         stuck: &[PathId],
         (answers, asked_at): (PathId, Instant),
     ) {
+        if self.is_unheeded() {
+            return;
+        }
         let before = asked_at.saturating_sub(Duration::from_nanos(1));
         for &id in stuck {
             let is_active = self.paths.get(id).is_some_and(|p| p.state == PathState::Active);
@@ -90,6 +93,9 @@ impl Association {
             }
             let (marked, _) = self.out.mark_path(id, (id == answers).then_some(before));
             self.out.forget_lost(id);
+            if id == answers && marked > 0 {
+                self.note_unheeded();
+            }
             if let Some(p) = self.paths.get_mut(id) {
                 p.counters.chunks_lost += marked as u64;
             }

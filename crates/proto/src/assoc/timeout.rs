@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::AssocClosed;
-use crate::path::{InUse, PathId, PathState};
+use crate::path::{InUse, Path, PathId, PathState};
 use crate::policy::recovery::T3Watches;
 use crate::time::Instant;
 
@@ -15,6 +15,9 @@ pub(super) enum TimeoutCause {
     Data,
     Heartbeat,
 }
+
+/// How often data is sent again on paths that work before the peer is taken to leave it unheeded.
+const REPEATS_BEFORE_BACK_OFF: u32 = 3;
 
 impl Association {
     /// Acts on every timer that has expired.
@@ -90,6 +93,7 @@ impl Association {
         let says_closed = is_closed && self.peer_window.take_answer();
         let since = self.out.earliest_sent_at(id);
         let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
+        let is_unheeded = since.is_some_and(|sent| p.answered >= Some(sent));
         let (marked, latest) = self.out.mark_path(id, spare_after);
         if covers_all {
             self.out.time_out_waiting(id);
@@ -117,6 +121,9 @@ impl Association {
                 false if counted => {}
                 false => self.count_timeout(now, id, TimeoutCause::Data),
             }
+        }
+        if has_expired && is_unheeded && !says_closed {
+            self.note_unheeded();
         }
         if marked > 0 || is_pipe_lost {
             self.out.forget_lost(id);
@@ -175,6 +182,29 @@ impl Association {
         if self.config.association_max_retrans.is_some_and(|max| self.error_count > max) {
             self.give_up();
         }
+    }
+
+    /// Data is sent again that the peer should have acknowledged: after it the path has answered a
+    /// heartbeat. Any new acknowledgement clears the count.
+    pub(super) fn note_unheeded(&mut self) {
+        self.unheeded = self.unheeded.saturating_add(1);
+    }
+
+    /// The peer answers heartbeats and acknowledges nothing: repeating data sooner is of no use.
+    pub(super) fn is_unheeded(&self) -> bool {
+        self.unheeded >= REPEATS_BEFORE_BACK_OFF
+    }
+
+    /// How long T3-rtx runs on a path: its RTO (RFC 9260 §6.3.2). While data is left unheeded it
+    /// doubles with each time that it is sent again, up to RTO.Max, for the answers to heartbeats
+    /// end the back-off of the RTO.
+    pub(super) fn t3_rtx(&self, p: &Path) -> Duration {
+        let rto = p.rto.rto();
+        if !self.is_unheeded() {
+            return rto;
+        }
+        let doublings = (self.unheeded - REPEATS_BEFORE_BACK_OFF).min(16);
+        rto.max((rto * (2 << doublings)).min(self.config.rto_max))
     }
 
     /// An authentic packet of the peer came, with whatever in it: the peer is there. What it does

@@ -134,3 +134,43 @@ fn an_answer_that_came_before_does_not_bring_a_path_back() {
     t.peer_on(2, heartbeat_ack(&first.expect("one was answered")));
     assert_eq!(t.path_state(2), PathState::Inactive, "a copy of an old answer is no sign of life");
 }
+
+/// Runs for that long. The peer answers every heartbeat at once, and acknowledges nothing. Answers
+/// the number of DATA packets.
+fn hear_heartbeats(t: &mut Script, seconds: u64) -> usize {
+    let end = t.now() + Duration::from_secs(seconds);
+    let mut packets = 0;
+    while t.now() < end {
+        t.run_ms(10);
+        while let Some(words) = t.next_sent() {
+            if words.ends_with("HEARTBEAT") {
+                let (local, remote) = (t.last().local, t.last().remote);
+                let info = t.last_heartbeat();
+                t.peer_from((local, remote), heartbeat_ack(&info));
+            } else if words.contains("DATA") {
+                packets += 1;
+            }
+        }
+    }
+    packets
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_gets_data_ever_less_often() {
+    for preset in ["cmt-pf", "adaptive", "sctp"] {
+        for paths in [1, 2] {
+            let setup = Setup::client().profile("fast").preset(preset).paths(paths);
+            let mut t = setup
+                .set("handshake_on_all_paths", "false")
+                .set("pmtu_discovery", "false")
+                .established();
+            t.send_packets(20);
+            hear_heartbeats(&mut t, 60);
+            let then = hear_heartbeats(&mut t, 60);
+            // RTO.Max is 10 s here. Without back-off it was one every 200 ms, and its tail probes.
+            let most = 18 * usize::from(paths);
+            assert!((6..=most).contains(&then), "{preset}, {paths} paths: {then} in a minute");
+            assert_eq!(t.assoc().closed(), None, "{preset}: it is heard");
+        }
+    }
+}
