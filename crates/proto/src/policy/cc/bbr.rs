@@ -268,6 +268,15 @@ impl Bbr {
 
     // ---- Control ----
 
+    /// Notes the first window: of the first packet sent, or of the first delivery, for a path may
+    /// take over what a removed one has in flight before it has sent anything.
+    fn begin(&mut self, now: Instant, cwnd: usize) {
+        if self.initial_cwnd == 0 {
+            (self.initial_cwnd, self.cwnd) = (cwnd, cwnd);
+            self.aggregation.since = now;
+        }
+    }
+
     /// SetPacingRateWithGain.
     ///
     /// Deviation: a packet in each round-trip time may always leave, as with any other controller.
@@ -329,11 +338,7 @@ impl Model for Bbr {
 
     /// HandleRestartFromIdle.
     fn on_sent(&mut self, sent: &SentPacket) {
-        if self.initial_cwnd == 0 {
-            self.initial_cwnd = sent.cwnd;
-            self.cwnd = sent.cwnd;
-            self.aggregation.since = sent.now;
-        }
+        self.begin(sent.now, sent.cwnd);
         if sent.in_flight_before == 0 && sent.is_app_limited {
             self.now = sent.now;
             self.idle_restart = true;
@@ -361,6 +366,7 @@ impl Model for Bbr {
     }
 
     fn on_delivery(&mut self, window: Window, limits: &Limits, delivery: &Delivery) -> Window {
+        self.begin(delivery.now, window.cwnd);
         (self.cwnd, self.packet, self.now) = (window.cwnd, limits.packet, delivery.now);
         self.total = delivery.total;
         self.rtt = delivery.rtt.or(self.rtt);

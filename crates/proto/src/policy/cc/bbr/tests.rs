@@ -239,6 +239,26 @@ fn the_first_rate_is_that_of_the_initial_window() {
     );
 }
 
+/// It takes over what a removed path has in flight: a rate of 0 would stop it for ever.
+#[test]
+fn a_path_that_delivers_before_it_has_sent_anything_has_a_rate() {
+    let mut bbr = Bbr::new(Guards::ON);
+    let window = Window { cwnd: 10 * PACKET, ssthresh: usize::MAX, partial_bytes_acked: 0 };
+    let inherited = Delivery {
+        now: Instant::ZERO + ms(100),
+        newly_acked: PACKET,
+        total: PACKET as u64,
+        in_flight: 0,
+        rtt: None,
+        is_window_limited: false,
+        is_report_full: false,
+        sample: None,
+    };
+    bbr.on_delivery(window, &LIMITS, &inherited);
+    let in_100_ms = bbr.pace().unwrap().rate * 0.1;
+    assert!(in_100_ms >= PACKET as f64, "{in_100_ms}");
+}
+
 /// A SACK that has no room for more gaps stops a probe: what was lost since cannot be reported.
 #[test]
 fn a_full_report_ends_probe_up() {
