@@ -48,6 +48,12 @@ impl PolicyCx<'_> {
         self.paths.iter().find(|p| p.id == id)
     }
 
+    /// The same question of other views of the paths.
+    pub(crate) fn of<'a>(&'a mut self, paths: &'a [PathView]) -> PolicyCx<'a> {
+        let PolicyCx { now, primary, waiting, .. } = *self;
+        PolicyCx { now, paths, primary, waiting, rng: self.rng }
+    }
+
     /// Of the usable paths with room, the one with the least pipe / cwnd (mTCP paper, section
     /// 3.1.4).
     pub fn least_used(&mut self) -> Option<PathId> {

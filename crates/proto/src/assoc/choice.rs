@@ -4,7 +4,6 @@ use manypath_wire::{PacketBuilder, Tsn};
 
 use super::Association;
 use crate::path::{Path, PathId, PathRank};
-use crate::policy::PolicyCx;
 use crate::policy::rtx::RtxCandidate;
 use crate::sizes;
 use crate::time::Instant;
@@ -122,9 +121,7 @@ impl Association {
                 view.cwnd_space = view.cwnd_space.saturating_sub(*waiting);
                 view.usable &= Some(view.id) != redundant && view.rank <= dearest;
             }
-            let PolicyCx { now, primary, waiting, .. } = *cx;
-            let paths = &views;
-            policies.sched.choose(&mut PolicyCx { now, paths, primary, waiting, rng: cx.rng })
+            policies.sched.choose(&mut cx.of(&views))
         })
     }
 

@@ -120,6 +120,11 @@ impl Association {
         }
     }
 
+    /// The cheapest rank with a path that works, if paths have ranks.
+    pub(super) fn cheapest_rank(&self) -> Option<PathRank> {
+        self.ranks.base.filter(|_| self.ranks.differ)
+    }
+
     /// All paths. `usable` says that a path works, whatever its rank.
     fn working_views(&self) -> smallvec::SmallVec<[PathView; 4]> {
         let view = |p: &Path| p.view(self.out.in_use(p.id));
@@ -135,7 +140,10 @@ impl Association {
     /// The dearest rank for the next packet of new data.
     pub(super) fn rank_limit(&mut self, now: Instant) -> PathRank {
         let Some(base) = self.ranks.base else { return PathRank::Backup };
-        let paths = self.working_views();
+        let mut paths = self.working_views();
+        // It has room for copies only.
+        let redundant = self.redundant_path();
+        paths.iter_mut().filter(|p| Some(p.id) == redundant).for_each(|p| p.cwnd_space = 0);
         let waits_since = self.queue.waits_since().map(|at| at.max(self.ranks.held_at));
         let cx = RankCx { now, paths: &paths, base, waits_since };
         let ceiling = self.policies.rank.ceiling(&cx);

@@ -8,7 +8,7 @@ use manypath_wire::{DataFlags, PacketBuilder, Tsn};
 
 use super::data::push_data;
 use super::{AssocTimer, Association, Timer};
-use crate::path::{Path, PathId};
+use crate::path::{Path, PathId, PathRank};
 use crate::policy::redundant::Cover;
 use crate::time::Instant;
 use crate::tx::Sent;
@@ -72,7 +72,10 @@ impl Association {
     /// may be something to copy.
     #[inline(never)]
     pub(super) fn may_copy(&mut self, now: Instant) -> bool {
-        let cover = self.decide(now, |policies, cx| policies.redundant.cover(cx));
+        let cover = match self.cheapest_rank() {
+            None => self.decide(now, |policies, cx| policies.redundant.cover(cx)),
+            Some(cheapest) => self.cover_among(now, cheapest),
+        };
         if cover != self.redundancy.cover {
             // What is in flight already was sent before the roles were given.
             self.redundancy.copied_up_to = Some(self.out.last_order());
@@ -81,6 +84,15 @@ impl Association {
         }
         self.note_flights();
         cover.is_some() && !self.out.is_empty()
+    }
+
+    /// The roles of the cheapest paths: copies shall not push new data on to dearer ones.
+    fn cover_among(&mut self, now: Instant, cheapest: PathRank) -> Option<Cover> {
+        self.decide(now, |policies, cx| {
+            let mut views = cx.paths.to_vec();
+            views.iter_mut().for_each(|view| view.usable &= view.rank <= cheapest);
+            policies.redundant.cover(&mut cx.of(&views))
+        })
     }
 
     /// The path that carries copies now, and so no new data.

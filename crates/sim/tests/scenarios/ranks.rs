@@ -67,6 +67,19 @@ fn bulk_fills_both_paths_as_without_ranks() {
     assert!(ranked < normal + 1.2, "the dear path comes half a second later: {normal}, {ranked}");
 }
 
+/// The worst path carries copies only. If that is the cheapest one, which has room for ever, new
+/// data would find no path.
+#[test]
+fn data_overflows_where_the_cheapest_path_is_the_one_for_copies() {
+    for preset in ["msacmt-rt", "msacmt-rtv2"] {
+        let paths = Pair::two_paths(preset).profile("fast").rate_mbps(20.0).delay_ms(20.0);
+        let mut t = paths.path(CHEAP, |p| p.delay_ms(60.0)).rank_a(DEAR, COST).connect();
+        t.a.send_file(10 * MIB);
+        let result = t.run_to_end(secs(60)).result();
+        assert!(result.completed && result.transfer_time_s < 8.0, "{}", result.transfer_time_s);
+    }
+}
+
 #[test]
 fn a_short_file_costs_nothing() {
     let mut t = pair(COST).connect();
