@@ -1,11 +1,13 @@
 //! Both sides open at once, and peers that restart (RFC 9260 §5.2).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use manypath_keys::psk::SharedKey;
 use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event};
-use manypath_wire::{Chunk, ErrorCause, Parameter};
+use manypath_wire::{Chunk, DtlsKeyManagement, DtlsKeyManagementFlags, ErrorCause, Parameter};
 
 fn listed(ip: [u8; 4]) -> Parameter {
     Parameter::from(IpAddr::from(ip))
@@ -136,6 +138,33 @@ fn a_restart_is_recognised_by_its_tie_tags_and_starts_afresh() {
     // The old tag is worth nothing now.
     t.peer_with_tag(t.pairs[0], old_tag, data(2));
     t.expect_nothing();
+}
+
+/// An association that will be protected, but whose peer has not shown its keys yet: whoever can
+/// send from its address could otherwise take its place with keys of his own.
+#[test]
+fn nobody_restarts_a_protected_association_before_the_peer_has_shown_its_keys() {
+    let flags = DtlsKeyManagementFlags::CLIENT | DtlsKeyManagementFlags::SERVER;
+    let offer = |tie_breaker| {
+        let offer = DtlsKeyManagement::new(tie_breaker, flags, &[0]).expect("a method");
+        Parameter::DtlsKeyManagement(offer)
+    };
+    let mut t = Setup::client().start();
+    let keys = SharedKey::new(&[7; 32]).expect("long enough");
+    t.endpoint.set_key_management(Some(Arc::new(keys)));
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack().param(offer(1)));
+    t.peer(cookie_ack());
+    assert!(t.assoc().is_established() && t.assoc().is_protected());
+    t.all_sent();
+    t.events();
+    t.peer(init().tag(900).tsn(5000).param(offer(2)));
+    let cookie = t.expect_init_ack();
+    t.peer(cookie_echo(&cookie)); // §5.2.4, case A
+    t.expect_nothing();
+    assert_eq!(t.events(), [], "the association goes on as it was");
+    assert!(t.assoc().is_established());
 }
 
 #[test]

@@ -203,6 +203,31 @@ fn heartbeats_of_the_peer_hold_no_lost_shutdown_back() {
 }
 
 #[test]
+fn a_path_on_which_the_peer_is_heard_does_not_fail_while_its_answer_is_due() {
+    for is_asked in [false, true] {
+        let mut t = client();
+        if is_asked {
+            t.peer(shutdown(0));
+        } else {
+            shut(&mut t);
+        }
+        // The answer waits for the data that the peer has still to send.
+        for _ in 0..100 {
+            t.run_ms(100);
+            t.peer(heartbeat(b"of the peer"));
+        }
+        let path = t.path(1);
+        assert_eq!((path.state, path.error_count), (PathState::Active, 0), "{is_asked}");
+        assert_eq!(path.rto, Duration::from_secs(1), "nothing says that the path is slower");
+        let path_events = |e: &Event| matches!(e, Event::PathState { .. });
+        assert!(!t.events().iter().any(path_events), "{is_asked}");
+        // A peer that falls silent is another matter.
+        t.run_ms(3000);
+        assert!(t.path(1).error_count > 0, "{is_asked}");
+    }
+}
+
+#[test]
 fn the_guard_timer_ends_a_shutdown_of_a_peer_that_never_completes_it() {
     let mut t = Setup::client().set("rto_max", "10 s").established();
     t.peer(shutdown(0));
