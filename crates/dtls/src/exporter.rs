@@ -57,3 +57,30 @@ pub fn exporter_context(
     };
     [&[direction, role, kind], of_client, of_server].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two keys with one context would be one key: both directions would use it with the same
+    /// nonces.
+    #[test]
+    fn each_key_has_a_context_of_its_own() {
+        let parameters = (&b"client"[..], &b"server"[..]);
+        let mut all = Vec::new();
+        for direction in [Direction::Client, Direction::Server] {
+            for role in [KeyRole::Primary, KeyRole::Restart] {
+                for kind in [KeyKind::Key, KeyKind::SequenceNumberKey, KeyKind::Iv] {
+                    let context = exporter_context(direction, role, kind, parameters);
+                    assert!(context.ends_with(b"clientserver"));
+                    all.push(context[..3].to_vec());
+                }
+            }
+        }
+        // The draft's numbers, in this order.
+        let expected = [[0, 0], [0, 1], [1, 0], [1, 1]];
+        let expected =
+            expected.map(|[direction, role]| [0, 1, 2].map(|kind| [direction, role, kind]));
+        assert_eq!(all, expected.concat());
+    }
+}

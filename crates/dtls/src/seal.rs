@@ -87,19 +87,24 @@ mod tests {
 
     #[test]
     fn keys_seal_as_many_records_as_they_may_and_no_more() {
-        for suite in [CipherSuite::Aes128Gcm, CipherSuite::ChaCha20Poly1305] {
+        // RFC 9147 §4.5.3: 2^24.5; all sequence numbers of an epoch (§4.2.1).
+        for (suite, limit) in [
+            (CipherSuite::Aes128Gcm, 23_726_566),
+            (CipherSuite::Aes256Gcm, 23_726_566),
+            (CipherSuite::ChaCha20Poly1305, 1 << 48),
+        ] {
             let key = vec![1; suite.key_len()];
             let iv = [2; NONCE_LEN];
             let material = KeyMaterial { key: key.clone(), sequence_number_key: key, iv };
             let cipher = aws_lc::cipher(suite, &material).expect("keys of the right length");
             let mut keys = SealingKeys::new(suite, cipher, iv, 3);
-            keys.next = suite.seal_limit() - 1;
+            keys.next = limit - 1;
             let mut record = vec![0; HEADER_LEN];
-            assert_eq!(keys.seal(&mut record, 0), Ok(suite.seal_limit() - 1));
+            assert_eq!(keys.seal(&mut record, 0), Ok(limit - 1));
             let mut another = vec![0; HEADER_LEN];
             assert_eq!(keys.seal(&mut another, 0), Err(SealError::Exhausted { epoch: 3 }));
             assert_eq!(another, [0; HEADER_LEN], "nothing leaves in its place");
-            assert_eq!(keys.sealed(), suite.seal_limit());
+            assert_eq!(keys.sealed(), limit);
         }
     }
 }

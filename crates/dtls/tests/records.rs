@@ -138,6 +138,38 @@ fn after_an_outage_of_forty_thousand_packets_the_number_is_found() {
 }
 
 #[test]
+fn a_late_record_does_not_set_the_expected_number_back() {
+    let (mut sealing, mut opening) = keys(CipherSuite::Aes128Gcm, FIRST_EPOCH);
+    let mut slow = Vec::new();
+    for number in 0..140_000 {
+        let record = seal(&mut sealing, &[]);
+        if number == 110_000 {
+            slow = record;
+        } else {
+            assert!(open(&mut opening, &record).is_ok());
+        }
+    }
+    assert!(open(&mut opening, &slow).is_ok());
+    // All of these are lost. Next to the late record, the next one's 16 bits stand for another
+    // number.
+    for _ in 0..30_000 {
+        seal(&mut sealing, &[]);
+    }
+    let (opened, _) = open(&mut opening, &seal(&mut sealing, &COOKIE_ACK)).expect("authentic");
+    assert_eq!(opened.sequence_number, 170_000);
+}
+
+#[test]
+fn a_record_without_room_for_a_content_type_is_not_tried_with_the_key() {
+    let (_, mut opening) = keys(CipherSuite::Aes128Gcm, FIRST_EPOCH);
+    for len in 0..RECORD_OVERHEAD {
+        assert_eq!(open(&mut opening, &vec![0x2b; len]), Err(OpenError::Malformed), "{len} bytes");
+    }
+    assert_eq!(opening.forged(), 0);
+    assert_eq!(open(&mut opening, &[0x2b; RECORD_OVERHEAD]), Err(OpenError::Forged));
+}
+
+#[test]
 fn no_flipped_bit_goes_unnoticed() {
     for suite in CipherSuite::ALL {
         let (mut sealing, mut opening) = keys(suite, FIRST_EPOCH);
@@ -170,6 +202,31 @@ fn old_epochs_are_opened_until_they_are_retired() {
     epochs.retire_before(FIRST_EPOCH + 2);
     assert_eq!(epoch_of(&late[0], &mut epochs), Err(OpenError::NoKeys));
     assert_eq!(epoch_of(&late[2], &mut epochs), Ok(FIRST_EPOCH + 2));
+}
+
+/// A record tells two bits of its epoch, which are the same for the first and the fifth.
+#[test]
+fn the_fifth_epoch_takes_the_place_of_the_first() {
+    let mut epochs = Epochs::default();
+    let mut records = Vec::new();
+    for epoch in FIRST_EPOCH..FIRST_EPOCH + 5 {
+        let (mut sealing, opening) = keys(CipherSuite::Aes128Gcm, epoch);
+        epochs.install(opening);
+        records.push(seal(&mut sealing, &COOKIE_ACK));
+    }
+    assert!(epochs.get(FIRST_EPOCH).is_none());
+    for (epoch, mut record) in (FIRST_EPOCH..).zip(records).skip(1) {
+        assert_eq!(epochs.open(&mut record).map(|(opened, _)| opened.epoch), Ok(epoch));
+    }
+}
+
+#[test]
+#[should_panic(expected = "epochs are consecutive")]
+fn an_epoch_is_installed_once() {
+    let mut epochs = Epochs::default();
+    for _ in 0..2 {
+        epochs.install(keys(CipherSuite::Aes128Gcm, FIRST_EPOCH).1);
+    }
 }
 
 #[test]
