@@ -247,3 +247,28 @@ impl fmt::Debug for Opener {
         f.debug_struct("Opener").field("keys", &self.keys).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever wrote the log must not fill the memory of who reads it, or have each packet tried
+    /// with any number of keys.
+    #[test]
+    fn a_log_with_too_many_keys_is_refused() {
+        let line = |tag: u32, key: u32| {
+            let (key, iv) = (format!("{key:032x}"), "1f".repeat(12));
+            format!("SCTP_DTLS_KEY 01020304 {tag:08x} client 3 1301 {key} {key} {iv}")
+        };
+        let mut opener = Opener::default();
+        for key in 0..16 {
+            assert_eq!(opener.learn(&line(1, key)), Ok(true));
+        }
+        assert_eq!(opener.learn(&line(1, 16)), Err(KeyLineError::TooMany), "of one tag and epoch");
+        assert_eq!(opener.learn(&line(1, 15)), Ok(true), "it is known");
+        opener.keys = 262_143;
+        assert_eq!(opener.learn(&line(2, 0)), Ok(true));
+        assert_eq!(opener.learn(&line(3, 0)), Err(KeyLineError::TooMany), "in all");
+        assert_eq!(opener.learn(&line(2, 0)), Ok(true), "it is known");
+    }
+}

@@ -80,6 +80,28 @@ fn a_server_that_is_only_rustls_is_understood() {
     assert_eq!(client.failure, None);
 }
 
+/// Resuming would skip the proof of identity, and show that two associations have the same client.
+#[test]
+fn no_connection_resumes_another() {
+    let authority = Authority::new("authority");
+    let config = given_server(&authority, &authority.server(NAME));
+    let keys = authority.client_keys(&authority.client("sender"), NAME);
+    let mut lengths = Vec::new();
+    for _ in 0..2 {
+        let mut server =
+            Foreign(Connection::Server(ServerConnection::new(config.clone()).unwrap()));
+        let mut client = End::new(&keys, agreement(Role::Client));
+        let hello = client.outbox.pop_front().unwrap();
+        lengths.push(hello.len());
+        server.handle(&hello);
+        client.handle(server.message());
+        server.handle(&client.outbox.pop_front().unwrap());
+        client.handle(server.message());
+        assert!(client.peer.is_some() && client.failure.is_none());
+    }
+    assert_eq!(lengths[0], lengths[1], "the second ClientHello has no ticket of the first");
+}
+
 #[test]
 fn a_client_that_is_only_rustls_is_understood() {
     let (mut server, mut client) = foreign_client();

@@ -13,9 +13,9 @@ use manypath_keys::tls::rustls::pki_types::pem::PemObject;
 use manypath_keys::tls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use manypath_keys::tls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use manypath_keys::tls::rustls::server::{AlwaysResolvesServerRawPublicKeys, ServerConfig};
-use manypath_keys::tls::rustls::sign::CertifiedKey;
+use manypath_keys::tls::rustls::sign::{CertifiedKey, Signer, SigningKey};
 use manypath_keys::tls::rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
+    DigitallySignedStruct, DistinguishedName, Error, SignatureAlgorithm, SignatureScheme,
 };
 use manypath_keys::tls::{Identity, IdentityKind, PeerKeys, TlsKeys};
 
@@ -112,10 +112,14 @@ impl ClientCertVerifier for Gullible {
 
 /// Keys of an end that shows one identity and signs with another, for both roles.
 fn end(shows: &Identity, signs: &Identity) -> TlsKeys {
-    let provider: Arc<CryptoProvider> = Arc::new(default_provider());
     let key = PrivateKeyDer::from_pem_slice(signs.to_pem().as_bytes()).unwrap();
-    let key = any_supported_type(&key).unwrap();
-    let shown = CertificateDer::from(shows.public_key().to_vec());
+    end_with(shows.public_key().to_vec(), any_supported_type(&key).unwrap())
+}
+
+/// Keys of an end that shows this public key and signs with this private one, for both roles.
+fn end_with(shows: Vec<u8>, key: Arc<dyn SigningKey>) -> TlsKeys {
+    let provider: Arc<CryptoProvider> = Arc::new(default_provider());
+    let shown = CertificateDer::from(shows);
     let certified = Arc::new(CertifiedKey::new(vec![shown], key));
     let client = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -164,5 +168,38 @@ fn a_public_key_without_its_private_key_is_worth_nothing() {
                 assert!(end.peer.is_none() && end.opening.newest().is_none());
             }
         }
+    }
+}
+
+/// A key of a kind that is no identity, which signs although nobody offered to verify that.
+#[derive(Debug)]
+struct Unasked(Arc<dyn SigningKey>);
+
+impl SigningKey for Unasked {
+    fn choose_scheme(&self, _offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        self.0.choose_scheme(&[SignatureScheme::ECDSA_NISTP384_SHA384])
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm()
+    }
+}
+
+#[test]
+fn a_key_of_another_kind_than_identities_have_is_refused() {
+    let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
+    let key = PrivateKeyDer::try_from(pair.serialize_der()).unwrap();
+    let key = any_supported_type(&key).unwrap();
+    let public_key = key.public_key().unwrap().as_ref().to_vec();
+    let stranger = end_with(public_key, Arc::new(Unasked(key)));
+    let honest = TlsKeys::raw_public_keys(&Identity::generate().unwrap(), PeerKeys::Any);
+    let ends = [Pair::run_new(&honest, &stranger).client, Pair::run_new(&stranger, &honest).server];
+    for end in ends {
+        assert!(
+            end.reason().ends_with("SignedHandshakeWithUnadvertisedSigScheme"),
+            "{:?}",
+            end.log
+        );
+        assert!(end.peer.is_none());
     }
 }

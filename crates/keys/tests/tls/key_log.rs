@@ -92,6 +92,19 @@ fn a_file_gets_whole_lines_at_its_end() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn a_new_file_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = std::env::temp_dir().join(format!("manypath-keys-mode-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("keys.log");
+    KeyLogFile::open(&path).unwrap();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(mode & 0o7777, 0o600);
+}
+
 /// Without being asked, a session prints no key either.
 #[test]
 fn nothing_prints_keys() {
