@@ -84,6 +84,8 @@ impl fmt::Debug for Code {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -116,5 +118,17 @@ mod tests {
         different.dedup();
         assert_eq!(different.len(), codes.len());
         assert!(codes.iter().all(|code| code.len() == DIGITS + 2));
+    }
+
+    /// Guesses are limited to what nine random digits bear.
+    #[test]
+    fn all_digits_of_a_code_are_random() {
+        let codes: Vec<String> = (0..400).map(|_| Code::random().unwrap().to_string()).collect();
+        for place in 0..DIGITS {
+            let digits: BTreeSet<char> =
+                codes.iter().filter_map(|c| c.replace('-', "").chars().nth(place)).collect();
+            // One of ten is missing in 400 with a probability of 5 in 10^18.
+            assert_eq!(digits.len(), 10, "digit {place}: {digits:?}");
+        }
     }
 }

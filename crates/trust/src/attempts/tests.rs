@@ -88,7 +88,7 @@ fn many_networks_together_are_slow_too() {
         let from = IpAddr::from((second << 8).to_be_bytes());
         let now = start + Duration::from_secs(second.into());
         admitted += u32::from(attempts.begin(from, now).is_ok());
-        assert!(attempts.networks.len() <= NETWORKS_MAX);
+        assert!(attempts.networks.len() <= 4096);
     }
     assert!((600..=50 + 6 + 602).contains(&admitted), "{admitted}");
 }
@@ -139,7 +139,21 @@ fn the_table_is_bounded_and_the_worst_stay_in_it() {
             Ok(attempt) => attempts.right(attempt),
             Err(_) => panic!("right ones do not count"),
         }
-        assert!(attempts.networks.len() <= NETWORKS_MAX);
+        assert!(attempts.networks.len() <= 4096);
     }
     assert_eq!(attempts.networks[&network(ip("192.0.2.1"))].wrong, 10);
+}
+
+#[test]
+fn networks_that_are_quiet_for_an_hour_leave_a_full_table_first() {
+    let (mut attempts, start) = (Attempts::default(), start());
+    let of = |block: u32| IpAddr::from((block << 8).to_be_bytes());
+    waits(&mut attempts, of(1), start, 4);
+    // For three days there is a guesser from elsewhere each minute.
+    for minute in 2..4400 {
+        let now = start + Duration::from_secs(62 * u64::from(minute));
+        let _ = attempts.begin(of(minute), now).unwrap();
+    }
+    assert!(!attempts.networks.contains_key(&network(of(1))));
+    assert!(attempts.networks.contains_key(&network(of(4399))));
 }

@@ -127,6 +127,22 @@ fn a_file_that_is_no_key_is_refused_and_left_alone() {
     }
 }
 
+/// A key in a file that does not end is not looked for any longer than this.
+#[test]
+fn a_key_with_more_than_64_kib_around_it_is_refused() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("identity");
+    let of_length = |len: usize| {
+        let digits = len - BEGIN.len() - END.len();
+        format!("{BEGIN}{:0digits$}{END}", 7)
+    };
+    write(&file, of_length(64 << 10).as_bytes());
+    assert_eq!(load_or_create(&file).unwrap().key, Digits(7));
+    write(&file, of_length((64 << 10) + 1).as_bytes());
+    let error = load_or_create(&file).unwrap_err();
+    assert!(error.to_string().contains("longer than 64 KiB"), "{error}");
+}
+
 #[test]
 fn places_where_no_file_can_be_are_errors() {
     let dir = tempdir().unwrap();

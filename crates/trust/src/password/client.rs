@@ -27,7 +27,15 @@ impl Client {
         password: &Password,
         binding: &[u8; 32],
     ) -> Result<(Client, Message), PasswordError> {
-        let mut random = System::default();
+        Client::start_by(password, binding, System::default())
+    }
+
+    /// Begins an exchange with random numbers that this system gives, if it gives any.
+    pub(super) fn start_by(
+        password: &Password,
+        binding: &[u8; 32],
+        mut random: System,
+    ) -> Result<(Client, Message), PasswordError> {
         let started = Client::start_with(password, binding, &mut random)?;
         random.check()?;
         Ok(started)

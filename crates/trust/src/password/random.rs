@@ -11,6 +11,12 @@ pub(super) struct System {
 }
 
 impl System {
+    /// A system that has failed.
+    #[cfg(test)]
+    pub(super) fn failing() -> System {
+        System { failed: true }
+    }
+
     /// An error if any number that was given is not random. What was made of it must not be used.
     pub(super) fn check(&self) -> Result<(), PasswordError> {
         if self.failed { Err(PasswordError::NoRandomness) } else { Ok(()) }

@@ -22,7 +22,16 @@ impl Server {
         binding: &[u8; 32],
         message: &[u8],
     ) -> Result<(Server, Message), PasswordError> {
-        let mut random = System::default();
+        Server::answer_by(password, binding, message, System::default())
+    }
+
+    /// Answers with random numbers that this system gives, if it gives any.
+    pub(super) fn answer_by(
+        password: &Password,
+        binding: &[u8; 32],
+        message: &[u8],
+        mut random: System,
+    ) -> Result<(Server, Message), PasswordError> {
         let answered = Server::answer_with(password, binding, message, &mut random)?;
         random.check()?;
         Ok(answered)

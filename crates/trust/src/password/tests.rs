@@ -3,6 +3,7 @@ use sha2::{Digest, Sha256};
 use spake2::{Ed25519Group, Group};
 
 use super::keys::{Proofs, Role, identities, library_password};
+use super::random::System;
 use super::testing::{Seeded, fuzz_password};
 use super::*;
 use crate::Fingerprint;
@@ -229,6 +230,17 @@ fn passwords_have_a_length_and_do_not_show() {
     assert_eq!(Password::new(vec![]).unwrap_err(), PasswordLength);
     assert_eq!(Password::new(vec![b'a'; 256]).unwrap_err(), PasswordLength);
     assert_eq!(format!("{:?}", password("hunter2")), "Password(..)");
+}
+
+/// A share that is not random gives the password away.
+#[test]
+fn without_random_numbers_nothing_is_sent() {
+    let word = password("123456");
+    let client = Client::start_by(&word, &BINDING, System::failing());
+    assert_eq!(client.unwrap_err(), PasswordError::NoRandomness);
+    let (_, first) = Client::start(&word, &BINDING).unwrap();
+    let server = Server::answer_by(&word, &BINDING, &first, System::failing());
+    assert_eq!(server.unwrap_err(), PasswordError::NoRandomness);
 }
 
 #[test]
