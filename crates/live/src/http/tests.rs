@@ -51,6 +51,8 @@ async fn metrics_are_for_no_other_site_and_no_other_name() {
         (format!("Host: rebound.example:{port}\r\n"), 403),
         (format!("Host: {address}\r\nOrigin: http://other.example\r\n"), 403),
         (format!("Host: {address}\r\nSec-Fetch-Site: cross-site\r\n"), 403),
+        // A page of another server on this host.
+        (format!("Host: {address}\r\nSec-Fetch-Site: same-site\r\n"), 403),
         (String::new(), 403),
     ] {
         let stream = connect([127, 0, 0, 1], address).await;
@@ -104,4 +106,29 @@ async fn an_address_with_many_connections_takes_no_place_from_another_address() 
         idle.push(connect([127, 0, 0, 2], address).await);
     }
     assert_eq!(finish(slow, rest).await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_does_not_ask_ends_after_twenty_seconds() {
+    let (_server, address) = server().await;
+    let mut silent = connect([127, 0, 0, 1], address).await;
+    silent.write_all(b"GET /metrics HTTP/1.1\r\n").await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let ended = timeout(Duration::from_secs(60), silent.read_to_end(&mut Vec::new())).await;
+    assert!(ended.is_ok(), "it is still there");
+    assert!((19..=21).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_takes_no_connection() {
+    let (server, address) = server().await;
+    drop(server);
+    for _ in 0..100 {
+        let socket = TcpSocket::new_v4().unwrap();
+        if socket.connect(address).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the server goes on");
 }

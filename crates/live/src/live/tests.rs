@@ -86,6 +86,45 @@ async fn associations_beyond_the_limit_are_counted() {
     assert_eq!(live.process(None).unlisted, 3);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_associations_are_watched_and_the_others_counted() {
+    let live = Live::start("test");
+    let mut all = Vec::new();
+    let (_here, _there, [_client, server]) = pair().await;
+    for number in 1..=66 {
+        let options = EndpointOptions {
+            bind: vec![format!("127.0.1.{number}").parse().unwrap()],
+            ..EndpointOptions::client(Security::Plain)
+        };
+        let client = Endpoint::bind(options).unwrap();
+        let to = SocketAddr::new([127, 0, 0, 1].into(), server.udp_port());
+        let ends = tokio::join!(client.connect(ConnectTarget::new([to])), server.accept());
+        let (here, there) = (ends.0.unwrap(), ends.1.unwrap());
+        all.push((live.watch(&there, None), here, client));
+    }
+    let process = live.process(None);
+    assert_eq!((process.associations.len(), process.unlisted), (64, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_so_many_paths_have_a_past() {
+    let (here, _there, _endpoints) = pair().await;
+    let live = Live::start("test");
+    let _watching = live.watch(&here, None);
+    let mut state = live.state();
+    let watched = state.watched.values_mut().next().unwrap();
+    assert_eq!(here.paths().len(), 2);
+    for (room, used) in [(0, 0), (1, 1), (5, 2)] {
+        let mut left = room;
+        watched.paths.clear();
+        watched.read(0, &mut left);
+        assert_eq!((watched.paths.len(), left), (used, room - used), "room for {room}");
+    }
+    watched.paths.insert(200, History::default());
+    watched.read(0, &mut 5);
+    assert!(!watched.paths.contains_key(&200), "a path that is gone has none");
+}
+
 #[tokio::test]
 async fn events_are_kept_in_bounds() {
     let live = Live::start("test");

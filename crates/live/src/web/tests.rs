@@ -58,6 +58,9 @@ async fn the_page_needs_its_token_and_its_address() {
         (&whole, format!("{host}Origin: null\r\n"), 403),
         (&whole, format!("{host}Origin: https://{address}\r\n"), 403),
         (&whole, format!("{host}Sec-Fetch-Site: cross-site\r\n"), 403),
+        (&whole, format!("{host}Sec-Fetch-Site: same-site\r\n"), 403),
+        // More than 16 KiB before the answer.
+        (&whole, format!("{host}X: {}\r\n", "x".repeat(20_000)), 431),
     ] {
         assert_eq!(get(path, &headers).await, status, "{path} {headers:?}");
     }
@@ -77,18 +80,20 @@ async fn on_every_address_the_printed_one_works_here() {
 async fn a_wish_is_json_short_and_meant() {
     let live = Live::start("test");
     let (page, address) = page_of(&live).await;
-    let post = async |content_type: &str, body: &str| {
+    let say = async |method: &str, content_type: &str, body: &str| {
         let head = format!(
-            "POST /{}/rank HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+            "{method} /{}/rank HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
              Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
             page.token,
             body.len()
         );
         ask(address, &(head + body)).await.0
     };
+    let post = async |content_type: &str, body: &str| say("POST", content_type, body).await;
     let wish = r#"{"association":1,"path":2,"rank":"backup"}"#;
     let json = "application/json";
     assert_eq!(post(json, wish).await, 404, "there is no such path");
+    assert_eq!(say("PUT", json, &wish.replace("backup", "first")).await, 404, "POST is needed");
     assert_eq!(post("text/plain", wish).await, 415);
     assert_eq!(post(json, "{}").await, 400);
     assert_eq!(post(json, &wish.replace("backup", "first")).await, 400);
@@ -114,4 +119,53 @@ async fn nonsense_is_refused_and_harms_nobody() {
     assert!(text.contains("content-security-policy: default-src 'none'"), "{text:.600}");
     let markers = ["@NONCE@", "@STYLE@", "@SCRIPT@"];
     assert!(markers.iter().all(|marker| !text.contains(marker)), "something was not filled in");
+}
+
+/// Whoever guesses the address may change ranks.
+#[tokio::test]
+async fn each_page_has_a_token_of_128_random_bits() {
+    let mut tokens = Vec::new();
+    for _ in 0..20 {
+        let (page, _) = page_of(&Live::start("test")).await;
+        assert_eq!(page.token.len(), 26, "5 bits a letter");
+        assert!(!tokens.contains(&page.token));
+        tokens.push(page.token);
+    }
+    for place in 0..25 {
+        let letter = |token: &String| token.as_bytes()[place];
+        assert!(tokens.iter().any(|t| letter(t) != letter(&tokens[0])), "letter {place}");
+    }
+}
+
+/// The address has the token: no other site may learn it, show the page inside its own, or run
+/// something in it.
+#[tokio::test]
+async fn a_browser_is_told_to_keep_the_page_to_itself() {
+    let live = Live::start("test");
+    let (page, address) = page_of(&live).await;
+    let request = format!("GET /{}/ HTTP/1.1\r\nHost: {address}\r\n\r\n", page.token);
+    let mut policies = Vec::new();
+    for _ in 0..2 {
+        let (_, text) = ask(address, &request).await;
+        let head = text.split("\r\n\r\n").next().unwrap();
+        for line in [
+            "referrer-policy: no-referrer",
+            "cache-control: no-store",
+            "x-content-type-options: nosniff",
+        ] {
+            assert!(head.lines().any(|l| l == line), "{line}: {head}");
+        }
+        let policy = head.lines().find_map(|l| l.strip_prefix("content-security-policy: "));
+        policies.push(policy.unwrap().to_owned());
+    }
+    assert_ne!(policies[0], policies[1], "scripts have a number that nobody knows before");
+    for part in [
+        "default-src 'none'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(policies[0].split("; ").any(|p| p == part), "{part}: {}", policies[0]);
+    }
 }

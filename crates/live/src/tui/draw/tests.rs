@@ -221,3 +221,17 @@ fn a_past_grows_to_a_bound_and_goes_with_its_path() {
     board.update(vec![process(0)]);
     assert!(board.past(4711, 1, path).is_empty());
 }
+
+#[test]
+fn a_process_with_many_events_shows_the_last_of_them() {
+    let mut board = Board::remote();
+    for round in 0..3 {
+        let mut process = process(1);
+        let event = |n| Happened { number: n, at_ms: n, text: n.to_string() };
+        process.events = (400 * round..400 * (round + 1)).map(event).collect();
+        board.update(vec![process]);
+    }
+    let events = board.events_of(4711);
+    assert_eq!(events.len(), 500);
+    assert_eq!((events[0].number, events[499].number), (700, 1199));
+}
