@@ -114,7 +114,10 @@ impl Association {
             .map(|id| if counts { self.out.waiting_bytes(id) } else { 0 })
             .collect();
         let redundant = self.redundant_path();
-        let dearest = if self.ranks.differ { self.rank_limit(now) } else { PathRank::Backup };
+        let dearest = match self.ranks.differ {
+            true => self.rank_limit(now, redundant),
+            false => PathRank::Backup,
+        };
         self.decide(now, |policies, cx| {
             let mut views = cx.paths.to_vec();
             for (view, waiting) in views.iter_mut().zip(&waiting) {

@@ -16,7 +16,7 @@ pub(super) struct PeerWindow {
     /// The last chunk probed a zero window (RFC 9260 §6.1, rule A), and no SACK has acknowledged
     /// anything since.
     is_probed: bool,
-    /// A SACK arrived since T3-rtx last expired.
+    /// A SACK arrived since the first probe, and since T3-rtx last expired.
     is_answered: bool,
     /// Since when data waits for the peer's receive buffer alone.
     blocked_since: Option<Instant>,
@@ -51,9 +51,11 @@ impl PeerWindow {
 
     // ---- Probes of a closed window ----
 
-    /// A chunk is sent although it does not fit.
+    /// A chunk is sent although it does not fit. What arrived before it is no answer.
     pub(super) fn probe(&mut self) {
-        self.is_probed = true;
+        if !std::mem::replace(&mut self.is_probed, true) {
+            self.is_answered = false;
+        }
     }
 
     pub(super) fn is_probed(&self) -> bool {

@@ -137,13 +137,11 @@ impl Association {
         views
     }
 
-    /// The dearest rank for the next packet of new data.
-    pub(super) fn rank_limit(&mut self, now: Instant) -> PathRank {
+    /// The dearest rank for the next packet of new data, which does not go on `closed`.
+    pub(super) fn rank_limit(&mut self, now: Instant, closed: Option<PathId>) -> PathRank {
         let Some(base) = self.ranks.base else { return PathRank::Backup };
         let mut paths = self.working_views();
-        // It has room for copies only.
-        let redundant = self.redundant_path();
-        paths.iter_mut().filter(|p| Some(p.id) == redundant).for_each(|p| p.cwnd_space = 0);
+        paths.iter_mut().filter(|p| Some(p.id) == closed).for_each(|p| p.cwnd_space = 0);
         let waits_since = self.queue.waits_since().map(|at| at.max(self.ranks.held_at));
         let cx = RankCx { now, paths: &paths, base, waits_since };
         let ceiling = self.policies.rank.ceiling(&cx);

@@ -552,3 +552,23 @@ fn what_a_removed_path_left_outlives_its_heir() {
     });
     t.expect("P3 DATA 1");
 }
+
+/// Each chunk is longer than all that the peer has room for, so that each is a probe.
+#[test]
+fn probes_of_a_small_window_that_are_lost_count_on_their_path() {
+    let mut t = Setup::client().paths(2).preset("all-rtx-alt").established();
+    t.send_packets(1);
+    t.expect("P1 DATA 1");
+    t.peer(sack(1).rwnd(1000));
+    t.send_packets(20);
+    // The first path is dead from now on. The other one delivers, and the peer says so.
+    for tsn in 2..8 {
+        t.expect(&format!("P1 DATA {tsn}"));
+        while t.all_sent() != [format!("P2 DATA {tsn}")] {
+            t.run_to_timer();
+        }
+        assert_eq!(t.path(1).error_count, tsn - 1);
+        t.peer_on(2, sack(tsn).rwnd(1000));
+    }
+    assert_eq!(t.path_state(1), PathState::Inactive);
+}
