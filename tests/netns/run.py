@@ -17,6 +17,7 @@ import relays
 import roaming
 import secrecy
 import sizes
+import slow
 import strangers
 import uplinks
 from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
@@ -27,7 +28,7 @@ sys.path.insert(0, str(REPOSITORY / "tests/common"))
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Their senders are slow, or wait for what happens next.
-WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES}
+WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}
 TOGETHER = 5  # of these at a time
 SHOWN = {Verdict.GOOD: "ok    ", Verdict.LATE: "LATE  ", Verdict.WRONG: "FAILED"}
 LATE_MAX = 2  # times that a case is run again because the machine was late
@@ -132,7 +133,7 @@ def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     known = {**cases.CASES, **relays.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
              **named}
-    known |= failures.CASES | secrecy.CASES
+    known |= failures.CASES | secrecy.CASES | slow.CASES
     options = parse(known)
     try:
         check_machine()

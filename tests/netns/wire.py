@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A link in user space: two TUN devices, and what each sends comes out of the other, late or not at all.
 
-    wire.py LEFT RIGHT [--delay-ms 30] [--loss 0.01] [--seed 7] [--nat ADDRESS]
+    wire.py LEFT RIGHT [--delay-ms 30] [--then-delay-ms 400] [--loss 0.01] [--seed 7] [--nat ADDRESS]
 
 It makes the devices where it is started and says "ready"; they can then be moved into other namespaces.
 With --nat, UDP of the left side appears on the right as ADDRESS and a port of the translator's; SIGUSR1
 makes it forget its table, so that each flow gets a new port, as a home router does that was restarted.
+From SIGUSR2 on packets take --then-delay-ms.
 """
 
 import argparse
@@ -129,6 +130,7 @@ def main():
     parser.add_argument("left")
     parser.add_argument("right")
     parser.add_argument("--delay-ms", type=float, default=0)
+    parser.add_argument("--then-delay-ms", type=float, default=0)
     parser.add_argument("--loss", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nat")
@@ -145,6 +147,11 @@ def main():
         Direction(left, right, nat and nat.outward, args, random.Random(f"{args.seed} right")),
         Direction(right, left, nat and nat.inward, args, random.Random(f"{args.seed} left")),
     ]
+
+    def slow_down(*_):
+        for way in ways:
+            way.delay = args.then_delay_ms / 1000
+    signal.signal(signal.SIGUSR2, slow_down)
     poll = select.epoll()
     for way in ways:
         poll.register(way.source, select.EPOLLIN)
