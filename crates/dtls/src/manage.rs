@@ -125,7 +125,7 @@ pub enum KeyAction {
 }
 
 /// The peer, as far as key management knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
     /// Who it is.
@@ -133,6 +133,13 @@ pub struct Peer {
     /// A secret that only the two ends of this association know, for protocols of the application
     /// that prove more than `identity` does. Another association has another one.
     pub binding: [u8; 32],
+}
+
+/// Without the binding.
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("identity", &self.identity).finish_non_exhaustive()
+    }
 }
 
 impl Peer {
@@ -172,5 +179,17 @@ impl KeyFailure {
     #[must_use]
     pub fn new(reason: impl Into<String>) -> KeyFailure {
         KeyFailure { reason: reason.into(), by_peer: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secret_of_an_association_is_not_printed() {
+        let action = KeyAction::Authenticated(Peer::new(PeerIdentity::SharedKey, [123; 32]));
+        let printed = format!("{action:?}");
+        assert!(printed.contains("SharedKey") && !printed.contains("123"), "{printed}");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Readers need the token of its address. `http` refuses requests of other sites.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -27,10 +28,16 @@ const STYLE: &str = include_str!("web/page.css");
 const SCRIPT: &str = include_str!("web/page.js");
 
 /// A page that is served while this exists.
-#[derive(Debug)]
 pub struct Page {
     server: Server,
     token: String,
+}
+
+/// Without the token.
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("server", &self.server).finish_non_exhaustive()
+    }
 }
 
 impl Page {

@@ -128,6 +128,7 @@ async fn each_page_has_a_token_of_128_random_bits() {
     for _ in 0..20 {
         let (page, _) = page_of(&Live::start("test")).await;
         assert_eq!(page.token.len(), 26, "5 bits a letter");
+        assert!(!format!("{page:?}").contains(&page.token), "it is not printed");
         assert!(!tokens.contains(&page.token));
         tokens.push(page.token);
     }
