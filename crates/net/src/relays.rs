@@ -12,6 +12,7 @@ use std::ops::Range;
 use bytes::Buf;
 use manypath_proto::sizes::ip_header;
 use manypath_proto::{Datagram, Instant, Transmit};
+use zeroize::Zeroize;
 
 use crate::interfaces::preferred_source;
 use crate::send::Outgoing;
@@ -29,8 +30,14 @@ pub struct Relay {
     pub address: SocketAddr,
     /// The user.
     pub user: String,
-    /// The user's password.
+    /// The user's password, which is erased from memory when this is dropped.
     pub password: String,
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.password.zeroize();
+    }
 }
 
 impl fmt::Debug for Relay {

@@ -20,6 +20,7 @@ use turn_types::stun::message::{
     BINDING, IntegrityKey, Message, MessageClass, MessageWriteVec, TransactionId,
 };
 use turn_types::stun::prelude::*;
+use zeroize::Zeroize;
 
 use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
 use allocation::Allocation;
@@ -48,8 +49,14 @@ const DEFAULT: Duration = Duration::from_secs(600);
 pub struct User {
     /// The name, 1 to 128 bytes.
     pub name: String,
-    /// The password.
+    /// The password, which is erased from memory when this is dropped.
     pub password: String,
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.password.zeroize();
+    }
 }
 
 /// The configuration of a relay.

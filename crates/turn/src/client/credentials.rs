@@ -4,6 +4,7 @@
 use turn_types::stun::attribute::{ErrorCode, Nonce, Realm, Username};
 use turn_types::stun::message::{IntegrityKey, Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
+use zeroize::Zeroizing;
 
 use crate::message::{add, challenge, long_term_key, sign};
 
@@ -13,7 +14,7 @@ const STALE_MAX: u32 = 3;
 /// The user's name and password, and the relay's last challenge.
 pub(super) struct Credentials {
     user: String,
-    password: String,
+    password: Zeroizing<String>,
     /// `None` before the first challenge: requests are not signed.
     auth: Option<Auth>,
     stale_nonces: u32,
@@ -29,7 +30,7 @@ impl Credentials {
     pub(super) fn new(user: &str, password: &str) -> Credentials {
         Credentials {
             user: user.to_owned(),
-            password: password.to_owned(),
+            password: Zeroizing::new(password.to_owned()),
             auth: None,
             stale_nonces: 0,
         }
