@@ -26,6 +26,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use manypath_trust::Erased;
 
 pub(crate) use common::{
     BindArgs, DEFAULT_PORT, ListenArgs, ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
@@ -357,7 +358,7 @@ pub(crate) struct SendArgs {
     /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
     /// or asked for at the terminal.
     #[arg(long)]
-    pub token: Option<String>,
+    pub token: Option<Erased<String>>,
     /// File with the receiver's token on its only line; -: asks for it at the terminal
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
@@ -443,7 +444,7 @@ pub(crate) struct RecvArgs {
     /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
     /// if that is set.
     #[arg(long)]
-    pub token: Option<String>,
+    pub token: Option<Erased<String>>,
     /// File with the token on its only line, made with a random one if it is missing; -: asks for
     /// it at the terminal
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
@@ -610,6 +611,23 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn secrets_of_the_command_line_are_not_printed() {
+        for words in [
+            "send f host --token topsecret --via turn:ann:topsecret@relay,turn:b:topsecret@relay",
+            "send f laptop --code topsecret",
+            "recv --token topsecret",
+            "proxy listen --token topsecret",
+            "proxy connect host -D 1080 --token topsecret",
+            "relay --user ann:topsecret --user ben:topsecret",
+        ] {
+            let words = words.split(' ');
+            let cli = Cli::try_parse_from(["manypath"].into_iter().chain(words)).unwrap();
+            let printed = format!("{cli:?}");
+            assert!(!printed.contains("topsecret"), "{printed}");
+        }
     }
 
     #[test]

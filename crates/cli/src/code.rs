@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
-use manypath_trust::Code;
+use manypath_trust::{Code, Erased};
+use zeroize::Zeroizing;
 
 use crate::failure::{Failure, Result};
 
@@ -15,9 +16,9 @@ const LINE_MAX: u64 = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source<'a> {
     /// `--code`.
-    CommandLine(&'a str),
+    CommandLine(&'a Erased<String>),
     /// The environment variable.
-    Variable(String),
+    Variable(Erased<String>),
     /// The user, who is asked at the terminal.
     Prompt,
 }
@@ -27,7 +28,7 @@ impl<'a> Source<'a> {
     pub(crate) fn elsewhere() -> Option<Source<'a>> {
         let value = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         match value {
-            Some(value) => Some(Source::Variable(value.to_string_lossy().into_owned())),
+            Some(value) => Some(Source::Variable(value.to_string_lossy().into_owned().into())),
             None => io::stdin().is_terminal().then_some(Source::Prompt),
         }
     }
@@ -35,7 +36,7 @@ impl<'a> Source<'a> {
     /// The code, of the receiver with this name in questions.
     pub(crate) fn read(self, receiver: &str) -> Result<Code> {
         let (name, text) = match self {
-            Source::CommandLine(text) => ("--code", text.to_owned()),
+            Source::CommandLine(text) => ("--code", text.clone()),
             Source::Variable(text) => (VARIABLE, text),
             Source::Prompt => return ask(receiver),
         };
@@ -56,7 +57,7 @@ fn ask(receiver: &str) -> Result<Code> {
     loop {
         eprint!("Code that {receiver} shows: ");
         let _ = io::stderr().flush();
-        let mut line = Vec::new();
+        let mut line = Zeroizing::new(Vec::with_capacity(LINE_MAX as usize));
         (&mut input)
             .take(LINE_MAX)
             .read_until(b'\n', &mut line)
@@ -79,15 +80,15 @@ mod tests {
     #[test]
     fn a_code_is_read_wherever_it_is() {
         let code: Code = "123-456-789".parse().unwrap();
-        assert_eq!(Source::CommandLine("123 456 789").read("laptop"), Ok(code.clone()));
-        assert_eq!(Source::Variable("123456789".to_owned()).read("laptop"), Ok(code));
+        assert_eq!(Source::CommandLine(&"123 456 789".into()).read("laptop"), Ok(code.clone()));
+        assert_eq!(Source::Variable("123456789".into()).read("laptop"), Ok(code));
     }
 
     #[test]
     fn what_is_no_code_is_said_with_its_place() {
         for (source, place) in [
-            (Source::CommandLine("123"), "--code: a code has nine digits"),
-            (Source::Variable("correct horse".to_owned()), "MANYPATH_CODE: a code has nine"),
+            (Source::CommandLine(&"123".into()), "--code: a code has nine digits"),
+            (Source::Variable("correct horse".into()), "MANYPATH_CODE: a code has nine"),
         ] {
             let failure = source.read("laptop").unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);

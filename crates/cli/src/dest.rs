@@ -11,7 +11,7 @@ use crate::screen::Screen;
 use crate::via::lines;
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
-use manypath_trust::Fingerprint;
+use manypath_trust::{Erased, Fingerprint};
 
 /// As many transport addresses of the peer as are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -159,7 +159,7 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
 
 /// The only line of a file but empty ones and comments. Other users of this system cannot see it,
 /// as they can see the command line.
-fn only_line(file: &str) -> Result<String> {
+fn only_line(file: &str) -> Result<Erased<String>> {
     let mut lines = lines(Path::new(file))?;
     match (lines.pop(), lines.is_empty()) {
         (Some(line), true) => Ok(line),
@@ -356,7 +356,7 @@ mod tests {
         let fingerprint = Fingerprint::of(b"a key");
         let dest = |trust| {
             let addresses = vec!["192.0.2.7".parse().unwrap()];
-            let ticket = Ticket { addresses, port: 9899, token: vec![1; 16], trust };
+            let ticket = Ticket { addresses, port: 9899, token: vec![1; 16].into(), trust };
             Destination::parse(&ticket.to_string()).unwrap()
         };
         let (strict, insecure) = (dest(Trust::Key(fingerprint)), dest(Trust::Insecure));

@@ -124,7 +124,7 @@ mod tests {
             })
             .collect();
         let trust = Trust::Key(Fingerprint::of(b"key"));
-        Ticket { addresses, port: 9899, token: vec![0x5a; token], trust }.to_string()
+        Ticket { addresses, port: 9899, token: vec![0x5a; token].into(), trust }.to_string()
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn open(config: Config, args: &RecvArgs, security: Security, screen: &Screen) ->
 
 /// Where the token is, if the user chose one.
 fn source(args: &RecvArgs) -> Option<Source<'_>> {
-    Source::new(args.token.as_deref(), args.token_file.as_deref())
+    Source::new(args.token.as_ref(), args.token_file.as_deref())
 }
 
 /// The code of a receiver with a name. A token that its user chose takes its place.

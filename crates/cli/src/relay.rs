@@ -12,6 +12,7 @@ use manypath::relay::{
 use manypath::{BindTo, SocketError};
 use manypath_live::{Live, Stat, StatKind};
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use crate::args::{RelayArgs, TURN_PORT};
 use crate::exposed::Secret;
@@ -108,7 +109,8 @@ fn users(args: &RelayArgs) -> Result<Vec<User>> {
                 "the file of users is empty; a relay without users serves nobody",
             ));
         }
-        let password = BASE32_NOPAD.encode(&random::<PASSWORD_LEN>()?).to_lowercase();
+        let mut password = BASE32_NOPAD.encode(&*Zeroizing::new(random::<PASSWORD_LEN>()?));
+        password.make_ascii_lowercase();
         users.push(User { name: DEFAULT_USER.to_owned(), password });
     }
     Ok(users)

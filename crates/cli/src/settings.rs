@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn with_relays_the_preset_is_the_same_and_every_path_is_tried() {
         let of = |via: &[&str], preset: Option<&str>| {
-            let via = ViaArgs { via: via.iter().map(|&relay| relay.to_owned()).collect() };
+            let via = ViaArgs { via: via.iter().map(|&relay| relay.into()).collect() };
             let args = TransportArgs { preset: preset.map(str::to_owned), ..args() };
             let config = config_via(&args, &via).unwrap();
             (config.preset, config.get("shared_congestion").unwrap())

@@ -6,6 +6,9 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+use manypath_trust::{Erased, Token};
+use zeroize::Zeroizing;
+
 use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
@@ -28,8 +31,8 @@ pub(crate) fn to_serve(
     source: Option<Source<'_>>,
     is_protected: bool,
     screen: &Screen,
-) -> Result<(Vec<u8>, bool)> {
-    let Some(source) = source else { return Ok((random()?.to_vec(), false)) };
+) -> Result<(Token, bool)> {
+    let Some(source) = source else { return Ok((random()?[..].into(), false)) };
     if let Source::File(file) = &source {
         file::make(file, screen)?;
     }
@@ -46,9 +49,9 @@ pub(crate) fn to_serve(
     Ok((token, true))
 }
 
-fn random() -> Result<[u8; TOKEN_LEN]> {
-    let mut token = [0; TOKEN_LEN];
-    getrandom::fill(&mut token).map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
+fn random() -> Result<Zeroizing<[u8; TOKEN_LEN]>> {
+    let mut token = Zeroizing::new([0; TOKEN_LEN]);
+    getrandom::fill(&mut *token).map_err(|e| Failure::failed(format!("no random numbers: {e}")))?;
     Ok(token)
 }
 
@@ -65,23 +68,26 @@ pub(crate) enum Reader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source<'a> {
     /// `--token`.
-    CommandLine(&'a str),
+    CommandLine(&'a Erased<String>),
     /// `--token-file`.
     File(&'a Path),
     /// The environment variable.
-    Variable(OsString),
+    Variable(Token),
     /// The user, who is asked at the terminal.
     Prompt,
 }
 
 impl<'a> Source<'a> {
     /// The source that these options name, or else the environment variable if it is not empty.
-    pub(crate) fn new(token: Option<&'a str>, file: Option<&'a Path>) -> Option<Source<'a>> {
+    pub(crate) fn new(
+        token: Option<&'a Erased<String>>,
+        file: Option<&'a Path>,
+    ) -> Option<Source<'a>> {
         Source::choose(token, file, std::env::var_os(VARIABLE))
     }
 
     fn choose(
-        token: Option<&'a str>,
+        token: Option<&'a Erased<String>>,
         file: Option<&'a Path>,
         variable: Option<OsString>,
     ) -> Option<Source<'a>> {
@@ -89,7 +95,9 @@ impl<'a> Source<'a> {
             (Some(token), ..) => Some(Source::CommandLine(token)),
             (None, Some(file), _) if file == Path::new(ASK) => Some(Source::Prompt),
             (None, Some(file), _) => Some(Source::File(file)),
-            (None, None, Some(value)) if !value.is_empty() => Some(Source::Variable(value)),
+            (None, None, Some(value)) if !value.is_empty() => {
+                Some(Source::Variable(value.into_encoded_bytes().into()))
+            }
             (None, None, _) => None,
         }
     }
@@ -122,12 +130,12 @@ impl<'a> Source<'a> {
     }
 
     /// The token, 1..=255 bytes.
-    pub(crate) fn read(self, reader: Reader) -> Result<Vec<u8>> {
+    pub(crate) fn read(self, reader: Reader) -> Result<Token> {
         let name = self.name();
         let token = match self {
-            Source::CommandLine(token) => token.as_bytes().to_vec(),
+            Source::CommandLine(token) => token.clone().into(),
             Source::File(file) => file::read(file, reader)?,
-            Source::Variable(value) => value.into_encoded_bytes(),
+            Source::Variable(token) => token,
             Source::Prompt => ask(reader == Reader::Server)?,
         };
         match token.len() {
@@ -139,13 +147,14 @@ impl<'a> Source<'a> {
 }
 
 /// Asks at the terminal, without echo.
-fn ask(new: bool) -> Result<Vec<u8>> {
+fn ask(new: bool) -> Result<Token> {
     // From now on an interruption ends the question, so that the terminal gets its echo back,
     // instead of the process. Without such a handler it ends both.
     #[cfg(unix)]
     let _interrupts = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     let prompt = |text: &str| {
-        rpassword::prompt_password(text).map_err(|e| match e.kind() {
+        let answer = rpassword::prompt_password(text).map(Erased::from);
+        answer.map_err(|e| match e.kind() {
             io::ErrorKind::Interrupted => Failure::failed("interrupted"),
             _ => Failure::usage(format!("cannot ask for the token: {e}"))
                 .hint(format!("name a file with --token-file, or set {VARIABLE}")),
@@ -155,7 +164,7 @@ fn ask(new: bool) -> Result<Vec<u8>> {
     if new && prompt("The same again: ")? != token {
         return Err(Failure::usage("the two tokens differ"));
     }
-    Ok(token.into_bytes())
+    Ok(token.into())
 }
 
 #[cfg(test)]
@@ -171,10 +180,13 @@ mod tests {
     fn what_is_nearest_to_the_user_wins() {
         let (file, variable) = (Path::new("secret"), || Some(OsString::from("of the variable")));
         let choose = Source::choose;
-        assert_eq!(choose(Some("a"), None, variable()), Some(Source::CommandLine("a")));
+        let token = "a".into();
+        let given = choose(Some(&token), None, variable());
+        assert_eq!(given, Some(Source::CommandLine(&token)));
         assert_eq!(choose(None, Some(file), variable()), Some(Source::File(file)));
         assert_eq!(choose(None, Some(Path::new("-")), variable()), Some(Source::Prompt));
-        assert_eq!(choose(None, None, variable()), variable().map(Source::Variable));
+        let of_variable = Source::Variable(b"of the variable"[..].into());
+        assert_eq!(choose(None, None, variable()), Some(of_variable));
         assert_eq!(choose(None, None, Some(OsString::new())), None);
         assert_eq!(choose(None, None, None), None);
     }
@@ -188,10 +200,10 @@ mod tests {
             Source::File(&file).read(Reader::Server)
         };
         for content in [&b"correct horse"[..], b"correct horse\n", b"correct horse\r\n"] {
-            assert_eq!(read(content).unwrap(), b"correct horse");
+            assert_eq!(&**read(content).unwrap(), b"correct horse");
         }
         // Spaces and bytes that are no text belong to it.
-        assert_eq!(read(b" \xff\r \n").unwrap(), b" \xff\r ");
+        assert_eq!(&**read(b" \xff\r \n").unwrap(), b" \xff\r ");
         assert_eq!(read(&[b'a'; 255]).unwrap().len(), 255);
         for (content, why) in [
             (&b""[..], "empty"),
@@ -214,11 +226,12 @@ mod tests {
 
     #[test]
     fn other_sources_have_the_same_limits() {
-        assert_eq!(Source::CommandLine("x").read(Reader::Server).unwrap(), b"x");
-        assert_eq!(Source::Variable("x".into()).read(Reader::Server).unwrap(), b"x");
+        let given = Source::CommandLine(&"x".into()).read(Reader::Server).unwrap();
+        let of_variable = Source::Variable(b"x"[..].into()).read(Reader::Server).unwrap();
+        assert_eq!((&**given, &**of_variable), (&b"x"[..], &b"x"[..]));
         for (source, why) in [
-            (Source::CommandLine(""), "--token: empty"),
-            (Source::Variable("a".repeat(256).into()), "MANYPATH_TOKEN: longer than 255"),
+            (Source::CommandLine(&"".into()), "--token: empty"),
+            (Source::Variable(vec![b'a'; 256].into()), "MANYPATH_TOKEN: longer than 255"),
         ] {
             let failure = source.read(Reader::Server).unwrap_err();
             assert!(failure.message.contains(why), "{failure}");
@@ -238,8 +251,8 @@ mod tests {
         };
         assert!(warns(0o644) && warns(0o640) && warns(0o604));
         assert!(!warns(0o600) && !warns(0o400));
-        let warning = Source::CommandLine("correct horse").warning().unwrap();
+        let warning = Source::CommandLine(&"correct horse".into()).warning().unwrap();
         assert!(warning.contains("other users") && !warning.contains("horse"));
-        assert_eq!(Source::Variable("correct horse".into()).warning(), None);
+        assert_eq!(Source::Variable(b"correct horse"[..].into()).warning(), None);
     }
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use manypath::{Association, Config, Endpoint, Relay, RouteWatch};
+use manypath_trust::Erased;
 use tokio::task::JoinHandle;
+use zeroize::Zeroizing;
 
 use crate::args::{TURN_PORT, TraceArgs, ViaArgs};
 use crate::exposed::Secret;
@@ -26,7 +28,7 @@ const TRACE_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Clone, PartialEq, Eq)]
 struct Named {
     user: String,
-    password: Option<String>,
+    password: Option<Erased<String>>,
     host: String,
     port: u16,
 }
@@ -54,7 +56,7 @@ pub(crate) async fn relays(args: &ViaArgs) -> Result<Found<Relay>> {
         let name = format!("{}:{}", named.host, named.port);
         let password = match named.password {
             Some(password) => password,
-            None => std::env::var(PASSWORD_VARIABLE).map_err(|_| {
+            None => std::env::var(PASSWORD_VARIABLE).map(Erased::from).map_err(|_| {
                 Failure::usage(format!("--via: no password for the relay {name}"))
                     .hint(format!("write turn:USER:PASSWORD@HOST, or set {PASSWORD_VARIABLE}"))
             })?,
@@ -74,13 +76,13 @@ pub(crate) async fn relays(args: &ViaArgs) -> Result<Found<Relay>> {
             missing.push(format!("the relay {name} has no address"));
             continue;
         };
-        relays.push(Relay { name, address, user: named.user, password });
+        relays.push(Relay { name, address, user: named.user, password: password.to_string() });
     }
     Found::new(relays, missing)
 }
 
 /// The words, those of files among them.
-fn words(via: &[String]) -> Result<Vec<String>> {
+fn words(via: &[Erased<String>]) -> Result<Vec<Erased<String>>> {
     let mut words = Vec::new();
     for word in via {
         match word.strip_prefix('@') {
@@ -122,11 +124,12 @@ pub(crate) fn watch_routes(
 }
 
 /// The lines of a file but empty ones and comments.
-pub(crate) fn lines(file: &Path) -> Result<Vec<String>> {
+pub(crate) fn lines(file: &Path) -> Result<Vec<Erased<String>>> {
     let text = std::fs::read_to_string(file)
+        .map(Zeroizing::new)
         .map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
-    Ok(lines.map(str::to_owned).collect())
+    Ok(lines.map(Erased::from).collect())
 }
 
 fn parse(word: &str) -> Result<Named> {
@@ -147,9 +150,9 @@ fn parse(word: &str) -> Result<Named> {
     };
     let user = unescape(user).ok_or_else(|| wrong("an invalid % in a user's name"))?;
     let password = password
-        .map(|p| unescape(p).ok_or_else(|| wrong("an invalid % in a password")))
+        .map(|p| unescape(p).map(Erased::from).ok_or_else(|| wrong("an invalid % in a password")))
         .transpose()?;
-    check_words(&user, password.as_deref()).map_err(|what| wrong(&what))?;
+    check_words(&user, password.as_deref().map(String::as_str)).map_err(|what| wrong(&what))?;
     let (host, port) = match place.rsplit_once(':') {
         // Colons inside of an IPv6 address are not before a port.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
@@ -176,7 +179,7 @@ pub(crate) fn check_words(user: &str, password: Option<&str>) -> std::result::Re
 
 /// Text with `%XX` for some of its bytes.
 fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
+    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         if *first == b'%' {
@@ -188,7 +191,7 @@ fn unescape(text: &str) -> Option<String> {
             rest = after;
         }
     }
-    String::from_utf8(bytes).ok()
+    std::str::from_utf8(&bytes).ok().map(str::to_owned)
 }
 
 /// `text` so that [`parse`] reads it again.

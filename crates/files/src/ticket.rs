@@ -24,7 +24,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use data_encoding::BASE32_NOPAD;
-use manypath_trust::Fingerprint;
+use manypath_trust::{Erased, Fingerprint, Token};
 use sha2::{Digest, Sha256};
 
 /// The prefix of every ticket of this version.
@@ -52,7 +52,7 @@ pub struct Ticket {
     /// UDP port, the same on all of them; not 0.
     pub port: u16,
     /// The secret that authorises a transfer, 1..=255 bytes.
-    pub token: Vec<u8>,
+    pub token: Token,
     /// How the sender knows the receiver.
     pub trust: Trust,
 }
@@ -127,12 +127,13 @@ impl Ticket {
     pub fn parse(word: &str) -> Result<Ticket, TicketError> {
         let word = word.trim();
         let text = without_case(word, PREFIX).ok_or_else(|| other_version(word))?;
-        let upper = text.to_ascii_uppercase();
+        let upper = Erased::from(text.to_ascii_uppercase());
         if !upper.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b)) {
             return Err(TicketError::BadCharacter);
         }
         // A length or trailing bits that no encoder writes: characters were lost.
         let bytes = BASE32_NOPAD.decode(upper.as_bytes()).map_err(|_| TicketError::Damaged)?;
+        let bytes = Erased::from(bytes);
         let body_len = bytes.len().checked_sub(CHECKSUM_LEN).ok_or(TicketError::Damaged)?;
         let (body, sum) = bytes.split_at(body_len);
         if checksum(body) != *sum {
@@ -183,7 +184,7 @@ impl Ticket {
             addresses.push(ip);
             rest = after;
         }
-        rest.is_empty().then(|| Ticket { addresses, port, token: token.to_vec(), trust })
+        rest.is_empty().then(|| Ticket { addresses, port, token: token.into(), trust })
     }
 }
 

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use manypath_trust::Token;
 
 /// Version of the protocol.
 pub const VERSION: u8 = 1;
@@ -150,7 +151,7 @@ pub enum Frame {
         /// Protocol version.
         version: u8,
         /// Proof that it may connect, unless it was proved before.
-        token: Vec<u8>,
+        token: Token,
     },
     /// Control: the answer.
     Welcome {
@@ -301,7 +302,7 @@ impl Frame {
                 }
                 let version = reader.byte()?;
                 let length = reader.byte()?;
-                Frame::Hello { version, token: reader.take(length.into())?.to_vec() }
+                Frame::Hello { version, token: reader.take(length.into())?.into() }
             }
             WELCOME => Frame::Welcome { instance: u64::from_be_bytes(reader.array()?) },
             LISTEN => Frame::Listen { id: reader.number()?, at: reader.address()? },

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use zeroize::Zeroize;
+
 use crate::password::Password;
 
 /// Digits of a code.
@@ -15,8 +17,15 @@ const CODES: u64 = 1_000_000_000;
 
 /// A code: nine digits, written in three groups as `482-109-357`. It is short, so both ends must
 /// prove it without showing it ([`password`](crate::password)), and guesses must be limited.
+/// It is erased from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Code(u64);
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 /// The text is not a [`Code`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]

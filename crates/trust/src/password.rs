@@ -36,7 +36,7 @@ mod tests;
 
 use std::fmt;
 
-use zeroize::Zeroizing;
+use crate::Token;
 
 pub use client::{Client, ClientProof};
 pub use server::Server;
@@ -51,7 +51,7 @@ const ELEMENT_LEN: usize = 32;
 
 /// A password that both ends know. Erased from memory when it is dropped.
 #[derive(Clone)]
-pub struct Password(Zeroizing<Vec<u8>>);
+pub struct Password(Token);
 
 /// Why a proof failed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +80,7 @@ impl Password {
     ///
     /// # Errors
     /// If there are none, or more than [`Password::LEN_MAX`].
-    pub fn new(bytes: impl Into<Zeroizing<Vec<u8>>>) -> Result<Password, PasswordLength> {
+    pub fn new(bytes: impl Into<Token>) -> Result<Password, PasswordLength> {
         let bytes = bytes.into();
         match (1..=Password::LEN_MAX).contains(&bytes.len()) {
             true => Ok(Password(bytes)),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use manypath_trust::Erased;
 
 use crate::bind::Bind;
 
@@ -58,7 +59,7 @@ pub(crate) struct ViaArgs {
     /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
     /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
     #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
-    pub via: Vec<String>,
+    pub via: Vec<Erased<String>>,
 }
 
 /// Tracing the hops of paths.

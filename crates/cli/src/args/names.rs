@@ -2,6 +2,7 @@
 
 use clap::Args;
 use manypath_names::Name;
+use manypath_trust::Erased;
 
 use super::ReportArgs;
 
@@ -33,7 +34,7 @@ pub(crate) struct CodeArgs {
     /// Without --code it is taken from the environment variable MANYPATH_CODE, or asked for at the
     /// terminal.
     #[arg(long, value_name = "CODE", conflicts_with_all = ["token", "token_file", "insecure", "cert"])]
-    pub code: Option<String>,
+    pub code: Option<Erased<String>>,
 }
 
 /// `manypath names`.

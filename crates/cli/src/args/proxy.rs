@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use manypath_trust::Erased;
 
 use super::{
     BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, QrArgs, ReportArgs, ServerSecurityArgs,
@@ -80,7 +81,7 @@ pub(crate) struct ProxyListenArgs {
     /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
     /// if that is set.
     #[arg(long)]
-    pub token: Option<String>,
+    pub token: Option<Erased<String>>,
     /// File with the token on its only line, made with a random one if it is missing; -: asks for
     /// it at the terminal
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
@@ -127,7 +128,7 @@ pub(crate) struct ProxyConnectArgs {
     /// Without --token and --token-file it is taken from the environment variable MANYPATH_TOKEN,
     /// or asked for at the terminal.
     #[arg(long)]
-    pub token: Option<String>,
+    pub token: Option<Erased<String>>,
     /// File with the far side's token on its only line; -: asks for it at the terminal
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,

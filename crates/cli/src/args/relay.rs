@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use manypath_trust::Erased;
 
 use super::{MetricsArgs, ReportArgs, TURN_PORT};
 
@@ -12,7 +13,7 @@ use super::{MetricsArgs, ReportArgs, TURN_PORT};
 pub(crate) struct RelayArgs {
     /// Adds a user; repeatable. Other users of this system can see the password: prefer --users
     #[arg(long, value_name = "NAME:PASSWORD")]
-    pub user: Vec<String>,
+    pub user: Vec<Erased<String>>,
     /// File of users, one NAME:PASSWORD a line; # begins a comment
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,

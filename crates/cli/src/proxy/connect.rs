@@ -8,6 +8,7 @@ use manypath::config::Config;
 use manypath::{Association, Endpoint, Relay};
 use manypath_proxy::window::Budget;
 use manypath_proxy::{FORWARDS_MAX, Options, Remote, Session, SessionEnd, Side};
+use manypath_trust::Token;
 use manypath_trust::password::Password;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -52,7 +53,7 @@ struct Near {
     /// The last attempt met the far side itself, as far as keys tell.
     met: Cell<bool>,
     /// To be shown; empty if it is proved instead.
-    token: Vec<u8>,
+    token: Token,
     /// Nothing shows who the far side is.
     is_unproved: bool,
     password: Option<Password>,
@@ -80,7 +81,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     let key = dest.key(args.security.insecure)?;
     let has_certificate = args.security.certificates.cert.is_some();
-    let source = (args.token.as_deref(), args.token_file.as_deref());
+    let source = (args.token.as_ref(), args.token_file.as_deref());
     let source = token_source(source, has_certificate, &dest)?;
     let config = with_streams(settings::config_with(&args.transport, DEFAULTS)?, CONNECTIONS_MAX);
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;

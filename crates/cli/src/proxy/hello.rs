@@ -5,6 +5,7 @@ use std::cell::Cell;
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendOptions, StreamId};
 use manypath_proxy::frame::{CONTROL, Frame, PPID_FRAME, VERSION};
+use manypath_trust::Token;
 use manypath_trust::password::Password;
 use tokio::time::timeout;
 
@@ -36,7 +37,7 @@ fn options() -> SendOptions {
 // ---- The side that connects ----
 
 /// The first message of a client that shows its token; empty if it has none to show.
-pub(super) fn first(token: Vec<u8>) -> (SendOptions, Bytes) {
+pub(super) fn first(token: Token) -> (SendOptions, Bytes) {
     (options(), Frame::Hello { version: VERSION, token }.encode())
 }
 
@@ -52,7 +53,7 @@ pub(super) async fn prove_token(
     let mut messages = Messages::default();
     let failure = match prove(association, &mut messages, token, WELCOME_TIME_MAX).await {
         Ok(()) => {
-            let (options, hello) = first(Vec::new());
+            let (options, hello) = first(Token::default());
             return match association.send(options, hello).await {
                 Ok(()) => hear_welcome(association, peer, instance).await,
                 Err(error) => Answer::Failed(transport::send_failure(&error, &peer.name)),
@@ -161,7 +162,7 @@ async fn hear_hello(association: &Association, secret: &Secret) -> Result<(), St
 
 enum Heard {
     Password([u8; 33]),
-    Hello { version: u8, token: Vec<u8> },
+    Hello { version: u8, token: Token },
     Other,
 }
 

@@ -9,6 +9,7 @@ use manypath_files::ticket::Ticket;
 use manypath_proxy::rules::Rules;
 use manypath_proxy::window::Budget;
 use manypath_proxy::{Counters, Options, Session, SessionEnd, Side};
+use manypath_trust::Token;
 use manypath_trust::password::Password;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let mut views = Views::start(&args.live, "proxy listen", &screen).await?;
     let serving = Serving::new(&args.security, &screen)?;
-    let source = Source::new(args.token.as_deref(), args.token_file.as_deref());
+    let source = Source::new(args.token.as_ref(), args.token_file.as_deref());
     let (token, chosen) = token::to_serve(source, serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let options = Options {
@@ -105,7 +106,7 @@ fn announce(
     args: &ProxyListenArgs,
     screen: &Screen,
     serving: &Serving,
-    (addresses, port, token): (Vec<IpAddr>, u16, Vec<u8>),
+    (addresses, port, token): (Vec<IpAddr>, u16, Token),
 ) -> Result<()> {
     if !serving.is_protected() {
         screen.line(NOT_ENCRYPTED);

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use manypath_files::ticket::Ticket;
-use manypath_trust::Code;
+use manypath_trust::{Code, Token};
 use serde_json::json;
 
 use crate::args::RecvArgs;
@@ -24,7 +24,7 @@ pub(super) struct Announcement<'a> {
     /// Where it listens.
     pub(super) addresses: Vec<IpAddr>,
     pub(super) port: u16,
-    pub(super) token: Vec<u8>,
+    pub(super) token: Token,
     pub(super) code: Option<&'a Code>,
 }
 

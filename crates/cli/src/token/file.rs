@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use data_encoding::BASE32_NOPAD;
+use manypath_trust::Token;
+use zeroize::Zeroizing;
 
 use super::{Reader, random};
 use crate::failure::{Failure, Result};
@@ -17,8 +19,10 @@ pub(super) fn make(file: &Path, screen: &Screen) -> Result<()> {
     if file.symlink_metadata().is_ok() {
         return Ok(());
     }
-    let token = BASE32_NOPAD.encode(&random()?).to_ascii_lowercase();
-    match manypath_trust::create_private(file, format!("{token}\n").as_bytes()) {
+    let mut line = Zeroizing::new(BASE32_NOPAD.encode(&*random()?));
+    line.make_ascii_lowercase();
+    let line = Zeroizing::new(format!("{}\n", *line));
+    match manypath_trust::create_private(file, line.as_bytes()) {
         Ok(()) => {
             let file = file.display();
             screen.line(&format!("made a random token in {file}, which only its owner can read"));
@@ -41,7 +45,7 @@ fn cause(error: &io::Error) -> String {
 }
 
 /// The token in a file.
-pub(super) fn read(file: &Path, reader: Reader) -> Result<Vec<u8>> {
+pub(super) fn read(file: &Path, reader: Reader) -> Result<Token> {
     let name = file.display();
     let wrong = |why: String| Failure::usage(format!("--token-file {name}: {why}"));
     match line(file) {
@@ -63,14 +67,19 @@ pub(super) fn read(file: &Path, reader: Reader) -> Result<Vec<u8>> {
 }
 
 /// The only line of a file, without its end; or what is wrong with the file.
-fn line(file: &Path) -> io::Result<std::result::Result<Vec<u8>, &'static str>> {
-    let mut bytes = Vec::new();
+fn line(file: &Path) -> io::Result<std::result::Result<Token, &'static str>> {
     // With the end of the line, and one byte to see that it is too long.
-    let most = TOKEN_MAX as u64 + 3;
-    File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    let most = TOKEN_MAX + 3;
+    // Never moved as it grows, so that no copy stays behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
+    File::open(file)?.take(most as u64).read_to_end(&mut bytes)?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
         bytes.pop_if(|byte| *byte == b'\r');
     }
-    Ok(if bytes.contains(&b'\n') { Err("more than one line") } else { Ok(bytes) })
+    Ok(if bytes.contains(&b'\n') {
+        Err("more than one line")
+    } else {
+        Ok(std::mem::take(&mut *bytes).into())
+    })
 }

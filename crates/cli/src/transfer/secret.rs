@@ -4,6 +4,7 @@ use std::path::Path;
 
 use manypath::{AssocClosed, Association};
 use manypath_names::Proof;
+use manypath_trust::{Erased, Token};
 
 use crate::args::SendArgs;
 use crate::code;
@@ -54,7 +55,7 @@ impl<'a> Sources<'a> {
                 return only(code::Source::elsewhere().ok_or_else(|| code::missing(name))?);
             }
         }
-        let source = (args.token.as_deref(), args.token_file.as_deref());
+        let source = (args.token.as_ref(), args.token_file.as_deref());
         let token = token_source(source, has_certificate, dest)?;
         // Without a secret anybody who announces the name would get the files.
         if let Some(local) = dest.local()
@@ -75,11 +76,11 @@ impl<'a> Sources<'a> {
     }
 
     /// The secret, as the password of an exchange. May ask the user.
-    pub(crate) fn read(self, dest: &Destination, screen: &Screen) -> Result<Vec<u8>> {
+    pub(crate) fn read(self, dest: &Destination, screen: &Screen) -> Result<Token> {
         match self.code {
             Some(code) => {
                 let code = code.read(dest.host().unwrap_or("the receiver"))?;
-                Ok(code.password().as_bytes().to_vec())
+                Ok(code.password().as_bytes().into())
             }
             None => token(dest, self.token, "manypath recv", screen),
         }
@@ -195,7 +196,7 @@ pub(crate) async fn unproved(association: &Association, peer: &str, answer: Answ
 /// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
 /// one.
 pub(crate) fn token_source<'a>(
-    (token, file): (Option<&'a str>, Option<&'a Path>),
+    (token, file): (Option<&'a Erased<String>>, Option<&'a Path>),
     has_certificate: bool,
     dest: &Destination,
 ) -> Result<Option<Source<'a>>> {
@@ -217,10 +218,10 @@ pub(crate) fn token(
     source: Option<Source<'_>>,
     server: &'static str,
     screen: &Screen,
-) -> Result<Vec<u8>> {
+) -> Result<Token> {
     match (dest, source) {
         (Destination::Ticket(ticket), _) => Ok(ticket.token.clone()),
-        (_, None) => Ok(Vec::new()),
+        (_, None) => Ok(Token::default()),
         (_, Some(source)) => {
             if let Some(warning) = source.warning() {
                 screen.line(&warning);

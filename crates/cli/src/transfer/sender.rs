@@ -16,6 +16,7 @@ use manypath_files::SystemDisk;
 use manypath_files::ticket::Ticket;
 use manypath_live::Total;
 use manypath_trace::Recorded;
+use manypath_trust::Token;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc;
 
@@ -292,7 +293,7 @@ struct Shared<'a> {
 
 impl Transfer {
     /// The frame that introduces us to the receiver.
-    fn hello(&self, token: Vec<u8>) -> Vec<u8> {
+    fn hello(&self, token: Token) -> Vec<u8> {
         let (entries, bytes) = self.plan.least();
         let has_unknown_size = self.plan.bytes().is_none();
         ClientFrame::Hello(Hello { has_unknown_size, ..Hello::new(token, entries, bytes) }).encode()
@@ -346,7 +347,7 @@ impl Transfer {
         let mut messages = Messages::default();
         let failure = match prove(association, &mut messages, token, WELCOME_TIME_MAX).await {
             Ok(()) => {
-                return match send_frame(association, self.hello(Vec::new())).await {
+                return match send_frame(association, self.hello(Token::default())).await {
                     Ok(()) => self.hear_welcome(association).await,
                     Err(error) => Answer::Failed(send_failure(&error, &self.peer)),
                 };

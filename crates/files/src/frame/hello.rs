@@ -1,5 +1,7 @@
 //! The first frame of a sender, and what a receiver answers to it.
 
+use manypath_trust::Token;
+
 use super::VERSION;
 use super::reader::{FrameError, Reader};
 
@@ -16,7 +18,8 @@ pub struct Hello {
     /// Protocol version of the sender.
     pub version: u8,
     /// Proof that it may send.
-    pub token: Vec<u8>,
+    /// Empty where it was proved before.
+    pub token: Token,
     /// How many files and directories it will send, hidden ones of directories not included; at
     /// most [`ENTRIES_MAX`].
     pub entries: u32,
@@ -31,8 +34,8 @@ pub struct Hello {
 
 impl Hello {
     /// Of a sender of this version.
-    pub fn new(token: Vec<u8>, entries: u32, bytes: u64) -> Hello {
-        let version = VERSION;
+    pub fn new(token: impl Into<Token>, entries: u32, bytes: u64) -> Hello {
+        let (version, token) = (VERSION, token.into());
         Hello { version, token, entries, bytes, reads_accepts: true, has_unknown_size: false }
     }
 
@@ -43,7 +46,7 @@ impl Hello {
         out.extend(MAGIC);
         out.push(self.version);
         out.push(self.token.len() as u8);
-        out.extend(&self.token);
+        out.extend(&*self.token);
         out.extend(entries.to_be_bytes());
         out.extend(self.bytes.to_be_bytes());
     }
@@ -55,7 +58,7 @@ impl Hello {
         }
         let version = r.u8()?;
         let token_len = r.u8()?;
-        let token = r.take(usize::from(token_len))?.to_vec();
+        let token = r.take(usize::from(token_len))?.into();
         let (entries, bytes) = match version {
             VERSION => (r.u32()?, r.u64()?),
             _ => (0, 0),

@@ -14,7 +14,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
 fn frame() -> impl Strategy<Value = Frame> {
     prop_oneof![
         (any::<u8>(), prop::collection::vec(any::<u8>(), 0..=TOKEN_MAX))
-            .prop_map(|(version, token)| Frame::Hello { version, token }),
+            .prop_map(|(version, token)| Frame::Hello { version, token: token.into() }),
         any::<u64>().prop_map(|instance| Frame::Welcome { instance }),
         (any::<u16>(), address()).prop_map(|(id, at)| Frame::Listen { id, at }),
         any::<(u16, u16)>().prop_map(|(id, port)| Frame::Listening { id, port }),
@@ -82,4 +82,11 @@ fn a_host_that_is_none_is_read_as_an_empty_one() {
         let datagram = |address| Datagram { number: 7, address, data: Bytes::from_static(b"x") };
         assert_eq!(Datagram::decode(&datagram(at).encode()), Ok(datagram(none)));
     }
+}
+
+#[test]
+fn a_frame_prints_no_token() {
+    let hello = Frame::Hello { version: VERSION, token: b"{".repeat(5).into() };
+    let printed = format!("{hello:?}");
+    assert!(!printed.contains("123"), "{printed}");
 }
