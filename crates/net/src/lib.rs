@@ -18,6 +18,7 @@
 //! prefers for a remote ([`preferred_source`]), how local and remote addresses are matched into
 //! paths ([`pair`]), and the [`Clock`] that gives the engine its time.
 
+mod address;
 mod bind;
 mod clock;
 mod follow;
@@ -47,6 +48,7 @@ mod turn;
 mod uplinks;
 mod watch;
 
+pub use address::unmapped;
 pub use bind::{BindError, BindTo, Buffers, granted_buffers};
 pub use clock::Clock;
 pub use follow::{Followed, NewAddress};

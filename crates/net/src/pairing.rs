@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::address::is_link_local_v6;
 use crate::interfaces::preferred_source;
 use crate::sockets::BoundAddresses;
 use crate::uplinks::Uplinks;
@@ -96,7 +97,8 @@ impl Pairs {
 /// remote, the shorter list wrapping round. So a client with two uplinks has two paths to a server
 /// with one address, and a client with one address has two paths to a server with two.
 ///
-/// Loopback addresses are matched among themselves if both sides have some.
+/// Loopback addresses are matched among themselves if both sides have some, and link-local ones of
+/// IPv6 only among themselves.
 pub fn pair(
     locals: &[SocketAddr],
     remotes: &[SocketAddr],
@@ -124,21 +126,26 @@ pub fn pair(
 struct Scope {
     v6: bool,
     loopback: bool,
+    /// A link-local address of IPv6. What is sent from one to another address, or back, is dropped.
+    link_local: bool,
 }
 
 impl Scope {
     fn of(address: SocketAddr) -> Scope {
-        Scope { v6: address.is_ipv6(), loopback: address.ip().is_loopback() }
+        let ip = address.ip();
+        let link_local = is_link_local_v6(ip);
+        Scope { v6: ip.is_ipv6(), loopback: ip.is_loopback(), link_local }
     }
 
-    /// The locals of this scope; failing that, all of its family, since a host reaches its own
-    /// other addresses from loopback too.
+    /// The locals of this scope; failing that, all of its family but link-local ones, since a host
+    /// reaches its own other addresses from loopback too.
     fn candidates(self, locals: &[SocketAddr]) -> Vec<SocketAddr> {
         let same: Vec<_> = locals.iter().copied().filter(|&l| Scope::of(l) == self).collect();
-        if !same.is_empty() {
+        if !same.is_empty() || self.link_local {
             return same;
         }
-        locals.iter().copied().filter(|l| l.is_ipv6() == self.v6).collect()
+        let fits = |l: &SocketAddr| l.is_ipv6() == self.v6 && !is_link_local_v6(l.ip());
+        locals.iter().copied().filter(fits).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::address::is_link_local_v6;
 use crate::interfaces::{InterfaceAddress, interfaces};
 #[cfg(target_os = "linux")]
 use crate::rtnetlink::Kernel;
@@ -383,9 +384,10 @@ fn keep_reachable(homes: &[Home], routes: &mut impl Routes) -> Reachable {
     found
 }
 
-/// False for addresses that mean this host, or several hosts.
+/// False for addresses that mean this host, or several hosts, and for those that name their
+/// interface: every interface has a route to link-local addresses.
 fn is_elsewhere(ip: IpAddr) -> bool {
-    !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast()
+    !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast() && !is_link_local_v6(ip)
 }
 
 #[cfg(test)]

@@ -113,3 +113,15 @@ fn an_uplink_is_paired_with_what_it_leads_to_only() {
     assert_eq!(shown(&pairs.paths), paths);
     assert_eq!(shown(&pairs.candidates), [] as [&str; 0]);
 }
+
+#[test]
+fn link_local_addresses_of_ipv6_are_matched_among_themselves_only() {
+    let locals = ["[fd00::1]:1", "[fe80::a]:1"];
+    let routes = [("fe80::7", "fe80::a"), ("fd00::7", "fd00::1")];
+    let both = paired(&locals, &["[fe80::7%2]:9", "[fd00::7]:9"], &routes);
+    assert_eq!(both, ["fe80::a>fe80::7", "fd00::1>fd00::7"]);
+    assert_eq!(paired(&locals[..1], &["[fe80::7%2]:9"], &[]), [""; 0]);
+    assert_eq!(paired(&locals[1..], &["[fd00::7]:9", "[::1]:9"], &[]), [""; 0]);
+    let pairs = Pairs::of(&addrs(&locals), &addrs(&["[fe80::7%2]:9", "[fd00::7]:9"]), |_| None);
+    assert_eq!(pairs.candidates, [], "none crosses");
+}

@@ -216,3 +216,11 @@ fn peers_are_told_what_they_can_reach() {
     let (all, _) = told(&[eth, vpn], &[]);
     assert_eq!(all, names(&["eth0", "wg0"]), "without a router nothing is under a tunnel");
 }
+
+#[test]
+fn link_local_addresses_name_their_interface() {
+    let (eth, wifi) =
+        (("eth0", LinkKind::Plain, &["fd00::1"][..]), ("wlan0", LinkKind::Plain, &["fd01::1"][..]));
+    let uplinks = host(&[eth, wifi]).leads(1).leads(2).choose(&["fe80::7"]);
+    assert_eq!(uplinks.used, [], "every interface has a route to them");
+}

@@ -50,6 +50,9 @@ pub(crate) struct Cookie {
     pub(crate) key_management: Option<Offers>,
 }
 
+/// The byte before an address with the number of its interface; 4 and 6 begin one without.
+const OF_INTERFACE: u8 = 0;
+
 /// The DTLS Key Management parameters of both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offers {
@@ -152,8 +155,7 @@ impl Cookie {
         out.put_u16(self.local_port);
         out.put_u16(self.peer_port);
         for address in [self.local, self.remote] {
-            put_ip(out, address.ip());
-            out.put_u16(address.port());
+            put_address(out, address);
         }
         let count = self.addresses.len().min(MAX_ADDRESSES);
         out.put_u8(count as u8);
@@ -193,8 +195,8 @@ impl Cookie {
             tie_peer: b.try_get_u32().ok()?,
             local_port: b.try_get_u16().ok()?,
             peer_port: b.try_get_u16().ok()?,
-            local: SocketAddr::new(get_ip(&mut b)?, b.try_get_u16().ok()?),
-            remote: SocketAddr::new(get_ip(&mut b)?, b.try_get_u16().ok()?),
+            local: get_address(&mut b)?,
+            remote: get_address(&mut b)?,
             addresses: {
                 let count = usize::from(b.try_get_u8().ok()?).min(MAX_ADDRESSES);
                 (0..count).map(|_| get_ip(&mut b)).collect::<Option<_>>()?
@@ -205,6 +207,34 @@ impl Cookie {
             },
         })
     }
+}
+
+/// A link-local address of IPv6 keeps its interface: without that nothing can be sent there.
+fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
+    match address {
+        SocketAddr::V6(of_interface) if of_interface.scope_id() != 0 => {
+            out.put_u8(OF_INTERFACE);
+            out.put_u32(of_interface.scope_id());
+        }
+        _ => {}
+    }
+    put_ip(out, address.ip());
+    out.put_u16(address.port());
+}
+
+fn get_address(b: &mut Bytes) -> Option<SocketAddr> {
+    let scope = match b.first() {
+        Some(&OF_INTERFACE) => {
+            b.advance(1);
+            b.try_get_u32().ok()?
+        }
+        _ => 0,
+    };
+    let mut address = SocketAddr::new(get_ip(b)?, b.try_get_u16().ok()?);
+    if let SocketAddr::V6(of_interface) = &mut address {
+        of_interface.set_scope_id(scope);
+    }
+    Some(address)
 }
 
 fn put_ip(out: &mut Vec<u8>, ip: IpAddr) {
@@ -240,6 +270,7 @@ mod tests {
 
     use super::*;
     use crate::rng::Rng;
+    use std::net::SocketAddrV6;
 
     fn cookie() -> Cookie {
         Cookie {
@@ -300,11 +331,24 @@ mod tests {
             both in prop::option::of((any_offer(), any_offer())),
             addresses in prop::collection::vec(any::<IpAddr>(), 0..=MAX_ADDRESSES),
             tags in any::<[u32; 4]>(),
+            ends in any::<[(IpAddr, u16, u32); 2]>(),
         ) {
+            let [local, remote] = ends.map(|(ip, port, scope)| match ip {
+                IpAddr::V4(ip) => SocketAddr::from((ip, port)),
+                IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, scope).into(),
+            });
             let [local_tag, peer_tag, tie_local, tie_peer] = tags;
             let key_management = both.map(|(own, peers)| Offers { own, peers });
             let cookie = Cookie {
-                local_tag, peer_tag, tie_local, tie_peer, addresses, key_management, ..cookie()
+                local_tag,
+                peer_tag,
+                tie_local,
+                tie_peer,
+                local,
+                remote,
+                addresses,
+                key_management,
+                ..cookie()
             };
             let mut keys = CookieKeys::new(Rng::from_number(1));
             let sealed = keys.seal(&cookie, Instant::ZERO);
