@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
+use manypath_net::BindTo;
+
 use crate::checks::{self, Check};
 use crate::facts::{Facts, Uplink, Way};
 use crate::finding::{Looked, Unseen};
@@ -162,9 +164,9 @@ fn uplinks(
     }
     let mut found: Vec<Uplink> = Vec::new();
     for place in &options.uplinks {
-        let (link, address) = match place.parse::<IpAddr>() {
-            Ok(ip) => (host.link_of(ip), Some(ip)),
-            Err(_) => (host.link(place), None),
+        let (link, address) = match place.parse() {
+            Ok(BindTo::Address(ip)) => (host.link_of(ip), Some(ip)),
+            _ => (host.link(place), None),
         };
         let Some(link) = link else {
             missing.push(place.clone());
@@ -291,4 +293,23 @@ fn installed() -> Option<i64> {
     let file = std::fs::metadata(std::env::current_exe().ok()?).ok()?;
     let since = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_secs()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::sound;
+
+    #[test]
+    fn uplinks_are_named_by_interface_or_address_in_any_form() {
+        let host = sound().host;
+        for place in ["eth0", "10.1.0.2", "::ffff:10.1.0.2", "[::ffff:10.1.0.2]"] {
+            let options = Options { uplinks: vec![place.to_owned()], ..Options::default() };
+            let mut missing = Vec::new();
+            let found = uplinks(&host, &options, &[], &mut missing);
+            assert_eq!((found.len(), missing), (1, Vec::new()), "{place}");
+            let uplink = (found[0].name.as_str(), &found[0].sources[..]);
+            assert_eq!(uplink, ("eth0", &[IpAddr::from([10, 1, 0, 2])][..]), "{place}");
+        }
+    }
 }

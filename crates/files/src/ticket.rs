@@ -9,7 +9,8 @@
 //! T bytes     token
 //! 32 bytes    SHA-256 fingerprint of the receiver's public key, only if strict
 //! 1 byte      number of addresses N, 1..=32
-//! N times     4 and four bytes, or 6 and sixteen bytes: an IP address, network order
+//! N times     4 and four bytes, or 6 and sixteen bytes: an IP address, network order; an IPv4
+//!             address that is written as an IPv6 one (`::ffff:192.0.2.7`) is the IPv4 address
 //! 4 bytes     checksum: the first four bytes of the SHA-256 of "manypath2:" and all the above
 //! ```
 //!
@@ -178,7 +179,7 @@ impl Ticket {
                 }
                 6 => after
                     .split_first_chunk::<16>()
-                    .map(|(ip, r)| (Ipv6Addr::from(*ip).into(), r))?,
+                    .map(|(ip, r)| (IpAddr::from(Ipv6Addr::from(*ip)).to_canonical(), r))?,
                 _ => return None,
             };
             addresses.push(ip);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use manypath_net::Uplinks;
+use manypath_net::{Uplinks, unmapped};
 use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathRank, PathStats, Peer,
     PeerIdentity, SendOptions, StreamId,
@@ -254,6 +254,7 @@ impl Association {
     /// Adds a path from one of this endpoint's addresses to one of the peer's; `None` if there is
     /// no room for it (`max_paths`) or it exists. It carries data once it is verified.
     pub fn add_path(&self, local: SocketAddr, remote: SocketAddr) -> Option<PathId> {
+        let (local, remote) = (unmapped(local), unmapped(remote));
         self.shared().with(|inner, now| {
             let path = inner.assocs.engine.assoc_mut(self.id())?.add_path(now, local, remote);
             inner.assocs.kick();

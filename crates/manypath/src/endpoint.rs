@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 #[cfg(feature = "relay")]
 use manypath_net::RelayStatus;
-use manypath_net::{BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets};
+use manypath_net::{BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, unmapped};
 use manypath_proto as proto;
 use manypath_proto::{
     AssocId, ConnectTo, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
@@ -156,7 +156,13 @@ impl Endpoint {
         target: ConnectTarget,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<Association, ConnectError> {
-        let ConnectTarget { remotes, sctp_port, security } = target;
+        let ConnectTarget { remotes: given, sctp_port, security } = target;
+        let mut remotes = Vec::with_capacity(given.len());
+        for remote in given.into_iter().map(unmapped) {
+            if !remotes.contains(&remote) {
+                remotes.push(remote);
+            }
+        }
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
         }
@@ -252,7 +258,7 @@ impl Endpoint {
 
     /// The rank of the paths from a local address.
     pub fn rank(&self, local: IpAddr) -> PathRank {
-        self.shared().with(|inner, _| inner.assocs.engine.local_rank(local))
+        self.shared().with(|inner, _| inner.assocs.engine.local_rank(local.to_canonical()))
     }
 
     /// The paths of every association that is not over, by the association's number.

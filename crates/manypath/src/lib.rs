@@ -180,7 +180,7 @@ pub use bytes::Bytes;
 pub use manypath_net::{
     BindError as SocketError, BindTo, InterfaceAddress, LeftOut, LinkKind, NotUsed, RELAY_OVERHEAD,
     Reachable, SendFailures, Uplink, Uplinks, addresses_of, interface_names, interfaces, pair,
-    preferred_source, reachable,
+    preferred_source, reachable, unmapped,
 };
 #[cfg(feature = "relay")]
 pub use manypath_net::{Relay, RelayStatus};

@@ -96,8 +96,8 @@ impl EndpointOptions {
 /// Whom to connect to.
 #[derive(Clone, Debug)]
 pub struct ConnectTarget {
-    /// The peer's UDP addresses; the first is tried first. They are matched with the local ones as
-    /// [`pair`](crate::pair) says.
+    /// The peer's UDP addresses; the first is tried first, and `::ffff:192.0.2.1` is 192.0.2.1.
+    /// They are matched with the local ones as [`pair`](crate::pair) says.
     pub remotes: Vec<SocketAddr>,
     /// The peer's SCTP port.
     pub sctp_port: u16,

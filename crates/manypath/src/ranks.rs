@@ -34,6 +34,10 @@ impl Ranks {
     /// # Errors
     /// The place stands for every address.
     pub(crate) fn want(&mut self, place: BindTo, rank: PathRank) -> Result<(), RankPlaceError> {
+        let place = match place {
+            BindTo::Address(ip) => BindTo::Address(ip.to_canonical()),
+            other => other,
+        };
         let is_any = match &place {
             BindTo::Auto | BindTo::Any => true,
             BindTo::Address(ip) => ip.is_unspecified(),

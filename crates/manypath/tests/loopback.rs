@@ -70,6 +70,39 @@ async fn ipv6_carries_as_well() {
 }
 
 #[tokio::test]
+async fn ipv4_addresses_in_ipv6_ones_are_taken_as_ipv4_addresses() {
+    let (a, z) = (client(&["::ffff:127.0.0.3"]), server(&["::ffff:127.0.0.1", "127.0.0.2"]));
+    let port = z.udp_port();
+    let place = |text: &str, port| std::net::SocketAddr::new(text.parse().unwrap(), port);
+    // The third is the second.
+    let remotes = ["::ffff:127.0.0.1", "::ffff:127.0.0.2", "127.0.0.2"].map(|ip| place(ip, port));
+    let (from, _to) = connected_to(&a, ConnectTarget::new(remotes), &z).await;
+    let ways = || from.paths().iter().map(|p| (p.local.ip(), p.remote.ip())).collect::<Vec<_>>();
+    let ip = |text: &str| text.parse::<std::net::IpAddr>().unwrap();
+    let first = (ip("127.0.0.3"), ip("127.0.0.1"));
+    assert_eq!(ways()[0], first);
+    assert!(ways().iter().all(|(local, remote)| local.is_ipv4() && remote.is_ipv4()));
+    let (local, remote) = (place("::ffff:127.0.0.3", a.udp_port()), remotes[0]);
+    assert_eq!(from.add_path(local, remote), None, "it is there");
+    let backup = manypath::PathRank::Backup;
+    a.set_rank(manypath::BindTo::Address(local.ip()), backup).unwrap();
+    assert!(from.paths().iter().all(|path| path.rank == backup), "{:?}", from.paths());
+    assert_eq!(a.rank(local.ip()), backup);
+}
+
+#[tokio::test]
+async fn a_link_local_address_without_its_interface_is_refused_at_once() {
+    let remote = std::net::SocketAddr::new("fe80::7".parse().unwrap(), 9899);
+    for bind in [&["127.0.0.1", "::1"][..], &[]] {
+        let a = client(bind);
+        let opening = a.connect(ConnectTarget::new([remote]));
+        let error = within("the refusal", opening).await.unwrap_err();
+        assert!(error.to_string().contains("fe80::7"), "{error}");
+        assert!(matches!(error, ConnectError::NoPath { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_first_message_is_there_when_the_association_is() {
     let (a, z) = (client(&["127.0.0.1"]), server(&["127.0.0.1"]));
     let first = Bytes::from_static(b"hello");

@@ -207,7 +207,7 @@ fn read_instance(
     for record in message.records.iter().filter(|record| record.name == *host) {
         let ip = match record.data {
             Data::A(ip) => IpAddr::V4(ip),
-            Data::Aaaa(ip) => IpAddr::V6(ip),
+            Data::Aaaa(ip) => IpAddr::V6(ip).to_canonical(),
             _ => continue,
         };
         if addresses.len() < ADDRESSES_MAX && is_of_use(&ip) && !addresses.contains(&ip) {
@@ -338,6 +338,19 @@ pub(crate) mod tests {
         assert_eq!(seen(true), ["127.0.0.1", "::1", "192.0.2.7"]);
         let nowhere = Announcement { addresses: vec![[127, 0, 0, 1].into()], ..laptop };
         assert_eq!(read_again(&nowhere.message()), []);
+    }
+
+    #[test]
+    fn an_ipv4_address_in_an_ipv6_one_is_the_ipv4_address() {
+        let given = ["::ffff:127.0.0.1", "::ffff:169.254.1.1", "192.0.2.7", "::ffff:192.0.2.7"];
+        let addresses = given.map(|ip| ip.parse().unwrap()).to_vec();
+        let laptop = Announcement { addresses, ..receiver("laptop", "a") };
+        let seen = |is_loopback| {
+            let heard = read(&laptop.message(), |ip| is_of_use(ip, is_loopback));
+            heard.here[0].addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(false), ["192.0.2.7"], "of this host none");
+        assert_eq!(seen(true), ["127.0.0.1", "192.0.2.7"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::address::is_link_local_v6;
 use crate::interfaces;
 
 /// Wanted size of each socket's receive buffer in bytes: a full window of a fast path between two
@@ -58,7 +59,8 @@ pub enum BindTo {
     /// Every address of this host, IPv4 and IPv6; the kernel's routes choose the source.
     Any,
     /// One address; routes decide which interface its packets leave through. The unspecified
-    /// address means every address of its family.
+    /// address means every address of its family, and `::ffff:192.0.2.1` means 192.0.2.1. No
+    /// link-local one of IPv6: name its interface.
     Address(IpAddr),
     /// One interface by name, such as `eth0`: its first IPv4 and its first global IPv6 address. On
     /// Linux what is sent leaves through this interface whatever the routes say, so that two
@@ -69,11 +71,12 @@ pub enum BindTo {
 impl FromStr for BindTo {
     type Err = std::convert::Infallible;
 
-    /// `auto` is [`BindTo::Auto`], `*` is [`BindTo::Any`], an IP address itself, anything else an
-    /// interface's name.
+    /// `auto` is [`BindTo::Auto`], `*` is [`BindTo::Any`], an IP address, in brackets or not, is
+    /// itself, and anything else an interface's name.
     fn from_str(text: &str) -> Result<BindTo, Self::Err> {
-        Ok(match text.parse::<IpAddr>() {
-            Ok(ip) => BindTo::Address(ip),
+        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        Ok(match inner.unwrap_or(text).parse::<IpAddr>() {
+            Ok(ip) => BindTo::Address(ip.to_canonical()),
             Err(_) if text == "auto" => BindTo::Auto,
             Err(_) if text == "*" => BindTo::Any,
             Err(_) => BindTo::Interface(text.to_owned()),
@@ -125,6 +128,12 @@ pub enum BindError {
         /// Those there are, without loopback.
         has: Vec<String>,
     },
+    /// A link-local address of IPv6, with its interface or without.
+    #[error(
+        "cannot bind to {0}: sockets are not bound to link-local addresses (fe80::…) alone; bind to \
+         the interface by its name, to another address, or to every address"
+    )]
+    LinkLocal(String),
     /// The system refused for another reason.
     #[error("cannot open a UDP socket on {address}: {source}")]
     System {
@@ -191,7 +200,13 @@ pub(crate) fn places(wanted: &[BindTo]) -> Result<Vec<Place>, BindError> {
                 Place::of_address(Ipv4Addr::UNSPECIFIED.into()),
                 Place { optional: true, ..Place::of_address(Ipv6Addr::UNSPECIFIED.into()) },
             ],
-            BindTo::Address(ip) => vec![Place::of_address(*ip)],
+            BindTo::Address(ip) if is_link_local_v6(*ip) => {
+                return Err(BindError::LinkLocal(ip.to_string()));
+            }
+            BindTo::Address(ip) => vec![Place::of_address(ip.to_canonical())],
+            BindTo::Interface(name) if has_interface(name) => {
+                return Err(BindError::LinkLocal(name.clone()));
+            }
             BindTo::Interface(name) => interface_places(name)?,
         };
         for place in new {
@@ -201,6 +216,12 @@ pub(crate) fn places(wanted: &[BindTo]) -> Result<Vec<Place>, BindError> {
         }
     }
     Ok(places)
+}
+
+/// True for an address with its interface (RFC 4007 §11), in brackets or not: `fe80::7%eth0`.
+fn has_interface(text: &str) -> bool {
+    let address = text.trim_start_matches('[').split_once('%');
+    address.is_some_and(|(ip, _)| ip.parse::<Ipv6Addr>().is_ok())
 }
 
 fn interface_places(name: &str) -> Result<Vec<Place>, BindError> {
@@ -383,6 +404,26 @@ mod tests {
     fn the_same_address_twice_is_one_socket() {
         assert_eq!(at(&["127.0.0.1", "127.0.0.1"]).len(), 1);
         assert!(!places(&[]).unwrap().is_empty(), "nothing named means every address");
+    }
+
+    #[test]
+    fn an_ipv4_address_in_an_ipv6_one_is_the_ipv4_address() {
+        let text = "::ffff:127.0.0.1";
+        let given = BindTo::Address(text.parse().unwrap());
+        let expected = [Place::of_address(Ipv4Addr::LOCALHOST.into())];
+        assert_eq!(places(&[text.parse().unwrap(), given]).unwrap(), expected);
+        assert_eq!(text.parse::<BindTo>().unwrap().to_string(), "127.0.0.1");
+    }
+
+    #[test]
+    fn link_local_addresses_are_refused_with_the_remedy() {
+        for text in ["fe80::7", "fe80::7%lo", "fe80::7%1", "[fe80::7%lo]", "[fe80::7]"] {
+            let error = places(&[text.parse().unwrap()]).unwrap_err().to_string();
+            assert!(error.contains("bind to the interface by its name"), "{error}");
+        }
+        let ip = "fe80::7".parse().unwrap();
+        let error = places(&[BindTo::Address(ip)]).unwrap_err().to_string();
+        assert!(error.contains("link-local"), "{error}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use manypath_proto::overlay::Probes;
 use manypath_proto::{Datagram, Instant, Transmit};
 use tokio::time::Sleep;
 
+use crate::address::unmapped;
 use crate::bind::{BindError, BindTo};
 use crate::clock::Clock;
 use crate::pairing::Pairs;
@@ -100,11 +101,12 @@ impl Prober {
         remotes: &[SocketAddr],
         options: ProbeOptions,
     ) -> Vec<ProbedPath> {
-        let direct = self.pair(remotes);
+        let remotes: Vec<_> = remotes.iter().copied().map(unmapped).collect();
+        let direct = self.pair(&remotes);
         let path =
             |(local, remote), relay| ProbedPath { local, remote, relay, probes: Probes::default() };
         let mut paths: Vec<_> = direct.into_iter().map(|way| path(way, None)).collect();
-        self.open_ways(remotes, options.relay_wait).await;
+        self.open_ways(&remotes, options.relay_wait).await;
         for &way in &self.open {
             let of = |r: &RelayStatus| r.relayed == Some(way.0);
             let relay = self.relays.status().iter().position(of);

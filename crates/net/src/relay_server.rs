@@ -126,7 +126,7 @@ impl RelayServer {
         let opener = Opener {
             open: BTreeMap::new(),
             ports: options.ports,
-            external: options.external,
+            external: options.external.map(|ip| ip.to_canonical()),
             on: std::net::Ipv4Addr::UNSPECIFIED.into(),
         };
         Ok(RelayServer {

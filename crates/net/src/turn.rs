@@ -7,6 +7,7 @@ use std::ops::Range;
 use manypath_proto::Instant;
 use manypath_turn::{CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, Received};
 
+use crate::address::unmapped;
 use crate::relays::{Client, ClientEvent, Link, RELAY_OVERHEAD, Relay, Relays, source};
 use crate::sockets::BoundAddresses;
 
@@ -20,6 +21,8 @@ impl Relays {
         let (mut links, mut notes) = (BTreeMap::new(), Vec::new());
         let mut order = Vec::new();
         for relay in relays {
+            let mut relay = relay.clone();
+            relay.address = unmapped(relay.address);
             let Some(local) = source(relay.address, bound) else {
                 notes.push(format!(
                     "cannot use the relay {}: no local address can reach {}",
@@ -31,17 +34,11 @@ impl Relays {
                 notes.push(format!("the relay {} is named twice", relay.name));
                 continue;
             }
-            let client = client(now, relay);
-            let link = Link {
-                relay: relay.clone(),
-                local,
-                client,
-                relayed: None,
-                error: None,
-                is_lost: false,
-            };
-            order.push(relay.address);
-            links.insert(relay.address, link);
+            let client = client(now, &relay);
+            let address = relay.address;
+            let link = Link { relay, local, client, relayed: None, error: None, is_lost: false };
+            order.push(address);
+            links.insert(address, link);
         }
         let links = order.iter().filter_map(|address| links.remove(address)).collect();
         (Relays { links, changes: Vec::new() }, notes)

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use manypath::unmapped;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ pub(crate) async fn resolve(to: &HostPort) -> Result<Vec<SocketAddr>, Refusal> {
     to.check()?;
     let found = timeout(DIAL_TIME_MAX, tokio::net::lookup_host((to.host.as_str(), to.port))).await;
     let found: Vec<SocketAddr> = match found {
-        Ok(Ok(found)) => found.collect(),
+        Ok(Ok(found)) => found.map(unmapped).collect(),
         Ok(Err(e)) => return Err(Refusal::new(Cause::HostUnreachable, format!("{to}: {e}"))),
         Err(_) => {
             return Err(Refusal::new(Cause::TimedOut, format!("{to}: no name server answers")));

@@ -122,6 +122,18 @@ fn a_forged_layout_with_a_right_checksum_is_refused() {
 }
 
 #[test]
+fn an_ipv4_address_in_an_ipv6_one_is_read_as_the_ipv4_address() {
+    let addresses = ["::ffff:192.0.2.7", "2001:db8::7"].map(|ip| ip.parse().unwrap());
+    let word = Ticket { addresses: addresses.to_vec(), ..ticket() }.to_string();
+    let read = Ticket::parse(&word).unwrap();
+    assert_eq!(
+        read.addresses,
+        ["192.0.2.7", "2001:db8::7"].map(|ip| ip.parse::<IpAddr>().unwrap())
+    );
+    assert_eq!(Ticket::parse(&read.to_string()), Ok(read));
+}
+
+#[test]
 fn tickets_are_told_from_host_names() {
     assert!(Ticket::looks_like("manypath1:abc"));
     assert!(Ticket::looks_like("manypath12:"));
@@ -143,7 +155,8 @@ fn tickets() -> impl Strategy<Value = Ticket> {
         Just(Trust::Insecure)
     ];
     let token = prop::collection::vec(any::<u8>(), 1..=255);
-    let addresses = prop::collection::vec(any::<IpAddr>(), 1..=ADDRESSES_MAX);
+    let ip = any::<IpAddr>().prop_map(|ip| ip.to_canonical());
+    let addresses = prop::collection::vec(ip, 1..=ADDRESSES_MAX);
     (addresses, 1u16.., token, trust).prop_map(|(addresses, port, token, trust)| Ticket {
         addresses,
         port,

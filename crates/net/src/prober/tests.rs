@@ -54,6 +54,14 @@ fn options(count: u32) -> ProbeOptions {
 const HOME: BindTo = BindTo::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
 #[tokio::test]
+async fn a_peer_at_an_ipv4_address_in_an_ipv6_one_is_at_the_ipv4_address() {
+    let peer = responder("127.0.0.33", 0).await;
+    let given = SocketAddr::new("::ffff:127.0.0.33".parse().unwrap(), peer.port());
+    let paths = Prober::bind(&[HOME]).unwrap().probe(&[given], options(1)).await;
+    assert_eq!((paths.len(), paths[0].remote, paths[0].probes.answered), (1, peer, 1));
+}
+
+#[tokio::test]
 async fn probes_count_losses_and_times_on_each_path() {
     let (good, bad) = (responder("127.0.0.31", 0).await, responder("127.0.0.32", 4).await);
     let mut prober = Prober::bind(&[HOME]).unwrap();

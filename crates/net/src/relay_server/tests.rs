@@ -158,3 +158,11 @@ fn packets_that_follow_each_other_on_one_way_become_one_batch() {
     let packets = |o: &Outgoing| o.bytes.len().div_ceil(o.transmit.segment_size);
     assert!(batches.0.iter().all(|(_, o)| packets(o) <= MAX_SEGMENTS));
 }
+
+#[tokio::test]
+async fn a_public_ipv4_address_in_an_ipv6_one_is_an_ipv4_address() {
+    let external = Some("::ffff:192.0.2.1".parse().unwrap());
+    let relay =
+        RelayServer::bind(RelayServerOptions { external, ..options(Limits::default()) }).unwrap();
+    assert_eq!(relay.opener.external, Some("192.0.2.1".parse().unwrap()));
+}

@@ -119,6 +119,15 @@ async fn a_batch_is_wrapped_as_a_batch_and_comes_back_unpacked() {
 }
 
 #[tokio::test]
+async fn a_relay_at_an_ipv4_address_in_an_ipv6_one_is_at_the_ipv4_address() {
+    let sockets = bound().await;
+    let both = ["[::ffff:127.0.0.2]:3478", "127.0.0.2:3478"].map(relay);
+    let (relays, notes) = Relays::new(at(0), &both, sockets.bound());
+    assert_eq!(relays.status()[0].address, both[1].address);
+    assert!(notes[0].contains("named twice"), "{notes:?}");
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_relay_is_said() {
     let (mut server, mut ports) = (server("another"), Ports::default());
     let sockets = bound().await;

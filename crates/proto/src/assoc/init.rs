@@ -97,14 +97,14 @@ impl PeerInit {
             IpAddr::V6(ip) => ip.is_unicast_link_local(),
         };
         let (here, near) = (source.is_loopback(), is_link_local(source));
-        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
-        self.addresses.retain(|&ip| {
-            (here || !is_loopback(ip)) && (here || near || !is_link_local(ip.to_canonical()))
-        });
+        self.addresses
+            .retain(|&ip| (here || !ip.is_loopback()) && (here || near || !is_link_local(ip)));
     }
 
-    /// Keeps an address that a packet can be sent to.
+    /// Keeps an address that a packet can be sent to. An IPv4 address that is written as an IPv6
+    /// one is the IPv4 address.
     fn add_address(&mut self, ip: IpAddr) {
+        let ip = ip.to_canonical();
         let unusable = match ip {
             IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
             IpAddr::V6(v6) => {

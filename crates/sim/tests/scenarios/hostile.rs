@@ -147,7 +147,17 @@ impl Script for Lister {
 
 #[test]
 fn loopback_and_link_local_addresses_of_a_list_from_elsewhere_are_ignored() {
-    let list = ["127.0.0.77", "169.254.3.4", "::1", "fe80::1", "::ffff:127.0.0.1", "198.51.100.7"];
+    let list = [
+        "127.0.0.77",
+        "169.254.3.4",
+        "::1",
+        "fe80::1",
+        "::ffff:127.0.0.1",
+        "::ffff:255.255.255.255",
+        "198.51.100.7",
+        "::ffff:198.51.100.7",
+        "::ffff:198.51.100.8",
+    ];
     let addresses = list.map(|ip| ip.parse().expect("an address")).to_vec();
     let mut pair = honest().start();
     pair.a.start_at(secs(3600));
@@ -157,7 +167,8 @@ fn loopback_and_link_local_addresses_of_a_list_from_elsewhere_are_ignored() {
     let mut remotes: Vec<_> =
         stage.pair.z.paths().iter().map(|p| p.remote.ip().to_string()).collect();
     remotes.sort();
-    assert_eq!(remotes, ["198.51.100.7", "203.0.113.66"], "RFC 9260 §5.1.2, but for their scope");
+    let expected = ["198.51.100.7", "198.51.100.8", "203.0.113.66"];
+    assert_eq!(remotes, expected, "RFC 9260 §5.1.2, but for their scope");
 }
 
 /// A transfer, and a client that associates, beside a flood of 100,000 packets a second. Returns

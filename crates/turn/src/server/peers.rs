@@ -34,7 +34,14 @@ impl FromStr for Range {
         let start: IpAddr = ip.parse().map_err(|_| wrong())?;
         let most = if start.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
-        (bits <= most).then_some(Range { start, bits }).ok_or_else(wrong)
+        if bits > most {
+            return Err(wrong());
+        }
+        // A range of IPv4 addresses that are written as IPv6 is of those.
+        Ok(match (start.to_canonical(), bits.checked_sub(96)) {
+            (canonical, Some(bits)) if canonical != start => Range { start: canonical, bits },
+            _ => Range { start, bits },
+        })
     }
 }
 
@@ -95,6 +102,19 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_ipv4_written_as_ipv6_is_the_range_of_ipv4() {
+        let rules = |text: &str| PeerRules { allow: vec![text.parse().unwrap()] };
+        for text in ["::ffff:10.0.0.0/104", "::ffff:10.0.0.1"] {
+            assert!(rules(text).permits("10.0.0.1".parse().unwrap()), "{text}");
+            assert!(!rules(text).permits("192.168.0.1".parse().unwrap()), "{text}");
+        }
+        let all = rules("::/0");
+        assert!(all.permits("fd00::1".parse().unwrap()));
+        assert!(!all.permits("10.0.0.1".parse().unwrap()), "a range of IPv6 has no IPv4");
+        assert!("::ffff:10.0.0.0/129".parse::<Range>().is_err());
+    }
 
     #[test]
     fn only_public_addresses_are_forwarded_to_unless_allowed() {
