@@ -3,6 +3,7 @@
 import signal
 import time
 
+from lab import Failed, sh
 from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, make_file, mbit
 
 RATE = 100e6  # bit/s of each link, as tbf counts them
@@ -229,8 +230,43 @@ def rebinding(case, lab, client, server, router, paths):
     case.check("goodput", f"{share:.1%} of the links' rate", share >= 0.8, pace=True)
 
 
+def link_local(case, lab):
+    """Two links whose hosts have no address but the link-local ones of IPv6; one is down for 2 s after a third."""
+    a, b = lab.host("a"), lab.host("b")
+    for i in (1, 2):
+        lab.veth(a, f"a{i}", f"fe80::{i}:1/64", b, f"b{i}", f"fe80::{i}:2/64", "100mbit")
+    source, size, digest = prepare(case, lab, 60)
+    token = ("--token", "between neighbours")
+    transfer = Transfer(lab, case.options.binary, source, b, [*settings(case.options), *token])
+    for host in (a, b):
+        settle_ipv6(lab, host)
+    transfer.start(a, *settings(case.options), *token, dest=f"fe80::1:2%a1,[fe80::2:2%a2]:{transfer.listening['port']}")
+    transfer.wait_bytes(size // 3, 60)
+    lab.link(a, "a2", up=False)
+    time.sleep(2)
+    lab.link(a, "a2", up=True)
+    transfer.wait(60)
+    sent = check_complete(case, transfer, digest)
+    # The system chooses between the link-local addresses of a1, and forgets those given when a link is down.
+    ways = [(path["local"][:6], path["remote"].rsplit("%", 1)[0]) for path in sent["paths"]]
+    case.check("a path on each link", ways, ways == [("[fe80:", f"[fe80::{i}:2") for i in (1, 2)])
+    shares = [path["bytes_sent"] / size for path in sent["paths"]]
+    case.check("both carried data", shares, min(shares) > 0.1)
+
+
+def settle_ipv6(lab, host):
+    """Waits until no address of a host is tentative (RFC 4862, section 5.4)."""
+    lab.settle(host)
+    until = time.monotonic() + 10
+    while "tentative" in sh("ip", "-n", host, "-6", "addr"):
+        if time.monotonic() > until:
+            raise Failed(f"an address of {host} stays tentative")
+        time.sleep(0.05)
+
+
 CASES = {
     "two-links": steady,
+    "link-local": link_local,
     "outage": outage,
     "backup": backup,
     "verdict": verdict,

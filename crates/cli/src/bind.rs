@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use manypath::{BindTo, PathRank};
 
+use crate::link_local;
+
 /// An address or an interface, and the rank of the paths from there: `eth0`, `wlan0:backup`,
 /// `192.0.2.7:cost=3`, `[fd00::1]:backup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +38,15 @@ impl FromStr for Bind {
     type Err = BindTextError;
 
     fn from_str(text: &str) -> Result<Bind, BindTextError> {
+        if let Some(what) = link_local::error(text) {
+            return error(format!(
+                "{what}; name the interface or another address, or leave the option out: then \
+                 link-local addresses count, too"
+            ));
+        }
         // First, since an IPv6 address has colons, and its last group may look like anything.
         if let Ok(ip) = text.parse::<IpAddr>() {
-            return Ok(Bind { to: BindTo::Address(ip), rank: PathRank::NORMAL });
+            return Ok(Bind { to: BindTo::Address(ip.to_canonical()), rank: PathRank::NORMAL });
         }
         if let Some(rest) = text.strip_prefix('[') {
             return in_brackets(rest);
@@ -67,7 +75,7 @@ fn in_brackets(rest: &str) -> Result<Bind, BindTextError> {
     let Ok(ip) = inner.parse::<Ipv6Addr>() else {
         return error("only an IPv6 address belongs into brackets");
     };
-    let to = BindTo::Address(ip.into());
+    let to = BindTo::Address(IpAddr::V6(ip).to_canonical());
     match after.strip_prefix(':') {
         Some(rank) => ranked(to, rank),
         None if after.is_empty() => Ok(Bind { to, rank: PathRank::NORMAL }),
@@ -118,9 +126,11 @@ mod tests {
             ("192.0.2.7", "192.0.2.7", normal),
             ("192.0.2.7:cost=3", "192.0.2.7", PathRank::Cost(3)),
             ("fd00::1", "fd00::1", normal),
-            ("fe80::bac", "fe80::bac", normal),
-            ("[fe80::1]", "fe80::1", normal),
-            ("[fe80::1]:backup", "fe80::1", PathRank::Backup),
+            ("fd80::bac", "fd80::bac", normal),
+            ("[fd80::1]", "fd80::1", normal),
+            ("[fd80::1]:backup", "fd80::1", PathRank::Backup),
+            ("::ffff:192.0.2.7", "192.0.2.7", normal),
+            ("[::ffff:192.0.2.7]:backup", "192.0.2.7", PathRank::Backup),
             ("*", "*", normal),
             ("auto", "auto", normal),
             ("eth0:1", "eth0:1", normal),
@@ -146,6 +156,14 @@ mod tests {
             ("auto:backup", "every address"),
             ("0.0.0.0:cost=1", "every address"),
             ("[::]:cost=1", "every address"),
+            ("[::ffff:0.0.0.0]:cost=1", "every address"),
+            ("fe80::1", "link-local"),
+            ("[fe80::1]:backup", "link-local"),
+            ("fe80::1%eth0", "name the interface"),
+            ("fe80::1%2", "name the interface"),
+            ("fe80::1%eth0:backup", "name the interface"),
+            ("[fe80::1%eth0]", "name the interface"),
+            ("[fe80::1%eth0]:backup", "name the interface"),
         ] {
             let error = text.parse::<Bind>().expect_err(text).to_string();
             assert!(error.contains(says), "{text}: {error}");
@@ -164,7 +182,9 @@ mod tests {
             cost in any::<u8>(),
         ) {
             let ip = Ipv6Addr::from(bytes);
-            let bind = Bind { to: BindTo::Address(ip.into()), rank: PathRank::NORMAL };
+            prop_assume!(!ip.is_unicast_link_local());
+            let to = BindTo::Address(IpAddr::V6(ip).to_canonical());
+            let bind = Bind { to, rank: PathRank::NORMAL };
             prop_assert_eq!(ip.to_string().parse(), Ok(bind.clone()));
             let rank = PathRank::Cost(cost);
             if !ip.is_unspecified() {

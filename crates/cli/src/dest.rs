@@ -1,20 +1,25 @@
 //! DEST on the command line: a ticket, a name in the local network, or hosts with ports.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use crate::args::DEFAULT_PORT;
 use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::found::Found;
+use crate::link_local::{OTHER_ADDRESS, is_link_local};
 use crate::screen::Screen;
 use crate::via::lines;
+use manypath::unmapped;
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
 use manypath_trust::{Erased, Fingerprint};
 
 /// As many transport addresses of the peer as are tried.
 const ADDRESSES_MAX: usize = 8;
+
+/// The hint when the interface of a link-local address is not found.
+const INTERFACE_WANTED: &str = "write the name of one of this host's interfaces behind %";
 
 /// Where to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,31 +134,39 @@ impl Destination {
             let found = match tokio::net::lookup_host((host.as_str(), *port)).await {
                 Ok(found) => found,
                 Err(e) => {
-                    missing.push(format!("cannot find the host {host}: {e}"));
+                    missing.push(match host.split_once('%') {
+                        Some((_, name)) => format!("there is no interface {name:?} for {host}"),
+                        None => format!("cannot find the host {host}: {e}"),
+                    });
                     continue;
                 }
             };
-            for address in found.map(unmapped) {
+            let usable = found.map(unmapped).filter(|address| !lacks_interface(address));
+            let mut usable = usable.peekable();
+            if usable.peek().is_none() {
+                missing.push(format!(
+                    "the host {host} has only link-local addresses without an interface; {OTHER_ADDRESS}"
+                ));
+            }
+            for address in usable {
                 if !addresses.contains(&address) && addresses.len() < ADDRESSES_MAX {
                     addresses.push(address);
                 }
             }
         }
-        Found::new(addresses, missing)
+        let found = Found::new(addresses, missing);
+        match hosts.iter().all(|(host, _)| host.contains('%')) {
+            true => found.map_err(|failure| failure.hint(INTERFACE_WANTED)),
+            false => found,
+        }
     }
 }
 
-/// True for a link-local address with its interface (RFC 4007), in brackets or not: `fe80::7%eth0`.
-fn has_interface(text: &str) -> bool {
-    let address = text.trim_start_matches('[').split_once('%');
-    address.is_some_and(|(ip, _)| ip.parse::<Ipv6Addr>().is_ok())
-}
-
-/// An IPv4 address written as an IPv6 one (`::ffff:192.0.2.1`) is an IPv4 address.
-fn unmapped(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
-        IpAddr::V6(_) => address,
+/// True for a link-local address that nothing can be sent to, as name servers may give it.
+fn lacks_interface(address: &SocketAddr) -> bool {
+    match address {
+        SocketAddr::V4(_) => false,
+        SocketAddr::V6(v6) => is_link_local(address.ip()) && v6.scope_id() == 0,
     }
 }
 
@@ -200,24 +213,44 @@ fn mismatch(mismatch: TrustMismatch) -> Failure {
     Failure::usage(mismatch.to_string()).hint(hint)
 }
 
+/// True for an IP address, with its interface if it is link-local: `fe80::7%eth0` (RFC 4007 §11).
+///
+/// # Errors
+/// A link-local address without its interface, or another one with an interface.
+fn is_address(text: &str) -> Result<bool> {
+    let (ip, interface) = match text.split_once('%') {
+        Some((ip, interface)) => (ip, Some(interface)),
+        None => (text, None),
+    };
+    let Ok(ip) = ip.parse::<IpAddr>() else { return Ok(false) };
+    match (is_link_local(ip), interface) {
+        (true, Some(name)) if !name.is_empty() => Ok(true),
+        (true, _) => Err(Failure::usage(format!(
+            "{text}: a link-local address needs the interface of this host that leads there"
+        ))
+        .hint(format!("write {ip}%eth0 with the name of the interface, or {OTHER_ADDRESS}"))),
+        (false, Some(_)) => Err(Failure::usage(format!(
+            "{text}: only a link-local address (fe80::…) has an interface (%)"
+        ))
+        .hint("leave out % and all behind it")),
+        (false, None) => Ok(true),
+    }
+}
+
 fn host_port(text: &str) -> Result<(String, u16)> {
     let wrong = || {
         Failure::usage(format!("{text:?} is not HOST or HOST:PORT"))
             .hint("write it like server.example:9899, 192.0.2.7 or [2001:db8::7]:9899")
     };
-    if has_interface(text) {
-        let what = format!("{text}: an address with an interface (%) is not supported");
-        return Err(Failure::usage(what).hint(
-            "use another address of that host: a global or unique local one (fd…), or one of IPv4",
-        ));
-    }
-    if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok((ip.to_string(), DEFAULT_PORT));
+    if is_address(text)? {
+        return Ok((text.to_owned(), DEFAULT_PORT));
     }
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (ip, after) = rest.split_once(']').ok_or_else(wrong)?;
-            ip.parse::<IpAddr>().map_err(|_| wrong())?;
+            if !is_address(ip)? {
+                return Err(wrong());
+            }
             let port = match after {
                 "" => None,
                 _ => Some(after.strip_prefix(':').ok_or_else(wrong)?),
@@ -264,23 +297,50 @@ mod tests {
         }
         let Ok(Destination::Hosts(two)) = Destination::parse("a:1,[::1]:2") else { panic!() };
         assert_eq!(two, [("a".to_owned(), 1), ("::1".to_owned(), 2)]);
-        for text in [
-            "",
-            "a:",
-            "a:0",
-            "a:65536",
-            "a:b",
-            ":1",
-            "[x]:1",
-            "[::1",
-            "[::1]7",
-            "a,",
-            "a b",
-            "fe80::7%eth0",
-            "[fe80::7%eth0]:7",
-        ] {
+        for text in
+            ["", "a:", "a:0", "a:65536", "a:b", ":1", "[x]:1", "[::1", "[::1]7", "a,", "a b"]
+        {
             assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_link_local_address_without_its_interface_is_refused_with_the_remedy() {
+        for text in ["fe80::7", "[fe80::7]:7", "[fe80::7]", "fe80::7%", "a,[fe80::7%]:7"] {
+            let failure = Destination::parse(text).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage, "{text}");
+            assert!(failure.message.contains("needs the interface"), "{failure}");
+            let hint = failure.hint.unwrap();
+            assert!(hint.contains("fe80::7%eth0") && hint.contains("global or unique local"));
+        }
+        for text in ["fd00::7%eth0", "[fd00::7%eth0]:7", "192.0.2.7%eth0"] {
+            let failure = Destination::parse(text).unwrap_err();
+            assert!(failure.message.contains("only a link-local address"), "{failure}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_local_address_keeps_its_interface() {
+        for text in ["[fe80::7%1]:7", "a.example:1,[fe80::7%1]:7"] {
+            let Ok(Destination::Hosts(hosts)) = Destination::parse(text) else { panic!("{text}") };
+            assert_eq!(hosts.last(), Some(&("fe80::7%1".to_owned(), 7)));
+        }
+        let of_interface = Destination::parse("fe80::7%1").unwrap().resolve().await.unwrap().all;
+        assert_eq!(of_interface, ["[fe80::7%1]:9899".parse().unwrap()]);
+        let none = Destination::parse("fe80::7%no-such0").unwrap().resolve().await.unwrap_err();
+        assert!(none.message.contains("no interface \"no-such0\""), "{none}");
+        assert_eq!(none.hint.as_deref(), Some(INTERFACE_WANTED));
+    }
+
+    #[tokio::test]
+    async fn a_host_with_link_local_addresses_alone_is_refused_with_the_remedy() {
+        let of_none = Destination::Hosts(vec![("fe80::7".to_owned(), 7)]);
+        let failure = of_none.resolve().await.unwrap_err();
+        assert!(failure.message.contains("only link-local"), "{failure}");
+        assert!(failure.message.contains("global or unique local"), "{failure}");
+        let both = Destination::Hosts(vec![("fe80::7".to_owned(), 7), ("::1".to_owned(), 7)]);
+        let found = both.resolve().await.unwrap();
+        assert_eq!((found.all.len(), found.missing.len()), (1, 1));
     }
 
     #[tokio::test]

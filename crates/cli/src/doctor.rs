@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use manypath::BindTo;
+use manypath::{BindTo, unmapped};
 use manypath_doctor::{CHECKS, Check, Options, Report, Severity, ThisSystem, check_named, examine};
 use serde_json::json;
 
@@ -14,6 +14,7 @@ use crate::args::{DoctorArgs, TURN_PORT};
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::found::Found;
+use crate::link_local;
 use crate::screen::Screen;
 use crate::{settings, show};
 
@@ -63,6 +64,10 @@ async fn options(args: &DoctorArgs, screen: &Screen) -> Result<Options> {
         Some(dest) => Destination::parse(dest)?.resolve().await?.told(screen),
         None => Vec::new(),
     };
+    if remotes.iter().any(|remote| link_local::is_link_local(remote.ip())) {
+        return Err(Failure::usage("the checks do not know link-local addresses (fe80::…)")
+            .hint(format!("{}, or leave out DEST", link_local::OTHER_ADDRESS)));
+    }
     let stun = stun_servers(&args.stun).await?.told(screen);
     let long = args.long.as_deref().map(|text| settings::duration("--long", text)).transpose()?;
     if long.is_some_and(|long| !LONG.contains(&long)) {
@@ -98,7 +103,7 @@ async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
         match tokio::net::lookup_host(host_and_port(text)?).await {
             Ok(found) => {
                 // All addresses are one server: an address of each family will do.
-                let all: Vec<SocketAddr> = found.collect();
+                let all: Vec<SocketAddr> = found.map(unmapped).collect();
                 let of = |v6: bool| all.iter().copied().find(|a| a.is_ipv6() == v6);
                 addresses.extend([of(false), of(true)].into_iter().flatten());
             }
@@ -110,6 +115,9 @@ async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
 
 /// The host and the port of a server of `--stun`.
 fn host_and_port(text: &str) -> Result<(String, u16)> {
+    if let Some(error) = link_local::error(text) {
+        return Err(Failure::usage(format!("--stun: {error}")).hint(link_local::OTHER_ADDRESS));
+    }
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok((address.ip().to_string(), address.port()));
     }
@@ -164,17 +172,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_link_local_destination_is_refused_with_the_remedy() {
+        let cli =
+            <crate::args::Cli as clap::Parser>::try_parse_from(["manypath", "doctor", "fe80::7%1"]);
+        let Ok(crate::args::Cli { command: crate::args::Command::Doctor(args), .. }) = cli else {
+            panic!("the command line is read");
+        };
+        let failure = options(&args, &Screen::new(&args.report)).await.err().unwrap();
+        assert!(failure.message.contains("link-local"), "{failure}");
+        assert!(failure.hint.unwrap().contains("another address"));
+    }
+
+    #[tokio::test]
     async fn a_stun_server_has_a_port_or_not() {
         for (text, address) in [
             ("192.0.2.1", "192.0.2.1:3478"),
             ("192.0.2.1:7", "192.0.2.1:7"),
             ("2001:db8::1", "[2001:db8::1]:3478"),
             ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+            ("::ffff:192.0.2.1", "192.0.2.1:3478"),
+            ("[::ffff:192.0.2.1]:7", "192.0.2.1:7"),
         ] {
             let found = stun_servers(&[text.to_owned()]).await.unwrap();
             assert_eq!(found.all, [address.parse().unwrap()], "{text}");
         }
-        for text in ["", ":1", "a:b"] {
+        for text in ["", ":1", "a:b", "fe80::1", "[fe80::1]:7", "fe80::1%1", "[fe80::1%lo]:7"] {
             assert!(stun_servers(&[text.to_owned()]).await.is_err(), "{text}");
         }
     }

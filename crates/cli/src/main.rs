@@ -18,6 +18,7 @@ mod lab;
 mod labels;
 mod latency;
 mod layout;
+mod link_local;
 mod live;
 mod man;
 mod names;

@@ -181,7 +181,7 @@ fn announce(
     invented: bool,
 ) -> Result<()> {
     let mut addresses = relay.addresses();
-    if let Some(ip) = args.external {
+    if let Some(ip) = args.external.map(|ip| ip.to_canonical()) {
         addresses = addresses.iter().map(|a| SocketAddr::new(ip, a.port())).collect();
     }
     // Passwords that the user chose are not shown.

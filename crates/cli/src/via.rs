@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use manypath::{Association, Config, Endpoint, Relay, RouteWatch};
+use manypath::{Association, Config, Endpoint, Relay, RouteWatch, unmapped};
 use manypath_trust::Erased;
 use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
@@ -12,6 +12,7 @@ use crate::args::{TURN_PORT, TraceArgs, ViaArgs};
 use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::found::Found;
+use crate::link_local;
 use crate::screen::Screen;
 use crate::settings;
 
@@ -70,7 +71,7 @@ pub(crate) async fn relays(args: &ViaArgs) -> Result<Found<Relay>> {
             }
         };
         // IPv4 first: what most peers have.
-        let mut addresses: Vec<_> = found.collect();
+        let mut addresses: Vec<_> = found.map(unmapped).collect();
         addresses.sort_by_key(std::net::SocketAddr::is_ipv6);
         let Some(&address) = addresses.first() else {
             missing.push(format!("the relay {name} has no address"));
@@ -161,6 +162,9 @@ fn parse(word: &str) -> Result<Named> {
         }
         _ => (place, TURN_PORT),
     };
+    if let Some(error) = link_local::error(host) {
+        return Err(Failure::usage(format!("--via: {error}")).hint(link_local::OTHER_ADDRESS));
+    }
     if host.is_empty() || host.contains(char::is_whitespace) {
         return Err(wrong("a relay has no host"));
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 #[cfg(unix)]
 use clap::builder::ArgAction;
+use manypath::unmapped;
 
 /// Metrics.
 #[derive(Clone, Debug, Default, Args)]
@@ -54,7 +55,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         Some(SocketAddr::new(IpAddr::from(Ipv4Addr::LOCALHOST), rest.parse().ok()?))
     };
     let wrong = || "write PORT, IP:PORT or [IPV6]:PORT, such as 127.0.0.1:9464".to_owned();
-    text.parse().ok().or_else(port).or_else(named).ok_or_else(wrong)
+    text.parse().ok().map(unmapped).or_else(port).or_else(named).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -67,6 +68,7 @@ mod tests {
         assert_eq!(read("9464").unwrap(), "127.0.0.1:9464");
         assert_eq!(read("localhost:0").unwrap(), "127.0.0.1:0");
         assert_eq!(read("[::1]:80").unwrap(), "[::1]:80");
+        assert_eq!(read("[::ffff:127.0.0.1]:80").unwrap(), "127.0.0.1:80");
         for wrong in ["", ":80", "host:80", "127.0.0.1", "65536", "::1:80x"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

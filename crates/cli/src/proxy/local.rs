@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use manypath::unmapped;
 use manypath_proxy::frame::{HostPort, Target};
 use manypath_proxy::{Session, reset, socks};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -103,7 +104,7 @@ async fn addresses(at: &HostPort) -> io::Result<Vec<SocketAddr>> {
         let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
         return Ok(vec![SocketAddr::new(v4, at.port), SocketAddr::new(v6, at.port)]);
     }
-    Ok(tokio::net::lookup_host((at.host.as_str(), at.port)).await?.collect())
+    Ok(tokio::net::lookup_host((at.host.as_str(), at.port)).await?.map(unmapped).collect())
 }
 
 /// Listens for connections to any address that the system redirects here.

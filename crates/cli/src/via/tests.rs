@@ -78,3 +78,22 @@ fn a_file_has_a_relay_a_line() {
     assert_eq!(words(&via).unwrap(), expected);
     assert!(words(&["@/no/such/file".into()]).is_err());
 }
+
+#[test]
+fn link_local_relays_are_refused_with_the_remedy() {
+    for host in ["[fe80::7%eth0]", "fe80::7%2", "[fe80::7]:5", "fe80::7"] {
+        let Err(failure) = parse(&format!("turn:ann:secret@{host}")) else { panic!("{host}") };
+        assert!(failure.message.contains("link-local"), "{failure}");
+        assert!(!failure.to_string().contains("secret"), "{failure}");
+        assert!(failure.hint.unwrap().contains("global or unique local"), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_relay_at_an_ipv4_address_in_an_ipv6_one_is_at_the_ipv4_address() {
+    for host in ["[::ffff:192.0.2.1]:7", "192.0.2.1:7"] {
+        let args = ViaArgs { via: vec![format!("turn:ann:secret@{host}")] };
+        let found = relays(&args).await.unwrap().all;
+        assert_eq!(found[0].address, "192.0.2.1:7".parse().unwrap(), "{host}");
+    }
+}
