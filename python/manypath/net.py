@@ -230,8 +230,7 @@ class Endpoint:
             host, port = (remote, PORT) if isinstance(remote, str) else remote
             loop = asyncio.get_running_loop()
             for *_, place in await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM):
-                ip = ipaddress.ip_address(place[0])
-                found.append(f"[{ip}]:{port}" if ip.version == 6 else f"{ip}:{port}")
+                found.append(_written(place, port))
         return Association(await self._native.connect(list(dict.fromkeys(found))))
 
     async def accept(self) -> Association | None:
@@ -259,6 +258,13 @@ class Endpoint:
         if error is not None:
             self.abort(type(error).__name__)
         await self.close()
+
+
+def _written(place: tuple[Any, ...], port: int) -> str:
+    """The address that getaddrinfo found, with the number of its interface if it has one."""
+    ip = ipaddress.ip_address(place[0].partition("%")[0])
+    interface = f"%{place[3]}" if len(place) == 4 and place[3] else ""
+    return f"[{ip}{interface}]:{port}" if ip.version == 6 else f"{ip}:{port}"
 
 
 def _text(value: object) -> str:

@@ -43,6 +43,40 @@ async def echo(association: net.Association) -> None:
         await association.send(message.data, stream=message.stream, ppid=message.ppid)
 
 
+def test_an_ipv4_address_in_an_ipv6_one_is_the_ipv4_address() -> None:
+    async def scene() -> None:
+        mapped = "::ffff:127.0.0.1"
+        server = net.Endpoint(net.Security.keys(), bind=[mapped, "[::ffff:127.0.0.2]"], accept=True)
+        assert [ip for ip, _ in server.addresses] == TWO
+        fingerprint = server.security.fingerprint
+        assert fingerprint
+        client = net.Endpoint(net.Security.keys(peers=[fingerprint]), bind=[mapped])
+        async with server, client:
+            out, _ = await asyncio.gather(client.connect((mapped, server.port)), server.accept())
+            assert out.paths()[1]["remote"] == f"127.0.0.1:{server.port}"
+
+    play(scene)
+
+
+def test_a_link_local_address_keeps_its_interface() -> None:
+    connected: list[list[str]] = []
+
+    class Native:
+        async def connect(self, remotes: list[str]) -> None:
+            connected.append(remotes)
+
+    async def scene() -> None:
+        endpoint = net.Endpoint(net.Security.keys())
+        async with endpoint:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(endpoint, "_native", Native())
+                await endpoint.connect(("fe80::7%1", 9))
+
+    play(scene)
+    assert connected == [["[fe80::7%1]:9"]]
+
+
+
 def test_an_echo_over_two_paths() -> None:
     async def scene() -> None:
         async with two_ends(scheduler="fill_in_turn") as (client, server):
