@@ -92,7 +92,7 @@ fn link_local_relays_are_refused_with_the_remedy() {
 #[tokio::test]
 async fn a_relay_at_an_ipv4_address_in_an_ipv6_one_is_at_the_ipv4_address() {
     for host in ["[::ffff:192.0.2.1]:7", "192.0.2.1:7"] {
-        let args = ViaArgs { via: vec![format!("turn:ann:secret@{host}")] };
+        let args = ViaArgs { via: vec![format!("turn:ann:secret@{host}").into()] };
         let found = relays(&args).await.unwrap().all;
         assert_eq!(found[0].address, "192.0.2.1:7".parse().unwrap(), "{host}");
     }
