@@ -38,6 +38,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// By their number within the process, from 1.
     watched: BTreeMap<u64, Watched>,
     unlisted: u64,
     opened: u64,
@@ -102,13 +103,14 @@ pub enum StatKind {
 #[derive(Debug)]
 pub struct Watching {
     live: Live,
-    number: u64,
+    /// `None` if it is only counted.
+    number: Option<u64>,
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
         let mut state = self.live.state();
-        match state.watched.remove(&self.number) {
+        match self.number.and_then(|number| state.watched.remove(&number)) {
             Some(watched) => {
                 let stats = watched.association.stats();
                 state.past.0 += stats.bytes_acked;
@@ -139,12 +141,13 @@ impl Live {
 
     /// Watches an association, with the amount of its content if that is known.
     pub fn watch(&self, association: &Association, total: Option<Total>) -> Watching {
-        let number = association.id().number();
         let peer = association.peer().map_or_else(|| "-".to_owned(), |peer| peer.to_string());
         let since_ms = self.now_ms();
         let mut state = self.state();
         state.opened += 1;
-        if state.watched.len() < ASSOCIATIONS_MAX {
+        // Not that within its endpoint, of which there may be several.
+        let number = Some(state.opened).filter(|_| state.watched.len() < ASSOCIATIONS_MAX);
+        if let Some(number) = number {
             let association = association.clone();
             let (sums, paths) = (History::default(), BTreeMap::new());
             let watched = Watched { association, total, peer, since_ms, sums, paths };

@@ -86,6 +86,28 @@ async fn associations_beyond_the_limit_are_counted() {
     assert_eq!(live.process(None).unlisted, 3);
 }
 
+/// `proxy connect` looks with a second endpoint if the far side still answers. The first
+/// associations of two endpoints have the same number there.
+#[tokio::test(flavor = "multi_thread")]
+async fn associations_of_two_endpoints_do_not_take_each_others_place() {
+    let (first, _there, _endpoints) = pair().await;
+    let (second, _other, _others) = pair().await;
+    assert_eq!(first.id(), second.id());
+    let live = Live::start("test");
+    let _watching = live.watch(&first, None);
+    let looking = live.watch(&second, None);
+    let shown = |live: &Live| {
+        let shown = live.process(None).associations;
+        shown.iter().map(|a| (a.association, a.paths[0].remote.clone())).collect::<Vec<_>>()
+    };
+    let both = shown(&live);
+    assert_eq!(both.len(), 2);
+    assert_ne!(both[0].0, both[1].0);
+    drop(looking);
+    assert_eq!(shown(&live), both[..1], "the first one stays");
+    assert_eq!(both[0].1, first.paths()[0].remote.to_string());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_four_associations_are_watched_and_the_others_counted() {
     let live = Live::start("test");
