@@ -19,7 +19,7 @@ use turn_types::stun::attribute::MessageIntegrity;
 use turn_types::stun::message::{Message, MessageClass};
 use turn_types::stun::prelude::*;
 
-use crate::message::{canonical, channel_header, read_channel};
+use crate::message::{canonical, channel_header, read_channel, read_indication};
 use channels::Channels;
 use credentials::Credentials;
 pub use error::ClientError;
@@ -153,7 +153,7 @@ impl Client {
     /// (yet).
     pub fn header(&mut self, now: Instant, peer: SocketAddr, len: usize) -> Option<[u8; 4]> {
         self.relayed()?;
-        let channel = self.channels.ready_to(peer)?;
+        let channel = self.channels.send(now, peer)?;
         self.unanswered.get_or_insert(now);
         Some(channel_header(channel.number, len))
     }
@@ -173,19 +173,30 @@ impl Client {
     /// Takes a datagram that came from the relay.
     pub fn handle(&mut self, now: Instant, datagram: &[u8]) -> Received {
         if let Some((channel, payload)) = read_channel(datagram) {
-            let peer = self.channels.peer(channel);
-            let Some(peer) = peer.filter(|_| self.relayed().is_some()) else {
-                return Received::Other;
-            };
+            let allocated = self.relayed().is_some();
+            let peer = allocated.then(|| self.channels.receive(channel)).flatten();
+            let Some(peer) = peer else { return Received::Other };
             self.unanswered = None;
             return Received::Data { peer, payload };
         }
-        if let Ok(message) = Message::from_bytes(datagram)
-            && message.is_response()
-        {
+        let Ok(message) = Message::from_bytes(datagram) else { return Received::Other };
+        if message.is_response() {
             self.on_answer(now, &message);
+        } else if let Some((peer, payload)) = read_indication(&message) {
+            return self.on_indication(now, peer, payload);
         }
         Received::Other
+    }
+
+    /// Takes a packet of `peer` that came outside of a channel (RFC 8656 §11.6). It is as good as
+    /// one that came through its channel, but the relay has lost that.
+    fn on_indication(&mut self, now: Instant, peer: SocketAddr, payload: Range<usize>) -> Received {
+        if self.relayed().is_none() || !self.channels.receive_outside(now, peer) {
+            return Received::Other;
+        }
+        self.unanswered = None;
+        self.bind_due(now);
+        Received::Data { peer, payload }
     }
 
     /// The next datagram for the relay.
@@ -243,16 +254,20 @@ impl Client {
             _ => {}
         }
         if self.relayed().is_some() {
-            while let Some(channel) = self.channels.due(now) {
-                self.start(now, Request::Bind(channel));
-            }
+            self.bind_due(now);
+        }
+    }
+
+    fn bind_due(&mut self, now: Instant) {
+        while let Some(channel) = self.channels.due(now) {
+            self.start(now, Request::Bind(channel));
         }
     }
 
     /// Sends a request, and again until it is answered.
     fn start(&mut self, now: Instant, request: Request) {
         if let Request::Bind(channel) = request {
-            self.channels.binding(channel);
+            self.channels.binding(now, channel);
         }
         let message = request.message(self.family);
         let id = message.transaction_id();
@@ -325,6 +340,8 @@ impl Client {
             Request::Allocate | Request::Refresh => self.fail(now, error),
             Request::Delete => self.deleted(now),
             Request::Bind(_) if error == ClientError::Mismatch => self.fail(now, error),
+            Request::Bind(channel)
+                if error == ClientError::NoAnswer && self.channels.keep(now, channel) => {}
             Request::Bind(channel) => {
                 let retry = (error != ClientError::Forbidden).then_some(now + RETRY_MAX);
                 self.channels.refused(channel, retry);

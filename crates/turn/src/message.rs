@@ -3,9 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
+use turn_types::attribute::{Data, XorPeerAddress};
+use turn_types::message::DATA;
 use turn_types::stun::attribute::{ErrorCode, Nonce, Realm};
 use turn_types::stun::message::{
-    IntegrityAlgorithm, IntegrityKey, LongTermKeyCredentials, Message, MessageWriteVec,
+    IntegrityAlgorithm, IntegrityKey, LongTermKeyCredentials, Message, MessageClass,
+    MessageWriteVec,
 };
 use turn_types::stun::prelude::*;
 
@@ -34,6 +37,23 @@ pub(crate) fn read_channel(datagram: &[u8]) -> Option<(u16, Range<usize>)> {
     let length = usize::from(u16::from_be_bytes([c, d]));
     let whole = CHANNELS.contains(&channel) && length <= rest.len();
     whole.then_some((channel, CHANNEL_HEADER..CHANNEL_HEADER + length))
+}
+
+/// The peer and where its payload is, if `message` is a Data indication (RFC 8656 §11.3).
+pub(crate) fn read_indication(message: &Message<'_>) -> Option<(SocketAddr, Range<usize>)> {
+    if message.class() != MessageClass::Indication || message.method() != DATA {
+        return None;
+    }
+    let peer = message.attribute::<XorPeerAddress>().ok()?;
+    Some((canonical(peer.addr(message.transaction_id())), data(message)?))
+}
+
+/// The payload of the attribute DATA, as its place in the message.
+pub(crate) fn data(message: &Message<'_>) -> Option<Range<usize>> {
+    let (offset, data) = message.raw_attribute_and_offset(Data::TYPE)?;
+    // The value follows four bytes of type and length.
+    let begins = offset + 4;
+    Some(begins..begins + usize::from(data.length()))
 }
 
 /// The key of the long-term credential mechanism.

@@ -22,7 +22,9 @@ use turn_types::stun::message::{
 use turn_types::stun::prelude::*;
 use zeroize::Zeroize;
 
-use crate::message::{CHANNEL_HEADER, add, canonical, channel_header, long_term_key, read_channel};
+use crate::message::{
+    CHANNEL_HEADER, add, canonical, channel_header, data, long_term_key, read_channel,
+};
 use allocation::Allocation;
 pub use allocation::AllocationId;
 pub use limits::Limits;
@@ -246,15 +248,9 @@ impl Server {
     fn on_send(&mut self, now: Instant, client: SocketAddr, message: &Message<'_>) -> Reply {
         let id = message.transaction_id();
         let peer = message.attribute::<XorPeerAddress>().ok().map(|a| canonical(a.addr(id)));
-        let data = message.raw_attribute_and_offset(Data::TYPE);
         let allocation = self.allocations.get(&client).filter(|a| a.ends > now);
         let peer = peer.filter(|p| allocation.is_some_and(|a| a.permits(now, p.ip())));
-        let Some((offset, data)) = data.map(|(offset, data)| (offset, usize::from(data.length())))
-        else {
-            return self.forward(now, client, None, 0..0);
-        };
-        // The attribute's value follows four bytes of type and length.
-        let payload = offset + 4..offset + 4 + data;
+        let Some(payload) = data(message) else { return self.forward(now, client, None, 0..0) };
         self.forward(now, client, peer, payload)
     }
 
@@ -355,7 +351,7 @@ impl Server {
 }
 
 /// A Data indication (RFC 8656 §11.3); `None` for a payload that no message can hold.
-fn data_indication(peer: SocketAddr, payload: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn data_indication(peer: SocketAddr, payload: &[u8]) -> Option<Vec<u8>> {
     let mut message = Message::builder_indication(DATA, MessageWriteVec::new());
     let id: TransactionId = message.transaction_id();
     add(&mut message, &XorPeerAddress::new(peer, id));

@@ -1,3 +1,5 @@
+mod channels;
+
 use super::*;
 use crate::testing::*;
 use crate::{Limits, Reply};
