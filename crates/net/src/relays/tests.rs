@@ -141,3 +141,34 @@ async fn what_is_wrong_with_a_relay_is_said() {
     assert!(status.error.as_ref().unwrap().contains("401"), "{status:?}");
     assert!(!format!("{:?}", relay("127.0.0.2:1")).contains("secret"), "no password in logs");
 }
+
+#[tokio::test]
+async fn a_way_that_the_relay_forgot_opens_after_a_second_of_silence() {
+    let (mut server, mut ports) = (server("secret"), Ports::default());
+    let sockets = bound().await;
+    let (mut relays, _) = Relays::new(at(0), &[relay("127.0.0.2:3478")], sockets.bound());
+    let peer: SocketAddr = PEER.parse().unwrap();
+    relays.add_peer(at(0), 0, peer);
+    talk(&mut relays, &mut server, &mut ports);
+    let relayed = relays.status()[0].relayed.unwrap();
+
+    // The allocation lasts 600 s, the permission 300 s. Only the relay's clock has moved.
+    let later = at(400_000);
+    let is_forwarded = |relays: &mut Relays, server: &mut Server, ports: &mut Ports, ms| {
+        let mut batch = Outgoing::new(Transmit::new(relayed, peer, 5), b"hello".to_vec());
+        assert!(relays.wrap(at(ms), &mut batch));
+        let reply = server.handle_client(later, batch.transmit.local, &batch.bytes, ports);
+        matches!(reply, Reply::ToPeer { .. })
+    };
+    assert!(!is_forwarded(&mut relays, &mut server, &mut ports, 5000), "dropped in silence");
+    assert_eq!(relays.poll_timeout(), Some(at(6000)));
+    relays.handle_timeout(at(6000));
+    let request = relays.poll_transmit().expect("a request to bind the channel");
+    let home = request.transmit.local;
+    let reply = server.handle_client(later, home, &request.bytes, &mut ports);
+    let Reply::Answer(answer) = reply else { panic!("{reply:?}") };
+    let answer = Datagram::new(home, request.transmit.remote, Bytes::from(answer));
+    relays.unwrap(at(6000), &mut vec![answer]);
+    assert!(is_forwarded(&mut relays, &mut server, &mut ports, 6001), "forwarded again");
+    assert_eq!(relays.poll_change(), None, "the way was open all the time");
+}
