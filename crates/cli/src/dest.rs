@@ -7,10 +7,10 @@ use crate::args::DEFAULT_PORT;
 use crate::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::found::Found;
-use crate::link_local::{OTHER_ADDRESS, is_link_local};
+use crate::link_local::OTHER_ADDRESS;
 use crate::screen::Screen;
 use crate::via::lines;
-use manypath::unmapped;
+use manypath::{is_link_local_v6, unmapped};
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
 use manypath_trust::{Erased, Fingerprint};
@@ -166,7 +166,7 @@ impl Destination {
 fn lacks_interface(address: &SocketAddr) -> bool {
     match address {
         SocketAddr::V4(_) => false,
-        SocketAddr::V6(v6) => is_link_local(address.ip()) && v6.scope_id() == 0,
+        SocketAddr::V6(v6) => is_link_local_v6(address.ip()) && v6.scope_id() == 0,
     }
 }
 
@@ -223,7 +223,7 @@ fn is_address(text: &str) -> Result<bool> {
         None => (text, None),
     };
     let Ok(ip) = ip.parse::<IpAddr>() else { return Ok(false) };
-    match (is_link_local(ip), interface) {
+    match (is_link_local_v6(ip), interface) {
         (true, Some(name)) if !name.is_empty() => Ok(true),
         (true, _) => Err(Failure::usage(format!(
             "{text}: a link-local address needs the interface of this host that leads there"

@@ -64,7 +64,7 @@ async fn options(args: &DoctorArgs, screen: &Screen) -> Result<Options> {
         Some(dest) => Destination::parse(dest)?.resolve().await?.told(screen),
         None => Vec::new(),
     };
-    if remotes.iter().any(|remote| link_local::is_link_local(remote.ip())) {
+    if remotes.iter().any(|remote| manypath::is_link_local_v6(remote.ip())) {
         return Err(Failure::usage("the checks do not know link-local addresses (fe80::…)")
             .hint(format!("{}, or leave out DEST", link_local::OTHER_ADDRESS)));
     }

@@ -1,7 +1,7 @@
 //! Link-local addresses of IPv6 (RFC 4291 §2.5.6), which mean a host only together with an
 //! interface (RFC 4007).
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 /// The remedy where the address is another host's.
 pub(crate) const OTHER_ADDRESS: &str =
@@ -19,9 +19,4 @@ pub(crate) fn error(text: &str) -> Option<String> {
              supported here"
         )
     })
-}
-
-/// True for a link-local address of IPv6.
-pub(crate) fn is_link_local(ip: IpAddr) -> bool {
-    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }

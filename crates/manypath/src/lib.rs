@@ -179,8 +179,8 @@ pub mod keys {
 pub use bytes::Bytes;
 pub use manypath_net::{
     BindError as SocketError, BindTo, InterfaceAddress, LeftOut, LinkKind, NotUsed, RELAY_OVERHEAD,
-    Reachable, SendFailures, Uplink, Uplinks, addresses_of, interface_names, interfaces, pair,
-    preferred_source, reachable, unmapped,
+    Reachable, SendFailures, Uplink, Uplinks, addresses_of, interface_names, interfaces,
+    is_link_local_v6, pair, preferred_source, reachable, unmapped,
 };
 #[cfg(feature = "relay")]
 pub use manypath_net::{Relay, RelayStatus};

@@ -13,6 +13,6 @@ pub fn unmapped(address: SocketAddr) -> SocketAddr {
 }
 
 /// True for a link-local address of IPv6, which means a host only on one link (RFC 4291 §2.5.6).
-pub(crate) fn is_link_local_v6(ip: IpAddr) -> bool {
+pub fn is_link_local_v6(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }

@@ -48,7 +48,7 @@ mod turn;
 mod uplinks;
 mod watch;
 
-pub use address::unmapped;
+pub use address::{is_link_local_v6, unmapped};
 pub use bind::{BindError, BindTo, Buffers, granted_buffers};
 pub use clock::Clock;
 pub use follow::{Followed, NewAddress};

@@ -48,7 +48,7 @@ impl PolicyCx<'_> {
         self.paths.iter().find(|p| p.id == id)
     }
 
-    /// The same question of other views of the paths.
+    /// This question, asked of other views of the paths.
     pub(crate) fn of<'a>(&'a mut self, paths: &'a [PathView]) -> PolicyCx<'a> {
         let PolicyCx { now, primary, waiting, .. } = *self;
         PolicyCx { now, paths, primary, waiting, rng: self.rng }

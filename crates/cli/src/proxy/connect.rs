@@ -32,7 +32,7 @@ use crate::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::signals;
 use crate::strangers::StrangerLines;
 use crate::transfer::frame::reason;
-use crate::transfer::secret::{SecretKind, token, token_source, unproved};
+use crate::transfer::secret::{SecretKind, TokenOptions, token, token_source, unproved};
 use crate::transport::Answer;
 use crate::{settings, show, transport, uplinks, via};
 
@@ -81,8 +81,8 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let dest = Destination::parse(&args.dest)?;
     let key = dest.key(args.security.insecure)?;
     let has_certificate = args.security.certificates.cert.is_some();
-    let source = (args.token.as_ref(), args.token_file.as_deref());
-    let source = token_source(source, has_certificate, &dest)?;
+    let given = TokenOptions { token: args.token.as_ref(), file: args.token_file.as_deref() };
+    let source = token_source(given, has_certificate, &dest)?;
     let config = with_streams(settings::config_with(&args.transport, DEFAULTS)?, CONNECTIONS_MAX);
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);

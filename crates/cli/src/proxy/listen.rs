@@ -89,7 +89,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
         lines: StrangerLines::new(screen.clone()),
         guesses: Guesses::default(),
     };
-    announce(&args, &screen, &serving, (addresses, port, token))?;
+    announce(&args, &screen, &serving, Place { addresses, port, token })?;
     views.open("waiting for a client".to_owned());
     let end = serve(&endpoint, Arc::new(far)).await;
     views.close().await;
@@ -102,11 +102,18 @@ fn random() -> Result<u64> {
     getrandom::u64().map_err(|e| Failure::failed(format!("no random numbers: {e}")))
 }
 
+/// Where the server listens, and its token: what a ticket says.
+struct Place {
+    addresses: Vec<IpAddr>,
+    port: u16,
+    token: Token,
+}
+
 fn announce(
     args: &ProxyListenArgs,
     screen: &Screen,
     serving: &Serving,
-    (addresses, port, token): (Vec<IpAddr>, u16, Token),
+    Place { addresses, port, token }: Place,
 ) -> Result<()> {
     if !serving.is_protected() {
         screen.line(NOT_ENCRYPTED);

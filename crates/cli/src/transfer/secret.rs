@@ -55,8 +55,8 @@ impl<'a> Sources<'a> {
                 return only(code::Source::elsewhere().ok_or_else(|| code::missing(name))?);
             }
         }
-        let source = (args.token.as_ref(), args.token_file.as_deref());
-        let token = token_source(source, has_certificate, dest)?;
+        let given = TokenOptions { token: args.token.as_ref(), file: args.token_file.as_deref() };
+        let token = token_source(given, has_certificate, dest)?;
         // Without a secret anybody who announces the name would get the files.
         if let Some(local) = dest.local()
             && token.is_none()
@@ -193,10 +193,18 @@ pub(crate) async fn unproved(association: &Association, peer: &str, answer: Answ
     }
 }
 
+/// The options of the command line that name a token.
+pub(crate) struct TokenOptions<'a> {
+    /// `--token`.
+    pub(crate) token: Option<&'a Erased<String>>,
+    /// `--token-file`.
+    pub(crate) file: Option<&'a Path>,
+}
+
 /// Where the token is, if it is not in the ticket. Without any, the receiver says that it wants
 /// one.
 pub(crate) fn token_source<'a>(
-    (token, file): (Option<&'a Erased<String>>, Option<&'a Path>),
+    TokenOptions { token, file }: TokenOptions<'a>,
     has_certificate: bool,
     dest: &Destination,
 ) -> Result<Option<Source<'a>>> {
