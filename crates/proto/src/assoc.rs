@@ -56,7 +56,7 @@ use bytes::Bytes;
 use manypath_wire::StreamId;
 
 pub(crate) use buffers::Reserve;
-pub(crate) use ends::Identity;
+pub(crate) use ends::{Identity, PeerEnd, TagAndPort};
 pub(crate) use handshake::CookieAction;
 pub(crate) use init::{PeerInit, init_ack};
 pub(crate) use keys::own_parameter;
@@ -405,9 +405,26 @@ impl Association {
     }
 
     /// The peer's verified addresses, each with its SCTP port.
-    pub(crate) fn verified_ends(&self) -> impl Iterator<Item = (SocketAddr, u16)> + '_ {
+    pub(crate) fn verified_ends(&self) -> impl Iterator<Item = PeerEnd> + '_ {
         let verified = self.paths.iter().filter(|p| p.state != PathState::Unconfirmed);
-        verified.map(|p| (p.remote, self.ends.id.peer_port))
+        verified.map(|p| PeerEnd { address: p.remote, port: self.ends.id.peer_port })
+    }
+
+    /// The host of a newer association with verified addresses is this one's peer: each has an
+    /// address that the other names too. An address that is only named proves nothing, and hosts
+    /// behind different NATs may name the same.
+    pub(crate) fn is_succeeded_by(&self, newer: &Association) -> bool {
+        let names_one_of = |a: &Association, b: &Association| {
+            b.verified_ends().any(|end| end.port == a.ends.id.peer_port && a.names(end.address))
+        };
+        self.begun < newer.begun && names_one_of(self, newer) && names_one_of(newer, self)
+    }
+
+    /// The peer has this transport address, by its own word or by packets that came from there.
+    fn names(&self, remote: SocketAddr) -> bool {
+        let is_listed = self.ends.has_peer_listed(remote.ip());
+        let mut remotes = self.paths.iter().map(|p| p.remote);
+        remotes.any(|known| known == remote || (is_listed && known.port() == remote.port()))
     }
 
     /// When the cookie was made that the association came from, or its first INIT was sent.

@@ -60,6 +60,11 @@ impl<Id: Copy + PartialEq> Crowd<Id> {
         self.next_to_go(ip.to_canonical()).is_none()
     }
 
+    /// The peers that have a place, the oldest first.
+    pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
+        self.all.iter().map(|member| member.id)
+    }
+
     /// Keeps the peers for which this is true.
     pub fn retain(&mut self, keep: impl Fn(&Id) -> bool) {
         self.all.retain(|member| keep(&member.id));

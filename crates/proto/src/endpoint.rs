@@ -472,8 +472,10 @@ impl Endpoint {
         let id = self.assocs.id(index);
         let Some(assoc) = self.assocs.get_mut(index) else { return };
         let mut paths_changed = false;
+        let mut is_accepted = false;
         let is_announced = assoc.is_announced();
         while is_announced && let Some(event) = assoc.poll_event() {
+            is_accepted |= matches!(event, Event::Connected { incoming: true });
             paths_changed |= matches!(
                 event,
                 Event::PathAdded { .. } | Event::PathRemoved { .. } | Event::PathState { .. }
@@ -487,18 +489,21 @@ impl Endpoint {
         } else if paths_changed || !is_announced {
             self.assocs.update_peers(index);
         }
+        if is_accepted {
+            self.end_earlier_attempts(index);
+        }
     }
 
     /// Remembers an association that is over, unless it was noted before.
     fn note_over(&mut self, index: u32, is_shutdown: bool) {
         let is_registered = self.assocs.is_registered(index);
         let Some(assoc) = self.assocs.get(index).filter(|_| is_registered) else { return };
-        let (tag, port) = (assoc.identity().local_tag, assoc.identity().peer_port);
+        let ends = assoc.identity().tag_and_port();
         if is_shutdown {
-            self.past.note_ended(tag, port);
+            self.past.note_shut_down(ends);
         }
         if self.config.accept {
-            self.past.note_over(tag, assoc.verified_ends(), assoc.begun());
+            self.past.note_over(ends.local_tag, assoc.verified_ends(), assoc.begun());
         }
     }
 
@@ -507,8 +512,7 @@ impl Endpoint {
         self.collect(index);
         let Some(assoc) = self.assocs.get_mut(index) else { return };
         if let Some(words) = assoc.take_last_words() {
-            let identity = assoc.identity();
-            self.past.note_last_words((identity.local_tag, identity.peer_port), words);
+            self.past.note_last_words(assoc.identity().tag_and_port(), words);
         }
         if assoc.is_over() && !assoc.is_announced() {
             // The application does not know of it.

@@ -22,6 +22,26 @@ pub(crate) struct Identity {
     pub(crate) initial_tsn: Tsn,
 }
 
+impl Identity {
+    pub(crate) fn tag_and_port(&self) -> TagAndPort {
+        TagAndPort { local_tag: self.local_tag, peer_port: self.peer_port }
+    }
+}
+
+/// A packet to us names its association by these, even when that is over.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TagAndPort {
+    pub(crate) local_tag: u32,
+    pub(crate) peer_port: u16,
+}
+
+/// A peer, by its transport address and its SCTP port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PeerEnd {
+    pub(crate) address: SocketAddr,
+    pub(crate) port: u16,
+}
+
 /// Who the two ends are, and where.
 #[derive(Debug)]
 pub(super) struct Ends {

@@ -1,23 +1,21 @@
 //! Associations that are over, as far as their late packets make it necessary to remember them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 use bytes::Bytes;
 
+use crate::assoc::{PeerEnd, TagAndPort};
 use crate::time::Instant;
 
-/// Maximum number of associations remembered after their shutdown, for their late packets.
-const MAX_ENDED: usize = 64;
+/// Maximum number of associations remembered after their end, for their late packets: with a
+/// thousand that end in a second they must last longer than a round trip.
+const MAX_ENDED: usize = 1 << 12;
 
 /// Maximum number of remembered cookies that made an association, so that neither their copies nor
 /// older ones of the same peer make another, and of further addresses of such peers. A cookie that
 /// comes back after that many more is refused: with thousands of associations a second, they must
 /// last longer than a round trip.
 const MAX_USED_COOKIES: usize = 1 << 14;
-
-/// A peer, by its transport address and its SCTP port.
-pub(super) type PeerEnd = (SocketAddr, u16);
 
 /// A cookie that made an association, or an association that was over with an address of its peer.
 struct Used {
@@ -28,11 +26,38 @@ struct Used {
     created: Instant,
 }
 
+/// Facts about each of the associations that ended last.
+#[derive(Debug)]
+struct Ended<T> {
+    known: BTreeMap<TagAndPort, T>,
+    /// The oldest first.
+    order: VecDeque<TagAndPort>,
+}
+
+impl<T> Default for Ended<T> {
+    fn default() -> Ended<T> {
+        Ended { known: BTreeMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<T> Ended<T> {
+    fn note(&mut self, ends: TagAndPort, what: T) {
+        if self.known.insert(ends, what).is_some() {
+            return;
+        }
+        self.order.push_back(ends);
+        if self.order.len() > MAX_ENDED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
 /// The associations that were shut down, and the cookies that made an association, last.
 #[derive(Default)]
 pub(super) struct Past {
-    /// Tag and peer's port of each association.
-    ended: VecDeque<(u32, u16)>,
+    shut_down: Ended<()>,
     used_cookies: VecDeque<Used>,
     /// The tags in them.
     used_tags: BTreeSet<u32>,
@@ -40,33 +65,29 @@ pub(super) struct Past {
     newest: BTreeMap<PeerEnd, Instant>,
     /// When the newest of the used cookies was made that are not remembered any more.
     forgotten: Option<Instant>,
-    /// Tag and peer's port of protected associations, and the packet that ended each.
-    last_words: VecDeque<((u32, u16), Bytes)>,
+    /// The packets that ended protected associations.
+    last_words: Ended<Bytes>,
 }
 
 impl Past {
-    /// An association with this tag and peer's port was shut down.
-    pub(super) fn note_ended(&mut self, local_tag: u32, peer_port: u16) {
-        self.ended.truncate(MAX_ENDED - 1);
-        self.ended.push_front((local_tag, peer_port));
+    /// An association was shut down.
+    pub(super) fn note_shut_down(&mut self, ends: TagAndPort) {
+        self.shut_down.note(ends, ());
     }
 
-    /// True if an association with this tag and peer's port was shut down.
-    pub(super) fn has_ended(&self, local_tag: u32, peer_port: u16) -> bool {
-        self.ended.contains(&(local_tag, peer_port))
+    /// True if the association was shut down.
+    pub(super) fn was_shut_down(&self, ends: TagAndPort) -> bool {
+        self.shut_down.known.contains_key(&ends)
     }
 
-    /// A protected association with this tag and peer's port was ended by this packet.
-    pub(super) fn note_last_words(&mut self, ends: (u32, u16), packet: Bytes) {
-        self.last_words.retain(|(known, _)| *known != ends);
-        self.last_words.truncate(MAX_ENDED - 1);
-        self.last_words.push_front((ends, packet));
+    /// A protected association was ended by this packet.
+    pub(super) fn note_last_words(&mut self, ends: TagAndPort, packet: Bytes) {
+        self.last_words.note(ends, packet);
     }
 
     /// The packet that ended an association.
-    pub(super) fn last_words(&self, ends: (u32, u16)) -> Option<Bytes> {
-        let found = self.last_words.iter().find(|(known, _)| *known == ends);
-        found.map(|(_, packet)| packet.clone())
+    pub(super) fn last_words(&self, ends: TagAndPort) -> Option<Bytes> {
+        self.last_words.known.get(&ends).cloned()
     }
 
     /// A cookie with this tag, made at that time for that peer, has made an association.
@@ -126,10 +147,12 @@ impl Past {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     fn peer(n: u16) -> PeerEnd {
-        (SocketAddr::from(([192, 0, 2, 1], n)), 9899)
+        PeerEnd { address: SocketAddr::from(([192, 0, 2, 1], n)), port: 9899 }
     }
 
     fn at(ms: u64) -> Instant {
@@ -149,6 +172,25 @@ mod tests {
         assert!(past.is_cookie_used(7) && !past.is_cookie_used(9));
         past.note_over(9, [peer(3)].into_iter(), at(30));
         assert!(past.is_cookie_used(9), "a cookie may have been made for a crossing INIT");
+    }
+
+    #[test]
+    fn a_thousand_ends_a_second_are_remembered_for_a_slow_round_trip() {
+        let mut past = Past::default();
+        let ends = |n: usize| TagAndPort { local_tag: n as u32, peer_port: 9899 };
+        for n in 0..=MAX_ENDED {
+            past.note_shut_down(ends(n));
+            past.note_last_words(ends(n), Bytes::from_static(b"first"));
+        }
+        let three_seconds_ago = MAX_ENDED - 3000;
+        assert!(past.was_shut_down(ends(three_seconds_ago)));
+        past.note_last_words(ends(three_seconds_ago), Bytes::from_static(b"second"));
+        assert_eq!(past.last_words(ends(three_seconds_ago)).as_deref(), Some(&b"second"[..]));
+        assert!(!past.was_shut_down(ends(0)) && past.last_words(ends(0)).is_none());
+        assert_eq!(
+            (past.shut_down.known.len(), past.last_words.known.len()),
+            (MAX_ENDED, MAX_ENDED)
+        );
     }
 
     #[test]

@@ -14,7 +14,9 @@ use manypath_wire::{
 use super::limits::Answer;
 use super::{AssocId, Endpoint, Reply};
 use crate::assoc::cookie::{Cookie, Offers};
-use crate::assoc::{Association, CookieAction, PeerInit, agree, init_ack, own_parameter};
+use crate::assoc::{
+    Association, CookieAction, PeerEnd, PeerInit, TagAndPort, agree, init_ack, own_parameter,
+};
 use crate::sizes;
 use crate::time::Instant;
 
@@ -262,6 +264,21 @@ impl Endpoint {
         }
     }
 
+    /// The peer of an association has shown its keys: what the same host began before, and did not
+    /// bring that far, is over, as it has restarted meanwhile. Else the last message of that key
+    /// agreement, if it is late, would open an association with nobody.
+    pub(super) fn end_earlier_attempts(&mut self, index: u32) {
+        let Some(newer) = self.assocs.get(index) else { return };
+        let is_over = |id: &AssocId| {
+            let assoc = self.assocs.index(*id).and_then(|index| self.assocs.get(index));
+            assoc.is_some_and(|older| !older.is_announced() && older.is_succeeded_by(newer))
+        };
+        let over: Vec<AssocId> = self.unauthenticated.ids().filter(is_over).collect();
+        for id in over {
+            self.forget(id);
+        }
+    }
+
     /// A copy of a cookie came after the end of what it began: it begins nothing again, or what
     /// came with it would be delivered twice. A peer that waits for COOKIE ACK still has missed an
     /// ABORT; after a shutdown nobody waits, and an ABORT could overtake SHUTDOWN COMPLETE.
@@ -275,7 +292,8 @@ impl Endpoint {
         packet: &Packet,
     ) {
         let lives = self.assocs.by_tag(cookie.local_tag).is_some(); // at another address by now
-        if !lives && !self.past.has_ended(cookie.local_tag, cookie.peer_port) {
+        let ends = TagAndPort { local_tag: cookie.local_tag, peer_port: cookie.peer_port };
+        if !lives && !self.past.was_shut_down(ends) {
             let to = (now, Answer::Abort);
             self.reply(to, from, packet, cookie.peer_tag, |p| p.push_abort(false, &[]));
         }
@@ -286,7 +304,10 @@ impl Endpoint {
     ///
     /// Deviation: as for used cookies.
     fn is_superseded(&self, cookie: &Cookie, from: SocketAddr) -> bool {
-        let is_over = |ip| self.past.is_superseded((ip, cookie.peer_port), cookie.created);
+        let is_over = |address| {
+            let peer = PeerEnd { address, port: cookie.peer_port };
+            self.past.is_superseded(peer, cookie.created)
+        };
         is_over(cookie.remote) || is_over(from)
     }
 
@@ -301,7 +322,7 @@ impl Endpoint {
         cookie: &Cookie,
         from: (SocketAddr, SocketAddr),
     ) -> Association {
-        let peer = (cookie.remote, cookie.peer_port);
+        let peer = PeerEnd { address: cookie.remote, port: cookie.peer_port };
         self.past.note_cookie(cookie.local_tag, peer, cookie.created);
         let config = Arc::clone(&self.config.config);
         let local = self.config.local_addresses.clone();
@@ -429,8 +450,7 @@ impl Endpoint {
     /// or be overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the
     /// peer would take an association for failed that has delivered everything.
     pub(super) fn is_late(&self, packet: &Packet) -> bool {
-        let (tag, port) = (packet.header.verification_tag, packet.header.source_port);
-        self.past.has_ended(tag, port)
+        self.past.was_shut_down(ends_of(packet))
             && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
@@ -445,10 +465,8 @@ impl Endpoint {
         if packet.bytes().get(COMMON_HEADER_LEN) != Some(&chunk_type::DTLS) {
             return false;
         }
+        let Some(words) = self.past.last_words(ends_of(packet)) else { return false };
         let tag = packet.header.verification_tag;
-        let Some(words) = self.past.last_words((tag, packet.header.source_port)) else {
-            return false;
-        };
         if self.replies.len() < MAX_REPLIES
             && self.may_answer(now, Answer::ShutdownComplete, remote, tag)
         {
@@ -499,4 +517,9 @@ impl Endpoint {
             self.replies.push_back(Reply { local, remote, packet });
         }
     }
+}
+
+fn ends_of(packet: &Packet) -> TagAndPort {
+    let header = &packet.header;
+    TagAndPort { local_tag: header.verification_tag, peer_port: header.source_port }
 }

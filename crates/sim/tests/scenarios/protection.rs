@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manypath_keys::psk::SharedKey;
 use manypath_keys::tls::{Identity, PeerKeys, TlsKeys};
-use manypath_proto::{AssocClosed, PathId, PathState};
+use manypath_proto::{AssocClosed, Event, PathId, PathState};
 use manypath_sim::{Keys, LostPackets, Pair, PathSpec, QueueLimit, chunk_type, millis, secs};
 
 use crate::MIB;
@@ -147,6 +147,26 @@ fn a_path_whose_first_heartbeat_came_before_the_keys_is_probed_again() {
     t.a.send(0, 48);
     let is_active = |t: &Pair| t.a.paths().iter().all(|p| p.state == PathState::Active);
     assert!(t.run_until_true(millis(100), |t| t.z.received_messages() == 1 && is_active(t)));
+}
+
+/// A client restarts when its last message of TLS is on its way, and that way has become slow. The
+/// new association begins on the other path. Then the message comes.
+#[test]
+fn the_late_end_of_a_key_agreement_opens_nothing_beside_a_newer_association() {
+    let path = |ms| PathSpec::new().rate_mbps(50.0).delay_ms(ms);
+    let paths = vec![path(20.0), path(10.0)];
+    let mut t = Pair::paths("adaptive", paths).profile("fast").keys(tls_keys()).start();
+    t.run_until(millis(35));
+    assert!(t.sent(chunk_type::COOKIE_ACK).count() > 0 && !t.a.is_established());
+    t.net.path(1).set_delay(Duration::from_millis(300));
+    t.run_until(millis(45));
+    assert!(t.a.is_established() && t.z.events().is_empty(), "the message is on its way");
+    t.a.kill_and_restart();
+    t.a.send_file(300_000);
+    t.run_for(Duration::from_secs(2));
+    assert_eq!(t.z.received_bytes(), 300_000);
+    let accepted = t.z.events().iter().filter(|(_, e)| matches!(e, Event::Connected { .. }));
+    assert_eq!(accepted.count(), 1);
 }
 
 /// When a client dies.
