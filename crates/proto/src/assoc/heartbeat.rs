@@ -10,11 +10,8 @@ use super::paths::is_to_be_known;
 use super::question::{Question, Questions};
 use super::timeout::TimeoutCause;
 use super::{Association, PathTimer, Timer};
-use crate::config::Config;
 use crate::datagram::Transmit;
 use crate::path::{Path, PathId, PathState, Probe};
-use crate::policy::fail::InDoubt;
-use crate::policy::recovery::HeartbeatRules;
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -136,10 +133,7 @@ impl Association {
         p.unanswered = p.unanswered.saturating_add(1);
         let answer_by = match p.state {
             PathState::Active if !in_outage => p.rto.rto(),
-            _ => {
-                let rules = &self.recovery.rules.heartbeats;
-                probe_interval(p, now, &self.config, rules, self.policies.in_doubt)
-            }
+            _ => self.probe_interval(now, id),
         };
         self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
         info
@@ -180,9 +174,7 @@ impl Association {
         if p.state != PathState::Active {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
-            let rules = &self.recovery.rules.heartbeats;
-            let interval = probe_interval(p, now, &self.config, rules, self.policies.in_doubt);
-            after = after.min(interval.max(least));
+            after = after.min(self.probe_interval(now, id).max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
         if p.state == PathState::Active && !self.config.heartbeats {
@@ -314,30 +306,41 @@ impl Association {
         p.counters.bytes_sent += len as u64;
         Some(Transmit::new(p.local, p.remote, len))
     }
-}
 
-/// The time between probes of a path that is not active: its RTO, which backs off, unless the
-/// configuration asks for quicker ones. Never quicker than an answer can come: not if the last one
-/// took longer, nor while the peer is heard and does not answer.
-fn probe_interval(
-    p: &Path,
-    now: Instant,
-    config: &Config,
-    rules: &HeartbeatRules,
-    in_doubt: InDoubt,
-) -> Duration {
-    let rto = p.rto.rto();
-    let waits = p.state == PathState::Inactive && !rules.failed_at_once;
-    let gap = p.question_gap(now, config.hb_interval);
-    let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
-    let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
-    let Some(srtt) = p.rto.srtt() else {
-        // A network that one has just come to may lose the first packets.
-        let is_new = p.given && p.error_count <= config.path_max_retrans;
-        let first = config.hb_first_probe.filter(|_| is_new && in_doubt.carry_when_answered);
-        return first.map_or(slow, |first| slow.min(doubled(first)));
-    };
-    let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
-    let most = config.hb_probe_max.unwrap_or(Duration::MAX);
-    slow.min(first.min(most).max(2 * srtt).max(gap))
+    /// The time between probes of a path that is not active: its RTO, which backs off, unless the
+    /// configuration asks for quicker ones. Never quicker than an answer can come: not if the last
+    /// one took longer, nor while the peer is heard and does not answer.
+    fn probe_interval(&self, now: Instant, id: PathId) -> Duration {
+        let config = &self.config;
+        let Some(p) = self.paths.get(id) else { return config.hb_interval };
+        let rto = p.rto.rto();
+        let waits =
+            p.state == PathState::Inactive && !self.recovery.rules.heartbeats.failed_at_once;
+        let gap = p.question_gap(now, config.hb_interval).max(self.gap_in_silence(now, id));
+        let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
+        let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
+        let Some(srtt) = p.rto.srtt() else {
+            // A network that one has just come to may lose the first packets.
+            let is_new = p.given && p.error_count <= config.path_max_retrans;
+            let carries = self.policies.in_doubt.carry_when_answered;
+            let first = config.hb_first_probe.filter(|_| is_new && carries);
+            return first.map_or(slow, |first| slow.min(doubled(first)));
+        };
+        let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
+        let most = config.hb_probe_max.unwrap_or(Duration::MAX);
+        slow.min(first.min(most).max(2 * srtt).max(gap))
+    }
+
+    /// The least time between two probes of a path that brings no answer: a part of the time since
+    /// the last one, so that they fill no link that became very slow, where a full queue holds back
+    /// all else. In an outage without data in flight it is longer, and counts from the last packet
+    /// of the peer: only that one waits for the end of the outage.
+    fn gap_in_silence(&self, now: Instant, id: PathId) -> Duration {
+        let Some(p) = self.paths.get(id) else { return Duration::ZERO };
+        if self.out.chunks_in_flight(id) > 0 {
+            return (now - p.last_active) / 40;
+        }
+        let part = if self.is_in_outage() { 16 } else { 40 };
+        (now - p.last_heard.map_or(p.last_active, |at| at.max(p.last_active))) / part
+    }
 }
