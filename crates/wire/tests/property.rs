@@ -45,7 +45,7 @@ impl Spec {
             ),
             Spec::NrSack { cum, a_rwnd, flags, blocks: [gaps, nr], dups } => {
                 let dups: Vec<Tsn> = dups.iter().copied().map(Tsn).collect();
-                packet.push_nr_sack(Tsn(*cum), *a_rwnd, *flags, [gaps, nr], &dups)
+                packet.push_nr_sack(Tsn(*cum), *a_rwnd, *flags, [gaps, nr], dups.iter().copied())
             }
             Spec::Init { ack, .. } if *ack => packet.push_init_ack(&self.init()),
             Spec::Init { .. } => packet.push_init(&self.init()),

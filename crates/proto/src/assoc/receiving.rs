@@ -89,18 +89,23 @@ impl Receiver {
         let flags = if self.delayed.dac_flags(1) > 0 { SACK_FLAG_TWO_PACKETS } else { 0 };
         let a_rwnd = u32::try_from(window).unwrap_or(u32::MAX);
         let cum = self.tracker.cum_tsn();
+        let mut reported = 0;
+        let duplicates = self.tracker.duplicates().iter().copied().inspect(|_| reported += 1);
         let pushed = if nr_sack {
             let kept = self.inbound.keep(&self.tracker);
             let [gaps, nr_gaps] = self.tracker.gap_ack_blocks_split_at(kept);
-            packet.push_nr_sack(cum, a_rwnd, flags, [&gaps, &nr_gaps], self.tracker.duplicates())
+            packet.push_nr_sack(cum, a_rwnd, flags, [&gaps, &nr_gaps], duplicates)
         } else {
-            let duplicates = self.tracker.duplicates().iter().copied();
             packet.push_sack(cum, a_rwnd, flags, self.tracker.gap_ack_blocks(), duplicates)
         };
         if pushed {
             self.advertised = window;
-            self.tracker.clear_duplicates();
+            self.tracker.duplicates_reported(reported);
             self.delayed.on_sack_sent();
+            // Those without room are in a SACK of their own: nothing else may draw another.
+            if reported > 0 && !self.tracker.duplicates().is_empty() {
+                self.delayed.demand_now();
+            }
         }
         pushed
     }

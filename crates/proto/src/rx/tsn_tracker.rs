@@ -12,8 +12,9 @@ pub(crate) const MAX_TSN_AHEAD: u32 = 65_535;
 /// more are dropped unacked, so that a peer cannot make the tracker large or slow.
 pub(crate) const MAX_GAPS: usize = 4096;
 
-/// The most duplicate TSNs remembered for the next SACK.
-pub(crate) const MAX_DUPLICATES: usize = 32;
+/// The most duplicate TSNs remembered until a SACK reports them: more than a packet of 64 KiB has
+/// chunks. A sender that sends chunks on two paths waits for the report of each.
+pub(crate) const MAX_DUPLICATES: usize = 4096;
 
 /// Meaning of the arrival of a TSN.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -182,15 +183,15 @@ impl TsnTracker {
         [above, below]
     }
 
-    /// TSNs received again since [`clear_duplicates`](Self::clear_duplicates), in order of arrival,
-    /// one entry each time, at most [`MAX_DUPLICATES`].
+    /// TSNs received again and not reported yet, in order of arrival, one entry each time, at most
+    /// [`MAX_DUPLICATES`].
     pub(crate) fn duplicates(&self) -> &[Tsn] {
         &self.duplicates
     }
 
-    /// Call when a SACK with the duplicates has been sent.
-    pub(crate) fn clear_duplicates(&mut self) {
-        self.duplicates.clear();
+    /// Call when a SACK with the first `count` of the duplicates has been sent.
+    pub(crate) fn duplicates_reported(&mut self, count: usize) {
+        self.duplicates.drain(..count.min(self.duplicates.len()));
     }
 
     /// The signed distance of `tsn` from the cumulative TSN (RFC 1982).

@@ -322,8 +322,8 @@ impl PeerChunk {
                 gaps,
                 duplicates,
             }) => {
-                let duplicates: Vec<Tsn> = duplicates.iter().map(|&d| base.add(d)).collect();
-                packet.push_nr_sack(base.add(*cum), *a_rwnd, *flags, [gaps, nr_gaps], &duplicates)
+                let duplicates = duplicates.iter().map(|&d| base.add(d));
+                packet.push_nr_sack(base.add(*cum), *a_rwnd, *flags, [gaps, nr_gaps], duplicates)
             }
             PeerChunk::Sack(s) => packet.push_sack(
                 base.add(s.cum),

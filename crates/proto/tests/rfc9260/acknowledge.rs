@@ -66,6 +66,24 @@ fn duplicates_are_reported_at_once_and_once() {
     t.expect("SACK 3");
 }
 
+/// A sender that sends chunks on two paths would take those for lost that no SACK reports.
+#[test]
+fn all_duplicates_of_a_packet_are_reported_if_need_be_in_several_sacks() {
+    let mut t = server();
+    let sack = |reported: std::ops::RangeInclusive<u32>| {
+        let tsns: Vec<_> = reported.map(|tsn| tsn.to_string()).collect();
+        format!("SACK 500 dups {}", tsns.join(" "))
+    };
+    t.peer((1..=500).map(data).collect::<Vec<_>>());
+    t.expect("SACK 500");
+    t.peer((1..=70).map(data).collect::<Vec<_>>());
+    t.expect(&sack(1..=70));
+    t.peer((1..=500).map(data).collect::<Vec<_>>());
+    t.expect(&sack(1..=361)); // an IP packet of 1500 bytes, with UDP
+    t.expect(&sack(362..=500));
+    t.expect_nothing();
+}
+
 #[test]
 fn one_packet_draws_one_sack() {
     let mut t = server();

@@ -161,6 +161,41 @@ fn paths_that_are_alike_copy_little_and_measure_no_round_trip_that_cannot_be() {
     }
 }
 
+/// Bursts of tiny messages with pauses between them, as of an application that waits for its disk.
+/// Returns the counters of the sender's paths.
+fn bursts(pair: manypath_sim::PairBuilder, messages: usize, pause: Duration) -> Vec<PathStats> {
+    let mut t = pair.connect();
+    for burst in 0..20 {
+        for _ in 0..messages + burst {
+            t.a.send(0, 8);
+        }
+        t.run_for(pause);
+    }
+    t.a.paths()
+}
+
+/// A packet may bring many duplicates. All of them are reported: what was not waited for T3-rtx in
+/// the pause, which put a path in doubt that had delivered everything.
+#[test]
+fn copies_of_many_tiny_messages_put_no_path_in_doubt() {
+    let queue = QueueLimit::Packets(1000);
+    let path = |ms| PathSpec::new().rate_mbps(1000.0).delay_ms(ms).queue(queue);
+    let alike = [0.1, 0.2].map(path);
+    for seed in 1..=3 {
+        let adaptive = Pair::paths("adaptive", alike.to_vec()).profile("fast").seed(seed);
+        let all = [
+            bursts(adaptive, 3000, Duration::from_millis(450)),
+            bursts(three_paths("msacmt-rt").seed(seed), 60, Duration::from_millis(2500)),
+        ];
+        for paths in all {
+            let copies = redundant(&paths).iter().sum::<u64>();
+            assert!(copies > 500, "{copies} copies, seed {seed}");
+            let expired: u64 = paths.iter().map(|p| p.counters.t3_expirations).sum();
+            assert_eq!(expired, 0, "nothing was lost: {copies} copies, seed {seed}: {paths:#?}");
+        }
+    }
+}
+
 /// At the end, what is under way on a slow path comes on the fast one sooner. The slow path's rate
 /// says when it would come. Copies ask for SACKs at once: otherwise the last SACK mostly comes back
 /// on the slow path.

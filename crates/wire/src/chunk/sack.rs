@@ -234,25 +234,28 @@ impl PacketBuilder<'_> {
         a_rwnd: u32,
         flags: u8,
         [gaps, nr_gaps]: [&[(u16, u16)]; 2],
-        dups: &[Tsn],
+        dups: impl Iterator<Item = Tsn>,
     ) -> bool {
         self.push_with(chunk_type::NR_SACK, flags, |out, max_len| {
+            let start = out.len();
             // All counts stay far below 65536: `max_len` is less than that, an item has 4 bytes.
             let mut room = max_len.saturating_sub(NR_FIXED_LEN) / ITEM_LEN;
             let nr_gaps = &nr_gaps[..nr_gaps.len().min(room)];
             room -= nr_gaps.len();
             let gaps = &gaps[..gaps.len().min(room)];
             room -= gaps.len();
-            let dups = &dups[..dups.len().min(room)];
-            let counts = [gaps.len() as u16, nr_gaps.len() as u16, dups.len() as u16];
+            let counts = [gaps.len() as u16, nr_gaps.len() as u16, 0];
             out.extend_from_slice(&nr_fixed(cum_tsn_ack, a_rwnd, counts));
             for (first, last) in gaps.iter().chain(nr_gaps) {
                 out.extend_from_slice(&first.to_be_bytes());
                 out.extend_from_slice(&last.to_be_bytes());
             }
-            for tsn in dups {
+            let mut dup_count = 0u16;
+            for tsn in dups.take(room) {
                 out.extend_from_slice(&tsn.0.to_be_bytes());
+                dup_count += 1;
             }
+            out[start + 12..start + 14].copy_from_slice(&dup_count.to_be_bytes());
         })
     }
 }

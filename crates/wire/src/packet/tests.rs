@@ -311,7 +311,7 @@ fn an_nr_sack_is_cut_to_fit_with_its_non_renegable_blocks_first() {
         let header =
             crate::CommonHeader { source_port: 1, destination_port: 1, verification_tag: 1 };
         let mut builder = crate::PacketBuilder::new(&mut out, header, max);
-        let pushed = builder.push_nr_sack(crate::Tsn(0), 0, 0, [&gaps, &nr], &dups);
+        let pushed = builder.push_nr_sack(crate::Tsn(0), 0, 0, [&gaps, &nr], dups.iter().copied());
         builder.finish(true);
         let packet = Packet::parse(out.into(), Checksum::Verify).expect("valid");
         match packet.chunks().next() {

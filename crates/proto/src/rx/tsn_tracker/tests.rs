@@ -52,11 +52,13 @@ fn duplicates_are_listed_each_time_up_to_a_bound() {
         assert_eq!(tracker.observe(Tsn(tsn)), Arrival::Duplicate, "TSN {tsn}");
     }
     assert_eq!(tracker.duplicates(), [Tsn(1), Tsn(3), Tsn(3), Tsn(0)], "RFC 9260 §3.3.4");
-    for _ in 0..100 {
+    for _ in 0..2 * MAX_DUPLICATES {
         tracker.observe(Tsn(1));
     }
     assert_eq!(tracker.duplicates().len(), MAX_DUPLICATES);
-    tracker.clear_duplicates();
+    tracker.duplicates_reported(3);
+    assert_eq!(tracker.duplicates()[..2], [Tsn(0), Tsn(1)], "in the order of arrival");
+    tracker.duplicates_reported(MAX_DUPLICATES);
     assert!(tracker.duplicates().is_empty());
 }
 

@@ -151,7 +151,9 @@ impl Middle {
             Forgery::SackWindowZero => {
                 one(&|p| p.push_sack(acked, 0, 0, no_gaps(), std::iter::empty()))
             }
-            Forgery::NrSack => one(&|p| p.push_nr_sack(acked, 1 << 20, 0, [&[], &[]], &[])),
+            Forgery::NrSack => {
+                one(&|p| p.push_nr_sack(acked, 1 << 20, 0, [&[], &[]], std::iter::empty()))
+            }
             Forgery::SackUnsent => {
                 let unsent = Tsn(acked.0.wrapping_add(1 << 20));
                 one(&|p| p.push_sack(unsent, 1 << 20, 0, no_gaps(), std::iter::empty()))
