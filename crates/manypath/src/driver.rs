@@ -16,6 +16,7 @@ use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
+use crate::late::LateTimers;
 use crate::roaming::Roaming;
 use crate::shared::{Inner, Shared};
 
@@ -60,6 +61,7 @@ pub(crate) struct Driver {
     spare: Vec<Vec<u8>>,
     packets_per_batch: usize,
     timer: Timer,
+    late: LateTimers,
     finished: bool,
     /// The engine looks for the size of each path's packets.
     finds_sizes: bool,
@@ -103,6 +105,7 @@ impl Driver {
             spare: Vec::new(),
             packets_per_batch: (BATCH_BYTES / packet).max(1),
             timer: Timer::new(),
+            late: LateTimers::default(),
             finished: false,
             finds_sizes: config.pmtu_discovery,
             mtus: Vec::new(),
@@ -111,7 +114,7 @@ impl Driver {
     }
 
     /// One look at the engine under the lock: in goes what arrived, out comes what to send.
-    fn run_engine(&mut self, cx: &mut Context<'_>) -> Round {
+    fn run_engine(&mut self, cx: &mut Context<'_>, arrived: bool) -> Round {
         let max_batches = if self.can_send() { BATCHES } else { 0 };
         let segments = self.packets_per_batch.min(self.sockets.max_segments());
         let failures = self.sockets.send_failures();
@@ -132,9 +135,7 @@ impl Driver {
             }
             let now = self.shared.clock.now().max(now);
             self.feed(inner, now, max_batches, segments);
-            if inner.assocs.engine.poll_timeout().is_some_and(|at| at <= now) {
-                inner.assocs.engine.handle_timeout(now);
-            }
+            self.judge_timers(inner, now, arrived);
             // What these make the application's side do, such as an ABORT, leaves in this round.
             inner.drain_events(now);
             if self.take_outputs(inner, now, max_batches, segments) {
@@ -151,6 +152,18 @@ impl Driver {
             self.outgoing.extend(std::iter::from_fn(|| self.relays.poll_transmit()));
             Round { more, woke, deadline, finished }
         })
+    }
+
+    /// Lets the engine act on timers that are due. If they are late, because this task did not run,
+    /// what has arrived meanwhile comes first.
+    fn judge_timers(&mut self, inner: &mut Inner, now: Instant, arrived: bool) {
+        match inner.assocs.engine.poll_timeout().filter(|at| *at <= now) {
+            Some(at) if self.late.judges(now - at, arrived) => {
+                inner.assocs.engine.handle_timeout(now);
+            }
+            Some(_) => {}
+            None => self.late.none_due(),
+        }
     }
 
     /// True if it is time to look at what the interfaces take: at the start, when a packet was too
@@ -357,10 +370,10 @@ impl Driver {
         for _ in 0..ROUNDS {
             self.send_blocked(cx);
             // While something waits the rest stays in the sockets, whose buffers have a bound.
-            let arrived = !self.waiting.is_empty()
-                || self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready();
+            let reads_first = self.late.reads_first();
+            let arrived = !self.waiting.is_empty() || self.receive(cx);
             self.relays.unwrap(self.shared.clock.now(), &mut self.received);
-            let round = self.run_engine(cx);
+            let round = self.run_engine(cx, arrived);
             if round.finished {
                 return Poll::Ready(Turn::Finished);
             }
@@ -368,7 +381,9 @@ impl Driver {
             self.send();
             let newly_blocked = self.count_blocked() > blocked_before;
             let due = self.timer.poll(cx, &self.shared, round.deadline).is_ready();
-            if !arrived && !round.more && !newly_blocked && !due {
+            // After a look at the sockets alone nothing would wake this task.
+            let looks_again = reads_first || self.late.reads_first();
+            if !arrived && !round.more && !newly_blocked && !due && !looks_again {
                 return Poll::Pending;
             }
             if round.woke {
@@ -378,6 +393,14 @@ impl Driver {
             }
         }
         Poll::Ready(Turn::Yield)
+    }
+
+    /// Receives a batch from each socket that has one; true if any had.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.late.reads_first() {
+            true => self.receiver.recv_now(&self.sockets, &mut self.received),
+            false => self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready(),
+        }
     }
 
     /// Brings sockets and paths up to date with this host's network if it has changed, and opens

@@ -71,6 +71,7 @@ mod endpoint;
 mod error;
 mod events;
 mod inbox;
+mod late;
 mod memory;
 mod options;
 mod ranks;

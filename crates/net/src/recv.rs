@@ -86,6 +86,26 @@ impl UdpReceiver {
         Poll::Pending
     }
 
+    /// The same at once, without a look at what the runtime knows of the sockets: it may have been
+    /// kept from learning what has arrived. Wakes nobody later. Returns false if there was nothing.
+    pub fn recv_now(&mut self, sockets: &UdpSockets, out: &mut Vec<Datagram>) -> bool {
+        let mut any = false;
+        for socket in &sockets.sockets {
+            for _ in 0..ERROR_TRIES {
+                match self.recv_batch(socket) {
+                    Ok(filled) => {
+                        (0..filled).for_each(|slot| self.split(slot, socket.local, out));
+                        any = true;
+                        break;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => {} // of an earlier send
+                }
+            }
+        }
+        any
+    }
+
     /// Reads at most one batch from `socket`, and says whether there was one.
     fn poll_socket(
         &mut self,
