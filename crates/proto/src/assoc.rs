@@ -42,6 +42,7 @@ mod sack_path;
 mod shutdown;
 mod state;
 mod stats;
+mod third_parties;
 mod timeout;
 mod timers;
 mod timestamp;

@@ -86,7 +86,7 @@ impl Association {
             // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with
             // a probe.
             (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
-                if self.paths.get(id).is_some_and(|p| p.heartbeat_due)
+                if self.paths.get(id).is_some_and(|p| p.heartbeat_due && self.may_probe(p))
                     && !(c.is_of_handshake() && self.is_protected()) =>
             {
                 Some((id, self.new_probe(now, id)))

@@ -23,12 +23,14 @@ pub(super) struct Heartbeats {
     pub(super) may_be_due: bool,
     /// When one was last answered on other paths than its own.
     pub(super) answered_elsewhere: Option<Instant>,
+    /// Bytes of probes that may still be sent to addresses that the peer listed.
+    pub(super) credit: usize,
 }
 
 impl Heartbeats {
     pub(super) fn new(rng: Rng) -> Heartbeats {
         let questions = Questions::new(rng);
-        Heartbeats { questions, may_be_due: false, answered_elsewhere: None }
+        Heartbeats { questions, may_be_due: false, answered_elsewhere: None, credit: 0 }
     }
 }
 
@@ -124,6 +126,7 @@ impl Association {
         if self.recovery.rules.heartbeats.from_sending {
             self.begin_heartbeat_interval(now, id);
         }
+        self.note_probe(id);
         let in_outage = self.is_probed_with_data(id);
         let Some(p) = self.paths.get_mut(id) else { return Vec::new() };
         let (info, code) = self.heartbeats.questions.ask(p, now);
@@ -292,9 +295,8 @@ impl Association {
     /// Sends the next heartbeat that is due, in a packet of its own.
     #[cold]
     pub(super) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let due = self.paths.iter().find(|p| p.heartbeat_due).map(|p| p.id);
-        self.heartbeats.may_be_due = due.is_some();
-        let id = due?;
+        self.heartbeats.may_be_due = self.paths.iter().any(|p| p.heartbeat_due);
+        let id = self.paths.iter().find(|p| p.heartbeat_due && self.may_probe(p))?.id;
         let info = self.new_probe(now, id);
         let max = self.paths.get(id)?.max_packet;
         let mut packet = Draft::new(buf, self.ends.header(), max, self.seals());

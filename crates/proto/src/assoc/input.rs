@@ -92,6 +92,7 @@ impl Association {
         received: Received,
         (wire_len, has_own_tag): (usize, bool),
     ) {
+        self.note_bytes_of_peer(from.1, wire_len);
         // What may be forged changes nothing about paths.
         let is_open = self.state.is_open();
         let path = match received.counts_fully || !is_open {

@@ -26,4 +26,5 @@ mod roaming;
 mod send;
 mod shutdown;
 mod table;
+mod third_parties;
 mod timestamps;

@@ -205,3 +205,27 @@ fn a_client_that_comes_back_from_the_same_port_is_served_at_once() {
         assert_eq!(t.z.received_bytes(), 300_000, "{dies:?}");
     }
 }
+
+/// The addresses that a client lists are probed before it has sent much: the bound on such probes
+/// must not keep its second path waiting.
+#[test]
+fn a_servers_data_is_acknowledged_on_the_second_path_a_round_trip_after_the_first() {
+    for (what, keys) in [("plain", None), ("shared", Some(keys(1))), ("tls", Some(tls_keys()))] {
+        let pair = Pair::two_paths("adaptive").profile("fast").rate_mbps(20.0).delay_ms(20.0);
+        let mut t = pair.keys_a(keys.clone()).keys_z(keys).start();
+        t.z.send_file(4 * MIB);
+        let acked = |t: &Pair, path: usize| {
+            t.z.paths().get(path).is_some_and(|p| p.counters.acked_bytes > 0)
+        };
+        let mut times = [0_u64; 2];
+        while times.contains(&0) && t.net.now() < secs(2) {
+            t.run_for(Duration::from_millis(1));
+            for path in [0, 1].into_iter().filter(|path| acked(&t, *path)) {
+                let now = (t.net.now().as_secs_f64() * 1e3) as u64;
+                times[path] = if times[path] == 0 { now } else { times[path] };
+            }
+        }
+        println!("{what}: {times:?} ms");
+        assert!(times[0] > 0 && (1..=times[0] + 45).contains(&times[1]), "{what}: {times:?} ms");
+    }
+}
