@@ -7,7 +7,7 @@ use crate::path::PathId;
 use crate::policy::recovery::T3Watches;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;
-use crate::tx::Sent;
+use crate::tx::{Fragment, Sent};
 
 impl Association {
     /// Appends the next new chunk.
@@ -29,7 +29,7 @@ impl Association {
             self.peer_window.probe();
         }
         let in_plain = self.queue.is_next_in_plain();
-        let Some(fragment) = self.queue.pop(limit) else { return false };
+        let Some(fragment) = self.next_fragment(limit) else { return false };
         let tsn = self.out.push(fragment, path, now);
         if in_plain {
             self.note_in_plain(tsn);
@@ -47,12 +47,23 @@ impl Association {
         }
         self.stats.first_data_sent.get_or_insert(now);
         if self.is_to_skip(path, limit)
-            && let Some(fragment) = self.queue.pop(limit)
+            && let Some(fragment) = self.next_fragment(limit)
         {
             let skipped = self.out.push(fragment, path, now);
             self.note_skipped(skipped);
         }
         true
+    }
+
+    /// Cuts the next fragment. With the last before a shutdown nothing follows that would draw the
+    /// SACK which the shutdown waits for: it asks for one at once (RFC 7053 §5.2, RFC 9260 §3.3.1).
+    #[inline]
+    fn next_fragment(&mut self, limit: usize) -> Option<Fragment> {
+        let mut fragment = self.queue.pop(limit)?;
+        if self.state.is_shutting_down() && self.queue.is_empty() {
+            fragment.flags = fragment.flags | DataFlags::IMMEDIATE;
+        }
+        Some(fragment)
     }
 
     /// Appends a chunk that is sent again.

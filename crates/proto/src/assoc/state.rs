@@ -72,6 +72,11 @@ impl State {
         matches!(self, State::CookieWait(_) | State::CookieEchoed { .. } | State::Established)
     }
 
+    /// A shutdown has begun, and data is outstanding: the application gives no more.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        matches!(self, State::ShutdownPending | State::ShutdownReceived { .. })
+    }
+
     /// SHUTDOWN or SHUTDOWN ACK is sent: no more heartbeats are (RFC 9260 §8.3).
     pub(crate) fn is_ending(&self) -> bool {
         matches!(self, State::ShutdownSent { .. } | State::ShutdownAckSent { .. })

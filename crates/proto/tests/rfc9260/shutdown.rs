@@ -7,7 +7,7 @@ use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event, PathState, SendError};
 use manypath_wire::Chunk;
 
-use super::common::with_unverified_path;
+use super::common::{FULL, with_unverified_path};
 
 fn client() -> Script {
     Setup::client().established()
@@ -433,4 +433,73 @@ fn no_event_follows_the_end() {
     assert_eq!(events[0], Event::Readable);
     assert!(matches!(events[1], Event::Closed(_)) && events.len() == 2, "{events:?}");
     assert!(t.recv().is_some(), "what came before it can be read");
+}
+
+/// The time from the last DATA to SHUTDOWN, with a receiver of another make that acknowledges every
+/// second packet at once, one alone after 200 ms, and one with the I bit at once (RFC 9260 §6.2).
+/// Returns it in milliseconds, with the numbers of the chunks that had the I bit.
+fn end_of_a_transfer(profile: &str, packets: usize) -> (u64, Vec<u32>) {
+    let mut t = Setup::client().profile(profile).established();
+    t.with(|a, now| {
+        for _ in 0..packets {
+            a.send(now, Default::default(), Bytes::from(vec![0; FULL])).expect("room");
+        }
+        a.shutdown(now);
+    });
+    let (mut asked, mut got, mut unacked, mut last) = (Vec::new(), 0, 0, t.now());
+    loop {
+        while let Some(words) = t.next_sent() {
+            if words.starts_with("SHUTDOWN") {
+                return ((t.last().at - last).as_millis() as u64, asked);
+            }
+            for data in t.last_data() {
+                (got, unacked, last) = (got + 1, unacked + 1, t.last().at);
+                let asks = data.flags.immediate();
+                asked.extend(asks.then_some(got));
+                if asks || unacked == 2 {
+                    t.peer(sack(got));
+                    unacked = 0;
+                }
+            }
+        }
+        t.run_ms(1);
+        if unacked > 0 && (t.now() - last).as_millis() >= 200 {
+            t.peer(sack(got));
+            unacked = 0;
+        }
+    }
+}
+
+#[test]
+fn the_last_data_before_a_shutdown_asks_for_its_sack() {
+    for profile in ["rfc9260", "fast"] {
+        let ends = [1, 2, 5, 8, 41].map(|packets| (packets, end_of_a_transfer(profile, packets)));
+        let is_quick = ends.iter().all(|(_, (ms, _))| *ms <= 10);
+        assert!(is_quick, "{profile}: packets, and ms until SHUTDOWN: {ends:?}");
+        for (packets, (_, asked)) in ends {
+            assert_eq!(asked, [packets as u32], "{profile}: RFC 7053 §5.2: the last, no other");
+        }
+    }
+}
+
+#[test]
+fn data_of_an_association_that_stays_open_asks_for_nothing() {
+    let mut t = client();
+    t.send(10);
+    t.expect("DATA 1");
+    assert!(!t.last_data()[0].flags.immediate(), "as a message of a conversation");
+}
+
+#[test]
+fn the_last_data_asks_again_if_it_was_lost() {
+    let mut t = client();
+    t.with(|a, now| {
+        a.send(now, Default::default(), Bytes::from_static(b"last")).expect("room");
+        a.shutdown(now);
+    });
+    for _ in 0..2 {
+        t.expect("DATA 1");
+        assert!(t.last_data()[0].flags.immediate());
+        t.run_to_timer();
+    }
 }
