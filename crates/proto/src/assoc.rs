@@ -134,6 +134,8 @@ pub struct Association {
     buffers: Buffers,
     // Whole association.
     begun: Instant,
+    /// When the attempt to open it ends, if the application has set a limit.
+    open_until: Option<Instant>,
     error_count: u32,
     /// See [`Association::note_unheeded`].
     unheeded: u32,
@@ -176,6 +178,7 @@ impl Association {
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),
             begun: Instant::ZERO,
+            open_until: None,
             error_count: 0,
             unheeded: 0,
             last_heard: None,

@@ -12,6 +12,7 @@ mod table;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
@@ -59,12 +60,16 @@ pub struct ConnectTo {
     pub candidates: Vec<(SocketAddr, SocketAddr)>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
+    /// The time within which the association must be open, and its peer have shown its keys if it
+    /// is to be protected; `None`: as long as the configuration allows (`max_init_retransmits`,
+    /// `key_timeout`).
+    pub limit: Option<Duration>,
 }
 
 impl ConnectTo {
-    /// Connects over these paths, without other candidates.
+    /// Connects over these paths, without other candidates and without a limit of its own.
     pub fn new(paths: Vec<(SocketAddr, SocketAddr)>, sctp_port: u16) -> ConnectTo {
-        ConnectTo { paths, candidates: Vec::new(), sctp_port }
+        ConnectTo { paths, candidates: Vec::new(), sctp_port, limit: None }
     }
 }
 

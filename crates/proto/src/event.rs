@@ -222,6 +222,9 @@ pub enum AssocClosed {
     /// Nobody answered the handshake (`max_init_retransmits`, RFC 9260 §5.1).
     #[error("no answer from the peer; check its address, its port and any firewall between")]
     HandshakeTimedOut,
+    /// The peer answered INIT, but not COOKIE ECHO (RFC 9260 §5.1), which is longer.
+    #[error("the peer answered the first packet, and none of the longer ones after it")]
+    HandshakeUnfinished,
     /// Every path failed for longer than the configuration allows (RFC 9260 §8.1).
     #[error("no usable path to the peer is left")]
     PathsFailed,

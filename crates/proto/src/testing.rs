@@ -65,6 +65,8 @@ pub struct Script {
     pub pairs: Vec<(SocketAddr, SocketAddr)>,
     /// More pairs, which take the place of those that are not answered.
     pub candidates: Vec<(SocketAddr, SocketAddr)>,
+    /// The time within which associations must be open.
+    pub limit: Option<Duration>,
     now: Instant,
     id: Option<AssocId>,
     /// The tag that the peer puts into its packets: the endpoint's.
@@ -82,7 +84,8 @@ impl Script {
     /// The endpoint begins an association over all pairs of addresses.
     pub fn connect(&mut self) {
         let candidates = self.candidates.clone();
-        let to = ConnectTo { candidates, ..ConnectTo::new(self.pairs.clone(), PEER_PORT) };
+        let to = ConnectTo::new(self.pairs.clone(), PEER_PORT);
+        let to = ConnectTo { candidates, limit: self.limit, ..to };
         self.id = Some(self.endpoint.connect(self.now, to).expect("a valid request"));
         self.settle();
     }

@@ -54,6 +54,7 @@ impl Association {
     /// Sends INIT on the first path, or the first of the least rank.
     pub(crate) fn connect(&mut self, now: Instant, to: &ConnectTo) {
         self.begun = now;
+        self.open_until = to.limit.map(|limit| now + limit);
         for &pair in &to.paths {
             let id = self.create_path(now, pair, false);
             if let Some(p) = id.and_then(|id| self.paths.get_mut(id)) {
@@ -113,7 +114,7 @@ impl Association {
             opening.init_sent = now;
         }
         let rto = self.handshake_rto(0);
-        self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
+        self.start_t1(now, rto);
     }
 
     /// Queues INIT, on the primary path or on all of them.
@@ -136,6 +137,12 @@ impl Association {
             }
             None => self.paths.get(self.primary).map_or(self.config.rto_initial, |p| p.rto.rto()),
         }
+    }
+
+    /// Starts T1-init or T1-cookie, which expires with the time that the application allows.
+    fn start_t1(&mut self, now: Instant, after: Duration) {
+        let at = self.open_until.map_or(now + after, |until| until.min(now + after));
+        self.timers.set(Timer::Assoc(AssocTimer::T1), at);
     }
 
     /// Our INIT.
@@ -218,7 +225,7 @@ impl Association {
         self.run_key_management(now);
         self.control.push_front(Control::CookieEcho);
         let rto = self.handshake_rto(0);
-        self.timers.set(Timer::Assoc(AssocTimer::T1), now + rto);
+        self.start_t1(now, rto);
     }
 
     /// The peer's first a_rwnd, of its INIT or INIT ACK.
@@ -236,8 +243,11 @@ impl Association {
         let Some(opening) = self.state.opening_mut() else { return };
         opening.attempts += 1;
         let attempts = opening.attempts;
-        if attempts > limit {
-            self.close(AssocClosed::HandshakeTimedOut);
+        if attempts > limit || self.open_until.is_some_and(|until| until <= now) {
+            self.close(match self.state {
+                State::CookieEchoed { .. } => AssocClosed::HandshakeUnfinished,
+                _ => AssocClosed::HandshakeTimedOut,
+            });
             return;
         }
         // The next attempt takes the next path: one that is down does not keep the association
@@ -265,7 +275,7 @@ impl Association {
             self.control.push_back(Control::CookieEcho);
         }
         let next = if own_rto { rto } else { (rto * 2).min(self.config.rto_max) };
-        self.timers.set(Timer::Assoc(AssocTimer::T1), now + next);
+        self.start_t1(now, next);
     }
 
     /// Handles COOKIE ACK: established (RFC 9260 §5.1, E).

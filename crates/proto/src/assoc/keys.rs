@@ -222,10 +222,12 @@ impl Association {
 
     // ---- Time limits ----
 
-    /// The time begins within which the peer must show its keys.
+    /// The time begins within which the peer must show its keys. It is no longer than the
+    /// application allows: who waits shorter is to read why it was in vain, too.
     pub(super) fn start_key_timer(&mut self, now: Instant) {
         if let Some(p) = &mut self.protection {
-            p.deadlines.confirm = Some(now + self.config.key_timeout);
+            let at = now + self.config.key_timeout;
+            p.deadlines.confirm = Some(self.open_until.map_or(at, |until| until.min(at)));
         }
         self.set_key_timer();
     }

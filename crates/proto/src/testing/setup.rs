@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use manypath_wire::Tsn;
 
@@ -23,6 +24,7 @@ pub struct Setup {
     overrides: Vec<(String, String)>,
     max_associations: usize,
     lists_nothing: bool,
+    limit: Option<Duration>,
     seed: u64,
 }
 
@@ -38,6 +40,7 @@ impl Setup {
             overrides: Vec::new(),
             max_associations: 100,
             lists_nothing: false,
+            limit: None,
             seed: 1,
         }
     }
@@ -102,6 +105,12 @@ impl Setup {
         self
     }
 
+    /// Sets the time within which associations must be open.
+    pub fn limit(mut self, limit: Duration) -> Setup {
+        self.limit = Some(limit);
+        self
+    }
+
     /// Sets the seed of the endpoint's randomness.
     pub fn seed(mut self, seed: u64) -> Setup {
         self.seed = seed;
@@ -123,6 +132,7 @@ impl Setup {
             endpoint: Endpoint::new(config, Rng::from_number(self.seed)),
             pairs: self.pairs,
             candidates: self.candidates,
+            limit: self.limit,
             now: Instant::ZERO,
             id: None,
             tag: 0,

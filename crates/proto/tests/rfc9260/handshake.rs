@@ -1,11 +1,16 @@
 //! Opening an association (RFC 9260 §5.1, §5.2.6).
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use manypath_keys::psk::SharedKey;
 use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, ConnectError, ConnectTo, Event, PathId, PathState};
-use manypath_wire::{Chunk, CommonHeader, ErrorCause, Parameter};
+use manypath_wire::{
+    Chunk, CommonHeader, DtlsKeyManagement, DtlsKeyManagementFlags, ErrorCause, Parameter,
+};
 
 use super::common::last_init;
 
@@ -246,7 +251,69 @@ fn cookie_echo_is_retransmitted_until_the_limit() {
     t.events();
     t.run_to_timer();
     t.expect_nothing();
-    assert_eq!(t.events(), [Event::Closed(AssocClosed::HandshakeTimedOut)], "§5.1.4");
+    assert_eq!(t.events(), [Event::Closed(AssocClosed::HandshakeUnfinished)], "§5.1.4");
+}
+
+/// How far a peer goes before it is silent.
+#[derive(Copy, Clone, Debug)]
+enum Goes {
+    Nowhere,
+    ToInitAck,
+    ToCookieAck,
+}
+
+/// The end of an attempt that may take 3 s, and when it came.
+fn end_within_a_limit(goes: Goes, key_timeout: &str) -> (AssocClosed, u64) {
+    let flags = DtlsKeyManagementFlags::CLIENT | DtlsKeyManagementFlags::SERVER;
+    let offer = DtlsKeyManagement::new(1, flags, &[0]).expect("a method");
+    let setup = Setup::client().profile("fast").set("key_timeout", key_timeout);
+    let mut t = setup.limit(Duration::from_secs(3)).start();
+    let keys = SharedKey::new(&[7; 32]).expect("long enough");
+    t.endpoint.set_key_management(Some(Arc::new(keys)));
+    t.connect();
+    t.expect_init();
+    t.run_ms(100);
+    if !matches!(goes, Goes::Nowhere) {
+        t.peer(init_ack().param(Parameter::DtlsKeyManagement(offer)));
+    }
+    if matches!(goes, Goes::ToCookieAck) {
+        t.peer(cookie_ack());
+    }
+    loop {
+        t.run_to_timer();
+        if let Some(closed) = t.assoc().closed() {
+            return (closed.clone(), t.now().as_nanos() / 1_000_000);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_an_attempt_says_how_far_it_came_whatever_its_limit() {
+    let not_protected =
+        |reason: &str| AssocClosed::NotProtected { reason: reason.to_owned(), by_peer: false };
+    for (goes, key_timeout, end) in [
+        (Goes::Nowhere, "15 s", (AssocClosed::HandshakeTimedOut, 3000)),
+        (Goes::ToInitAck, "15 s", (AssocClosed::HandshakeUnfinished, 3000)),
+        (
+            Goes::ToCookieAck,
+            "15 s",
+            (not_protected("the peer sent nothing protected in time"), 3000),
+        ),
+        (
+            Goes::ToCookieAck,
+            "1 s",
+            (not_protected("the peer sent nothing protected in time"), 1100),
+        ),
+    ] {
+        assert_eq!(end_within_a_limit(goes, key_timeout), end, "{goes:?}, {key_timeout}");
+    }
+}
+
+#[test]
+fn a_limit_does_not_end_what_is_open() {
+    let mut t = Setup::client().limit(Duration::from_secs(3)).established();
+    t.run_ms(10_000);
+    assert!(t.assoc().is_established());
 }
 
 #[test]
