@@ -149,11 +149,11 @@ pub(crate) async fn connect(
     mut answer: impl AsyncFnMut(&Association) -> Answer,
 ) -> Result<Association> {
     let shown = addresses(&remotes);
-    let no_answer = || no_answer_from(&remotes);
     let until = Instant::now() + limit;
     let (mut pause, pause_max) = BUSY_PAUSE;
     loop {
-        let target = ConnectTarget::new(remotes.clone());
+        let left = until.saturating_duration_since(Instant::now());
+        let target = ConnectTarget::new(remotes.clone()).within(left);
         let connecting = async {
             match &hello {
                 Some((options, hello)) => {
@@ -162,10 +162,7 @@ pub(crate) async fn connect(
                 None => endpoint.connect(target).await,
             }
         };
-        let Ok(connected) = tokio::time::timeout_at(until, connecting).await else {
-            return Err(no_answer());
-        };
-        let (closed, failure) = match connected {
+        let (closed, failure) = match connecting.await {
             Ok(association) => match answer(&association).await {
                 Answer::Welcome => return Ok(association),
                 Answer::Ended(closed, failure) => (closed, failure),
@@ -173,7 +170,7 @@ pub(crate) async fn connect(
             },
             Err(ConnectError::Failed(
                 AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed,
-            )) => return Err(no_answer()),
+            )) => return Err(no_answer_from(&remotes)),
             Err(ConnectError::Failed(closed)) => {
                 let failure = closed_failure(&closed, &shown);
                 (closed, failure)
@@ -202,6 +199,8 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
             Failure::no_path(format!("lost {peer}: no path answers any more"))
                 .hint("check that the other side still runs, and the network in between")
         }
+        AssocClosed::HandshakeUnfinished => Failure::no_path(format!("{peer}: {closed}"))
+            .hint("check that it still runs; the network between may lose longer packets"),
         AssocClosed::Shutdown => Failure::failed(format!("{peer} ended the association early"))
             .hint("see the messages of the other side"),
         AssocClosed::Aborted => Failure::failed("interrupted"),

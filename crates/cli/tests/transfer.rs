@@ -3,9 +3,11 @@
 mod common;
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -190,6 +192,89 @@ fn no_answer_is_exit_code_4() {
     assert!(err.contains("no answer") && err.contains(&dest) && err.contains("firewall"), "{err}");
     assert_eq!(result["completed"], false);
     assert!(begin.elapsed() < Duration::from_secs(10));
+}
+
+/// A relay that passes everything to a receiver, and of its answers only packets that begin with a
+/// chunk of these types.
+struct Relay {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Relay {
+    fn start(receiver: SocketAddr, passes: &'static [u8]) -> Relay {
+        let socket = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            Arc::new(socket)
+        };
+        let (front, back) = (socket(), socket());
+        let address = front.local_addr().unwrap();
+        let sender = Arc::new(Mutex::new(None));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let there = {
+            let (front, back) = (Arc::clone(&front), Arc::clone(&back));
+            let (sender, is_over) = (Arc::clone(&sender), Arc::clone(&is_over));
+            move || {
+                let mut buffer = [0; 65_535];
+                while !is_over.load(Ordering::Relaxed) {
+                    let Ok((len, from)) = front.recv_from(&mut buffer) else { continue };
+                    *sender.lock().unwrap() = Some(from);
+                    let _ = back.send_to(&buffer[..len], receiver);
+                }
+            }
+        };
+        let again = {
+            let is_over = Arc::clone(&is_over);
+            move || {
+                let mut buffer = [0; 65_535];
+                while !is_over.load(Ordering::Relaxed) {
+                    let Ok((len, _)) = back.recv_from(&mut buffer) else { continue };
+                    let Some(sender) = *sender.lock().unwrap() else { continue };
+                    if len > 12 && passes.contains(&buffer[12]) {
+                        let _ = front.send_to(&buffer[..len], sender);
+                    }
+                }
+            }
+        };
+        let threads = vec![thread::spawn(there), thread::spawn(again)];
+        Relay { address, is_over, threads }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whoever answered is there: what is wrong is something else than address, port and firewall.
+#[test]
+fn a_receiver_that_falls_silent_in_the_handshake_is_told_from_one_that_is_not_there() {
+    const INIT_ACK: u8 = 2;
+    const COOKIE_ACK: u8 = 11;
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let file = from.path().join("x");
+    fs::write(&file, "x").unwrap();
+    let receiver = Receiver::start(to.path(), &["--token", "correct horse"]);
+    let at = format!("127.0.0.1:{}", receiver.port).parse().unwrap();
+    for (passes, exit, says) in [
+        (&[INIT_ACK, COOKIE_ACK][..], 5, "cannot be protected: the peer did not complete"),
+        (&[INIT_ACK], 4, "the peer answered the first packet, and none of the longer ones"),
+    ] {
+        let relay = Relay::start(at, passes);
+        let dest = relay.address.to_string();
+        let options = ["--token", "correct horse", "--connect-timeout", "2s"];
+        let begin = now();
+        let (code, _, err) = send(&[&file], &dest, &options);
+        assert!(err.contains(says) && !err.contains("no answer from"), "{err}");
+        assert_eq!(code, exit, "{err}");
+        assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    }
 }
 
 #[test]

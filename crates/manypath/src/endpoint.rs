@@ -156,7 +156,8 @@ impl Endpoint {
         target: ConnectTarget,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<Association, ConnectError> {
-        let ConnectTarget { remotes: given, sctp_port, security } = target;
+        let ConnectTarget { remotes: given, sctp_port, security, limit } = target;
+        let begun = tokio::time::Instant::now();
         let mut remotes = Vec::with_capacity(given.len());
         for remote in given.into_iter().map(unmapped) {
             if !remotes.contains(&remote) {
@@ -172,7 +173,8 @@ impl Endpoint {
             return Err(ConnectError::NoPath { locals, remotes });
         }
         let candidates = pairs.candidates;
-        let to = ConnectTo { candidates, ..ConnectTo::new(pairs.paths, sctp_port) };
+        let limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let to = ConnectTo { candidates, limit, ..ConnectTo::new(pairs.paths, sctp_port) };
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
         let uplinks = self.shared().follows_uplinks.then_some(uplinks);
         let peer = PeerPlaces { remotes, uplinks };

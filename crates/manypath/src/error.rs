@@ -113,7 +113,9 @@ pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
         AssocClosed::Shutdown => io::ErrorKind::BrokenPipe,
         AssocClosed::Aborted => io::ErrorKind::ConnectionAborted,
         AssocClosed::PeerAborted { .. } => io::ErrorKind::ConnectionReset,
-        AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed => io::ErrorKind::TimedOut,
+        AssocClosed::HandshakeTimedOut
+        | AssocClosed::HandshakeUnfinished
+        | AssocClosed::PathsFailed => io::ErrorKind::TimedOut,
         AssocClosed::ProtocolViolation(_) | AssocClosed::TooFewStreams { .. } => {
             io::ErrorKind::InvalidData
         }

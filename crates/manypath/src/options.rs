@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use manypath_net::BindTo;
 #[cfg(feature = "relay")]
@@ -103,13 +104,24 @@ pub struct ConnectTarget {
     pub sctp_port: u16,
     /// How the association is protected; `None`: as the endpoint's are.
     pub security: Option<Security>,
+    /// The time within which the association must be open, and its peer have shown its keys if it
+    /// is protected. It counts from the call. The error of an attempt that takes longer says how
+    /// far it came. `None`: as long as the configuration allows (`max_init_retransmits`,
+    /// `key_timeout`).
+    pub limit: Option<Duration>,
 }
 
 impl ConnectTarget {
     /// A peer with these UDP addresses and SCTP port 9899.
     pub fn new(remotes: impl IntoIterator<Item = SocketAddr>) -> ConnectTarget {
         let remotes = remotes.into_iter().collect();
-        ConnectTarget { remotes, sctp_port: DEFAULT_PORT, security: None }
+        ConnectTarget { remotes, sctp_port: DEFAULT_PORT, security: None, limit: None }
+    }
+
+    /// The same peer, with a limit in time.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> ConnectTarget {
+        ConnectTarget { limit: Some(limit), ..self }
     }
 }
 

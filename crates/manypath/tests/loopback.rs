@@ -326,6 +326,19 @@ async fn nobody_there_is_a_clear_error() {
 }
 
 #[tokio::test]
+async fn an_attempt_ends_with_the_limit_of_its_target() {
+    let a = client(&["127.0.0.1"]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let limit = Duration::from_millis(300);
+    let target = ConnectTarget::new([silent.local_addr().unwrap()]).within(limit);
+    let begin = tokio::time::Instant::now();
+    let error = within("gives up", a.connect(target)).await.unwrap_err();
+    assert_eq!(error, ConnectError::Failed(AssocClosed::HandshakeTimedOut));
+    let time = begin.elapsed();
+    assert!(time >= limit && time < 7 * limit, "{time:?}");
+}
+
+#[tokio::test]
 async fn a_dropped_association_still_delivers() {
     let (a, z) = (client(&["127.0.0.1"]), server(&["127.0.0.1"]));
     let (from, to) = connected(&a, &z).await;

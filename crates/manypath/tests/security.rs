@@ -76,6 +76,20 @@ async fn refused(client: &Endpoint, server: &Endpoint) -> AssocClosed {
 }
 
 #[tokio::test]
+async fn a_short_limit_says_of_other_keys_what_a_long_one_says() {
+    let server = endpoint(SharedKey::random().expect("random numbers"), true);
+    let client = endpoint(SharedKey::random().expect("random numbers"), false);
+    let target = ConnectTarget::new(server.local_addresses());
+    let target = target.within(std::time::Duration::from_millis(500));
+    let closed = match within("a refusal", client.connect(target)).await {
+        Err(ConnectError::Failed(closed)) => closed,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(closed, AssocClosed::NotProtected { .. }), "{closed:?}");
+    assert!(closed.to_string().contains("it has other keys"), "{closed}");
+}
+
+#[tokio::test]
 async fn a_server_with_another_key_is_refused_before_anything_is_sent() {
     let server = endpoint(TlsKeys::raw_public_keys(&identity(), PeerKeys::Any), true);
     let expected = identity();

@@ -85,7 +85,7 @@ pub(super) async fn hear_welcome(
         Ok(Ok(Some(message))) => message,
         Ok(Ok(None)) => return ended(AssocClosed::Shutdown, peer),
         Ok(Err(closed)) => return ended(closed, peer),
-        Err(_) => return Answer::Failed(protocol_error(&peer.name)),
+        Err(_) => return Answer::Failed(silent(&peer.name)),
     };
     let is_frame = message.ppid == PPID_FRAME && message.stream.0 == CONTROL;
     match Frame::decode(&message.payload.to_vec()) {
@@ -98,6 +98,12 @@ pub(super) async fn hear_welcome(
             Answer::Failed(protocol_error(&peer.name))
         }
     }
+}
+
+/// The failure when the far side's host answers, but no program.
+fn silent(peer: &str) -> Failure {
+    Failure::failed(format!("{peer} does not answer the proxy protocol"))
+        .hint("check that `manypath proxy listen` runs there")
 }
 
 fn protocol_error(peer: &str) -> Failure {
