@@ -435,10 +435,18 @@ fn no_event_follows_the_end() {
     assert!(t.recv().is_some(), "what came before it can be read");
 }
 
-/// The time from the last DATA to SHUTDOWN, with a receiver of another make that acknowledges every
-/// second packet at once, one alone after 200 ms, and one with the I bit at once (RFC 9260 §6.2).
-/// Returns it in milliseconds, with the numbers of the chunks that had the I bit.
-fn end_of_a_transfer(profile: &str, packets: usize) -> (u64, Vec<u32>) {
+/// The end of a transfer.
+#[derive(Debug)]
+struct End {
+    /// Milliseconds from the last DATA to SHUTDOWN.
+    ms: u128,
+    /// The numbers of the chunks that had the I bit.
+    asked: Vec<u32>,
+}
+
+/// A transfer to a receiver of another make that acknowledges every second packet at once, one
+/// alone after 200 ms, and one with the I bit at once (RFC 9260 §6.2).
+fn end_of_a_transfer(profile: &str, packets: usize) -> End {
     let mut t = Setup::client().profile(profile).established();
     t.with(|a, now| {
         for _ in 0..packets {
@@ -450,7 +458,7 @@ fn end_of_a_transfer(profile: &str, packets: usize) -> (u64, Vec<u32>) {
     loop {
         while let Some(words) = t.next_sent() {
             if words.starts_with("SHUTDOWN") {
-                return ((t.last().at - last).as_millis() as u64, asked);
+                return End { ms: (t.last().at - last).as_millis(), asked };
             }
             for data in t.last_data() {
                 (got, unacked, last) = (got + 1, unacked + 1, t.last().at);
@@ -474,10 +482,10 @@ fn end_of_a_transfer(profile: &str, packets: usize) -> (u64, Vec<u32>) {
 fn the_last_data_before_a_shutdown_asks_for_its_sack() {
     for profile in ["rfc9260", "fast"] {
         let ends = [1, 2, 5, 8, 41].map(|packets| (packets, end_of_a_transfer(profile, packets)));
-        let is_quick = ends.iter().all(|(_, (ms, _))| *ms <= 10);
-        assert!(is_quick, "{profile}: packets, and ms until SHUTDOWN: {ends:?}");
-        for (packets, (_, asked)) in ends {
-            assert_eq!(asked, [packets as u32], "{profile}: RFC 7053 §5.2: the last, no other");
+        let is_quick = ends.iter().all(|(_, end)| end.ms <= 10);
+        assert!(is_quick, "{profile}: packets, and the end: {ends:?}");
+        for (packets, end) in ends {
+            assert_eq!(end.asked, [packets as u32], "{profile}: RFC 7053 §5.2: the last, no other");
         }
     }
 }
