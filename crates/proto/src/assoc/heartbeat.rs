@@ -15,6 +15,10 @@ use crate::path::{Path, PathId, PathState, Probe};
 use crate::rng::Rng;
 use crate::time::Instant;
 
+/// The longest time between two probes while data waits for the end of an outage: it flows again
+/// within a second of that.
+const MAX_GAP_IN_OUTAGE: Duration = Duration::from_millis(750);
+
 /// Facts on the heartbeats of all paths together; the rest is in the paths.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
@@ -333,16 +337,20 @@ impl Association {
         slow.min(first.min(most).max(2 * srtt).max(gap))
     }
 
-    /// The least time between two probes of a path that brings no answer: a part of the time since
-    /// the last one, so that they fill no link that became very slow, where a full queue holds back
-    /// all else. In an outage without data in flight it is longer, and counts from the last packet
-    /// of the peer: only that one waits for the end of the outage.
+    /// The least time between two quick probes of a path that brings no answer: a part of the time
+    /// since the last one. In an outage it is longer, so that probes fill no link that became very
+    /// slow, where a full queue holds back all else. If no data waits for the end of the outage
+    /// here, it has no bound and counts from the last packet of the peer.
     fn gap_in_silence(&self, now: Instant, id: PathId) -> Duration {
-        let Some(p) = self.paths.get(id) else { return Duration::ZERO };
-        if self.out.chunks_in_flight(id) > 0 {
-            return (now - p.last_active) / 40;
+        let is_quick = self.config.hb_probe_max.is_some();
+        let Some(p) = self.paths.get(id).filter(|_| is_quick) else { return Duration::ZERO };
+        let waits = self.out.chunks_in_flight(id) > 0;
+        let heard_at = p.last_heard.filter(|at| !waits && *at > p.last_active);
+        let silence = now - heard_at.unwrap_or(p.last_active);
+        match (self.is_in_outage(), waits) {
+            (true, true) => (silence / 12).min(MAX_GAP_IN_OUTAGE),
+            (true, false) => silence / 8,
+            (false, _) => silence / 40,
         }
-        let part = if self.is_in_outage() { 16 } else { 40 };
-        (now - p.last_heard.map_or(p.last_active, |at| at.max(p.last_active))) / part
     }
 }
