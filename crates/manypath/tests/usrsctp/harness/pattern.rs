@@ -58,6 +58,21 @@ impl Pattern {
         Ok(sent)
     }
 
+    /// Sends messages of at least `bytes` bytes, or fewer if the peer shuts down before all are
+    /// queued; returns how many bytes those have that are queued.
+    pub async fn send_until_shutdown(&self, to: &Association, bytes: u64) -> u64 {
+        let mut sent = 0;
+        for (options, payload) in self.messages(bytes) {
+            let len = payload.len() as u64;
+            match to.send(options, payload).await {
+                Ok(_) => sent += len,
+                Err(SendError::ShutDown) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        sent
+    }
+
     /// Sends messages of at least `bytes` bytes to a peer that returns them, and verifies what
     /// comes back; returns how many bytes that were.
     pub async fn send_to_echo(&self, peer: &Association, bytes: u64) -> u64 {
