@@ -414,9 +414,9 @@ impl Association {
         verified.map(|p| PeerEnd { address: p.remote, port: self.ends.id.peer_port })
     }
 
-    /// The host of a newer association with verified addresses is this one's peer: each has an
-    /// address that the other names too. An address that is only named proves nothing, and hosts
-    /// behind different NATs may name the same.
+    /// True if a newer association is with the same host: each has a verified address that the
+    /// peer of the other one names, too. Names alone prove nothing, since hosts behind different
+    /// NATs may have the same private addresses.
     pub(crate) fn is_succeeded_by(&self, newer: &Association) -> bool {
         let names_one_of = |a: &Association, b: &Association| {
             b.verified_ends().any(|end| end.port == a.ends.id.peer_port && a.names(end.address))

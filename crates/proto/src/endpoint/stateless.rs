@@ -519,6 +519,7 @@ impl Endpoint {
     }
 }
 
+/// The association that a packet says it is of.
 fn ends_of(packet: &Packet) -> TagAndPort {
     let header = &packet.header;
     TagAndPort { local_tag: header.verification_tag, peer_port: header.source_port }
