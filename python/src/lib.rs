@@ -8,6 +8,7 @@
 
 mod arrow;
 mod error;
+mod exit;
 mod job;
 mod lab;
 mod net;

@@ -100,7 +100,9 @@ pub(crate) struct Endpoint(manypath::Endpoint);
 impl Endpoint {
     #[new]
     #[pyo3(signature = (security, bind, port, accept, profile, preset, settings))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
+        py: Python<'_>,
         security: &Security,
         bind: Vec<String>,
         port: u16,
@@ -121,6 +123,7 @@ impl Endpoint {
             accept,
             ..EndpointOptions::client(security.security.clone())
         };
+        crate::exit::wait_for_tasks(py)?;
         let _runtime = get_runtime().enter();
         manypath::Endpoint::bind(options).map(Endpoint).map_err(failed)
     }
