@@ -24,11 +24,21 @@ pub(crate) fn wait_for_tasks(py: Python<'_>) -> PyResult<()> {
 }
 
 #[pyfunction]
-fn settle(py: Python<'_>) {
-    py.detach(|| {
-        let until = Instant::now() + WAITS_AT_MOST;
-        while get_runtime().metrics().num_alive_tasks() > 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
+fn settle(py: Python<'_>) -> PyResult<()> {
+    let until = Instant::now() + WAITS_AT_MOST;
+    let is_busy = || -> PyResult<bool> {
+        let tasks = get_runtime().metrics().num_alive_tasks();
+        Ok(tasks > 0 || threads_of_rust(py)?)
+    };
+    while Instant::now() < until && is_busy()? {
+        py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+    }
+    Ok(())
+}
+
+/// True if a thread that Python did not start runs Python code.
+fn threads_of_rust(py: Python<'_>) -> PyResult<bool> {
+    let running = py.import("sys")?.call_method0("_current_frames")?.len()?;
+    let started: usize = py.import("threading")?.call_method0("active_count")?.extract()?;
+    Ok(running > started)
 }
