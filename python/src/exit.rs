@@ -1,5 +1,5 @@
-//! The end of the interpreter. A thread of the runtime that has just given a future its result still
-//! needs the interpreter for a moment, and crashes if that is gone.
+//! The end of the interpreter. A thread of the runtime that has just given a future its result
+//! still needs the interpreter for a moment, and crashes if that is gone.
 
 use std::sync::Once;
 use std::time::{Duration, Instant};
