@@ -8,12 +8,12 @@
 
 mod arrow;
 mod error;
-mod exit;
 mod job;
 mod lab;
 mod net;
 mod policy;
 mod runs;
+mod runtime;
 mod scenario;
 mod sim;
 mod toml_text;

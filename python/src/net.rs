@@ -12,8 +12,9 @@ use manypath_trace::{Event, JsonLines};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3_async_runtimes::tokio::{future_into_py, get_runtime};
 use tokio::sync::Mutex;
+
+use crate::runtime::{future_into_py, get_runtime, settle_at_exit};
 
 /// How associations are protected.
 #[pyclass(frozen, module = "manypath._manypath")]
@@ -123,7 +124,7 @@ impl Endpoint {
             accept,
             ..EndpointOptions::client(security.security.clone())
         };
-        crate::exit::wait_for_tasks(py)?;
+        settle_at_exit(py)?;
         let _runtime = get_runtime().enter();
         manypath::Endpoint::bind(options).map(Endpoint).map_err(failed)
     }
