@@ -32,6 +32,8 @@ pub mod parameter_type {
     pub const HOST_NAME_ADDRESS: u16 = 11;
     /// Supported Address Types (§3.3.2.1.5).
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// Padding (RFC 4820 §4).
+    pub const PADDING: u16 = 0x8005;
     /// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
     pub const DTLS_KEY_MANAGEMENT: u16 = 0x8006;
     /// Supported Extensions (RFC 5061 §4.2.7).

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::endpoint::ConnectTo;
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
+use crate::sizes;
 use crate::time::Instant;
 
 /// Action on a COOKIE ECHO for an association that exists (RFC 9260 §5.2.4, Table 12).
@@ -33,6 +34,10 @@ pub(crate) enum CookieAction {
     /// D: a duplicate, or our COOKIE ACK was lost.
     Duplicate,
 }
+
+/// Bytes of the SCTP packet of a padded INIT: as much as any host takes over IPv4 (RFC 791 §3.1),
+/// and more than an INIT ACK needs.
+const PADDED_INIT: usize = 576 - sizes::UDP_IPV4_HEADERS;
 
 impl Association {
     /// A new association that is to [`connect`](Self::connect).
@@ -145,9 +150,10 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::T1), at);
     }
 
-    /// Our INIT.
+    /// Our INIT. One that is repeated may be padded.
     pub(super) fn init_chunk(&self) -> Init {
-        Init {
+        let is_repeated = matches!(&self.state, State::CookieWait(opening) if opening.attempts > 0);
+        let init = Init {
             initiate_tag: self.ends.id.local_tag,
             a_rwnd: a_rwnd(self.rx.buffer),
             outbound_streams: self.config.outbound_streams,
@@ -162,6 +168,10 @@ impl Association {
             )
             .into_iter()
             .collect::<Params>(),
+        };
+        match is_repeated && self.config.pad_repeated_init {
+            true => init.padded_to(PADDED_INIT),
+            false => init,
         }
     }
 

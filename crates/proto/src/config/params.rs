@@ -152,6 +152,10 @@ params! {
     /// answer becomes the primary.
     handshake_on_all_paths: bool, "switch", Any, "implementation; RFC 9260 §5.1 takes one after the other",
         default: false, fast: true;
+    /// Pads repeated INITs to 576 bytes of an IPv4 packet. A peer under a flood may then answer
+    /// them whatever its limit (stateless_answers), since its answer is no longer.
+    pad_repeated_init: bool, "switch", Any, "implementation; RFC 4820 §4",
+        default: false, fast: true, rarely: "matters where servers are flooded";
     /// Sends queued data together with COOKIE ECHO, as far as whole chunks fit the packet. The data
     /// arrives a round trip sooner, and is repeated with COOKIE ECHO.
     data_with_cookie: bool, "switch", Any, "RFC 9260 §5.1 (C) allows it",
@@ -161,7 +165,8 @@ params! {
         default: secs(60);
     /// Limit on answers per second to packets that belong to no association: INIT ACK, ABORT,
     /// SHUTDOWN COMPLETE and stale cookies together. During a flood, repeated INITs are answered
-    /// first. An INIT ACK whose cookie came back does not count. Off: no limit.
+    /// first. An INIT ACK does not count if its cookie came back, or if it is no longer than an
+    /// INIT of 512 bytes or more. Off: no limit.
     stateless_answers: Option<u32>, "answers", OrOff(100..=1_000_000), "implementation",
         default: None, fast: Some(1000);
     /// Lists all local addresses in INIT and INIT ACK. Without the list, the peer uses only

@@ -65,6 +65,7 @@ fn profiles_hold_their_constants() {
         ("handshake_rto", "off", "250 ms", "off", "off"),
         ("handshake_rto_max", "60 s", "1 s", "60 s", "60 s"),
         ("handshake_on_all_paths", "false", "true", "false", "false"),
+        ("pad_repeated_init", "false", "true", "false", "false"),
         ("data_with_cookie", "false", "true", "false", "false"),
         ("probe_with_data", "false", "true", "false", "false"),
         ("one_way_paths", "false", "true", "false", "false"),

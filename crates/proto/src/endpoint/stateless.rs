@@ -28,6 +28,10 @@ const CROWDED_OUT: &[u8] = b"busy: others came before the keys were agreed on; t
 /// An answer to an address that is not verified is at most this many times as long as the question.
 const AMPLIFICATION: usize = 3;
 
+/// Bytes of an INIT's packet from which on it is answered whatever the limit on answers, with no
+/// more bytes: who forges its address gains nothing by that.
+const PADDED: usize = 512;
+
 impl Endpoint {
     /// Handles a packet with verification tag 0, which must be an INIT alone (RFC 9260 §8.5.1, A).
     #[cold]
@@ -65,7 +69,9 @@ impl Endpoint {
             Err(cause) => return self.refuse(now, from, packet, &init, cause),
         };
         // Before anything is computed for the answer.
-        if !self.may_answer(now, Answer::InitAck, from.1, init.initiate_tag) {
+        let len = packet.bytes().len();
+        let is_limited = !self.may_answer(now, Answer::InitAck, from.1, init.initiate_tag);
+        if is_limited && len < PADDED {
             return;
         }
         let config = Arc::clone(&self.config.config);
@@ -109,13 +115,18 @@ impl Endpoint {
             }
         };
         let sealed = self.keys.seal(&cookie, now);
-        let allowed = AMPLIFICATION * (packet.bytes().len() + sizes::UDP_IPV4_HEADERS);
-        let most = config.mtu - sizes::UDP_IPV6_HEADERS;
-        let fits = allowed.saturating_sub(sizes::UDP_IPV4_HEADERS).min(most);
+        let fits = match is_limited {
+            true => len,
+            false => AMPLIFICATION * (len + sizes::UDP_IPV4_HEADERS) - sizes::UDP_IPV4_HEADERS,
+        };
+        let fits = fits.min(config.mtu - sizes::UDP_IPV6_HEADERS);
         let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
         let local = &self.config.local_addresses;
         let room = (receive_buffer, budget);
         let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, room);
+        if is_limited && answer.params.as_bytes().len() > budget {
+            return; // The cookie alone is too long.
+        }
         self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
     }
 

@@ -42,6 +42,23 @@ fn a_client_opens_with_four_packets_and_data_waits_for_them() {
     assert_eq!(t.events(), [Event::Connected { incoming: false }, active]);
 }
 
+#[test]
+fn an_init_is_padded_when_it_is_repeated() {
+    let lengths = |profile| {
+        let mut t = Setup::client().profile(profile).start();
+        t.connect();
+        [0; 3].map(|_| {
+            t.expect_init();
+            let len = t.last().packet.bytes().len();
+            t.run_to_timer();
+            len
+        })
+    };
+    assert_eq!(lengths("rfc9260"), [32, 32, 32]);
+    let [first, padded, again] = lengths("fast");
+    assert!(first < 60 && [padded, again] == [548, 548], "{first}, {padded}, {again} bytes");
+}
+
 /// Some stacks refuse parameters that say nothing.
 #[test]
 fn init_has_no_parameter_that_says_nothing() {

@@ -1,8 +1,11 @@
 //! Packets out of the blue and verification tags (RFC 9260 §8.4, §8.5).
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
 use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event};
-use manypath_wire::{CommonHeader, ErrorCause};
+use manypath_wire::{CommonHeader, ErrorCause, Parameter, UnknownParameter, parameter_type};
 
 /// Answer of an endpoint without associations to a packet with tag 42.
 fn answer(chunks: impl Into<Chunks>) -> Vec<String> {
@@ -193,4 +196,39 @@ fn a_flood_of_strangers_is_answered_within_a_bound() {
     t.settle();
     let answers = t.all_sent().len();
     assert!((1..=1000).contains(&answers), "{answers} answers wait at most");
+}
+
+/// Strangers forge 20,000 INITs a second, each from another address, and repeat each half a second
+/// later, as honest clients do. An answer that is no longer than its question gains them nothing.
+#[test]
+fn a_padded_init_is_answered_beside_forgeries_that_are_repeated() {
+    let mut t = Setup::server().profile("fast").start();
+    let (local, honest) = t.pairs[0];
+    let forged = |n: u32| SocketAddr::from((Ipv4Addr::from(0x0b00_0000 + n * 7919), PORT));
+    let short = |tag: u32| init().tag(tag);
+    let padded = |tag: u32| {
+        let padding = UnknownParameter::new(parameter_type::PADDING, &[0; 512]);
+        init().tag(tag).param(Parameter::Unknown(padding))
+    };
+    for n in 1..30_000 {
+        t.peer_from((local, forged(n)), short(n));
+        if n > 10_000 {
+            t.peer_from((local, forged(n - 10_000)), short(n - 10_000));
+        }
+        if n % 20 == 0 {
+            t.run(Duration::from_millis(1));
+        }
+    }
+    t.all_sent();
+    t.peer_from((local, honest), short(900));
+    t.peer_from((local, honest), short(900));
+    t.expect_nothing();
+    for n in 40_000..41_000 {
+        t.peer_from((local, forged(n)), padded(n));
+        t.expect("INIT ACK");
+        assert!(t.last().packet.bytes().len() <= 548, "no more bytes than came");
+    }
+    t.peer_from((local, honest), padded(900));
+    t.expect("INIT ACK");
+    assert_eq!(t.last().remote, honest);
 }

@@ -1,9 +1,11 @@
 //! INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3).
 
-use super::{RawChunk, chunk_type};
+use super::{CHUNK_HEADER_LEN, RawChunk, chunk_type};
 use crate::builder::PacketBuilder;
 use crate::error::DecodeError;
-use crate::parameter::Params;
+use crate::header::COMMON_HEADER_LEN;
+use crate::parameter::{Parameter, Params, UnknownParameter, parameter_type};
+use crate::tlv::TLV_HEADER_LEN;
 use crate::types::Tsn;
 
 const FIXED_LEN: usize = 16;
@@ -58,6 +60,18 @@ impl Init {
             initial_tsn: Tsn(u32::from_be_bytes([n0, n1, n2, n3])),
             params: Params::received(raw.value_from(FIXED_LEN), raw.value_offset(FIXED_LEN)),
         })
+    }
+
+    /// This INIT, made so long that a packet with it alone has `len` bytes, a multiple of 4, by a
+    /// parameter that receivers skip (RFC 4820 §4). One that leaves no room for it stays as it is.
+    #[must_use]
+    pub fn padded_to(self, len: usize) -> Init {
+        let params = self.params.as_bytes().len().next_multiple_of(4);
+        let taken = COMMON_HEADER_LEN + CHUNK_HEADER_LEN + FIXED_LEN + params + TLV_HEADER_LEN;
+        let Some(padding) = len.checked_sub(taken) else { return self };
+        let padding = UnknownParameter::new(parameter_type::PADDING, &vec![0; padding]);
+        let all = self.params.iter().map_while(Result::ok);
+        Init { params: all.chain([Parameter::Unknown(padding)]).collect(), ..self }
     }
 
     fn push(&self, ty: u8, packet: &mut PacketBuilder<'_>) -> bool {
