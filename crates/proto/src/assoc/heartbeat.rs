@@ -17,7 +17,7 @@ use crate::time::Instant;
 
 /// The longest time between two probes while data waits for the end of an outage: it flows again
 /// within a second of that.
-const MAX_GAP_IN_OUTAGE: Duration = Duration::from_millis(750);
+const MAX_GAP_IN_OUTAGE: Duration = Duration::from_millis(900);
 
 /// Facts on the heartbeats of all paths together; the rest is in the paths.
 #[derive(Debug)]
@@ -347,10 +347,10 @@ impl Association {
         let waits = self.out.chunks_in_flight(id) > 0;
         let heard_at = p.last_heard.filter(|at| !waits && *at > p.last_active);
         let silence = now - heard_at.unwrap_or(p.last_active);
-        match (self.is_in_outage(), waits) {
-            (true, true) => (silence / 12).min(MAX_GAP_IN_OUTAGE),
-            (true, false) => silence / 8,
-            (false, _) => silence / 40,
+        if !self.is_in_outage() {
+            return silence / 40;
         }
+        let most = if waits { MAX_GAP_IN_OUTAGE } else { Duration::MAX };
+        (silence / 8).min(most)
     }
 }

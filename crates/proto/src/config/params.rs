@@ -258,9 +258,8 @@ params! {
         default: None, fast: Some(ms(250));
     /// Longest time between probes of a potentially failed or inactive path: how late a path that
     /// is back may be noticed. It is exceeded on a path that stays silent: a fortieth of the
-    /// silence, while no path works a twelfth, 750 ms at most, or an eighth if no data waits. While
-    /// the peer is heard there and does not answer, the time grows up to hb_interval. Off: no
-    /// bound.
+    /// silence, while no path works an eighth, at most 900 ms if data waits. While the peer is
+    /// heard there and does not answer, the time grows up to hb_interval. Off: no bound.
     hb_probe_max: Option<Duration>, "time", OrOff(ms(10)..=HOUR), "implementation",
         default: None, fast: Some(ms(500));
     /// Also probes failed paths that carry data, at the intervals of hb_first_probe and
