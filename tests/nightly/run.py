@@ -2,7 +2,7 @@
 """Runs for hours what `./check` runs for seconds: fuzzing, random operations, disk faults, kills. Then it installs
 each kind of package once.
 
-    tests/nightly/run.py [--hours H] [--seed N] [--parts PART...] [--no-build]
+    tests/nightly/run.py [--hours H] [--seed N] [--parts PART...] [--families FAMILY...] [--no-build]
 
 Seeds go on from N, by default a number made of the date, so that each night sees new runs. Every failure is
 named with the command that repeats it, and the exit code is 1 then. The result is one line, printed and appended
@@ -60,8 +60,9 @@ def build():
 class Night:
     """What was run and what failed."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, families):
         self.seed = seed
+        self.families = families
         self.counts = {}
         self.failures = []
 
@@ -96,7 +97,7 @@ class Night:
     def random(self, seconds):
         end, seed = time.monotonic() + seconds, self.seed
         while time.monotonic() < end:
-            for family in FAMILIES:
+            for family in self.families:
                 command = [EXAMPLES / "random_ops", "--family", family, "--seed", seed, "--runs", RANDOM_RUNS,
                            "--jobs", os.cpu_count()]
                 done, said = call(*command)
@@ -139,12 +140,13 @@ def main():
     today = datetime.date.today()
     parser.add_argument("--seed", type=int, default=int(today.strftime("%Y%m%d")) * 10_000_000)
     parser.add_argument("--parts", nargs="+", choices=[*SHARES, *ONCE], default=[*SHARES, *ONCE])
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of random operations")
     parser.add_argument("--no-build", action="store_true", help="everything is built")
     options = parser.parse_args()
     if not options.no_build:
         build()
     commit = call("git", "rev-parse", "--short", "HEAD")[1].strip()
-    night, begin = Night(options.seed), time.monotonic()
+    night, begin = Night(options.seed, options.families), time.monotonic()
     timed = [part for part in options.parts if part in SHARES]
     whole = sum(SHARES[part] for part in timed)
     for part in timed:
