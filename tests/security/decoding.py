@@ -272,7 +272,7 @@ def answers(case, directory):
     that are not sealed do not count."""
     # Else some answers come on another path, too.
     words = ["--set", "one_way_paths=false"]
-    with Transfer(case.options, directory, 20_000_000, receive=words) as transfer:
+    with Transfer(case.options, directory, 40_000_000, receive=words) as transfer:
         with Relay(transfer.targets, rate=RATE, keep=True) as relay:
             transfer.start(relay.dest, *words)
             wait_for(lambda: len(relay.kept) > 4000 or transfer.send.code is not None, 20)
