@@ -148,8 +148,8 @@ pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
 ///
 /// By latency rather than by number the first links, short ones that all paths of a host share,
 /// hardly count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the
-/// paper's alternative, without the link by which both leave the source: that is no reason to
-/// prefer a path to another.
+/// paper's alternative, without the links by which both leave the source and reach the destination:
+/// they are no reason to prefer a path to another.
 pub fn disjoint(x: &Route, y: &Route) -> f64 {
     let shared = shared_links(x, y);
     let shorter = x.latency().min(y.latency());
@@ -158,19 +158,28 @@ pub fn disjoint(x: &Route, y: &Route) -> f64 {
         overlapping.as_secs_f64() / shorter.as_secs_f64()
     } else {
         let fewer = x.links().len().min(y.links().len());
-        match fewer > 1 && leave_alike(x, y) {
-            true => (shared.len() - 1) as f64 / (fewer - 1) as f64,
-            false => shared.len() as f64 / fewer.max(1) as f64,
-        }
+        let at_the_ends = usize::from(leave_alike(x, y)) + usize::from(arrive_alike(x, y));
+        // Something must be left to compare.
+        let left_out = at_the_ends.min(fewer.saturating_sub(1));
+        shared.len().saturating_sub(left_out) as f64 / (fewer - left_out).max(1) as f64
     };
     1.0 - share.min(1.0)
 }
 
 /// Both routes begin with the same link.
 fn leave_alike(x: &Route, y: &Route) -> bool {
-    let first = |route: &Route| {
-        let mut routers = route.hops.iter().map_while(|hop| hop.router);
-        Some((routers.next()?, routers.next()?))
-    };
-    first(x).is_some_and(|(from, to)| from != to && first(y) == Some((from, to)))
+    are_one_link(x.hops.iter(), y.hops.iter())
+}
+
+/// Both routes end with the same link.
+fn arrive_alike(x: &Route, y: &Route) -> bool {
+    are_one_link(x.hops.iter().rev(), y.hops.iter().rev())
+}
+
+/// The first two routers of both are a link, and the same one.
+fn are_one_link<'a>(x: impl Iterator<Item = &'a Hop>, y: impl Iterator<Item = &'a Hop>) -> bool {
+    let mut x = x.map_while(|hop| hop.router);
+    let mut y = y.map_while(|hop| hop.router);
+    let ends = [x.next(), x.next()];
+    ends[0] != ends[1] && ends[1].is_some() && ends == [y.next(), y.next()]
 }

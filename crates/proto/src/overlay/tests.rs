@@ -92,6 +92,19 @@ fn paths_that_part_at_the_first_router_are_disjoint() {
 }
 
 #[test]
+fn the_last_link_that_both_take_is_no_reason_against_a_path() {
+    // A destination has one link to its router.
+    let direct = route(&[(0, 0), (1, 0), (2, 0), (9, 0)]);
+    let relayed = |relay| route(&[(0, 0), (1, 0), (relay, 0), (2, 0), (9, 0)]);
+    assert_eq!((disjoint(&direct, &relayed(3)), disjoint(&relayed(3), &relayed(4))), (1.0, 1.0));
+    let far_half = |relay| route(&[(0, 0), (1, 0), (relay, 0), (5, 0), (2, 0), (9, 0)]);
+    assert_eq!(disjoint(&far_half(3), &far_half(4)), 1.0 - 1.0 / 3.0);
+    // A route that passes the same link twice, as no honest relay tells.
+    let loops = |by| route(&[(0, 0), (9, 0), (by, 0), (0, 0), (9, 0)]);
+    assert_eq!(disjoint(&loops(3), &loops(4)), 1.0);
+}
+
+#[test]
 fn latencies_come_from_round_trip_times() {
     let id = |n| Some(RouterId(n));
     let rtts = [(id(0), ms(0)), (id(1), ms(2)), (None, ms(0)), (id(2), ms(1)), (id(3), ms(12))];
