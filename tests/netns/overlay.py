@@ -55,6 +55,33 @@ class Overlay:
         self.lab.route(self.near, "10.94.0.0/24", "via", "10.93.0.2")
         self._serve(host, "10.94.0.1")
 
+    def far_link(self, delay_ms):
+        """A link into the router at the server's side, for relays whose ways end alike: two routers and the link."""
+        gate, mid = self.lab.host("gate"), self.lab.host("mid")
+        self.lab.veth(gate, "mid0", "10.95.0.1/24", mid, "gate0", "10.95.0.2/24")
+        self._way(delay_ms, mid, "far0", "10.96.0.1/24", self.far, "fm0", "10.96.0.2/24")
+        self.lab.route(gate, "10.90.1.0/24", "via", "10.95.0.2")
+        self.lab.route(mid, "10.90.1.0/24", "via", "10.96.0.2")
+        self.lab.route(self.far, "10.95.0.0/24", "via", "10.96.0.1")
+        for router in (gate, mid):
+            self.lab.forward(router)
+        self.gate, self.mid = gate, mid
+
+    def before_the_far_link(self, number):
+        """A relay on a way of its own as far as that link."""
+        host = self.lab.host(f"relay{number}")
+        mine, theirs = f"10.91.{number}", f"10.92.{number}"
+        self._way(None, self.near, f"nr{number}", f"{mine}.254/24", host, "near0", f"{mine}.1/24")
+        self.lab.veth(self.gate, f"gr{number}", f"{theirs}.254/24", host, "far0", f"{theirs}.1/24")
+        self.lab.route(host, "10.90.0.0/24", "via", f"{mine}.254")
+        for net in ("10.90.1.0/24", "10.95.0.0/24", "10.96.0.0/24"):
+            self.lab.route(host, net, "via", f"{theirs}.254")
+        for net in (f"{mine}.0/24", f"{theirs}.0/24"):
+            self.lab.route(self.far, net, "via", "10.96.0.1")
+            self.lab.route(self.mid, net, "via", "10.95.0.1")
+        self.lab.route(self.gate, f"{mine}.0/24", "via", f"{theirs}.1")
+        self._serve(host, f"{mine}.1")
+
     def _serve(self, host, address):
         relay = self.lab.spawn(host, [self.case.options.binary, "relay", "--json", "--user", "ann:secret", "--listen",
                                       address, "--allow-peer", "10.0.0.0/8", "--rate-per-user", "0"])

@@ -203,6 +203,32 @@ def shared_hops(case, lab):
     case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX, pace=True)
 
 
+def shared_far_half(case, lab):
+    """Two relays on ways of their own, whose routes to the server meet at one link: the relays trace them, and one of the two
+    paths is set aside. The direct path and the other one carry the data."""
+    overlay = Overlay(case, lab, relays=0)
+    overlay.far_link(delay_ms=10)
+    for number in (1, 2):
+        overlay.before_the_far_link(number)
+    transfer, _, digest = overlay.start(60, "--set", "shared_congestion=off", sender=["--trace-interval", "60s"])
+    told = lambda: next((line for _, line in transfer.send.stderr if "shares too many hops" in line), None)
+    transfer.send.wait_for(told, 15, "said nothing of shared hops")
+    found = time.monotonic() - transfer.send.begin
+    case.check("found within seconds", f"{found:.1f} s", found < 10, pace=True)
+    time.sleep(2)
+    sent_bytes = dict(rates(lab, overlay.near, ["n1", "nr1", "nr2"]))
+    transfer.wait(120)
+    sent = check_complete(case, transfer, digest)
+    relays = [f"{address}:3478" for _, address in overlay.relays]
+    shared = [n for n in sent.get("notices", []) if n["event"] == "shared_hops"]
+    names = [sorted(path["relay"] or "direct" for path in notice["paths"]) for notice in shared]
+    case.check("the paths that share hops", names, names and all(pair == relays for pair in names))
+    aside = [path["relay"] for path in sent.get("paths", []) if path["suppressed"]]
+    case.check("the path set aside", aside, len(aside) == 1 and aside[0] in relays)
+    slow, busy = sorted((sent_bytes["nr1"], sent_bytes["nr2"]))
+    case.check("bytes a second through the two relays", f"{slow}, {busy}", slow * 20 < busy)
+
+
 def spares(case, lab):
     """Of four paths two carry data. One of them becomes twenty times slower: it makes room for a spare."""
     overlay = Overlay(case, lab)
@@ -289,6 +315,7 @@ CASES = {
     "sacks-blackholed": sacks_blackholed,
     "shared-bottleneck": shared_bottleneck,
     "shared-hops": shared_hops,
+    "shared-far-half": shared_far_half,
     "spares": spares,
     "paths": list_paths,
 }

@@ -148,7 +148,8 @@ pub(crate) enum Command {
     /// Probes every path (round-trip time, loss) and traces its routers as traceroute does. Then
     /// selects as mTCP does: in order of score, each path that is disjoint enough from those
     /// selected before. Needs no privileges and no token; `recv` or `perf server` must run at DEST.
-    /// Routers are traced on Linux only, and those between a relay and DEST are not visible.
+    /// Routers are traced on Linux only, those between a relay and DEST by the relay, if it is
+    /// manypath's.
     #[command(after_help = "Examples:
   manypath paths server.example
   manypath paths --via @relays --svg paths.svg manypath2:ae...

@@ -206,6 +206,9 @@ impl Driver {
         for (index, peer) in inner.relay_paths.take_wanted() {
             self.relays.add_peer(now, index, peer);
         }
+        for way in inner.relay_paths.take_wanted_routes() {
+            self.relays.trace(now, way);
+        }
         self.relays.handle_timeout(now);
         let mut changed = false;
         while let Some(change) = self.relays.poll_change() {

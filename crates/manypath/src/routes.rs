@@ -9,8 +9,9 @@ use std::time::Duration;
 use manypath_net::{Leg, RelayStatus, Routes, TraceOptions, preferred_source, route};
 use manypath_proto::overlay::Route;
 use manypath_proto::{AssocId, Event, PathId};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::association::Association;
 use crate::events::EventStream;
@@ -45,8 +46,12 @@ impl Association {
     pub fn watch_routes(&self, interval: Duration) -> RouteWatch {
         let events = self.events();
         let interval = interval.clamp(INTERVALS.0, INTERVALS.1);
-        let watcher =
-            Watcher { shared: Arc::clone(self.shared()), id: self.id(), routes: Routes::new() };
+        let watcher = Watcher {
+            shared: Arc::clone(self.shared()),
+            id: self.id(),
+            routes: Routes::new(),
+            asked: BTreeSet::new(),
+        };
         RouteWatch(tokio::spawn(watcher.run(events, interval)))
     }
 }
@@ -56,21 +61,25 @@ struct Watcher {
     shared: Arc<Shared>,
     id: AssocId,
     routes: Routes,
+    /// Ways whose relays were asked for the routes since all were due.
+    asked: BTreeSet<manypath_net::Way>,
 }
 
 impl Watcher {
     async fn run(mut self, mut events: EventStream, interval: Duration) {
         let mut again = Instant::now();
+        let mut relays = self.shared.relays.subscribe();
         loop {
             let is_due = Instant::now() >= again;
             if is_due {
                 again += interval;
             }
+            self.ask_relays(is_due);
             if !self.trace(is_due).await {
                 return;
             }
             self.tell();
-            if !wait(&mut events, again).await {
+            if !wait(&mut events, &mut relays, again).await {
                 return;
             }
         }
@@ -83,12 +92,31 @@ impl Watcher {
             let way = |p: manypath_proto::PathStats| Way {
                 id: p.id,
                 local: p.local,
-                peer: p.remote.ip(),
+                remote: p.remote,
                 rtt_min: p.rtt_min,
                 of_relay: inner.relay_paths.name(p.local).is_some(),
             };
             association.paths().map(way).collect()
         })
+    }
+
+    /// Asks the relays for the second halves of the paths through them, only of new paths unless it
+    /// is due. Their answers come with the relays' status.
+    fn ask_relays(&mut self, is_due: bool) {
+        if is_due {
+            self.asked.clear();
+        }
+        let ways = self.paths().into_iter().filter(|path| path.of_relay);
+        let ways: Vec<_> = ways.map(|path| (path.local, path.remote)).collect();
+        self.asked.retain(|way| ways.contains(way));
+        let new: Vec<_> = ways.into_iter().filter(|way| self.asked.insert(*way)).collect();
+        if new.is_empty() {
+            return;
+        }
+        self.shared.with(|inner, _| {
+            new.into_iter().for_each(|way| inner.relay_paths.want_route(way));
+            inner.assocs.kick();
+        });
     }
 
     /// Traces the legs of all paths, also of those that relays will give; only new ones unless it
@@ -112,8 +140,9 @@ impl Watcher {
     }
 
     /// Tells the engine what is known of the paths that there are now.
-    fn tell(&self) {
+    fn tell(&mut self) {
         let relays = self.shared.relays.borrow().clone();
+        learn_from_relays(&mut self.routes, &relays);
         let found = known_routes(&self.routes, &self.paths(), &relays);
         self.shared.with(|inner, now| {
             if let Some(association) = inner.assocs.engine.assoc_mut(self.id) {
@@ -130,7 +159,7 @@ impl Watcher {
 struct Way {
     id: PathId,
     local: SocketAddr,
-    peer: IpAddr,
+    remote: SocketAddr,
     rtt_min: Option<Duration>,
     /// Our address on it is, or was, a relay's.
     of_relay: bool,
@@ -141,7 +170,7 @@ impl Way {
     fn leg(&self, relays: &[RelayStatus]) -> Option<Leg> {
         match self.of_relay {
             true => relay_leg(relays.iter().find(|r| r.relayed == Some(self.local))?),
-            false => Some((self.local.ip(), self.peer)),
+            false => Some((self.local.ip(), self.remote.ip())),
         }
     }
 }
@@ -160,14 +189,25 @@ fn legs_to_trace(
     legs.into_iter().filter(|&leg| is_due || !routes.knows(leg)).collect()
 }
 
+/// Takes note of what relays told of their routes to peers.
+fn learn_from_relays(routes: &mut Routes, relays: &[RelayStatus]) {
+    for relay in relays {
+        for (&peer, route) in &relay.routes {
+            if let Some(route) = route {
+                routes.insert_beyond(relay.address.ip(), peer, route.clone());
+            }
+        }
+    }
+}
+
 /// The routes of paths, as far as they were traced. Those without a round-trip time wait for one.
 fn known_routes(routes: &Routes, paths: &[Way], relays: &[RelayStatus]) -> Vec<(PathId, Route)> {
-    let peer: Vec<IpAddr> = paths.iter().map(|path| path.peer).collect();
+    let peer: Vec<IpAddr> = paths.iter().map(|path| path.remote.ip()).collect();
     let mut aliases = routes.aliases(&peer);
     let mut found = Vec::new();
     for path in paths {
         let (Some(leg), Some(rtt)) = (path.leg(relays), path.rtt_min) else { continue };
-        let hops = routes.hops(leg, path.of_relay, path.peer, rtt);
+        let hops = routes.hops(leg, path.of_relay, path.remote.ip(), rtt);
         found.push((path.id, route(&hops, &mut aliases)));
     }
     found
@@ -178,17 +218,27 @@ fn relay_leg(relay: &RelayStatus) -> Option<Leg> {
     Some((preferred_source(relay.address).ok()?, relay.address.ip()))
 }
 
-/// Waits until `due`, or until shortly after paths come. False if the association is over.
-async fn wait(events: &mut EventStream, due: Instant) -> bool {
+/// Waits until `due`, or until shortly after paths come or relays tell something new. False if the
+/// association is over.
+async fn wait(
+    events: &mut EventStream,
+    relays: &mut watch::Receiver<Vec<RelayStatus>>,
+    due: Instant,
+) -> bool {
     let mut until = due;
     loop {
-        match timeout_at(until, events.next()).await {
-            Err(_) => return true,
-            Ok(None) => return false,
-            Ok(Some(Event::PathAdded { .. } | Event::PathState { .. })) => {
-                until = until.min(Instant::now() + SETTLES);
-            }
-            Ok(Some(_)) => {}
+        let is_new = tokio::select! {
+            event = events.next() => match event {
+                None => return false,
+                Some(event) => {
+                    matches!(event, Event::PathAdded { .. } | Event::PathState { .. })
+                }
+            },
+            Ok(()) = relays.changed() => true,
+            () = sleep_until(until) => return true,
+        };
+        if is_new {
+            until = until.min(Instant::now() + SETTLES);
         }
     }
 }

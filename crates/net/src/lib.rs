@@ -41,7 +41,6 @@ mod rtnetlink;
 mod send;
 mod sizes;
 mod sockets;
-#[cfg(feature = "measure")]
 mod traceroute;
 #[cfg(feature = "relay")]
 mod turn;
@@ -71,7 +70,6 @@ pub use routes::{Leg, Routes, Seen, route};
 pub use send::{Outgoing, Sent};
 pub use sizes::interface_mtus;
 pub use sockets::{BoundAddresses, UdpSockets};
-#[cfg(feature = "measure")]
 pub use traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
 pub use uplinks::{LeftOut, LinkKind, NotUsed, Reachable, Uplink, Uplinks, reachable};
 pub use watch::NetworkWatch;

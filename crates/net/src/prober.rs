@@ -141,6 +141,26 @@ impl Prober {
         paths
     }
 
+    /// Has every relay trace its route to the peer; waits until all have told it, or say that they
+    /// do not, and no longer than `wait`. The routes are in the relays' [status](Self::relays).
+    pub async fn trace_relays(&mut self, wait: Duration) {
+        let now = self.clock.now();
+        for &way in &self.open {
+            self.relays.trace(now, way);
+        }
+        let until = now + wait;
+        let is_missing = |prober: &Prober| {
+            let status = prober.relays.status();
+            prober.open.iter().any(|(relayed, peer)| {
+                let relay = status.iter().find(|relay| relay.relayed == Some(*relayed));
+                relay.is_some_and(|relay| !relay.routes.contains_key(&peer.ip()))
+            })
+        };
+        while is_missing(self) && self.clock.now() < until {
+            self.receive(until).await;
+        }
+    }
+
     /// The paths that an endpoint would begin with.
     fn pair(&mut self, remotes: &[SocketAddr]) -> Vec<(SocketAddr, SocketAddr)> {
         let mut uplinks = Uplinks::default();

@@ -10,9 +10,11 @@ use std::task::{Context, Poll};
 
 use manypath_proto::{Datagram, Instant, Transmit};
 use manypath_turn::{
-    AllocationId, Prefix, Reply, Server, ServerConfig, ServerStats, Sockets, Wanted,
+    AllocationId, Prefix, RelayRoute, Reply, Server, ServerConfig, ServerStats, Sockets,
+    TraceWanted, Wanted,
 };
 use socket2::SockRef;
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use crate::bind::{BindError, BindTo};
@@ -20,6 +22,8 @@ use crate::clock::Clock;
 use crate::recv::UdpReceiver;
 use crate::send::Outgoing;
 use crate::sockets::UdpSockets;
+use crate::traceroute::{TraceOptions, traceroute};
+use crate::turn::told;
 
 /// Size of the buffers of an allocation's socket in bytes, each way: some 50 ms at 100 Mbit/s. With
 /// the limit on allocations it bounds what peers can fill.
@@ -62,6 +66,8 @@ pub struct RelayServer {
     /// The time that the timer is set to.
     timer_at: Option<Instant>,
     outgoing: Batches,
+    /// Routes that are being traced for users.
+    traces: JoinSet<(TraceWanted, RelayRoute)>,
 }
 
 /// Packets on their way out, those that follow each other on one way as one batch.
@@ -139,6 +145,7 @@ impl RelayServer {
             timer: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
             timer_at: None,
             outgoing: Batches::default(),
+            traces: JoinSet::new(),
         })
     }
 
@@ -166,6 +173,7 @@ impl RelayServer {
             let now = self.clock.now();
             let mut any = self.serve_clients(cx, now);
             any |= self.serve_peers(cx, now);
+            any |= self.trace(cx, now);
             self.server.handle_timeout(now, &mut self.opener);
             self.send();
             if !any && self.poll_timer(cx).is_pending() {
@@ -212,6 +220,32 @@ impl RelayServer {
                     Prefix::Channel(header) => self.outgoing.add(None, way, header, &payload),
                     Prefix::Indication(message) => self.outgoing.add(None, way, &[], message),
                 }
+            }
+        }
+        any
+    }
+
+    /// Begins to trace what users asked for, and takes what was found.
+    fn trace(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(wanted) = self.server.poll_trace() {
+            any = true;
+            let from = self.opener.open.get(&wanted.allocation).map(|s| s.bound().as_slice()[0]);
+            let Some(from) = from else {
+                self.server.handle_trace(now, wanted, RelayRoute::default());
+                continue;
+            };
+            self.traces.spawn_blocking(move || {
+                // Without a route there is nothing to tell.
+                let found = traceroute(from.ip(), wanted.peer, TraceOptions::default());
+                (wanted, told(&found.unwrap_or_default()))
+            });
+        }
+        while let Poll::Ready(Some(done)) = self.traces.poll_join_next(cx) {
+            any = true;
+            // An error of the task is the end of the runtime.
+            if let Ok((wanted, route)) = done {
+                self.server.handle_trace(now, wanted, route);
             }
         }
         any

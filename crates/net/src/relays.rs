@@ -5,8 +5,9 @@
 //! unpacked and comes to it. Batches stay batches: every packet of one gets a header of the same
 //! length.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use bytes::Buf;
@@ -17,6 +18,7 @@ use zeroize::Zeroize;
 use crate::interfaces::preferred_source;
 use crate::send::Outgoing;
 use crate::sockets::BoundAddresses;
+use crate::traceroute::Trace;
 
 /// Bytes that a packet through a relay is longer than a direct one: the header of ChannelData.
 pub const RELAY_OVERHEAD: usize = 4;
@@ -58,12 +60,14 @@ pub struct RelayStatus {
     pub relayed: Option<SocketAddr>,
     /// The error, in words; `None` if there is none, or nothing is known yet.
     pub error: Option<String>,
+    /// The route from it to each peer that it was asked for; `None` if it does not tell.
+    pub routes: BTreeMap<IpAddr, Option<Trace>>,
 }
 
 impl RelayStatus {
     /// A relay that has not answered yet.
     pub fn new(name: String, address: SocketAddr) -> RelayStatus {
-        RelayStatus { name, address, relayed: None, error: None }
+        RelayStatus { name, address, relayed: None, error: None, routes: BTreeMap::new() }
     }
 }
 
@@ -85,6 +89,8 @@ pub enum RelayChange {
 pub(crate) trait Client: fmt::Debug + Send {
     /// Asks for a way to `peer`.
     fn add_peer(&mut self, now: Instant, peer: SocketAddr);
+    /// Asks for the route from the relay to a peer that there is a way to.
+    fn trace(&mut self, now: Instant, peer: SocketAddr);
     /// The transport address that the relay gave us, while it is ours.
     fn relayed(&self) -> Option<SocketAddr>;
     /// The header of a packet of `len` bytes to `peer`; `None` if there is no way to it.
@@ -117,6 +123,8 @@ pub(crate) enum ClientEvent {
     Allocated(SocketAddr),
     /// There is a way to this peer.
     PeerReady(SocketAddr),
+    /// The route from the relay to this peer; `None` if it does not tell.
+    Traced(IpAddr, Option<Trace>),
     /// Something does not work, in words.
     Failed(String),
 }
@@ -137,6 +145,8 @@ pub(crate) struct Link {
     /// The last address it gave us, perhaps no longer ours.
     pub(crate) relayed: Option<SocketAddr>,
     pub(crate) error: Option<String>,
+    /// The routes from it, see [`RelayStatus::routes`].
+    pub(crate) routes: BTreeMap<IpAddr, Option<Trace>>,
     /// `local` is not ours any more.
     pub(crate) is_lost: bool,
 }
@@ -167,6 +177,15 @@ impl Relays {
     pub fn add_peer(&mut self, now: Instant, index: usize, peer: SocketAddr) {
         if let Some(link) = self.links.get_mut(index) {
             link.client.add_peer(now, peer);
+        }
+    }
+
+    /// Asks a relay for the route of a way from it to the peer. It is in the relay's status some
+    /// seconds later.
+    pub fn trace(&mut self, now: Instant, (relayed, peer): Way) {
+        let link = self.links.iter_mut().find(|link| link.relayed == Some(relayed));
+        if let Some(link) = link {
+            link.client.trace(now, peer);
         }
     }
 
@@ -270,6 +289,7 @@ impl Relays {
         let status = |link: &Link| RelayStatus {
             relayed: link.client.relayed(),
             error: link.error.clone(),
+            routes: link.routes.clone(),
             ..RelayStatus::new(link.relay.name.clone(), link.relay.address)
         };
         self.links.iter().map(status).collect()
@@ -294,6 +314,9 @@ impl Link {
                 ClientEvent::PeerReady(peer) => {
                     self.error = None;
                     changes.extend(self.relayed.map(|from| RelayChange::Open((from, peer))));
+                }
+                ClientEvent::Traced(peer, route) => {
+                    self.routes.insert(peer, route);
                 }
                 ClientEvent::Failed(error) => self.error = Some(error),
             }

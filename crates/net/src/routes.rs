@@ -27,6 +27,8 @@ const ASKED_TOGETHER: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     traces: BTreeMap<Leg, Trace>,
+    /// Traces that relays made, by the relay and the peer.
+    beyond: BTreeMap<Leg, Trace>,
     /// Addresses that were asked for aliases.
     asked: BTreeSet<IpAddr>,
     /// Pairs of addresses of one router.
@@ -61,9 +63,22 @@ impl Routes {
         self.traces.insert(leg, trace);
     }
 
+    /// Takes note of the route from a relay to a peer, which the relay traced.
+    pub fn insert_beyond(&mut self, relay: IpAddr, peer: IpAddr, mut trace: Trace) {
+        if let Some(before) = self.beyond.get(&(relay, peer)) {
+            keep_shortest(&mut trace, before);
+        }
+        self.beyond.insert((relay, peer), trace);
+    }
+
     /// Takes note of two addresses of one router.
     pub fn join(&mut self, a: IpAddr, b: IpAddr) {
         self.aliases.push((a, b));
+    }
+
+    /// True if the route from this relay to a peer is known.
+    pub fn knows_beyond(&self, relay: IpAddr, peer: IpAddr) -> bool {
+        self.beyond.contains_key(&(relay, peer))
     }
 
     /// True if the leg was traced.
@@ -74,12 +89,15 @@ impl Routes {
     /// Forgets all legs but these.
     pub fn retain(&mut self, legs: &BTreeSet<Leg>) {
         self.traces.retain(|leg, _| legs.contains(leg));
+        let relays: BTreeSet<IpAddr> = legs.iter().map(|leg| leg.1).collect();
+        self.beyond.retain(|(relay, _), _| relays.contains(relay));
     }
 
     /// Asks every router that was seen, and not asked before, at the address it was seen with:
     /// another one in its answer is an alias.
     pub async fn find_aliases(&mut self) {
         let mut wanted = Vec::new();
+        // No relay has us send anything to what it names.
         for (&(from, _), trace) in &self.traces {
             for (address, _) in trace.hops.iter().filter_map(|hop| hop.answer) {
                 if self.asked.len() < ALIASES_MAX && self.asked.insert(address) {
@@ -115,8 +133,9 @@ impl Routes {
         aliases
     }
 
-    /// The hops of a path: the routers that were seen, the relay if its leg ends at one, the peer's
-    /// address. `rtt` is the shortest round-trip time of the whole path, 0 if not known.
+    /// The hops of a path: the routers that were seen, the relay if its leg ends at one, the
+    /// routers behind it that it told of, the peer's address. `rtt` is the shortest round-trip
+    /// time of the whole path, 0 if not known.
     pub fn hops(&self, leg: Leg, through_relay: bool, peer: IpAddr, rtt: Duration) -> Vec<Seen> {
         let trace = self.traces.get(&leg);
         let hop = |(index, hop): (usize, &TraceHop)| {
@@ -131,13 +150,23 @@ impl Routes {
             // A relay that does not answer a traceroute is as far as the last router before it, at
             // least.
             let before = hops.iter().flatten().map(|(_, rtt)| *rtt).max().unwrap_or_default();
-            hops.push(Some((leg.1, end.map_or(before, |(_, rtt)| rtt))));
+            let at_relay = end.map_or(before, |(_, rtt)| rtt);
+            hops.push(Some((leg.1, at_relay)));
+            hops.extend(self.hops_beyond(leg.1, peer, at_relay));
         }
         hops.push(Some((peer, rtt)));
         if !rtt.is_zero() {
             space_out(&mut hops, rtt);
         }
         hops
+    }
+
+    /// The routers between a relay and the peer. The relay is `at_relay` away.
+    fn hops_beyond(&self, relay: IpAddr, peer: IpAddr, at_relay: Duration) -> Vec<Seen> {
+        let Some(trace) = self.beyond.get(&(relay, peer)) else { return Vec::new() };
+        let routers = trace.hops.len().saturating_sub(usize::from(trace.reached));
+        let seen = |hop: &TraceHop| hop.answer.map(|(ip, rtt)| (ip, at_relay + rtt));
+        trace.hops.iter().take(routers).map(seen).collect()
     }
 
     /// The shortest time in which a router answered at that place of a route: of all routes from

@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use manypath_proto::Instant;
-use manypath_turn::{CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, Received};
+use manypath_turn::{
+    CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, Received, RelayRoute, RouteHop,
+};
 
 use crate::address::unmapped;
 use crate::relays::{Client, ClientEvent, Link, RELAY_OVERHEAD, Relay, Relays, source};
 use crate::sockets::BoundAddresses;
+use crate::traceroute::{Trace, TraceHop};
 
 const _: () = assert!(RELAY_OVERHEAD == CHANNEL_HEADER);
 
@@ -36,7 +39,15 @@ impl Relays {
             }
             let client = client(now, &relay);
             let address = relay.address;
-            let link = Link { relay, local, client, relayed: None, error: None, is_lost: false };
+            let link = Link {
+                relay,
+                local,
+                client,
+                relayed: None,
+                error: None,
+                routes: BTreeMap::new(),
+                is_lost: false,
+            };
             order.push(address);
             links.insert(address, link);
         }
@@ -50,9 +61,25 @@ fn client(now: Instant, relay: &Relay) -> Box<dyn Client> {
     Box::new(Turn::new(now, &relay.user, &relay.password, relay.address.is_ipv6()))
 }
 
+/// A route that a relay told.
+fn trace(route: RelayRoute) -> Trace {
+    let hop = |hop: Option<RouteHop>| TraceHop { answer: hop.map(|h| (h.address, h.rtt)) };
+    Trace { hops: route.hops.into_iter().map(hop).collect(), reached: route.reached }
+}
+
+/// A route that we tell the users of our relay.
+pub(crate) fn told(trace: &Trace) -> RelayRoute {
+    let hop = |hop: &TraceHop| hop.answer.map(|(address, rtt)| RouteHop { address, rtt });
+    RelayRoute { hops: trace.hops.iter().map(hop).collect(), reached: trace.reached }
+}
+
 impl Client for Turn {
     fn add_peer(&mut self, now: Instant, peer: SocketAddr) {
         Turn::add_peer(self, now, peer);
+    }
+
+    fn trace(&mut self, now: Instant, peer: SocketAddr) {
+        Turn::trace(self, now, peer);
     }
 
     fn relayed(&self) -> Option<SocketAddr> {
@@ -86,6 +113,7 @@ impl Client for Turn {
             TurnEvent::PeerRefused(peer, error) => {
                 ClientEvent::Failed(format!("no way to {peer}: {error}"))
             }
+            TurnEvent::Traced(peer, route) => ClientEvent::Traced(peer.ip(), route.map(trace)),
             TurnEvent::Failed(error) => ClientEvent::Failed(error.to_string()),
         })
     }

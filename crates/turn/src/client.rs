@@ -19,6 +19,7 @@ use turn_types::stun::attribute::MessageIntegrity;
 use turn_types::stun::message::{Message, MessageClass};
 use turn_types::stun::prelude::*;
 
+use crate::RelayRoute;
 use crate::message::{canonical, channel_header, read_channel, read_indication};
 use channels::Channels;
 use credentials::Credentials;
@@ -38,6 +39,9 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// First and longest wait before a failed allocation is tried again; it doubles.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Wait before a relay that is tracing a route is asked again, and how often it is asked.
+const TRACE_PAUSE: Duration = Duration::from_secs(1);
+const TRACE_ASKED_MAX: u32 = 30;
 
 /// An event of the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub enum ClientEvent {
     PeerRefused(SocketAddr, ClientError),
     /// There is no allocation, not yet, or no longer. It is tried again unless the error is final.
     Failed(ClientError),
+    /// The route from the relay to this peer; `None` if the relay does not tell.
+    Traced(SocketAddr, Option<RelayRoute>),
 }
 
 /// The kind of a datagram from the relay.
@@ -78,6 +84,17 @@ pub struct Client {
     retry: Duration,
     /// Since when nothing has come back for what we send.
     unanswered: Option<Instant>,
+    /// Routes that the relay is still tracing.
+    traces: Vec<Tracing>,
+}
+
+/// A route that the relay is tracing.
+struct Tracing {
+    peer: SocketAddr,
+    /// How often the relay was asked.
+    asked: u32,
+    /// When it is asked again; `None` while a request is under way.
+    ask_at: Option<Instant>,
 }
 
 impl fmt::Debug for Client {
@@ -112,6 +129,7 @@ impl Client {
             events: VecDeque::new(),
             retry: RETRY_FIRST,
             unanswered: None,
+            traces: Vec::new(),
         };
         client.start(now, Request::Allocate);
         client
@@ -122,6 +140,7 @@ impl Client {
     pub fn restart(&mut self, now: Instant) {
         self.channels.reset();
         self.transmissions.clear();
+        self.traces.clear();
         self.credentials.reset();
         (self.retry, self.unanswered) = (RETRY_FIRST, None);
         self.state = State::Allocating;
@@ -156,6 +175,16 @@ impl Client {
         let channel = self.channels.send(now, peer)?;
         self.unanswered.get_or_insert(now);
         Some(channel_header(channel.number, len))
+    }
+
+    /// Asks for the route from the relay to a peer that there is a way to. The answer is an event,
+    /// after some seconds.
+    pub fn trace(&mut self, now: Instant, peer: SocketAddr) {
+        if self.relayed().is_none() || self.traces.iter().any(|t| t.peer == peer) {
+            return;
+        }
+        self.traces.push(Tracing { peer, asked: 1, ask_at: None });
+        self.start(now, Request::Trace(peer));
     }
 
     /// Gives the allocation back. What there is to send is the last.
@@ -222,7 +251,9 @@ impl Client {
             _ => None,
         };
         let channels = self.channels.poll_timeout().filter(|_| self.relayed().is_some());
-        self.transmissions.poll_timeout().into_iter().chain(channels).chain(own).min()
+        let traces = self.traces.iter().filter_map(|trace| trace.ask_at);
+        let requests = self.transmissions.poll_timeout().into_iter().chain(channels);
+        requests.chain(traces).chain(own).min()
     }
 
     /// Sends again, refreshes, gives up, as is due.
@@ -255,7 +286,33 @@ impl Client {
         }
         if self.relayed().is_some() {
             self.bind_due(now);
+            self.trace_due(now);
         }
+    }
+
+    fn trace_due(&mut self, now: Instant) {
+        let due = |trace: &&mut Tracing| trace.ask_at.is_some_and(|at| at <= now);
+        while let Some(trace) = self.traces.iter_mut().find(due) {
+            trace.ask_at = None;
+            trace.asked += 1;
+            let request = Request::Trace(trace.peer);
+            self.start(now, request);
+        }
+    }
+
+    /// The relay answered a request for a route.
+    fn on_trace(&mut self, now: Instant, peer: SocketAddr, answer: &Message<'_>) {
+        match (RelayRoute::of(answer), self.traces.iter_mut().find(|t| t.peer == peer)) {
+            (None, Some(trace)) if trace.asked < TRACE_ASKED_MAX => {
+                trace.ask_at = Some(now + TRACE_PAUSE);
+            }
+            (route, _) => self.traced(peer, route),
+        }
+    }
+
+    fn traced(&mut self, peer: SocketAddr, route: Option<RelayRoute>) {
+        self.traces.retain(|trace| trace.peer != peer);
+        self.events.push_back(ClientEvent::Traced(peer, route));
     }
 
     fn bind_due(&mut self, now: Instant) {
@@ -324,6 +381,7 @@ impl Client {
                     self.events.push_back(ClientEvent::PeerReady(channel.peer));
                 }
             }
+            Request::Trace(peer) => self.on_trace(now, peer, message),
         }
     }
 
@@ -340,6 +398,7 @@ impl Client {
             Request::Allocate | Request::Refresh => self.fail(now, error),
             Request::Delete => self.deleted(now),
             Request::Bind(_) if error == ClientError::Mismatch => self.fail(now, error),
+            Request::Trace(peer) => self.traced(peer, None),
             Request::Bind(channel)
                 if error == ClientError::NoAnswer && self.channels.keep(now, channel) => {}
             Request::Bind(channel) => {
@@ -373,6 +432,7 @@ impl Client {
             self.retry_later(now)
         };
         self.transmissions.give_up();
+        self.traces.clear();
         self.channels.reset();
         self.events.push_back(ClientEvent::Failed(error));
     }

@@ -14,13 +14,15 @@
 
 mod client;
 mod message;
+mod route;
 mod server;
 
 pub use client::{Client, ClientError, ClientEvent, Received};
 pub use message::{CHANNEL_HEADER, channel_header};
+pub use route::{RelayRoute, RouteHop};
 pub use server::{
     AllocationId, Forward, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, ServerStats,
-    Sockets, User, Wanted,
+    Sockets, TraceWanted, User, Wanted,
 };
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod limits;
 mod nonce;
 mod peers;
 mod requests;
+mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,6 +23,7 @@ use turn_types::stun::message::{
 use turn_types::stun::prelude::*;
 use zeroize::Zeroize;
 
+use crate::RelayRoute;
 use crate::message::{
     CHANNEL_HEADER, add, canonical, channel_header, data, long_term_key, read_channel,
 };
@@ -31,6 +33,8 @@ pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
 pub use peers::PeerRules;
+pub use traces::TraceWanted;
+use traces::Traces;
 
 /// Answers to requests without valid credentials, a second. They are at most about 2.5 times as
 /// long as what they answer. The first two rates bound what a forged source address can be made to
@@ -174,6 +178,7 @@ pub struct Server {
     total: Bucket,
     strangers: Crowd,
     guesses: Crowd,
+    traces: Traces,
     /// Checked when a request names no user of ours, so that it takes as long.
     nobody: IntegrityKey,
     stats: ServerStats,
@@ -210,6 +215,7 @@ impl Server {
             total: Bucket::new(now, limits.total_bytes_per_s),
             strangers: Crowd::new(now, config.secret, STRANGERS),
             guesses: Crowd::new(now, config.secret, GUESSES),
+            traces: Traces::default(),
             nobody,
             stats: ServerStats::default(),
         }
@@ -307,6 +313,17 @@ impl Server {
             self.stats.over_rate += 1;
         }
         within
+    }
+
+    /// The next route to trace for a user. Its result, also if there is none, goes to
+    /// [`handle_trace`](Self::handle_trace).
+    pub fn poll_trace(&mut self) -> Option<TraceWanted> {
+        self.traces.poll()
+    }
+
+    /// Takes note of a route.
+    pub fn handle_trace(&mut self, now: Instant, wanted: TraceWanted, route: RelayRoute) {
+        self.traces.found(now, wanted, route);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.

@@ -19,6 +19,8 @@ use crate::transport::bind_to;
 const WAIT: Duration = Duration::from_secs(1);
 /// How long relays may take to be ready.
 const RELAY_WAIT: Duration = Duration::from_secs(5);
+/// How long relays may take to trace their routes to the destination.
+const TRACE_WAIT: Duration = Duration::from_secs(10);
 
 /// The measurements and the rules of the choice.
 #[derive(Clone, Debug)]
@@ -53,13 +55,21 @@ pub(super) async fn measure(
         sctp_port: DEFAULT_PORT,
     };
     let paths = prober.probe(remotes, options).await;
+    if plan.routes {
+        prober.trace_relays(TRACE_WAIT).await;
+    }
+    let told = prober.relays();
     prober.close().await;
     let mut notes = prober.notes().to_vec();
-    for relay in prober.relays() {
-        notes.extend(relay.error.map(|error| format!("relay {}: {error}", relay.name)));
-    }
-
     let mut routes = Routes::new();
+    for relay in told {
+        notes.extend(relay.error.map(|error| format!("relay {}: {error}", relay.name)));
+        for (peer, route) in relay.routes {
+            if let Some(route) = route {
+                routes.insert_beyond(relay.address.ip(), peer, route);
+            }
+        }
+    }
     if plan.routes {
         for path in &paths {
             let leg = first_leg(path, &relays);
@@ -120,11 +130,8 @@ fn report(
     let lines = (0..paths.len())
         .map(|index| line(index, paths, relays, &measured, &choices, plan, &mut aliases));
     let lines: Vec<PathLine> = lines.collect();
-    if plan.routes && paths.iter().any(|p| p.relay.is_some()) {
-        notes.push(
-            "the route between a relay and the destination is not visible from here; it counts as one link"
-                .to_owned(),
-        );
+    if plan.routes {
+        notes.extend(hidden_halves(relays, paths, routes));
     }
     if !plan.routes {
         notes.push("routers were not traced: all paths count as disjoint".to_owned());
@@ -136,6 +143,22 @@ fn report(
         paths: lines,
         notes,
     }
+}
+
+/// A note on the relays that did not tell their route to the destination.
+fn hidden_halves(relays: &[Relay], paths: &[ProbedPath], routes: &Routes) -> Option<String> {
+    let names: Vec<&str> = paths
+        .iter()
+        .filter_map(|path| {
+            let relay = relays.get(path.relay?)?;
+            let is_known = routes.knows_beyond(relay.address.ip(), path.remote.ip());
+            (!is_known).then_some(relay.name.as_str())
+        })
+        .collect();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| {
+        format!("not visible: the route from {names} to the destination, which counts as one link")
+    })
 }
 
 fn line(

@@ -33,7 +33,7 @@ fn relay(address: [u8; 4], port: Option<u16>) -> RelayStatus {
 
 fn direct(id: PathId) -> Way {
     let local = (OURS, 5000).into();
-    Way { id, local, peer: PEER.into(), rtt_min: Some(ms(20)), of_relay: false }
+    Way { id, local, remote: (PEER, 9899).into(), rtt_min: Some(ms(20)), of_relay: false }
 }
 
 fn through(id: PathId, relay: [u8; 4], port: u16) -> Way {
@@ -122,7 +122,8 @@ async fn waited(due_ms: u64, events: Vec<(u64, Event)>) -> (bool, u64) {
             let _ = tx.send(event);
         }
     });
-    let goes_on = wait(&mut stream, begin + ms(due_ms)).await;
+    let mut relays = watch::channel(Vec::new()).1;
+    let goes_on = wait(&mut stream, &mut relays, begin + ms(due_ms)).await;
     (goes_on, (Instant::now() - begin).as_millis() as u64)
 }
 
@@ -140,4 +141,37 @@ async fn it_looks_again_when_due_or_shortly_after_paths_come() {
     assert_eq!(until_over(&group).await, (true, 400), "a group of paths once");
     assert_eq!(until_over(&[(4950, added())]).await, (true, 5000));
     assert_eq!(waited(20_000, vec![over]).await, (false, 9000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_looks_again_when_a_relay_tells_something_new() {
+    let (_events, rx) = broadcast::channel(16);
+    let (tell, mut relays) = watch::channel(Vec::new());
+    let (begin, mut stream) = (Instant::now(), EventStream::new(rx));
+    tokio::spawn(async move {
+        tokio::time::sleep_until(begin + ms(300)).await;
+        tell.send_replace(vec![relay(RELAY, None)]);
+        std::future::pending::<()>().await;
+    });
+    assert!(wait(&mut stream, &mut relays, begin + ms(5000)).await);
+    assert_eq!(Instant::now() - begin, ms(400));
+}
+
+#[test]
+fn the_half_behind_a_relay_is_known_if_the_relay_tells_it() {
+    let mut routes = traced();
+    let paths = [through(P1, RELAY, 1), through(P2, OTHER_RELAY, 2)];
+    let mut relays = [relay(RELAY, Some(1)), relay(OTHER_RELAY, Some(2))];
+    let apart = |routes: &Routes, relays: &[RelayStatus]| {
+        let found = known_routes(routes, &paths, relays);
+        disjoint(&found[0].1, &found[1].1)
+    };
+    assert_eq!(apart(&routes, &relays), 1.0);
+    relays[0].routes.insert(PEER.into(), Some(trace(&[(7, 1), (8, 24)], false)));
+    relays[1].routes.insert(PEER.into(), None);
+    learn_from_relays(&mut routes, &relays);
+    assert_eq!(apart(&routes, &relays), 1.0, "one of them tells nothing");
+    relays[1].routes.insert(PEER.into(), Some(trace(&[(7, 1), (8, 24)], false)));
+    learn_from_relays(&mut routes, &relays);
+    assert!(apart(&routes, &relays) < 0.5);
 }

@@ -19,6 +19,8 @@ pub(crate) struct RelayPaths {
     open: Vec<Way>,
     /// Relays, by number, and peers to open paths to, until the driver asks for them.
     wanted: Vec<(usize, SocketAddr)>,
+    /// Ways whose routes relays are to tell, until the driver asks for them.
+    wanted_routes: Vec<Way>,
     /// The peer's addresses of each association that uses relays.
     users: BTreeMap<AssocId, Vec<SocketAddr>>,
     /// Names of the relays by the addresses they gave us, also those of before.
@@ -60,6 +62,17 @@ impl RelayPaths {
     /// Takes the requests for paths: the relay, by number, and the peer.
     pub(crate) fn take_wanted(&mut self) -> impl Iterator<Item = (usize, SocketAddr)> {
         self.wanted.drain(..)
+    }
+
+    /// Requests the route of a way from its relay to the peer.
+    #[cfg(feature = "measure")]
+    pub(crate) fn want_route(&mut self, way: Way) {
+        self.wanted_routes.push(way);
+    }
+
+    /// Takes the requests for routes.
+    pub(crate) fn take_wanted_routes(&mut self) -> impl Iterator<Item = Way> {
+        self.wanted_routes.drain(..)
     }
 
     /// Adds or removes paths after a change at a relay.

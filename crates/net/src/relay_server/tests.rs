@@ -166,3 +166,22 @@ async fn a_public_ipv4_address_in_an_ipv6_one_is_an_ipv4_address() {
         RelayServer::bind(RelayServerOptions { external, ..options(Limits::default()) }).unwrap();
     assert_eq!(relay.opener.external, Some("192.0.2.1".parse().unwrap()));
 }
+
+#[tokio::test]
+async fn the_relay_traces_its_route_to_a_peer_of_its_user() {
+    with_relay(Limits::default(), |relay| async move {
+        let mut speaker = Speaker::new(relay, "secret").await;
+        let peer = "127.0.0.7:9899".parse().unwrap();
+        speaker.client.add_peer(speaker.clock.now(), peer);
+        while speaker.next().await != Ok(ClientEvent::PeerReady(peer)) {}
+        speaker.client.trace(speaker.clock.now(), peer);
+        let event = timeout(PATIENCE, speaker.next()).await.expect("it answers");
+        let Ok(ClientEvent::Traced(of, Some(route))) = event else { panic!("{event:?}") };
+        assert_eq!(of, peer);
+        if cfg!(target_os = "linux") {
+            let hops: Vec<_> = route.hops.iter().flatten().map(|hop| hop.address).collect();
+            assert_eq!((hops, route.reached), (vec![peer.ip()], true));
+        }
+    })
+    .await;
+}

@@ -1,5 +1,7 @@
 //! Requests of a client, and the messages that carry them.
 
+use std::net::SocketAddr;
+
 use turn_types::AddressFamily;
 use turn_types::attribute::{
     ChannelNumber, Lifetime, RequestedAddressFamily, RequestedTransport, XorPeerAddress,
@@ -10,6 +12,7 @@ use turn_types::stun::prelude::*;
 
 use super::channels::Channel;
 use crate::message::{UDP, add};
+use crate::route::TRACE;
 
 /// A request to the relay.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(super) enum Request {
     /// Refresh with a lifetime of 0.
     Delete,
     Bind(Channel),
+    /// The route from the relay to a peer.
+    Trace(SocketAddr),
 }
 
 impl Request {
@@ -28,6 +33,7 @@ impl Request {
             Request::Allocate => ALLOCATE,
             Request::Refresh | Request::Delete => REFRESH,
             Request::Bind(_) => CHANNEL_BIND,
+            Request::Trace(_) => TRACE,
         };
         let mut message = Message::builder_request(method, MessageWriteVec::new());
         let id = message.transaction_id();
@@ -44,6 +50,7 @@ impl Request {
                 add(&mut message, &ChannelNumber::new(channel.number));
                 add(&mut message, &XorPeerAddress::new(channel.peer, id));
             }
+            Request::Trace(peer) => add(&mut message, &XorPeerAddress::new(peer, id)),
         }
         message
     }

@@ -183,3 +183,46 @@ fn forged_and_damaged_answers_change_nothing() {
     client.handle(at(1), &good);
     assert!(client.relayed().is_some());
 }
+
+#[test]
+fn the_relay_traces_the_route_to_a_peer_for_its_user() {
+    let mut relay = Relay::new(Limits::default());
+    let (home, peer) = (address(HOME), address(PEER));
+    let mut client = relay.client(at(0), home, peer);
+    client.trace(at(0), peer);
+    client.trace(at(0), peer);
+    assert_eq!(relay.serve(at(0), home, &mut client), []);
+    let wanted = relay.server.poll_trace().expect("a route to trace");
+    assert_eq!((wanted.peer, relay.server.poll_trace()), (peer.ip(), None));
+    // Meanwhile it is asked once a second.
+    assert_eq!(run(&mut relay, &mut client, at(2500)), []);
+    let hop = crate::RouteHop { address: [198, 51, 100, 1].into(), rtt: Duration::from_millis(4) };
+    let route = RelayRoute { hops: vec![None, Some(hop)], reached: false };
+    relay.server.handle_trace(at(2600), wanted, route.clone());
+    let traced = [ClientEvent::Traced(peer, Some(route))];
+    assert_eq!(run(&mut relay, &mut client, at(4000)), traced);
+    client.trace(at(4000), peer);
+    assert_eq!(relay.serve(at(4000), home, &mut client), traced, "known by now");
+}
+
+#[test]
+fn no_route_is_told_to_hosts_without_a_permission() {
+    let mut relay = Relay::new(Limits::default());
+    let mut client = relay.client(at(0), address(HOME), address(PEER));
+    let other = address("198.51.100.77:9899");
+    client.trace(at(0), other);
+    let events = relay.serve(at(0), address(HOME), &mut client);
+    assert_eq!(events, [ClientEvent::Traced(other, None)]);
+    assert_eq!(relay.server.poll_trace(), None);
+}
+
+#[test]
+fn a_relay_that_never_finds_the_route_is_asked_for_half_a_minute() {
+    let mut relay = Relay::new(Limits::default());
+    let (home, peer) = (address(HOME), address(PEER));
+    let mut client = relay.client(at(0), home, peer);
+    client.trace(at(0), peer);
+    relay.serve(at(0), home, &mut client);
+    assert_eq!(run(&mut relay, &mut client, at(28_999)), []);
+    assert_eq!(run(&mut relay, &mut client, at(30_000)), [ClientEvent::Traced(peer, None)]);
+}

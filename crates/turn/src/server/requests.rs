@@ -17,8 +17,10 @@ use turn_types::stun::message::{Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
 
 use super::allocation::NotGiven;
+use super::traces::Asked;
 use super::{Allocation, AllocationId, Reply, Server, Sockets, Wanted, granted};
 use crate::message::{CHANNELS, UDP, add, canonical, error_answer, sign};
+use crate::route::TRACE;
 
 /// The attributes that are understood, of those that must be (RFC 8489 §5).
 const UNDERSTOOD: [AttributeType; 12] = [
@@ -89,6 +91,7 @@ impl Server {
                 REFRESH => self.refresh(now, client, account, message, sockets),
                 CREATE_PERMISSION => self.create_permission(now, client, account, message),
                 CHANNEL_BIND => self.channel_bind(now, client, account, message),
+                TRACE => self.trace(now, client, account, message),
                 _ => Err(ErrorCode::BAD_REQUEST),
             },
         };
@@ -326,6 +329,31 @@ impl Server {
         let max = self.limits.peers_per_allocation;
         self.own(now, client, account)?.bind(now, number.channel(), peer, max).map_err(refusal)?;
         Ok(Message::builder_success(message, MessageWriteVec::new()))
+    }
+
+    /// TRACE: the route to a peer that the allocation has a permission for.
+    fn trace(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+        message: &Message<'_>,
+    ) -> Result<MessageWriteVec, Refusal> {
+        let allocation = self.own(now, client, account)?;
+        let (id, relayed) = (allocation.id, allocation.relayed.ip());
+        let peer = message.attribute::<XorPeerAddress>();
+        let peer = peer.map_err(|_| ErrorCode::BAD_REQUEST)?.addr(message.transaction_id());
+        let peer = canonical(peer).ip();
+        if !allocation.permits(now, peer) {
+            return Err(ErrorCode::FORBIDDEN);
+        }
+        let mut answer = Message::builder_success(message, MessageWriteVec::new());
+        match self.traces.ask(now, id, relayed, peer) {
+            Asked::Known(route) => add(&mut answer, &route.attribute()),
+            Asked::Later => {}
+            Asked::Full => return Err(ErrorCode::INSUFFICIENT_CAPACITY),
+        }
+        Ok(answer)
     }
 
     /// The rules of the operator, and the family of the allocation.

@@ -65,7 +65,31 @@ fn a_relay_beside_the_direct_way_is_left_out_and_one_elsewhere_is_used() {
     // 192.0.2.2 did not answer: it is as far as the last router.
     let relay = &report.paths[2].hops[2];
     assert_eq!((relay.address.as_deref(), relay.rtt_s), (Some("192.0.2.2"), Some(0.012)));
-    assert!(report.notes[0].contains("not visible from here"));
+    assert!(
+        report.notes[0].starts_with("not visible: the route from r, r to"),
+        "{:?}",
+        report.notes
+    );
+}
+
+#[test]
+fn relays_whose_far_halves_are_one_link_are_not_both_used() {
+    let relays = [relay("192.0.2.1:3478"), relay("192.0.2.2:3478")];
+    let paths = [probed("192.0.2.1:50000", Some(0), 30), probed("192.0.2.2:50000", Some(1), 32)];
+    let mut routes = Routes::new();
+    routes.insert(first_leg(&paths[0], &relays), trace(&[("10.1.0.1", 2), ("192.0.2.1", 3)], true));
+    routes.insert(first_leg(&paths[1], &relays), trace(&[("10.2.0.1", 2), ("192.0.2.2", 4)], true));
+    let beyond = |far: u64| trace(&[("10.3.0.1", 1), ("10.3.0.2", far), ("192.0.2.9", far)], true);
+    let remotes = [paths[0].remote];
+    let alone = report(&plan(), &remotes, &relays, &paths, &routes, Vec::new());
+    assert!(alone.paths.iter().all(|path| path.selected), "nothing is seen to be shared");
+    routes.insert_beyond(ip("192.0.2.1"), ip("192.0.2.9"), beyond(26));
+    routes.insert_beyond(ip("192.0.2.2"), ip("192.0.2.9"), beyond(27));
+    let whole = report(&plan(), &remotes, &relays, &paths, &routes, Vec::new());
+    let chosen: Vec<_> = whole.paths.iter().map(|path| path.selected).collect();
+    assert_eq!((chosen, whole.notes.len()), (vec![true, false], 0), "{whole:#?}");
+    let hops: Vec<_> = whole.paths[0].hops.iter().flat_map(|hop| hop.address.clone()).collect();
+    assert_eq!(hops, ["10.1.0.1", "192.0.2.1", "10.3.0.1", "10.3.0.2", "192.0.2.9"]);
 }
 
 #[test]
