@@ -310,8 +310,9 @@ impl Endpoint {
         }
     }
 
-    /// The peer has had an association from a newer cookie, at either of the addresses of this one:
-    /// that of its INIT, or of its echo.
+    /// The peer has had an association from a newer cookie, at any of the addresses of this one:
+    /// that of its INIT, of its echo, or those it lists. The association may know this very address
+    /// by name only so far.
     ///
     /// Deviation: as for used cookies.
     fn is_superseded(&self, cookie: &Cookie, from: SocketAddr) -> bool {
@@ -319,7 +320,8 @@ impl Endpoint {
             let peer = PeerEnd { address, port: cookie.peer_port };
             self.past.is_superseded(peer, cookie.created)
         };
-        is_over(cookie.remote) || is_over(from)
+        let listed = cookie.addresses.iter().map(|ip| SocketAddr::new(*ip, cookie.remote.port()));
+        [cookie.remote, from].into_iter().chain(listed).any(is_over)
     }
 
     /// The association is with the peer at this address.

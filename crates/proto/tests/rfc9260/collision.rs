@@ -349,6 +349,23 @@ fn a_cookie_that_a_restart_has_superseded_begins_nothing_beside_it() {
 }
 
 #[test]
+fn a_superseded_cookie_from_an_address_that_is_not_verified_begins_nothing() {
+    let mut t = Setup::server().paths(2).start();
+    let [first, second] = [t.pairs[0].1.ip(), t.pairs[1].1.ip()].map(Parameter::from);
+    t.peer_on(2, init().tag(900).param(first).param(second.clone()));
+    let late = t.expect_init_ack();
+    let late_view = t.view();
+    t.run_ms(10);
+    t.accept_without_verification(init().param(second));
+    t.all_sent();
+    t.set_view(late_view);
+    t.peer_on(2, cookie_echo(&late));
+    let answer = t.next_sent().expect("who waits begins again");
+    assert!(answer.ends_with("ERROR 3"), "{answer}");
+    assert_eq!(t.endpoint.associations().count(), 1);
+}
+
+#[test]
 fn the_cookie_of_a_crossing_init_begins_nothing_after_the_end() {
     let mut t = Setup::server().start();
     t.connect();
