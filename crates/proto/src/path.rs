@@ -155,6 +155,9 @@ pub(crate) struct Path {
     pub(crate) is_away: bool,
     /// It was asked because the network has changed: what was sent before may be lost.
     pub(crate) is_in_doubt: bool,
+    /// What was outstanding here was sent again because another path answered. Until T3-rtx expires
+    /// or something answers here, such answers say no more of this path.
+    pub(crate) was_carried: bool,
     /// Another path shall take its place, as soon as that is verified.
     pub(crate) is_superseded: bool,
     /// Its rank.
@@ -246,6 +249,7 @@ impl Path {
             silence_max: Duration::ZERO,
             is_away: false,
             is_in_doubt: false,
+            was_carried: false,
             is_superseded: false,
             rank: PathRank::NORMAL,
             is_kept_idle: false,
@@ -369,6 +373,7 @@ impl Path {
     /// The heartbeat that was sent at `asked_at` is answered.
     pub(crate) fn note_answer(&mut self, now: Instant, asked_at: Instant) {
         self.answered = Some(asked_at);
+        self.was_carried = false;
         self.unanswered = 0;
         self.overdue = None;
         self.error_count = 0;

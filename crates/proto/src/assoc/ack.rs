@@ -297,6 +297,7 @@ impl Association {
         let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
         if proof.is_some() && proof > p.doubted_order {
             p.error_count = 0;
+            p.was_carried = false;
             p.last_active = now;
             if has_failed {
                 self.set_path_state(now, id, PathState::Active);

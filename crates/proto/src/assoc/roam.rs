@@ -200,7 +200,12 @@ impl Association {
             return;
         }
         for path in self.paths.ids() {
-            if self.out.chunks_in_flight(path) > 0 {
+            // A path that answers again and again must not keep T3-rtx of a dead one from expiring.
+            let carries_on = path != id && self.paths.get(path).is_some_and(|p| p.was_carried);
+            if self.out.chunks_in_flight(path) > 0 && !carries_on {
+                if let Some(other) = self.paths.get_mut(path).filter(|_| path != id) {
+                    other.was_carried = true;
+                }
                 let sent_since = asked_at.filter(|_| path == id);
                 self.out.mark_path(path, sent_since);
                 self.out.forget_lost(path);

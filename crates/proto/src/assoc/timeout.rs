@@ -64,6 +64,7 @@ impl Association {
         let earliest = self.out.earliest_sent_once(id);
         let had_large = self.has_large_in_flight(id);
         let Some(p) = self.paths.get_mut(id) else { return };
+        p.was_carried = false;
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run
         // ahead of a chunk that an earlier expiry has spared.
         let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;

@@ -73,7 +73,8 @@ impl Outstanding {
     ///
     /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged
     /// that was sent for the first time after that: what was under way before says nothing of the
-    /// retransmission.
+    /// retransmission. Nor does what goes another way: else data on a path that works would have
+    /// the chunk sent again and again on one that has died, whose T3-rtx would never expire.
     pub(super) fn fast_retransmit(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
         let rules = &rules.by.sacks;
@@ -92,7 +93,11 @@ impl Outstanding {
                 let last_sent = self
                     .get(tsn)
                     .map(|s| (s.path, LostChunk { order: s.order, size: s.size() }, s.packet_len));
-                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newest))
+                let newer = |s: &Sent| Newer {
+                    newest,
+                    on_its_path: digest.paths[s.path.index()].latest_sent,
+                };
+                if self.get(tsn).is_some_and(|s| may_be_lost(s, rules, newer(s)))
                     && self.report_missing(tsn, 1, rules)
                     && let Some((path, lost, len)) = last_sent
                 {
@@ -142,11 +147,23 @@ impl Outstanding {
     }
 }
 
+/// What a SACK newly acknowledges.
+struct Newer {
+    /// The highest TSN.
+    newest: Option<Tsn>,
+    /// The order of the latest transmission on the path of the chunk in question.
+    on_its_path: Option<u64>,
+}
+
 /// True if missing reports count for a chunk: once, or with MFR again if the SACK newly
-/// acknowledges a TSN above what was sent when they last made it lost.
-fn may_be_lost(sent: &Sent, rules: &SackRules, newest: Option<Tsn>) -> bool {
-    match sent.mfr_after {
-        Some(after) => rules.mfr && newest.is_some_and(|tsn| tsn.gt(after)),
-        None => rules.reports_after_timeout || sent.transmissions == 1,
-    }
+/// acknowledges a TSN above what was sent when they last made it lost, and something that was sent
+/// later on its path.
+fn may_be_lost(sent: &Sent, rules: &SackRules, newer: Newer) -> bool {
+    let Some(after) = sent.mfr_after else {
+        return rules.reports_after_timeout || sent.transmissions == 1;
+    };
+    let is_overtaken = newer.on_its_path.is_some_and(|order| sent.order < order);
+    rules.mfr
+        && newer.newest.is_some_and(|tsn| tsn.gt(after))
+        && (is_overtaken || !rules.mfr_on_one_path)
 }

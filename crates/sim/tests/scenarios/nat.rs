@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manypath_sim::{Pair, secs};
+use manypath_sim::{Pair, QueueLimit, secs};
 
 use crate::MIB;
 
@@ -44,4 +44,31 @@ fn a_lone_path_survives_a_rebinding() {
     t.a.send_file(100_000);
     t.run_for(Duration::from_secs(60));
     assert!(t.has_delivered_all(), "the heartbeats showed each side the new address");
+}
+
+#[test]
+fn data_to_the_address_before_a_rebinding_leaves_it_though_the_new_one_answers() {
+    // Each answer on the new path, and each SACK of what it carried, had what was outstanding on
+    // the old one sent again there. So T3-rtx of the old path never expired, and what was sent in
+    // vain took the room of a short queue.
+    for queue in [3, 6, 50] {
+        for (cut_ms, seed) in [(1500, 1), (1500, 3), (3500, 3), (5000, 4), (7000, 1), (7000, 2)] {
+            let mut t = Pair::two_paths("sctp")
+                .profile("fast")
+                .rate_mbps(10.0)
+                .delay_ms(1.0)
+                .queue(QueueLimit::Packets(queue))
+                .loss(0.05)
+                .set("ack_path", "primary")
+                .seed(seed)
+                .connect();
+            t.net.path(0).at(secs(1)).cut();
+            t.net.path(1).at(secs(1)).cut_for(Duration::from_millis(cut_ms));
+            t.net.path(1).at(secs(1) + Duration::from_millis(500)).rebind_source(public(40_000));
+            t.z.send_file(4 * MIB);
+            t.a.send_file(MIB);
+            t.run_to_end(secs(60));
+            assert!(t.has_delivered_all(), "queue of {queue}, {cut_ms} ms, seed {seed}");
+        }
+    }
 }

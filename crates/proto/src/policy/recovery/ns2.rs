@@ -111,7 +111,8 @@ rules! {
     // ---- The agents for one path ----
 
     /// One path: a SACK reports all gaps below the highest TSN acknowledged so far as missing, even
-    /// if it acknowledges nothing new. RFC 9260 §7.2.4 takes the highest newly acknowledged.
+    /// if it acknowledges nothing new, and with `mfr` whatever way that went. RFC 9260 §7.2.4 takes
+    /// the highest newly acknowledged.
     ReportsByHighestSoFar = "reports_by_highest_so_far",
     /// One path: missing reports count even for chunks that wait after a timeout. Enough of them
     /// begin a fast retransmit, which opens the window.
@@ -204,6 +205,7 @@ fn single(config: &Config) -> Rules {
     let has = |rule| !config.recovery_without.contains(rule);
     let mut rules = common(config);
     rules.sacks.highest_stays = has(Rule::ReportsByHighestSoFar);
+    rules.sacks.mfr_on_one_path = !rules.sacks.highest_stays;
     rules.sacks.waiting_is_reported = has(Rule::WaitingCountsReports);
     rules
 }

@@ -44,6 +44,8 @@ pub struct SackRules {
     pub compares: SfrCompares,
     /// Multiple fast retransmit (retransmission policies paper, section 4.3).
     pub mfr: bool,
+    /// With `mfr` only what was sent later on the same path reports a retransmission missing.
+    pub mfr_on_one_path: bool,
     /// cwnd update for CMT (CMT paper, Figs. 3 and 8).
     pub cuc: Cuc,
     /// Missing reports that make a chunk lost (RFC 9260 §7.2.4).
@@ -138,6 +140,7 @@ impl Rules {
                 // for retransmissions too.
                 compares: SfrCompares::Order,
                 mfr: config.mfr,
+                mfr_on_one_path: true,
                 cuc: config.cuc,
                 missing_reports: u8::try_from(config.missing_reports).unwrap_or(u8::MAX),
                 reports_after_timeout: true,

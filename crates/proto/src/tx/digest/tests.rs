@@ -12,6 +12,7 @@ pub(in crate::tx) const RULES: AckRules<'static> = AckRules {
             scope: ReportScope::Path,
             compares: SfrCompares::Order,
             mfr: false,
+            mfr_on_one_path: true,
             cuc: Cuc::V2,
             missing_reports: 3,
             reports_after_timeout: true,
