@@ -155,8 +155,8 @@ pub(crate) struct Path {
     pub(crate) is_away: bool,
     /// It was asked because the network has changed: what was sent before may be lost.
     pub(crate) is_in_doubt: bool,
-    /// What was outstanding here was sent again because another path answered. Until T3-rtx expires
-    /// or something answers here, such answers say no more of this path.
+    /// The data outstanding here was sent again because another path answered. Until T3-rtx
+    /// expires or something answers here, such answers say no more of this path.
     pub(crate) was_carried: bool,
     /// Another path shall take its place, as soon as that is verified.
     pub(crate) is_superseded: bool,

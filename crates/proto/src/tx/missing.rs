@@ -73,8 +73,8 @@ impl Outstanding {
     ///
     /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged
     /// that was sent for the first time after that: what was under way before says nothing of the
-    /// retransmission. Nor does what goes another way: else data on a path that works would have
-    /// the chunk sent again and again on one that has died, whose T3-rtx would never expire.
+    /// retransmission. A chunk on another path says nothing either: else data on a path that works
+    /// would have this one sent again and again on a dead path, whose T3-rtx would never expire.
     pub(super) fn fast_retransmit(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
         let rules = &rules.by.sacks;
@@ -147,7 +147,7 @@ impl Outstanding {
     }
 }
 
-/// What a SACK newly acknowledges.
+/// The newest of what a SACK newly acknowledges.
 struct Newer {
     /// The highest TSN.
     newest: Option<Tsn>,
