@@ -250,6 +250,12 @@ impl Hearing {
     }
 }
 
+/// An association with nobody ends so: nobody answers, or a host that does not know it.
+fn is_end_of_ghost(reason: &AssocClosed) -> bool {
+    matches!(reason, AssocClosed::PathsFailed)
+        || matches!(reason, AssocClosed::PeerAborted { cause: 0, .. })
+}
+
 /// How long a peer must have been silent that is given up. Questions whether a peer still has its
 /// keys are counted.
 fn least_silence(host: &Host) -> Duration {
@@ -267,8 +273,9 @@ struct Run {
     steps: u64,
     ending: Ending,
     is_disturbed: bool,
-    /// Host A restarts, and its NAT gives it another port. Nothing tells Z then that a late COOKIE
-    /// ECHO of the old port is of the same host, and the host is not there any more.
+    /// Host A restarts, and its NAT gives it another port, or it gets another address. Nothing
+    /// tells Z then that a late COOKIE ECHO of the old port or address is of the same host: that an
+    /// association lists the address proves nothing, or a stranger could keep its owner out.
     may_leave_a_ghost: bool,
     /// Of both sides together, when the shutdown was last asked for.
     epoch: u32,
@@ -283,7 +290,7 @@ impl Run {
             ending: plan.ending,
             is_disturbed: plan.setting.is_protected,
             may_leave_a_ghost: plan.has(|op| matches!(op, Op::Restart(Side::A)))
-                && plan.has(|op| matches!(op, Op::Rebind(..))),
+                && plan.has(|op| matches!(op, Op::Rebind(..) | Op::Renumber(..))),
             epoch: 0,
         }
     }
@@ -473,7 +480,9 @@ impl Run {
         let may_leave_a_ghost = self.may_leave_a_ghost;
         let is_over = |pair: &Pair| match (pair.a.closed(), pair.z.closed()) {
             (Some(AssocClosed::Shutdown), Some(AssocClosed::Shutdown)) => true,
-            (Some(AssocClosed::Shutdown), Some(AssocClosed::PathsFailed)) => may_leave_a_ghost,
+            (Some(AssocClosed::Shutdown), Some(ghost)) => {
+                may_leave_a_ghost && is_end_of_ghost(ghost)
+            }
             _ => false,
         };
         while !is_over(&self.pair) {
@@ -482,7 +491,7 @@ impl Run {
                 return Err(format!("the shutdown did not end; {}", self.report()));
             }
         }
-        if self.pair.z.closed() == Some(&AssocClosed::PathsFailed) {
+        if self.pair.z.closed().is_some_and(is_end_of_ghost) {
             return Ok(()); // The ghost has received nothing.
         }
         // RFC 9260 §9.2: what was sent before the shutdown arrived.
