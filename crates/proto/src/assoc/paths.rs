@@ -295,7 +295,10 @@ impl Association {
     pub(super) fn set_path_state(&mut self, now: Instant, id: PathId, to: PathState) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let from = p.state;
-        if from == to {
+        // A late answer does not bring an address back: with a path that only seems to work the
+        // association would wait for ever.
+        let is_revived = to == PathState::Active && p.is_away;
+        if from == to || is_revived {
             return;
         }
         p.state = to;

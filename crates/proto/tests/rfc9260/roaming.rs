@@ -33,6 +33,25 @@ fn with_another_path_one_whose_address_is_gone_is_removed() {
 }
 
 #[test]
+fn a_late_answer_revives_no_path_whose_address_is_gone() {
+    let mut t = Setup::client()
+        .paths(1)
+        .set("rtx_when_path_answers", "true")
+        .set("association_timeout", "60 s")
+        .set("association_max_retrans", "off")
+        .established();
+    t.send_packets(3);
+    t.all_sent();
+    let gone = t.pairs[0].0;
+    t.with(|a, now| a.local_gone(now, gone));
+    t.events();
+    t.peer(sack(2));
+    assert_eq!(t.path_state(1), PathState::Inactive);
+    t.run_ms(61_000);
+    assert!(t.events().contains(&Event::Closed(AssocClosed::PathsFailed)), "it waits for ever");
+}
+
+#[test]
 fn the_last_path_waits_in_silence_and_hands_over_to_a_verified_one() {
     let mut t = client(1);
     t.send_packets(3);
