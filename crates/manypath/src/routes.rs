@@ -38,8 +38,8 @@ impl Association {
     /// and sets paths aside that have too many in common with better ones (mTCP, section 3.3; what
     /// exactly is with the engine's [`set_routes`](manypath_proto::Association::set_routes)). Data
     /// goes on meanwhile. For every first leg of a path, to the peer or to the relay, a few packets
-    /// are sent, six at a time. Where hops cannot be looked for (on Linux they can, without
-    /// privileges) nothing happens.
+    /// are sent, six at a time; relays are asked for the second legs. Where hops cannot be looked
+    /// for (on Linux they can, without privileges) nothing happens.
     ///
     /// It ends when the answer is dropped, or the association is over. Must be called within a
     /// tokio runtime.
@@ -142,7 +142,7 @@ impl Watcher {
     /// Tells the engine what is known of the paths that there are now.
     fn tell(&mut self) {
         let relays = self.shared.relays.borrow().clone();
-        learn_from_relays(&mut self.routes, &relays);
+        self.routes.learn_from(&relays);
         let found = known_routes(&self.routes, &self.paths(), &relays);
         self.shared.with(|inner, now| {
             if let Some(association) = inner.assocs.engine.assoc_mut(self.id) {
@@ -187,17 +187,6 @@ fn legs_to_trace(
     let legs: BTreeSet<Leg> = used.chain(relays.iter().filter_map(relay_leg)).collect();
     routes.retain(&legs);
     legs.into_iter().filter(|&leg| is_due || !routes.knows(leg)).collect()
-}
-
-/// Takes note of what relays told of their routes to peers.
-fn learn_from_relays(routes: &mut Routes, relays: &[RelayStatus]) {
-    for relay in relays {
-        for (&peer, route) in &relay.routes {
-            if let Some(route) = route {
-                routes.insert_beyond(relay.address.ip(), peer, route.clone());
-            }
-        }
-    }
 }
 
 /// The routes of paths, as far as they were traced. Those without a round-trip time wait for one.

@@ -8,8 +8,8 @@
 //!
 //! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the
 //! engine further local addresses. `RelayServer` is such a server; both need the feature `relay`.
-//! With the feature `measure`, `Prober` measures paths without an association, and `traceroute`
-//! finds the routers on the way.
+//! With the feature `measure`, `Prober` measures paths without an association. [`traceroute`] finds
+//! the routers on the way; a relay does so for its users.
 //!
 //! [`NetworkWatch`] tells when this host's network changes, and [`UdpSockets::follow`] brings the
 //! sockets up to date with its addresses.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use manypath_proto::overlay::{Aliases, Route, RouterId};
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::relays::RelayStatus;
 use crate::traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
 
 /// The part of a path that can be traced from here: from our address to the peer's or relay's.
@@ -69,6 +70,17 @@ impl Routes {
             keep_shortest(&mut trace, before);
         }
         self.beyond.insert((relay, peer), trace);
+    }
+
+    /// Takes note of what relays told of their routes to peers.
+    pub fn learn_from(&mut self, relays: &[RelayStatus]) {
+        for relay in relays {
+            for (&peer, route) in &relay.routes {
+                if let Some(route) = route {
+                    self.insert_beyond(relay.address.ip(), peer, route.clone());
+                }
+            }
+        }
     }
 
     /// Takes note of two addresses of one router.

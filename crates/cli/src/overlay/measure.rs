@@ -62,13 +62,9 @@ pub(super) async fn measure(
     prober.close().await;
     let mut notes = prober.notes().to_vec();
     let mut routes = Routes::new();
+    routes.learn_from(&told);
     for relay in told {
         notes.extend(relay.error.map(|error| format!("relay {}: {error}", relay.name)));
-        for (peer, route) in relay.routes {
-            if let Some(route) = route {
-                routes.insert_beyond(relay.address.ip(), peer, route);
-            }
-        }
     }
     if plan.routes {
         for path in &paths {

@@ -169,9 +169,9 @@ fn the_half_behind_a_relay_is_known_if_the_relay_tells_it() {
     assert_eq!(apart(&routes, &relays), 1.0);
     relays[0].routes.insert(PEER.into(), Some(trace(&[(7, 1), (8, 24)], false)));
     relays[1].routes.insert(PEER.into(), None);
-    learn_from_relays(&mut routes, &relays);
+    routes.learn_from(&relays);
     assert_eq!(apart(&routes, &relays), 1.0, "one of them tells nothing");
     relays[1].routes.insert(PEER.into(), Some(trace(&[(7, 1), (8, 24)], false)));
-    learn_from_relays(&mut routes, &relays);
+    routes.learn_from(&relays);
     assert!(apart(&routes, &relays) < 0.5);
 }

@@ -44,7 +44,8 @@ pub struct SackRules {
     pub compares: SfrCompares,
     /// Multiple fast retransmit (retransmission policies paper, section 4.3).
     pub mfr: bool,
-    /// With `mfr` only what was sent later on the same path reports a retransmission missing.
+    /// With `mfr` only what was sent later on the same path reports a retransmission missing. Ours:
+    /// the paper's sender has its data on one path.
     pub mfr_on_one_path: bool,
     /// cwnd update for CMT (CMT paper, Figs. 3 and 8).
     pub cuc: Cuc,
