@@ -132,8 +132,9 @@ impl Association {
         }
         self.note_probe(id);
         let in_outage = self.is_probed_with_data(id);
+        let is_protected = self.is_protected();
         let Some(p) = self.paths.get_mut(id) else { return Vec::new() };
-        let (info, code) = self.heartbeats.questions.ask(p, now);
+        let (info, code) = self.heartbeats.questions.ask(p, now, is_protected);
         p.heartbeat_due = false;
         p.last_heartbeat = Some(now);
         p.probe = Some(Probe { code, sent_at: now });
@@ -237,7 +238,8 @@ impl Association {
         if self.on_size_answer(now, info) {
             return;
         }
-        let asked = self.heartbeats.questions.read(info, now, |id| self.paths.get(id));
+        let asked =
+            self.heartbeats.questions.read(info, now, self.is_protected(), |id| self.paths.get(id));
         let Some(Question { path: id, code, sent_at }) = asked else { return };
         let stuck = self.stuck_paths(id);
         let is_quick = self.config.hb_first_probe.is_some();
@@ -265,6 +267,7 @@ impl Association {
             p.rtt_heartbeat = Some(rtt);
         }
         p.note_answer(now, asked_at);
+        self.go_on_with_doubt(now, id);
         self.error_count = 0;
         self.path_answered(now, id);
         self.end_outage(now, &stuck, (id, asked_at));

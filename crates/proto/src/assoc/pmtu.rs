@@ -139,6 +139,7 @@ impl Association {
         p.counters.packets_sent += 1;
         p.counters.bytes_sent += len as u64;
         p.counters.size_probes_sent += 1;
+        p.pmtu.asked_at = Some(now);
         self.timers.set(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
         Some(Transmit::new(p.local, p.remote, len))
     }
@@ -165,12 +166,26 @@ impl Association {
 
     pub(super) fn on_size_timer(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get_mut(id).filter(|_| self.state.is_open()) else { return };
-        if p.state == PathState::Active {
+        // Of a path that does not work, what is not answered says nothing of larger sizes. A doubt
+        // goes on, for it may be why the path does not. But while small packets are not answered,
+        // either, nothing speaks for that, and long probes would fill a link that became slow.
+        let is_heard = p.pmtu.asked_at.is_none_or(|at| p.last_active > at);
+        let is_to_go_on = match p.pmtu.is_in_doubt() {
+            true => is_heard || !self.policies.in_doubt.probed_with_data,
+            false => p.state == PathState::Active,
+        };
+        if is_to_go_on {
             p.pmtu.on_timer();
-        } else {
-            p.pmtu.on_timer_while_down();
         }
         self.follow_size(now, id, MtuReason::BlackHole);
+    }
+
+    /// A path answers that was silent: if a doubt of its size is not settled by the data that is
+    /// sent now, it goes on.
+    pub(super) fn go_on_with_doubt(&mut self, now: Instant, id: PathId) {
+        if let Some(p) = self.paths.get(id).filter(|p| p.pmtu.is_in_doubt()) {
+            self.timers.bring_forward(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
+        }
     }
 
     /// T3-rtx expired: perhaps only large packets get lost (RFC 8899 §4.3, black hole detection).

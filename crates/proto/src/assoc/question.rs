@@ -9,6 +9,8 @@
 //! | --- | --- |
 //! | 0 to 7 | the code: 64 bits of HMAC-SHA-256 over path and time, the nonce of RFC 9260 §5.4 |
 //! | 8 to 11 | 5 bits of the path's number, 27 bits of the time in units of 8.192 µs |
+//!
+//! On a verified path of a protected association the code is left out: only the peer can answer.
 
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use bytes::{BufMut, Bytes};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::path::{Path, PathId};
+use crate::path::{Path, PathId, PathState};
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -24,6 +26,8 @@ use crate::time::Instant;
 pub(super) const INFO_LEN: usize = 12;
 /// Bytes of the code.
 const CODE_LEN: usize = 8;
+/// Bytes of the information without the code.
+const SHORT_LEN: usize = INFO_LEN - CODE_LEN;
 /// Bytes of the key: the block size of SHA-256.
 const KEY_LEN: usize = 64;
 /// The time is told without this many bits of its nanoseconds.
@@ -57,12 +61,15 @@ impl Questions {
     }
 
     /// The information for a heartbeat that is sent now, and its code.
-    pub(super) fn ask(&self, path: &Path, now: Instant) -> (Vec<u8>, u64) {
+    pub(super) fn ask(&self, path: &Path, now: Instant, is_protected: bool) -> (Vec<u8>, u64) {
         let units = now.as_nanos() >> UNIT_BITS;
-        let code = self.code(path, units);
         let word = u64::from(path.id.0) << TIME_BITS | units & TIME_MASK;
         let mut info = Vec::with_capacity(INFO_LEN);
-        info.put_u64(code);
+        let is_short = is_protected && path.state != PathState::Unconfirmed;
+        let code = if is_short { units } else { self.code(path, units) };
+        if !is_short {
+            info.put_u64(code);
+        }
         info.put_u32(word as u32);
         (info, code)
     }
@@ -73,18 +80,28 @@ impl Questions {
         &self,
         info: &Bytes,
         now: Instant,
+        is_protected: bool,
         path: impl FnOnce(PathId) -> Option<&'p Path>,
     ) -> Option<Question> {
-        let (code, word) = info.split_at_checked(CODE_LEN)?;
-        let code = u64::from_be_bytes(code.try_into().ok()?);
+        let is_short = is_protected && info.len() == SHORT_LEN;
+        let (code, word) = info.split_at_checked(if is_short { 0 } else { CODE_LEN })?;
         let word = u64::from(u32::from_be_bytes(word.try_into().ok()?));
         let path = path(PathId((word >> TIME_BITS) as u8))?;
         let now_units = now.as_nanos() >> UNIT_BITS;
         let age = now_units.wrapping_sub(word) & TIME_MASK;
         let units = now_units.checked_sub(age)?;
         let sent_at = Instant::from_nanos(units << UNIT_BITS);
-        let is_ours = now - sent_at <= COUNTS_FOR && self.code(path, units) == code;
-        is_ours.then_some(Question { path: path.id, code, sent_at })
+        let (code, is_ours) = if is_short {
+            (units, path.state != PathState::Unconfirmed && sent_at >= path.created)
+        } else {
+            let own = self.code(path, units);
+            (own, own.to_be_bytes() == code)
+        };
+        (is_ours && now - sent_at <= COUNTS_FOR).then_some(Question {
+            path: path.id,
+            code,
+            sent_at,
+        })
     }
 
     /// The code says which path it is, and to which address: another one may have its number later.
@@ -127,10 +144,11 @@ mod tests {
         let there = path(31, "198.51.100.1:9899", CREATED);
         for asked in [9, 1_234_567, 5_000_000_000_000] {
             let asked = Instant::from_nanos(CREATED.as_nanos() + asked);
-            let (info, code) = questions.ask(&there, asked);
+            let (info, code) = questions.ask(&there, asked, false);
             assert_eq!(info.len(), INFO_LEN);
-            let read =
-                |after| questions.read(&info.clone().into(), asked + after, |_| Some(&there));
+            let read = |after| {
+                questions.read(&info.clone().into(), asked + after, false, |_| Some(&there))
+            };
             for after in [0, 1, 2_400, 61_000, 599_000].map(Duration::from_millis) {
                 let question = read(after).expect("it counts");
                 assert_eq!((question.path, question.code), (PathId(31), code));
@@ -148,27 +166,57 @@ mod tests {
         let questions = questions(1);
         let there = path(1, "198.51.100.1:9899", CREATED);
         let now = Instant::from_millis(60_000);
-        let (info, _) = questions.ask(&there, now);
+        let (info, _) = questions.ask(&there, now, false);
         let later = now + Duration::from_secs(1);
         for bit in 0..8 * INFO_LEN {
             let mut changed = info.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let the_path = |id| Some(&there).filter(|path| path.id == id);
-            let read = questions.read(&changed.into(), later, the_path);
+            let read = questions.read(&changed.into(), later, false, the_path);
             assert_eq!(read, None, "bit {bit}");
         }
         for length in [0, 7, 8, 11, 13] {
             let mut cut = info.clone();
             cut.resize(length, 0);
-            assert_eq!(questions.read(&cut.into(), later, |_| Some(&there)), None);
+            assert_eq!(questions.read(&cut.into(), later, false, |_| Some(&there)), None);
         }
+    }
+
+    /// Only the peer can answer there, and it has shown that it is at this address.
+    #[test]
+    fn a_protected_path_is_asked_without_a_code_once_it_is_verified() {
+        let questions = questions(1);
+        let mut there = path(3, "198.51.100.1:9899", CREATED);
+        let now = Instant::from_millis(60_000);
+        let (long, _) = questions.ask(&there, now, true);
+        assert_eq!(long.len(), INFO_LEN, "it is not verified yet");
+        there.state = PathState::Active;
+        let (short, code) = questions.ask(&there, now, true);
+        assert_eq!(short.len(), SHORT_LEN);
+        let read = |info: &[u8], at, is_protected, of: &Path| {
+            questions.read(&Bytes::copy_from_slice(info), at, is_protected, |_| Some(of))
+        };
+        let later = now + Duration::from_secs(2);
+        for info in [&long, &short] {
+            assert!(read(info, later, true, &there).is_some());
+        }
+        assert_eq!(read(&short, later, true, &there).map(|q| q.code), Some(code));
+        assert_eq!(read(&short, later, false, &there), None, "anybody can send this");
+        assert_eq!(read(&short, now + Duration::from_secs(601), true, &there), None);
+        for length in 0..SHORT_LEN {
+            assert_eq!(read(&short[..length], later, true, &there), None);
+        }
+        let newer = path(3, "198.51.100.1:9899", later);
+        assert_eq!(read(&short, later, true, &newer), None, "that was another path");
+        there.state = PathState::Unconfirmed;
+        assert_eq!(read(&short, later, true, &there), None, "it verifies nothing");
     }
 
     #[test]
     fn a_question_belongs_to_one_path_of_one_association() {
         let there = path(1, "198.51.100.1:9899", CREATED);
         let now = Instant::from_millis(60_000);
-        let (info, _) = questions(1).ask(&there, now);
+        let (info, _) = questions(1).ask(&there, now, false);
         let info = Bytes::from(info);
         let others = [
             path(2, "198.51.100.1:9899", CREATED),
@@ -178,10 +226,10 @@ mod tests {
             path(1, "198.51.100.1:9899", Instant::from_millis(8)),
         ];
         for other in &others {
-            assert_eq!(questions(1).read(&info, now, |_| Some(other)), None, "{other:?}");
+            assert_eq!(questions(1).read(&info, now, false, |_| Some(other)), None, "{other:?}");
         }
-        assert_eq!(questions(1).read(&info, now, |_| None), None);
-        assert_eq!(questions(2).read(&info, now, |_| Some(&there)), None);
-        assert!(questions(1).read(&info, now, |_| Some(&there)).is_some());
+        assert_eq!(questions(1).read(&info, now, false, |_| None), None);
+        assert_eq!(questions(2).read(&info, now, false, |_| Some(&there)), None);
+        assert!(questions(1).read(&info, now, false, |_| Some(&there)).is_some());
     }
 }

@@ -124,6 +124,8 @@ pub(crate) struct Pmtu {
     /// of these packets.
     large_lost: u32,
     shortest_lost: usize,
+    /// When the last probe was sent.
+    pub(crate) asked_at: Option<Instant>,
     /// When a message of a router last made it smaller.
     pub(crate) told_at: Option<Instant>,
 }
@@ -144,6 +146,7 @@ impl Pmtu {
             due: SmallVec::new(),
             large_lost: 0,
             shortest_lost: usize::MAX,
+            asked_at: None,
             told_at: None,
         };
         if pmtu.is_on {
@@ -253,7 +256,7 @@ impl Pmtu {
         if size < self.size {
             // The probe of the size in use was sent before this one. If it is only late, or was
             // lost like any other packet, the next answer makes good.
-            if let Phase::Doubt { .. } = self.phase {
+            if self.is_in_doubt() {
                 self.lower(size);
                 self.search();
             }
@@ -295,12 +298,9 @@ impl Pmtu {
         }
     }
 
-    /// The same while the path does not work: what is not answered then says nothing of larger
-    /// sizes. A doubt goes on, for it may be why the path does not.
-    pub(crate) fn on_timer_while_down(&mut self) {
-        if let Phase::Doubt { .. } = self.phase {
-            self.on_timer();
-        }
+    /// Packets of the size in use may get lost, and that is being asked.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        matches!(self.phase, Phase::Doubt { .. })
     }
 
     /// How long to wait now, if no probe is to be sent.
@@ -323,7 +323,7 @@ impl Pmtu {
             return false;
         }
         self.forget_losses();
-        if !matches!(self.phase, Phase::Doubt { .. }) {
+        if !self.is_in_doubt() {
             self.doubt_again();
         }
         true
@@ -363,7 +363,7 @@ impl Pmtu {
         if !self.is_on {
             return false;
         }
-        if acked >= self.size && matches!(self.phase, Phase::Doubt { .. }) {
+        if acked >= self.size && self.is_in_doubt() {
             // One of the size in doubt arrived after all.
             self.is_confirmed = true;
             self.search();

@@ -7,9 +7,10 @@ use manypath_proto::sizes::PROTECTION;
 use manypath_proto::{AssocClosed, Event};
 use manypath_sim::{Host, Pair, PathSpec, QueueLimit, secs, shared_key};
 
-/// The IP packet of a HEARTBEAT that is not protected, in bytes: 20 of IP, 8 of UDP, 12 of SCTP,
-/// and the chunk.
+/// The IP packet of a HEARTBEAT, in bytes: 20 of IP, 8 of UDP, 12 of SCTP, and the chunk, which has
+/// a code if it is not protected.
 const HEARTBEAT_PACKET: usize = 60;
+const PROTECTED_PACKET: usize = HEARTBEAT_PACKET - 8 + PROTECTION;
 /// When the path becomes slow, in seconds. By then both ends have measured its round trip.
 const STEP: u64 = 15;
 
@@ -83,7 +84,7 @@ fn heartbeats_share(preset: &str, profile: &str, is_protected: bool, step: Step)
     assert!(t.has_delivered_all(), "{}", report());
     let took = (t.net.now() - secs(STEP)).as_secs_f64();
     assert!(took > 70.0, "{of}: {took:.1} s show nothing");
-    let packet = HEARTBEAT_PACKET + if is_protected { PROTECTION } else { 0 };
+    let packet = if is_protected { PROTECTED_PACKET } else { HEARTBEAT_PACKET };
     // Each way those of one end, and the answers to those of the other.
     let bits = (heartbeats(&t.a) + heartbeats(&t.z) - before) * 8 * packet as u64;
     let share = bits as f64 / (step.rate() * took);
@@ -126,6 +127,25 @@ fn a_transfer_goes_on_over_a_path_that_becomes_slow_rfc9260() {
 #[test]
 fn a_transfer_goes_on_over_a_path_that_becomes_slow_rfc9260_protected() {
     goes_on("rfc9260", true);
+}
+
+/// While nothing is answered, no more than three long probes ask whether the path's size is why:
+/// further ones would fill a link that became slow. Afterwards it has the same size.
+#[test]
+fn a_silent_path_is_asked_for_its_size_once() {
+    for preset in ["adaptive", "cmt-pf", "sctp"] {
+        let mut t = Pair::one_path(preset).profile("fast").rate_mbps(2.0).delay_ms(2.0).connect();
+        t.a.send_file(1 << 22);
+        t.run_until(secs(2));
+        let before = t.a.paths()[0].clone();
+        let had = before.counters.size_probes_sent;
+        t.net.path(0).cut_for(Duration::from_secs(45));
+        t.run_until(secs(47));
+        let sent = t.a.paths()[0].counters.size_probes_sent - had;
+        assert!((1..=3).contains(&sent), "{preset}: {sent} probes of its size");
+        assert!(t.run_until_true(secs(120), Pair::has_delivered_all), "{preset}");
+        assert_eq!(t.a.paths()[0].mtu, before.mtu, "{preset}");
+    }
 }
 
 /// An idle association whose round trip becomes long stays, and its RTO learns.
