@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use manypath_lab::claims::Verdict;
 use manypath_lab::estimate::estimate;
 use manypath_lab::experiment::{Experiment, Kind};
 use manypath_lab::lab::{self, Options, Outcome, Plans, Progress};
 use manypath_lab::placebo::is_placebo;
 use manypath_lab::plan::{Extent, Plan, PlannedPoint};
 use manypath_lab::runner::all_processors;
+use manypath_lab::tally::Tally;
 use manypath_realtime::planner::{Realtime, VARIANTS};
 use serde_json::json;
 
@@ -217,18 +217,29 @@ fn report(outcomes: &[Outcome], is_json: bool, all_points: bool) -> Result<()> {
     print(&text.map_err(|e| Failure::failed(e.to_string()))?)
 }
 
-/// Says what makes the command fail: runs without a result, and with `--strict` claims that do not
-/// hold.
+/// Says what makes the command fail: runs without a result, and with `--strict` any claim but those
+/// that hold.
 fn finish(outcomes: &[Outcome], is_strict: bool) -> Result<()> {
     let failed: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.failed).collect();
     if let Some(first) = failed.first() {
         let what = format!("{} runs failed, the first: {}", failed.len(), first.error);
         return Err(Failure::failed(what).hint(first.command.clone()));
     }
-    let judged = || outcomes.iter().flat_map(|outcome| &outcome.judgements);
-    let unmet = judged().filter(|j| j.verdict != Verdict::Holds).count();
-    if is_strict && unmet > 0 {
-        return Err(Failure::failed(format!("{unmet} of {} claims do not hold", judged().count())));
+    let tally = Tally::of(outcomes.iter().flat_map(|outcome| &outcome.judgements));
+    if is_strict && tally.hold < tally.all {
+        return Err(Failure::failed(not_strict(&tally)));
     }
     Ok(())
+}
+
+/// The claims for which `--strict` fails: `of 9 claims 2 do not hold, 1 cannot be decided`.
+fn not_strict(tally: &Tally) -> String {
+    let kinds = [
+        (tally.fail, if tally.fail == 1 { "does not hold" } else { "do not hold" }),
+        (tally.undecided, "cannot be decided"),
+        (tally.not_run, if tally.not_run == 1 { "was not run" } else { "were not run" }),
+    ];
+    let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+    let kinds = kinds.map(|(count, words)| format!("{count} {words}")).collect::<Vec<_>>();
+    format!("of {} claims {}", tally.all, kinds.join(", "))
 }

@@ -83,7 +83,7 @@ fn an_experiment_is_listed_run_and_judged_again() {
     let strict = lab(root.path(), &["judge", "all", "--strict"]);
     assert_eq!(code(&strict), 1);
     assert!(stdout(&strict).contains("does not hold"), "{}", stdout(&strict));
-    assert!(stderr(&strict).contains("1 of 2 claims do not hold"), "{}", stderr(&strict));
+    assert!(stderr(&strict).contains("of 2 claims 1 does not hold"), "{}", stderr(&strict));
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod show;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use bounds::{Bounds, Tolerance};
+pub(crate) use bounds::{Bounds, PaperRuns, Tolerance};
 pub use entry::ClaimEntry;
 pub(crate) use entry::OneOrMany;
 pub use judge::Evidence;
@@ -190,7 +190,8 @@ impl Claim {
 pub enum Verdict {
     /// The measurement agrees with the paper, within the tolerance.
     Holds,
-    /// The measurement agrees with the paper, but chance may explain it.
+    /// Chance may put the measurement on either side of what the paper says: more runs would
+    /// decide.
     Undecided,
     /// The measurement disagrees, without an explanation.
     Fails,
@@ -263,6 +264,8 @@ pub struct Judgement {
 pub enum UnderPlacebo {
     /// It does not hold: that it holds with the mechanism is evidence.
     Fails,
+    /// It cannot be decided, so it does not come to hold either: evidence as well.
+    Undecided,
     /// It holds all the same.
     Holds,
 }
@@ -270,13 +273,15 @@ pub enum UnderPlacebo {
 impl Judgement {
     /// The claim holds, and it would not without the mechanism.
     pub fn is_evidence(&self) -> bool {
-        self.verdict == Verdict::Holds && self.placebo == Some(UnderPlacebo::Fails)
+        let needs_it = matches!(self.placebo, Some(UnderPlacebo::Fails | UnderPlacebo::Undecided));
+        self.verdict == Verdict::Holds && needs_it
     }
 
     /// The weight that the placebo gives a claim that holds; `None` for any other.
     pub fn weight(&self) -> Option<&'static str> {
         let of_placebo = match self.placebo {
             Some(UnderPlacebo::Fails) => "without the mechanism it does not",
+            Some(UnderPlacebo::Undecided) => "without the mechanism it cannot be decided",
             Some(UnderPlacebo::Holds) => "and also without it: no evidence",
             None => "no placebo tells: no evidence",
         };

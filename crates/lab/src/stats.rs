@@ -41,14 +41,74 @@ impl Summary {
     /// Half the width of the mean's 95 % confidence interval (Student's t); `None` below two
     /// values.
     pub fn ci95(&self) -> Option<f64> {
-        half_width(self.std?, self.n)
+        self.spread().map(Spread::ci95)
+    }
+
+    /// How far chance spreads the mean; `None` below two values.
+    pub fn spread(&self) -> Option<Spread> {
+        Spread::of_mean(self.std?, self.n)
+    }
+}
+
+/// How far chance spreads an estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Standard error, in the estimate's unit.
+    pub error: f64,
+    /// Degrees of freedom of the error, above 0.
+    pub freedom: f64,
+}
+
+impl Spread {
+    /// That of a mean of `n` values with that standard deviation; `None` below two values.
+    pub fn of_mean(std: f64, n: usize) -> Option<Spread> {
+        let n = n as f64;
+        (n >= 2.0).then(|| Spread { error: std / n.sqrt(), freedom: n - 1.0 })
+    }
+
+    /// Half the width of the 95 % confidence interval.
+    pub fn ci95(self) -> f64 {
+        self.error * t_quantile(self.freedom, 0.5 + CONFIDENCE / 2.0)
+    }
+
+    /// Half the width of the interval of two one-sided tests at 5 %, a 90 % confidence interval:
+    /// if it lies inside a band, both tests say that the estimate does.
+    pub fn two_tests(self) -> f64 {
+        self.error * t_quantile(self.freedom, CONFIDENCE)
+    }
+
+    /// That of the sum or difference of two independent estimates. The degrees of freedom are the
+    /// lower ones of the two.
+    pub fn with(self, other: Spread) -> Spread {
+        Spread { error: self.error.hypot(other.error), freedom: self.freedom.min(other.freedom) }
+    }
+
+    /// That of the estimate times a factor.
+    pub fn times(self, factor: f64) -> Spread {
+        Spread { error: self.error * factor.abs(), ..self }
+    }
+}
+
+/// An estimate, and how far chance spreads it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Its spread; `None` if there are too few values.
+    pub spread: Option<Spread>,
+}
+
+impl Estimate {
+    /// Half the width of its 95 % confidence interval; `None` if there are too few values.
+    pub fn ci95(&self) -> Option<f64> {
+        self.spread.map(Spread::ci95)
     }
 }
 
 /// Half the width of the 95 % confidence interval of a mean of `n` values with that standard
 /// deviation; `None` below two values.
 pub fn half_width(std: f64, n: usize) -> Option<f64> {
-    (n >= 2).then(|| t_quantile(n as f64 - 1.0) * std / (n as f64).sqrt())
+    Spread::of_mean(std, n).map(Spread::ci95)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -60,10 +120,11 @@ fn std(values: &[f64], mean: f64) -> Option<f64> {
     (values.len() >= 2).then(|| (squares / (values.len() as f64 - 1.0)).sqrt())
 }
 
-/// The factor of the two-sided 95 % interval with that many degrees of freedom.
-fn t_quantile(freedom: f64) -> f64 {
+/// The value below which that share of Student's t distribution lies, with that many degrees of
+/// freedom.
+fn t_quantile(freedom: f64, share: f64) -> f64 {
     let t = StudentsT::new(0.0, 1.0, freedom);
-    t.map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
 }
 
 /// Mean, standard deviation and number of a sample, as far as a test needs it.
@@ -102,18 +163,9 @@ fn welch_freedom(a: Moments, b: Moments) -> f64 {
     (va + vb).powi(2) / (part(va, a.n) + part(vb, b.n))
 }
 
-/// A ratio of two means.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ratio {
-    /// Mean over mean.
-    pub ratio: f64,
-    /// Half the width of its 95 % confidence interval; `None` if there are too few values.
-    pub ci95: Option<f64>,
-}
-
 /// The ratio of the means of values that belong together (same seed), first over second. Its
 /// interval takes the spread of the pairs, so what both have in common does not widen it.
-pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
+pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let n = pairs.len() as f64;
     let below = pairs.iter().map(|(_, b)| b).sum::<f64>() / n;
     if pairs.is_empty() || below == 0.0 {
@@ -122,30 +174,29 @@ pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
     let ratio = pairs.iter().map(|(a, _)| a).sum::<f64>() / n / below;
     // Delta method: the residuals a - ratio * b have mean 0.
     let rests: Vec<_> = pairs.iter().map(|(a, b)| a - ratio * b).collect();
-    let spread = std(&rests, 0.0);
-    let ci95 = spread.and_then(|s| half_width(s, pairs.len())).map(|half| half / below.abs());
-    Some(Ratio { ratio, ci95 })
+    let spread = std(&rests, 0.0).and_then(|std| Spread::of_mean(std, pairs.len()));
+    Some(Estimate { value: ratio, spread: spread.map(|s| s.times(1.0 / below)) })
 }
 
 /// The ratio of the means of two independent samples.
-pub fn ratio(a: Moments, b: Moments) -> Option<Ratio> {
+pub fn ratio(a: Moments, b: Moments) -> Option<Estimate> {
     if b.mean == 0.0 {
         return None;
     }
     let ratio = a.mean / b.mean;
     let variance = (variance_of_mean(a) + ratio.powi(2) * variance_of_mean(b)) / b.mean.powi(2);
-    let has_spread = a.n >= 2 && b.n >= 2 && variance > 0.0;
-    let ci95 = has_spread.then(|| t_quantile(welch_freedom(a, b)) * variance.sqrt());
-    Some(Ratio { ratio, ci95 })
+    Some(Estimate { value: ratio, spread: welch_spread(a, b, variance) })
 }
 
-/// The difference of the means of two independent samples, first less second, with half the width
-/// of its 95 % confidence interval (Welch); `None` if one has fewer than two values.
-pub fn difference(a: Moments, b: Moments) -> (f64, Option<f64>) {
+/// The difference of the means of two independent samples (Welch), first less second.
+pub fn difference(a: Moments, b: Moments) -> Estimate {
     let variance = variance_of_mean(a) + variance_of_mean(b);
+    Estimate { value: a.mean - b.mean, spread: welch_spread(a, b, variance) }
+}
+
+fn welch_spread(a: Moments, b: Moments, variance: f64) -> Option<Spread> {
     let has_spread = a.n >= 2 && b.n >= 2 && variance > 0.0;
-    let half = has_spread.then(|| t_quantile(welch_freedom(a, b)) * variance.sqrt());
-    (a.mean - b.mean, half)
+    has_spread.then(|| Spread { error: variance.sqrt(), freedom: welch_freedom(a, b) })
 }
 
 /// The two-sided p value of the paired t test that values that belong together (same seed) have the
@@ -161,12 +212,11 @@ pub fn paired_p(pairs: &[(f64, f64)]) -> Option<f64> {
     Some(2.0 * t.cdf(-(mean / deviation).abs()))
 }
 
-/// The mean difference of values that belong together (same seed), first minus second, with half
-/// the width of its 95 % confidence interval.
-pub fn paired_difference(pairs: &[(f64, f64)]) -> Option<(f64, Option<f64>)> {
+/// The mean difference of values that belong together (same seed), first minus second.
+pub fn paired_difference(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let differences: Vec<_> = pairs.iter().map(|(a, b)| a - b).collect();
     let summary = Summary::of(&differences)?;
-    Some((summary.mean, summary.ci95()))
+    Some(Estimate { value: summary.mean, spread: summary.spread() })
 }
 
 #[cfg(test)]

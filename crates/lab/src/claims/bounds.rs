@@ -8,9 +8,16 @@ use super::{Quantity, Subject};
 pub(crate) enum Tolerance {
     /// This distance.
     Of(f64),
-    /// As far as chance puts the means of two samples of this many runs apart, with the spread of
-    /// ours.
-    Runs(f64),
+    /// As far as chance puts the paper's mean and ours apart.
+    Runs(PaperRuns),
+}
+
+/// The runs of the paper's mean, which are taken to spread as ours do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PaperRuns {
+    pub count: f64,
+    /// The two sides of the paper's comparison had no seeds in common, as ours have.
+    pub independent: bool,
 }
 
 /// The bounds of a number.
@@ -30,32 +37,26 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Finding {
     Holds,
-    /// The number is as it should be, but its confidence interval is not.
+    /// Chance may put the number on either side: more runs would decide.
     Undecided,
     Fails,
-}
-
-impl Finding {
-    pub(super) fn of(holds: bool) -> Finding {
-        if holds { Finding::Holds } else { Finding::Fails }
-    }
 }
 
 impl Bounds {
     /// The worst of what the bounds find.
     pub(super) fn find(&self, measured: &Measured) -> Finding {
         let value = measured.value;
-        // Room for the rounding of sums, so that "at most 0.1" accepts a mean of 0.1.
-        let slack = 1e-9 * value.abs().max(1e-9);
-        let expect = self.expect.is_none_or(|(expect, tolerance)| {
-            (value - expect).abs() <= tolerance.width(measured) + slack
+        let slack = slack(value);
+        let expect = self.expect.map(|(expect, tolerance)| match tolerance {
+            Tolerance::Of(width) => within(measured, expect - width, expect + width),
+            Tolerance::Runs(runs) => runs.find(expect, measured),
         });
-        let within = expect
-            && self.at_least.is_none_or(|least| value >= least - slack)
-            && self.at_most.is_none_or(|most| value <= most + slack);
+        let least = self.at_least.map(|least| within(measured, least, f64::INFINITY));
+        let most = self.at_most.map(|most| within(measured, f64::NEG_INFINITY, most));
         let above = self.above.map(|bound| beyond(value - bound, slack, measured));
         let below = self.below.map(|bound| beyond(bound - value, slack, measured));
-        above.into_iter().chain(below).fold(Finding::of(within), Finding::max)
+        let found = [expect, least, most, above, below];
+        found.into_iter().flatten().fold(Finding::Holds, Finding::max)
     }
 
     /// Refuses bounds that need an interval where there is none.
@@ -72,7 +73,10 @@ impl Bounds {
     pub(super) fn show(&self, subject: &Subject) -> String {
         let show = |value| subject.show_value(value, None);
         let expect = self.expect.map(|(expect, tolerance)| match tolerance {
-            Tolerance::Runs(runs) => format!("{} ± chance in {runs} runs", show(expect)),
+            Tolerance::Runs(PaperRuns { count, independent }) => {
+                let kind = if independent { "independent runs" } else { "runs" };
+                format!("{} ± chance in {count} {kind}", show(expect))
+            }
             Tolerance::Of(tolerance) => match subject.quantity {
                 Quantity::Change => format!("{} ± {:.1} points", show(expect), tolerance * 100.0),
                 _ => format!("{} ± {}", show(expect), super::show::number(tolerance)),
@@ -89,23 +93,46 @@ impl Bounds {
     }
 }
 
-/// Holds if a distance is more than chance explains.
-pub(super) fn beyond(distance: f64, slack: f64, measured: &Measured) -> Finding {
-    match measured.half_width() {
-        _ if distance <= slack => Finding::Fails,
-        Some(half) if distance > half => Finding::Holds,
-        _ => Finding::Undecided,
+/// Room for the rounding of sums, so that "at most 0.1" accepts a mean of 0.1.
+fn slack(value: f64) -> f64 {
+    1e-9 * value.abs().max(1e-9)
+}
+
+/// Two one-sided tests at 5 %: holds if the interval lies inside the band, fails if it lies
+/// outside, and cannot be decided if it is partly inside.
+pub(super) fn within(measured: &Measured, low: f64, high: f64) -> Finding {
+    let (half, slack) = (measured.two_tests(), slack(measured.value));
+    let (low, high) = (low - slack, high + slack);
+    let (from, to) = (measured.value - half, measured.value + half);
+    if from >= low && to <= high {
+        Finding::Holds
+    } else if to < low || from > high {
+        Finding::Fails
+    } else {
+        Finding::Undecided
     }
 }
 
-impl Tolerance {
-    fn width(self, measured: &Measured) -> f64 {
-        match self {
-            Tolerance::Of(width) => width,
-            // Two samples: the variances of their means add up.
-            Tolerance::Runs(runs) => measured
-                .half_width_of(runs)
-                .map_or(f64::NAN, |half| half * std::f64::consts::SQRT_2),
+/// Holds if a distance is more than chance explains, fails if the opposite one is or if there is no
+/// distance and no chance.
+pub(super) fn beyond(distance: f64, slack: f64, measured: &Measured) -> Finding {
+    match measured.half_width() {
+        Some(half) if distance > half.max(slack) => Finding::Holds,
+        Some(half) if slack - distance < half => Finding::Undecided,
+        // One run does not tell, but it may be on the wrong side.
+        None if distance > slack => Finding::Undecided,
+        _ => Finding::Fails,
+    }
+}
+
+impl PaperRuns {
+    /// Fails if more than chance puts the two means apart. Else it holds if ours has at least as
+    /// many runs as the paper's, so that less chance of ours hides a distance.
+    fn find(self, expect: f64, measured: &Measured) -> Finding {
+        let distance = (measured.value - expect).abs() - slack(measured.value);
+        if distance > measured.chance_beside(self.count, self.independent) {
+            return Finding::Fails;
         }
+        if measured.is_of(self.count) { Finding::Holds } else { Finding::Undecided }
     }
 }

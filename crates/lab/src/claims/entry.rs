@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use super::{Author, Bounds, Claim, Measure, Quantity, Side, Subject, Take, Tolerance};
+use super::{Author, Bounds, Claim, Measure, PaperRuns, Quantity, Side, Subject, Take, Tolerance};
 
 /// A `[[claim]]` table as it is written; `docs/laboratory.md` describes the keys.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,6 +26,8 @@ pub struct ClaimEntry {
     take: Option<String>,
     expect: Option<toml::Value>,
     tolerance: Option<Number>,
+    #[serde(default)]
+    independent: bool,
     at_least: Option<Number>,
     at_most: Option<Number>,
     above: Option<Number>,
@@ -227,10 +229,17 @@ impl ClaimEntry {
                     other => Number::Text(other.as_str().unwrap_or_default().to_owned()),
                 };
                 let expect = number.value()?;
-                Some((expect, tolerance_of(tolerance, expect, quantity)?))
+                let tolerance = tolerance_of(tolerance, expect, quantity, self.independent)?;
+                Some((expect, tolerance))
             }
             _ => return Err("`expect` and `tolerance` go together".to_owned()),
         };
+        let of_paper = |(_, tolerance)| matches!(tolerance, Tolerance::Runs(_));
+        if self.independent && !(expect.is_some_and(of_paper) && quantity.is_of_two()) {
+            let needs =
+                "`independent` goes with a tolerance in runs of a change, ratio or difference";
+            return Err(needs.to_owned());
+        }
         let read = |number: &Option<Number>| number.as_ref().map(Number::value).transpose();
         let bounds = Bounds {
             expect,
@@ -280,6 +289,7 @@ impl ClaimEntry {
             ("take", self.take.is_some(), is_value),
             ("expect", self.expect.is_some(), is_value || is_equal),
             ("tolerance", self.tolerance.is_some(), !is_equal),
+            ("independent", self.independent, is_value),
             ("at_least", self.at_least.is_some(), is_value),
             ("at_most", self.at_most.is_some(), is_value),
             ("above", self.above.is_some(), is_value),
@@ -301,14 +311,20 @@ impl ClaimEntry {
 }
 
 /// A tolerance as it is written: a number, a percentage, or a number of runs.
-fn tolerance_of(written: &Number, expect: f64, quantity: &Quantity) -> Result<Tolerance, String> {
+fn tolerance_of(
+    written: &Number,
+    expect: f64,
+    quantity: &Quantity,
+    independent: bool,
+) -> Result<Tolerance, String> {
     if let Number::Text(text) = written
         && let Some(runs) = text.trim().strip_suffix("runs")
     {
         let runs = runs.trim().parse::<u32>().ok().filter(|runs| *runs > 0);
         let wrong =
             || format!("`{text}`: write how many runs the paper's mean has, as \"30 runs\"");
-        return Ok(Tolerance::Runs(f64::from(runs.ok_or_else(wrong)?)));
+        let count = f64::from(runs.ok_or_else(wrong)?);
+        return Ok(Tolerance::Runs(PaperRuns { count, independent }));
     }
     let (width, is_percentage) = written.read()?;
     if width < 0.0 {

@@ -1,7 +1,7 @@
 //! From claims and runs to verdicts.
 
-use super::bounds::{Finding, beyond};
-use super::measured::{Measured, Sides, compare, measure_at, rise_at};
+use super::bounds::{Finding, beyond, within};
+use super::measured::{Measured, Sides, less, measure_at, rise_at, step};
 use super::select::{
     Group, Pooled, groups, in_role, pick, points_of, points_of_reference, pool, present, why_none,
 };
@@ -71,7 +71,7 @@ impl Claim {
             expected: self.measure.show_expected(),
             measured,
             value: value.map(|m| m.value),
-            ci95: value.and_then(|m| m.ci95),
+            ci95: value.and_then(|m| m.ci95()),
             reference: self.judge_reference(evidence.reference),
             verdict,
             reason,
@@ -79,7 +79,8 @@ impl Claim {
             of: self.of,
             placebo: without.as_ref().map(|outcome| match outcome.finding {
                 Finding::Holds => UnderPlacebo::Holds,
-                Finding::Undecided | Finding::Fails => UnderPlacebo::Fails,
+                Finding::Undecided => UnderPlacebo::Undecided,
+                Finding::Fails => UnderPlacebo::Fails,
             }),
             placebo_says: placebo.map(|placebo| placebo.says.clone()),
             placebo_measured: without.map(|outcome| outcome.text),
@@ -199,7 +200,7 @@ fn judge(measure: &Measure, sides: &Sides<'_>) -> Result<Outcome, String> {
             let found = all_groups(subject, &others(over, by))?;
             let at = |group: &Group| {
                 let misses = trend_misses(subject, sides, group, by, *is_rising, *tolerance)?;
-                Ok((group.clone(), Misses { broken: misses, unsure: Vec::new() }))
+                Ok((group.clone(), misses))
             };
             let misses = found.iter().map(at).collect::<Result<Vec<_>, String>>()?;
             Ok(judge_share(&misses, *share))
@@ -214,7 +215,7 @@ fn judge_value(
     take: Take,
     bounds: &Bounds,
 ) -> Outcome {
-    let show = |m: Measured| subject.show_value(m.value, m.ci95);
+    let show = |m: Measured| subject.show_value(m.value, m.ci95());
     let by_value =
         |a: &&(&Group, Measured), b: &&(&Group, Measured)| a.1.value.total_cmp(&b.1.value);
     let (lowest, highest) = (measured.iter().min_by(by_value), measured.iter().max_by(by_value));
@@ -232,7 +233,7 @@ fn judge_value(
         return Outcome { finding, value: Some(value), text, misses: None };
     }
     if take == Take::Mean {
-        let mean = Measured::mean(measured.iter().map(|(_, m)| *m));
+        let mean = Measured::mean(&measured.iter().map(|(_, m)| *m).collect::<Vec<_>>());
         let text = format!("{} over {} points", show(mean), measured.len());
         return Outcome { finding: bounds.find(&mean), value: Some(mean), text, misses: None };
     }
@@ -252,7 +253,7 @@ fn judge_value(
 struct Misses {
     /// Values that are on the wrong side.
     broken: Vec<String>,
-    /// Values on the right side that chance may have put there.
+    /// Values that chance may have put on the side where they are.
     unsure: Vec<String>,
 }
 
@@ -291,22 +292,29 @@ fn order_misses(
     for rank in &ranks {
         let largest = rank.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)));
         let smallest = rank.iter().min_by(|a, b| mean(a).total_cmp(&mean(b)));
-        if let (Some(a), Some(b)) = (largest, smallest)
-            && mean(a) > mean(b) * (1.0 + tie)
-        {
-            misses.broken.push(pair(a, "is above", b));
+        if let (Some(a), Some(b), 2..) = (largest, smallest, rank.len()) {
+            let apart = less(&a.1, &b.1, 1.0 + tie, sides)?;
+            match within(&apart, f64::NEG_INFINITY, 0.0) {
+                Finding::Holds => {}
+                Finding::Undecided => misses.unsure.push(pair(a, "may be above", b)),
+                Finding::Fails => misses.broken.push(pair(a, "is above", b)),
+            }
         }
     }
     for (above, below) in ranks.iter().zip(ranks.iter().skip(1)) {
         for (a, b) in above.iter().flat_map(|a| below.iter().map(move |b| (a, b))) {
-            let apart = compare(&Quantity::Difference, &a.1, &b.1, sides)?;
+            let factor = if *distinct { 1.0 } else { 1.0 - tolerance };
+            let apart = less(&a.1, &b.1, factor, sides)?;
             let finding = match distinct {
                 true => beyond(apart.value, 0.0, &apart),
-                false => Finding::of(mean(a) >= mean(b) * (1.0 - tolerance)),
+                false => within(&apart, 0.0, f64::INFINITY),
             };
             match finding {
                 Finding::Holds => {}
-                Finding::Undecided => misses.unsure.push(pair(a, "is hardly above", b)),
+                Finding::Undecided if mean(a) >= mean(b) => {
+                    misses.unsure.push(pair(a, "is hardly above", b));
+                }
+                Finding::Undecided => misses.unsure.push(pair(a, "may be below", b)),
                 Finding::Fails if *distinct => misses.broken.push(pair(a, "is not above", b)),
                 Finding::Fails => misses.broken.push(pair(a, "is below", b)),
             }
@@ -323,26 +331,41 @@ fn trend_misses(
     by: &str,
     is_rising: bool,
     tolerance: f64,
-) -> Result<Vec<String>, String> {
+) -> Result<Misses, String> {
     let mut steps = Vec::new();
-    for step in groups(&sides.at, &subject.at, &[by.to_owned()]) {
-        let value = step.first().map(|(_, value)| value.clone()).unwrap_or_default();
-        let all: Group = group.iter().cloned().chain(step).collect();
-        steps.push((value, measure_at(subject, sides, &all)?.value));
+    for along in groups(&sides.at, &subject.at, &[by.to_owned()]) {
+        let at = along.first().map(|(_, value)| value.clone()).unwrap_or_default();
+        let all: Group = group.iter().cloned().chain(along).collect();
+        let value = measure_at(subject, sides, &all)?.value;
+        steps.push(Step { at, group: all, value });
     }
     if steps.len() < 2 {
         return Err(format!("a trend needs two values of `{by}` or more"));
     }
     // Of a change the tolerance is points; of a mean it is relative.
     let is_in_points = subject.quantity.is_in_points();
-    let slack = |from: f64| if is_in_points { tolerance } else { tolerance * from.abs() };
-    let breaks = steps.iter().zip(steps.iter().skip(1)).filter(|((_, from), (_, to))| {
-        if is_rising { *to < from - slack(*from) } else { *to > from + slack(*from) }
-    });
-    let show = |value| subject.show_value(value, None);
-    Ok(breaks
-        .map(|((a, from), (b, to))| format!("{} at {a}, {} at {b}", show(*from), show(*to)))
-        .collect())
+    let mut misses = Misses { broken: Vec::new(), unsure: Vec::new() };
+    for (from, to) in steps.iter().zip(steps.iter().skip(1)) {
+        let room = if is_in_points { tolerance } else { tolerance * from.value.abs() };
+        let taken = step(subject, sides, &from.group, &to.group)?;
+        let (low, high) =
+            if is_rising { (-room, f64::INFINITY) } else { (f64::NEG_INFINITY, room) };
+        let show = |step: &Step| format!("{} at {}", subject.show_value(step.value, None), step.at);
+        let shown = format!("{}, {}", show(from), show(to));
+        match within(&taken, low, high) {
+            Finding::Holds => {}
+            Finding::Undecided => misses.unsure.push(shown),
+            Finding::Fails => misses.broken.push(shown),
+        }
+    }
+    Ok(misses)
+}
+
+/// A value along a trend.
+struct Step {
+    at: String,
+    group: Group,
+    value: f64,
 }
 
 fn judge_share(misses: &[(Group, Misses)], share: f64) -> Outcome {
@@ -363,7 +386,7 @@ fn judge_share(misses: &[(Group, Misses)], share: f64) -> Outcome {
         .collect();
     let text = match (misses.len(), finding) {
         (1, Finding::Holds) => "as stated".to_owned(),
-        (1, Finding::Undecided) => "as stated, within chance".to_owned(),
+        (1, Finding::Undecided) => "within chance".to_owned(),
         (1, Finding::Fails) => "not as stated".to_owned(),
         (all, _) => format!("as stated at {good} of {all} points"),
     };

@@ -2,7 +2,9 @@
 
 use super::select::{Group, Point, Pooled, groups, pick, pool};
 use super::{Quantity, Subject};
-use crate::stats::{Summary, difference, paired_difference, paired_ratio, ratio};
+use crate::stats::{
+    Estimate, Moments, Spread, Summary, difference, paired_difference, paired_ratio, ratio,
+};
 
 /// The points of both sides of a subject.
 pub(super) struct Sides<'a> {
@@ -12,45 +14,80 @@ pub(super) struct Sides<'a> {
     pub(super) scale: f64,
 }
 
-/// A number with half the width of its 95 % confidence interval.
+/// A number, and how far chance spreads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
     pub value: f64,
-    pub ci95: Option<f64>,
+    /// How far chance spreads it with the runs that there are.
+    spread: Option<Spread>,
+    /// Standard deviation of the number from one run of each side, if the runs of the two sides had
+    /// nothing in common.
+    apart: Option<f64>,
     /// How many runs it comes from: of two sides, the fewer.
     pub runs: usize,
     /// By how much more runs than these the interval is judged.
-    pub scale: f64,
+    scale: f64,
 }
 
 impl Measured {
-    fn new(value: f64, ci95: Option<f64>, runs: usize, sides: &Sides<'_>) -> Measured {
-        Measured { value, ci95, runs, scale: sides.scale }
+    fn new(estimate: Estimate, runs: usize, sides: &Sides<'_>) -> Measured {
+        let Estimate { value, spread } = estimate;
+        Measured { value, spread, apart: None, runs, scale: sides.scale }
     }
 
     /// The mean of several numbers. Their runs have seeds in common, so that their deviations may
-    /// all have one direction: its interval is the mean of theirs.
-    pub(super) fn mean(all: impl Iterator<Item = Measured> + Clone) -> Measured {
-        let count = all.clone().count() as f64;
-        let halves = all.clone().map(|m| m.ci95);
+    /// all have one direction: its error is the mean of theirs.
+    pub(super) fn mean(all: &[Measured]) -> Measured {
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / all.len() as f64;
+        let spreads: Option<Vec<_>> = all.iter().map(|m| m.spread).collect();
+        let spread = spreads.map(|spreads| Spread {
+            error: mean(&mut spreads.iter().map(|s| s.error)),
+            freedom: spreads.iter().map(|s| s.freedom).fold(f64::INFINITY, f64::min),
+        });
         Measured {
-            value: all.clone().map(|m| m.value).sum::<f64>() / count,
-            ci95: halves.sum::<Option<f64>>().map(|sum| sum / count),
-            runs: all.clone().map(|m| m.runs).min().unwrap_or(0),
-            scale: all.map(|m| m.scale).next().unwrap_or(1.0),
+            value: mean(&mut all.iter().map(|m| m.value)),
+            spread,
+            apart: None,
+            runs: all.iter().map(|m| m.runs).min().unwrap_or(0),
+            scale: all.first().map_or(1.0, |m| m.scale),
         }
     }
 
-    /// Half the width of the interval that bounds are judged by. Runs without spread have one of 0.
-    pub(super) fn half_width(&self) -> Option<f64> {
-        let half = self.ci95.or((self.runs >= 2).then_some(0.0))?;
-        Some(half / self.scale.sqrt())
+    /// Half the width of its 95 % confidence interval, as it is shown.
+    pub(super) fn ci95(&self) -> Option<f64> {
+        self.spread.map(Spread::ci95)
     }
 
-    /// The same with this many runs.
-    pub(super) fn half_width_of(&self, runs: f64) -> Option<f64> {
-        let half = self.ci95.or((self.runs >= 2).then_some(0.0))?;
-        Some(half * (self.runs as f64 / runs).sqrt())
+    /// The spread that bounds are judged by. Runs that do not differ have none.
+    fn judged(&self) -> Spread {
+        let none = Spread { error: 0.0, freedom: 1.0 };
+        self.spread.map_or(none, |spread| spread.times(1.0 / self.scale.sqrt()))
+    }
+
+    /// Half the width of the 95 % confidence interval that bounds are judged by; `None` if one run
+    /// does not tell.
+    pub(super) fn half_width(&self) -> Option<f64> {
+        (self.spread.is_some() || self.runs >= 2).then(|| self.judged().ci95())
+    }
+
+    /// Half the width of the interval of two one-sided tests at 5 %; 0 without chance.
+    pub(super) fn two_tests(&self) -> f64 {
+        self.judged().two_tests()
+    }
+
+    /// How far chance puts it apart from the mean of this many runs of someone else, in 95 of 100
+    /// cases. These runs were `independent`, or pairs of common seeds as ours are.
+    pub(super) fn chance_beside(&self, runs: f64, independent: bool) -> f64 {
+        let ours = self.judged();
+        let paired = self.spread.map_or(0.0, |spread| spread.error * (self.runs as f64).sqrt());
+        let deviation = self.apart.filter(|_| independent).unwrap_or(paired);
+        let theirs = deviation / runs.sqrt();
+        Spread { error: ours.error.hypot(theirs), ..ours }.ci95()
+    }
+
+    /// True if it comes from this many runs or more.
+    pub(super) fn is_of(&self, runs: f64) -> bool {
+        self.runs as f64 * self.scale >= runs - 1e-9
     }
 }
 
@@ -61,9 +98,12 @@ pub(super) fn measure_at(
     group: &Group,
 ) -> Result<Measured, String> {
     let a = pool(&pick(&sides.at, &subject.at, group)?)?;
-    let plain = |value| Ok(Measured::new(value, None, a.summary.n, sides));
+    let plain = |value| Ok(Measured::new(Estimate { value, spread: None }, a.summary.n, sides));
     match subject.quantity {
-        Quantity::Mean => Ok(Measured::new(a.summary.mean, a.ci95(), a.runs(), sides)),
+        Quantity::Mean => {
+            let mean = Estimate { value: a.summary.mean, spread: a.spread() };
+            Ok(Measured::new(mean, a.runs(), sides))
+        }
         Quantity::Median => plain(a.summary.median),
         Quantity::Std => plain(a.summary.std.ok_or("one run has no deviation")?),
         Quantity::Min => plain(a.summary.min),
@@ -85,17 +125,42 @@ pub(super) fn compare(
 ) -> Result<Measured, String> {
     let runs = a.runs().min(b.runs());
     let pairs = a.pairs_with(b);
-    // Several points of the reference: how far they lie apart says nothing about their mean.
-    let known = |ci: &f64| ci.is_finite() && a.has_interval() && b.has_interval();
     if *quantity == Quantity::Difference {
-        let found = pairs.map_or(Some(difference(a.moments, b.moments)), |p| paired_difference(&p));
-        let (value, ci95) = found.ok_or("no runs to compare")?;
-        return Ok(Measured::new(value, ci95.filter(known), runs, sides));
+        let paired =
+            pairs.map(|p| paired_difference(&p).ok_or("no runs to compare")).transpose()?;
+        let found = paired.unwrap_or_else(|| difference(a.moments, b.moments));
+        let apart = of_one_run(difference(a.of_seeds(), b.of_seeds()), runs);
+        return Ok(Measured { apart, ..Measured::new(found, runs, sides) });
     }
     let found = pairs.map_or_else(|| ratio(a.moments, b.moments), |p| paired_ratio(&p));
-    let found = found.ok_or("the mean to compare with is 0")?;
-    let less = if *quantity == Quantity::Change { 1.0 } else { 0.0 };
-    Ok(Measured::new(found.ratio - less, found.ci95.filter(known), runs, sides))
+    let mut found = found.ok_or("the mean to compare with is 0")?;
+    let apart = ratio(a.of_seeds(), b.of_seeds()).and_then(|ratio| of_one_run(ratio, runs));
+    found.value -= if *quantity == Quantity::Change { 1.0 } else { 0.0 };
+    Ok(Measured { apart, ..Measured::new(found, runs, sides) })
+}
+
+/// The standard deviation of one run of each side, from the estimate of this many runs.
+fn of_one_run(estimate: Estimate, runs: usize) -> Option<f64> {
+    estimate.spread.map(|spread| spread.error * (runs as f64).sqrt())
+}
+
+/// One mean less a multiple of another.
+pub(super) fn less(
+    a: &Pooled,
+    b: &Pooled,
+    factor: f64,
+    sides: &Sides<'_>,
+) -> Result<Measured, String> {
+    let scaled = |(a, b): (f64, f64)| (a, factor * b);
+    let pairs: Option<Vec<_>> = a.pairs_with(b).map(|p| p.into_iter().map(scaled).collect());
+    let b_scaled = Moments {
+        mean: factor * b.moments.mean,
+        std: factor.abs() * b.moments.std,
+        n: b.moments.n,
+    };
+    let paired = pairs.map(|p| paired_difference(&p).ok_or("no runs to compare")).transpose()?;
+    let found = paired.unwrap_or_else(|| difference(a.moments, b_scaled));
+    Ok(Measured::new(found, a.runs().min(b.runs()), sides))
 }
 
 /// The subject's quantity at the last value of a parameter less that at its first.
@@ -111,22 +176,31 @@ pub(super) fn rise_at(
         return Err(format!("a rise needs two values of `{along}` or more"));
     };
     let end = |step: &Group| -> Group { group.iter().chain(step).cloned().collect() };
-    let (first, last) = (end(first), end(last));
-    let (from, to) = (measure_at(subject, sides, &first)?, measure_at(subject, sides, &last)?);
+    step(subject, sides, &end(first), &end(last))
+}
+
+/// The subject's quantity at one group less that at another.
+pub(super) fn step(
+    subject: &Subject,
+    sides: &Sides<'_>,
+    first: &Group,
+    last: &Group,
+) -> Result<Measured, String> {
+    let (from, to) = (measure_at(subject, sides, first)?, measure_at(subject, sides, last)?);
     let runs = from.runs.min(to.runs);
     let value = to.value - from.value;
     // Runs of one seed have something in common at both ends, unless the quantity is relative.
     if !subject.quantity.is_in_points()
-        && let Some(pairs) = seeds_at(subject, sides, &last)?
-            .zip(seeds_at(subject, sides, &first)?)
+        && let Some(pairs) = seeds_at(subject, sides, last)?
+            .zip(seeds_at(subject, sides, first)?)
             .and_then(|(last, first)| pairs(&last, &first))
     {
         let rises: Vec<_> = pairs.iter().map(|(a, b)| a - b).collect();
-        let ci95 = Summary::of(&rises).and_then(|summary| summary.ci95());
-        return Ok(Measured::new(value, ci95, runs, sides));
+        let spread = Summary::of(&rises).and_then(|summary| summary.spread());
+        return Ok(Measured::new(Estimate { value, spread }, runs, sides));
     }
-    let ci95 = from.ci95.zip(to.ci95).map(|(a, b)| a.hypot(b));
-    Ok(Measured::new(value, ci95, runs, sides))
+    let spread = from.spread.zip(to.spread).map(|(a, b)| a.with(b));
+    Ok(Measured::new(Estimate { value, spread }, runs, sides))
 }
 
 type BySeed = Vec<(u64, f64)>;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Side;
 use crate::reference::Reference;
-use crate::stats::{Moments, Summary};
+use crate::stats::{Moments, Spread, Summary};
 use crate::table::{Params, Table, is_same_value, value_of};
 use crate::variant::SCENARIO;
 
@@ -180,7 +180,6 @@ pub(super) struct Pooled {
     pub by_seed: BTreeMap<u64, f64>,
     /// Every seed has a value at every point.
     is_balanced: bool,
-    is_one_point: bool,
 }
 
 impl Pooled {
@@ -189,20 +188,23 @@ impl Pooled {
         if self.by_seed.is_empty() { self.summary.n } else { self.by_seed.len() }
     }
 
-    /// Half the width of the mean's 95 % confidence interval. Of several points with the same seeds
-    /// it is that of the seeds' means: the points differ on purpose.
-    pub(super) fn ci95(&self) -> Option<f64> {
-        let seeds = self.by_seed.len();
-        if seeds == 0 || seeds == self.summary.n || !self.is_balanced {
-            return self.summary.ci95().filter(|_| self.has_interval());
-        }
-        let means: Vec<_> = self.by_seed.values().copied().collect();
-        Summary::of(&means).and_then(|summary| summary.ci95())
+    /// How far chance spreads the mean. Of several points with the same seeds it is the spread of
+    /// the seeds' means: the points differ on purpose.
+    pub(super) fn spread(&self) -> Option<Spread> {
+        let seeds = self.of_seeds();
+        let std = Some(seeds.std).filter(|std| std.is_finite())?;
+        Spread::of_mean(std, seeds.n)
     }
 
-    /// True if the spread is one of runs, not of points.
-    pub(super) fn has_interval(&self) -> bool {
-        !self.by_seed.is_empty() || self.is_one_point
+    /// Mean and deviation of the seeds' means; of the reference and of unequal numbers of seeds
+    /// those of all values.
+    pub(super) fn of_seeds(&self) -> Moments {
+        let seeds = self.by_seed.len();
+        if seeds == 0 || seeds == self.summary.n || !self.is_balanced {
+            return self.moments;
+        }
+        let means: Vec<_> = self.by_seed.values().copied().collect();
+        Summary::of(&means).map_or(self.moments, moments)
     }
 
     /// The values of common seeds, if all are common.
@@ -224,21 +226,37 @@ pub(super) fn pool(values: &[Values]) -> Result<Pooled, String> {
                     all.push(*value);
                 }
             }
-            // The means of several points count alike; their spread says nothing about one mean.
+            // The means of several points count alike.
             Values::Reference(moments) => all.push(moments.mean),
         }
     }
     let mut summary = Summary::of(&all).ok_or("no run gives this field a value")?;
-    let mut moments =
-        Moments { mean: summary.mean, std: summary.std.unwrap_or(f64::NAN), n: summary.n };
-    if let [Values::Reference(single)] = values {
-        moments = *single;
-        summary.n = single.n;
-        summary.std = Some(single.std).filter(|std| std.is_finite());
+    let mut own = moments(summary);
+    if let Some(of_reference) = moments_of_reference(values) {
+        own = of_reference;
+        summary.n = own.n;
+        summary.std = Some(own.std).filter(|std| std.is_finite());
     }
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     let is_balanced = seeds.values().all(|own| own.len() == values.len());
     let by_seed = seeds.into_iter().map(|(seed, values)| (seed, mean(values))).collect();
-    let is_one_point = matches!(values, [_]);
-    Ok(Pooled { summary, moments, by_seed, is_balanced, is_one_point })
+    Ok(Pooled { summary, moments: own, by_seed, is_balanced })
+}
+
+fn moments(summary: Summary) -> Moments {
+    Moments { mean: summary.mean, std: summary.std.unwrap_or(f64::NAN), n: summary.n }
+}
+
+/// The moments of a mean over points of the reference; nothing if one is of our runs. The distance
+/// between the points does not count: its error comes from theirs.
+fn moments_of_reference(values: &[Values]) -> Option<Moments> {
+    let of = |value: &Values| match value {
+        Values::Reference(moments) => Some(*moments),
+        Values::Runs(_) => None,
+    };
+    let all: Vec<_> = values.iter().map(of).collect::<Option<_>>()?;
+    let (count, n) = (all.len() as f64, all.iter().map(|m| m.n).min()?);
+    let variance: f64 = all.iter().map(|m| m.std.powi(2) / m.n as f64).sum();
+    let mean = all.iter().map(|m| m.mean).sum::<f64>() / count;
+    Some(Moments { mean, std: variance.sqrt() / count * (n as f64).sqrt(), n })
 }

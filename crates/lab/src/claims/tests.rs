@@ -55,24 +55,105 @@ fn verdict(text: &str) -> Verdict {
 #[test]
 fn a_mean_at_a_point() {
     let at = "measure = 'mean'\nat = { policy = 'same', loss = '3%' }\n";
-    let found = judged(&format!("{at}expect = 16\ntolerance = '2 %'"));
+    let found = judged(&format!("{at}expect = 16\ntolerance = '3 %'"));
     assert_eq!(found.verdict, Verdict::Holds);
     assert!((found.value.unwrap() - 16.2).abs() < 1e-9);
     assert_eq!(found.measured, "16.20 ± 0.248");
-    assert_eq!(found.expected, "16.00 ± 0.320");
+    assert_eq!(found.expected, "16.00 ± 0.480");
     assert_eq!(found.measure, "mean of time at loss = 3%, policy = same");
-    assert_eq!(verdict(&format!("{at}expect = 16\ntolerance = '1 %'")), Verdict::Fails);
-    assert_eq!(verdict(&format!("{at}expect = 16\ntolerance = 0.2")), Verdict::Holds);
-    assert_eq!(verdict(&format!("{at}at_most = 16.2")), Verdict::Holds);
-    assert_eq!(verdict(&format!("{at}at_least = 16.3")), Verdict::Fails);
-    assert_eq!(verdict(&format!("{at}at_least = 16.3\nexplanation = 'e'")), Verdict::Explained);
+    assert_eq!(verdict(&format!("{at}at_least = 16.4\nexplanation = 'e'")), Verdict::Explained);
+}
+
+#[test]
+fn a_band_holds_the_whole_interval_or_none_of_it_or_cannot_be_decided() {
+    // Two one-sided tests at 5 %: 16.2 ± 0.169.
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    for (band, expected) in [
+        ("expect = 16.2\ntolerance = 0.2", Verdict::Holds),
+        ("expect = 16.2\ntolerance = 0.1", Verdict::Undecided),
+        ("expect = 16.35\ntolerance = 0.1", Verdict::Undecided),
+        ("expect = 16\ntolerance = 0.2", Verdict::Undecided),
+        ("expect = 16.5\ntolerance = 0.1", Verdict::Fails),
+        ("expect = 16\ntolerance = 0.02", Verdict::Fails),
+        ("at_least = 16", Verdict::Holds),
+        ("at_least = 16.3", Verdict::Undecided),
+        ("at_least = 16.4", Verdict::Fails),
+        ("at_most = 16.4", Verdict::Holds),
+        ("at_most = 16.2", Verdict::Undecided),
+        ("at_most = 16", Verdict::Fails),
+    ] {
+        assert_eq!(verdict(&format!("{at}{band}")), expected, "{band}");
+    }
+    // More seeds decide; the explanation is one of claims that do not hold.
+    let found = judged(&format!("{at}at_least = 16.3\nexplanation = 'e'"));
+    assert_eq!(found.verdict, Verdict::Undecided);
+}
+
+#[test]
+fn values_without_chance_are_judged_as_they_are() {
+    let mut table = Table::new();
+    for seed in 1..=5 {
+        let fields: Fields = [("time".to_owned(), Cell::Float(4.0))].into();
+        table.push(&Arc::from("scenario"), &Arc::new(Vec::new()), seed, fields);
+    }
+    let reference = Reference::default();
+    let evidence = evidence(&table, &reference);
+    for (text, expected) in [
+        ("measure = 'mean'\nexpect = 4\ntolerance = 0", Verdict::Holds),
+        ("measure = 'mean'\nat_most = 4", Verdict::Holds),
+        ("measure = 'mean'\nat_most = 3.99", Verdict::Fails),
+        ("measure = 'mean'\nabove = 4", Verdict::Fails),
+        ("measure = 'mean'\nabove = 3.99", Verdict::Holds),
+        ("measure = 'mean'\nexpect = 4.1\ntolerance = '5 runs'", Verdict::Fails),
+        ("measure = 'median'\nexpect = 4\ntolerance = 0", Verdict::Holds),
+    ] {
+        assert_eq!(claim(text).unwrap().judge(&evidence).verdict, expected, "{text}");
+    }
+}
+
+/// Two policies whose runs have their seeds in common: 100 s and 10 s more, with a deviation of
+/// 10 s by seed and of 1 s by policy.
+fn pairs(seeds: u32) -> Table {
+    let mut table = Table::new();
+    for (policy, more) in [("slow", 10.0), ("fast", 0.0)] {
+        let params = Arc::new(vec![("policy".to_owned(), policy.to_owned())]);
+        for seed in 1..=seeds {
+            let common = if seed % 2 == 0 { 10.0 } else { -10.0 };
+            let own = if (seed / 2) % 2 == 0 { more / 10.0 } else { -more / 10.0 };
+            let time = Cell::Float(100.0 + more + common + own);
+            let fields: Fields = [("time".to_owned(), time)].into();
+            table.push(&Arc::from("scenario"), &params, u64::from(seed), fields);
+        }
+    }
+    table
+}
+
+#[test]
+fn runs_of_the_paper_that_were_independent_spread_more_than_our_pairs() {
+    let reference = Reference::default();
+    let judge = |table: &Table, expect: &str, rest: &str| {
+        let text = "measure = 'change'\nat = { policy = 'slow' }\nto = { policy = 'fast' }";
+        let text = format!("{text}\nexpect = '{expect}'\ntolerance = '60 runs'\n{rest}");
+        claim(&text).unwrap().judge(&evidence(table, &reference))
+    };
+    let table = pairs(60);
+    // +10 %: pairs are ± 0.5 points of it, independent runs ± 4 points.
+    assert_eq!(judge(&table, "+10.2 %", "").verdict, Verdict::Holds);
+    assert_eq!(judge(&table, "+12.5 %", "").verdict, Verdict::Fails);
+    let found = judge(&table, "+12.5 %", "independent = true");
+    assert_eq!(found.verdict, Verdict::Holds, "{found:?}");
+    assert_eq!(found.expected, "+12.5 % ± chance in 60 independent runs");
+    assert_eq!(judge(&table, "+15 %", "independent = true").verdict, Verdict::Fails);
+    // Few runs of ours hide what 60 would show.
+    assert_eq!(judge(&pairs(5), "+10.2 %", "").verdict, Verdict::Undecided);
+    assert_eq!(judge(&pairs(8), "+60 %", "").verdict, Verdict::Fails);
 }
 
 #[test]
 fn a_change_is_paired_by_seed() {
     let found = judged(
         "measure = 'change'\nat = { policy = 'same', loss = '3 %' }\nto = { policy = 'cwnd' }\n\
-         expect = '+60 %'\ntolerance = '2 %'",
+         expect = '+60 %'\ntolerance = '3 %'",
     );
     assert_eq!(found.verdict, Verdict::Holds);
     assert!((found.value.unwrap() - 6.0 / 10.2).abs() < 1e-9);
@@ -89,12 +170,12 @@ fn extremes_over_points() {
     assert_eq!(found.verdict, Verdict::Holds);
     assert!(found.measured.ends_with(" at loss = 3 %"), "{}", found.measured);
     assert_eq!(verdict(&format!("{of}take = 'min'\nat_most = 0")), Verdict::Holds);
-    let all = judged(&format!("{of}at_most = '50 %'"));
+    let all = judged(&format!("{of}at_most = '40 %'"));
     assert_eq!(all.verdict, Verdict::Fails);
     assert_eq!(all.measured, "+0.0 % to +58.8 % at 4 points");
     assert!(all.reason.unwrap().ends_with("at loss = 3 %"));
     assert_eq!(
-        verdict(&format!("{of}take = 'mean'\nexpect = '29.4 %'\ntolerance = '0.1 %'")),
+        verdict(&format!("{of}take = 'mean'\nexpect = '29.4 %'\ntolerance = '1 %'")),
         Verdict::Holds
     );
 }
@@ -102,19 +183,19 @@ fn extremes_over_points() {
 #[test]
 fn several_values_are_pooled_and_to_keeps_its_own() {
     let pooled = judged(
-        "measure = 'mean'\nat = { policy = 'same', loss = ['0 %', '2 %'] }\nexpect = 12.2\ntolerance = 1e-6",
+        "measure = 'mean'\nat = { policy = 'same', loss = ['0 %', '2 %'] }\nexpect = 12.2\ntolerance = 0.2",
     );
     assert_eq!(pooled.verdict, Verdict::Holds);
     // The baseline is the point without loss, wherever the claim is judged.
     let fixed = judged(
         "measure = 'change'\nat = { policy = 'same' }\nto = { loss = '0 %' }\nover = ['loss']\n\
-         take = 'max'\nexpect = '58.8 %'\ntolerance = '0.1 %'",
+         take = 'max'\nexpect = '58.8 %'\ntolerance = '2 %'",
     );
     assert_eq!(fixed.verdict, Verdict::Holds, "{fixed:?}");
     // A filter in `at` limits the points, it does not pool what `over` spreads.
     let limited = judged(
         "measure = 'mean'\nat = { policy = 'same', loss = ['0 %', '1 %'] }\nover = ['loss']\n\
-         take = 'max'\nexpect = 12.2\ntolerance = 1e-6",
+         take = 'max'\nexpect = 12.2\ntolerance = 0.2",
     );
     assert_eq!(limited.verdict, Verdict::Holds, "{limited:?}");
 }
@@ -139,6 +220,36 @@ fn orders_with_ties() {
     );
     assert_eq!(found.measured, "as stated at 1 of 4 points");
     assert!(found.reason.unwrap().starts_with("at loss = 1 %: cwnd 10.20 is below same 12.20; "));
+}
+
+#[test]
+fn orders_and_trends_within_chance_cannot_be_decided() {
+    let mut table = Table::new();
+    for (policy, times) in [("a", [10.0, 12.0, 14.0]), ("b", [12.0, 10.0, 13.0])] {
+        let params = Arc::new(vec![("policy".to_owned(), policy.to_owned())]);
+        for (seed, time) in (1..).zip(times) {
+            let fields: Fields = [("time".to_owned(), Cell::Float(time))].into();
+            table.push(&Arc::from("scenario"), &params, seed, fields);
+        }
+    }
+    let reference = Reference::default();
+    let judge = |text: &str| claim(text).unwrap().judge(&evidence(&table, &reference));
+    for (text, expected) in [
+        ("largest_first = ['a', 'b']", Verdict::Undecided),
+        ("largest_first = ['b', 'a']", Verdict::Undecided),
+        ("largest_first = ['b', 'a']\ntolerance = '50 %'", Verdict::Holds),
+        ("largest_first = [['a', 'b']]", Verdict::Undecided),
+        ("largest_first = [['a', 'b']]\ntie = '50 %'", Verdict::Holds),
+    ] {
+        let found = judge(&format!("measure = 'order'\nby = 'policy'\n{text}"));
+        assert_eq!(found.verdict, expected, "{text}: {found:?}");
+    }
+    for direction in ["rising", "falling"] {
+        let trend = format!("measure = 'trend'\nby = 'policy'\ndirection = '{direction}'");
+        assert_eq!(judge(&trend).verdict, Verdict::Undecided, "{direction}");
+        let wide = judge(&format!("{trend}\ntolerance = '50 %'"));
+        assert_eq!(wide.verdict, Verdict::Holds, "{direction}");
+    }
 }
 
 #[test]
@@ -236,7 +347,7 @@ fn another_experiment_is_compared_with() {
     };
     let claim = claim(
         "measure = 'ratio'\nat = { experiment = 'other' }\n\
-         to = { experiment = 'own', policy = 'cwnd', loss = '0 %' }\nexpect = 2\ntolerance = 1e-6",
+         to = { experiment = 'own', policy = 'cwnd', loss = '0 %' }\nexpect = 2\ntolerance = 0.1",
     );
     let found = claim.unwrap().judge(&evidence);
     assert_eq!(found.verdict, Verdict::Holds, "{found:?}");
@@ -280,10 +391,12 @@ fn a_bound_that_must_be_passed_surely_leaves_the_interval_behind() {
     for (bound, expected) in [
         ("above = 15.9", Verdict::Holds),
         ("above = 16", Verdict::Undecided),
-        ("above = 16.3", Verdict::Fails),
+        ("above = 16.3", Verdict::Undecided),
+        ("above = 16.5", Verdict::Fails),
         ("below = 16.5", Verdict::Holds),
         ("below = 16.4", Verdict::Undecided),
-        ("below = 16.2", Verdict::Fails),
+        ("below = 16.2", Verdict::Undecided),
+        ("below = 15.9", Verdict::Fails),
         ("above = 16\nat_most = 16", Verdict::Fails),
     ] {
         assert_eq!(verdict(&format!("{at}{bound}")), expected, "{bound}");
@@ -301,15 +414,19 @@ fn a_bound_that_must_be_passed_surely_leaves_the_interval_behind() {
 
 #[test]
 fn a_tolerance_in_runs_is_what_chance_explains() {
-    // 16.2 ± 0.248 with 3 runs: two means of 3 runs differ by 0.351, of 12 by half of that.
+    // 16.2 ± 0.248 with 3 runs: beside a mean of 3 runs ± 0.351, beside one of a single run ±
+    // 0.497.
     let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
     let within = |expect: f64, runs: u32| {
         verdict(&format!("{at}expect = {expect}\ntolerance = '{runs} runs'"))
     };
     assert_eq!(within(16.54, 3), Verdict::Holds);
     assert_eq!(within(16.56, 3), Verdict::Fails);
-    assert_eq!(within(16.37, 12), Verdict::Holds);
-    assert_eq!(within(16.38, 12), Verdict::Fails);
+    assert_eq!(within(16.69, 1), Verdict::Holds);
+    assert_eq!(within(16.70, 1), Verdict::Fails);
+    // Beside a mean of 12 runs ± 0.278, but 3 runs of ours are less than the paper has.
+    assert_eq!(within(16.47, 12), Verdict::Undecided);
+    assert_eq!(within(16.48, 12), Verdict::Fails);
     let found = judged(&format!("{at}expect = 16\ntolerance = '30 runs'"));
     assert_eq!(found.expected, "16.00 ± chance in 30 runs");
 }
@@ -431,7 +548,8 @@ fn a_placebo_of_few_runs_is_judged_as_one_of_as_many() {
         claim(&format!("{text} {bound:.1}")).unwrap().judge(&evidence).placebo
     };
     assert_eq!(under(9.6), Some(UnderPlacebo::Holds));
-    assert_eq!(under(9.7), Some(UnderPlacebo::Fails));
+    assert_eq!(under(9.7), Some(UnderPlacebo::Undecided));
+    assert_eq!(under(10.7), Some(UnderPlacebo::Fails));
 }
 
 #[test]
@@ -464,6 +582,8 @@ fn errors_say_what_is_wrong() {
         ),
         ("measure = 'mean'\nabove = 0\ncompare = 'change'", "`mean` does not read `compare`"),
         ("measure = 'median'\nabove = 1", "need a confidence interval"),
+        ("measure = 'mean'\nat_least = 1\nindependent = true", "goes with a tolerance in runs"),
+        ("measure = 'trend'\nindependent = true\nby = 'p'\ndirection = 'rising'", "does not read"),
         (
             "measure = 'mean'\nexpect = 1\ntolerance = 'few runs'",
             "how many runs the paper's mean has",

@@ -37,10 +37,9 @@ sum = ["path1_t3_expirations", "path2_t3_expirations"]
 id = "loss-slows"
 says = "Loss slows"
 where = "nowhere"
-measure = "change"
+measure = "max"
 field = "transfer_time_s"
 at = { "path.2.loss" = "5 %" }
-to = { "path.2.loss" = "0 %" }
 at_least = 0
 [[claim]]
 id = "no-timeouts"
@@ -200,7 +199,7 @@ fn placebos_run_beside_the_scenario_and_claims_are_judged_by_both() {
     let claims = CLAIMS.replace("[[claim]]", &format!("{placebo}[[claim]]"));
     // The first only: a placebo is written once.
     let claims = claims.replacen(placebo, "", claims.matches(placebo).count() - 1);
-    let claims = claims.replace("at_least = 0", "at_least = 0.01");
+    let claims = claims.replace("at_least = 0", "at_least = 0.8");
     std::fs::write(root.join("999-test/test-one/claims.toml"), claims).unwrap();
     let experiments = Experiments::find(Some(&root)).unwrap();
     let selected = experiments.select(&["test-*".to_owned()]).unwrap();

@@ -89,6 +89,7 @@ fn row(chapter: &Chapter, claim: &Judgement) -> String {
     let without = match claim.placebo {
         None => String::new(),
         Some(UnderPlacebo::Fails) => "does not hold".to_owned(),
+        Some(UnderPlacebo::Undecided) => "cannot be decided".to_owned(),
         Some(UnderPlacebo::Holds) => "holds".to_owned(),
     };
     let measured = claim.placebo_measured.iter().filter(|text| !text.is_empty());

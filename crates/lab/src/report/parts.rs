@@ -150,6 +150,7 @@ fn under_placebo(claim: &Judgement) -> Markup {
     let word = match claim.placebo {
         None => return html! { "–" },
         Some(UnderPlacebo::Fails) => "does not hold",
+        Some(UnderPlacebo::Undecided) => "cannot be decided",
         Some(UnderPlacebo::Holds) => "holds as well",
     };
     html! {

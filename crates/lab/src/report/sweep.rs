@@ -7,7 +7,7 @@ use super::palette::Palette;
 use super::results::{Mean, Params, Results};
 use super::spec::{FigureSpec, Kind, OneOrMore, Reference};
 use super::value;
-use crate::stats::{Ratio, paired_ratio};
+use crate::stats::paired_ratio;
 use crate::variant::PACKAGED;
 
 /// Builds the figure that `spec` describes. Without any point to draw it has no panels.
@@ -307,8 +307,8 @@ fn change(mean: &Mean, base: &Mean) -> Option<(f64, f64)> {
     if !mean.by_seed.is_empty() && mean.by_seed.keys().eq(base.by_seed.keys()) {
         let values = |of: &'_ Mean| of.by_seed.values().copied().collect::<Vec<_>>();
         let pairs: Vec<_> = values(mean).into_iter().zip(values(base)).collect();
-        let Ratio { ratio, ci95 } = paired_ratio(&pairs)?;
-        return Some((100.0 * (ratio - 1.0), 100.0 * ci95.unwrap_or(0.0)));
+        let ratio = paired_ratio(&pairs)?;
+        return Some((100.0 * (ratio.value - 1.0), 100.0 * ratio.ci95().unwrap_or(0.0)));
     }
     let ratio = mean.mean / base.mean;
     let own = mean.ci95.unwrap_or(0.0) / base.mean;

@@ -23,7 +23,7 @@ fn one_value_has_no_interval_and_none_has_no_summary() {
 #[test]
 fn quantiles_of_students_t_are_the_tables() {
     for (freedom, value) in [(1.0, 12.7062), (4.0, 2.7764), (29.0, 2.0452), (59.0, 2.0010)] {
-        is_near(t_quantile(freedom), value, 1e-4);
+        is_near(t_quantile(freedom, 0.975), value, 1e-4);
     }
 }
 
@@ -56,29 +56,40 @@ fn welch_test_without_spread() {
 fn what_pairs_have_in_common_does_not_widen_their_ratio() {
     let pairs: Vec<_> = (1..=20).map(|i| (2.0 * f64::from(i), f64::from(i))).collect();
     let paired = paired_ratio(&pairs).unwrap();
-    assert_eq!(paired.ratio, 2.0);
-    is_near(paired.ci95.unwrap(), 0.0, 1e-12);
+    assert_eq!(paired.value, 2.0);
+    is_near(paired.ci95().unwrap(), 0.0, 1e-12);
     let moments = |values: Vec<f64>| {
         let s = Summary::of(&values).unwrap();
         Moments { mean: s.mean, std: s.std.unwrap(), n: s.n }
     };
     let (a, b): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let apart = ratio(moments(a), moments(b)).unwrap();
-    assert_eq!(apart.ratio, 2.0);
-    assert!(apart.ci95.unwrap() > 0.5, "{apart:?}");
+    assert_eq!(apart.value, 2.0);
+    assert!(apart.ci95().unwrap() > 0.5, "{apart:?}");
 }
 
 #[test]
 fn the_difference_of_pairs() {
-    let (mean, half) = paired_difference(&[(5.0, 1.0), (7.0, 2.0), (9.0, 3.0)]).unwrap();
-    assert_eq!(mean, 5.0);
-    is_near(half.unwrap(), 4.302_65 / 3.0_f64.sqrt(), 1e-4);
+    let paired = paired_difference(&[(5.0, 1.0), (7.0, 2.0), (9.0, 3.0)]).unwrap();
+    assert_eq!(paired.value, 5.0);
+    is_near(paired.ci95().unwrap(), 4.302_65 / 3.0_f64.sqrt(), 1e-4);
     let (a, b) = (Moments { mean: 7.0, std: 2.0, n: 3 }, Moments { mean: 2.0, std: 1.0, n: 3 });
-    let (apart, half) = difference(a, b);
-    assert_eq!(apart, 5.0);
+    let apart = difference(a, b);
+    assert_eq!(apart.value, 5.0);
     // Welch: 2.9412 degrees of freedom.
-    is_near(half.unwrap(), 3.219_4 * (5.0_f64 / 3.0).sqrt(), 5e-3);
-    assert_eq!(difference(a, Moments { n: 1, ..b }), (5.0, None));
+    is_near(apart.ci95().unwrap(), 3.219_4 * (5.0_f64 / 3.0).sqrt(), 5e-3);
+    assert_eq!(difference(a, Moments { n: 1, ..b }), Estimate { value: 5.0, spread: None });
     assert_eq!(paired_ratio(&[]), None);
     assert_eq!(paired_ratio(&[(1.0, 0.0)]), None);
+}
+
+#[test]
+fn two_one_sided_tests_have_the_interval_of_90_percent() {
+    let spread = Spread::of_mean(2.0, 4).unwrap();
+    // t of 3 degrees of freedom: 3.182 at 97.5 %, 2.353 at 95 %.
+    is_near(spread.ci95(), 3.182_45, 1e-4);
+    is_near(spread.two_tests(), 2.353_36, 1e-4);
+    assert_eq!(Spread::of_mean(2.0, 1), None);
+    let sum = spread.with(Spread { error: 0.75, freedom: 9.0 });
+    assert_eq!((sum.error, sum.freedom), (1.25, 3.0));
 }
