@@ -1,6 +1,7 @@
 //! Claims: what a paper says, as a measure of the runs with an expectation, and the verdict.
 
 mod bounds;
+mod context;
 mod entry;
 mod judge;
 mod measured;
@@ -10,6 +11,8 @@ mod show;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bounds::{Bounds, PaperRuns, Tolerance};
+pub(crate) use context::SimulatorEntry;
+pub use context::{Cause, Fault, Mark, Second, SecondVerdict, Simulator};
 pub use entry::ClaimEntry;
 pub(crate) use entry::OneOrMany;
 pub use judge::Evidence;
@@ -34,8 +37,14 @@ pub struct Claim {
     pub says: String,
     /// Where it says so: figure, section.
     pub place: String,
-    /// Why it does not hold, if that is known.
+    /// Why it does not hold, if that is known: shared with other claims.
+    pub cause: Option<Cause>,
+    /// Why it does not hold: details of this claim alone.
     pub explanation: Option<String>,
+    /// Why it says less than other claims, if it does.
+    pub mark: Option<Mark>,
+    /// The paper's own simulator, if something is known of it.
+    pub simulator: Option<Simulator>,
     /// Who says it.
     pub of: Author,
     /// The placebo under which it must not hold, by name; the experiment's first without it.
@@ -240,8 +249,17 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Why it was not run, or what did not hold.
     pub reason: Option<String>,
-    /// Why it does not hold, as the claim says.
+    /// Why it does not hold: shared with other claims.
+    #[serde(default)]
+    pub cause: Option<Cause>,
+    /// Why it does not hold: details of this claim alone.
     pub explanation: Option<String>,
+    /// Why it says less than other claims, if it does.
+    #[serde(default)]
+    pub mark: Option<Mark>,
+    /// The verdict of the paper's own simulator, if that is known.
+    #[serde(default)]
+    pub simulator: Option<SecondVerdict>,
     /// Who says it.
     #[serde(default)]
     pub of: Author,
@@ -271,13 +289,13 @@ pub enum UnderPlacebo {
 }
 
 impl Judgement {
-    /// The claim holds, and it would not without the mechanism.
+    /// The claim holds, it would not without the mechanism, and it has no mark.
     pub fn is_evidence(&self) -> bool {
         let needs_it = matches!(self.placebo, Some(UnderPlacebo::Fails | UnderPlacebo::Undecided));
-        self.verdict == Verdict::Holds && needs_it
+        self.verdict == Verdict::Holds && needs_it && self.mark.is_none()
     }
 
-    /// The weight that the placebo gives a claim that holds; `None` for any other.
+    /// The weight that mark and placebo give a claim that holds; `None` for any other.
     pub fn weight(&self) -> Option<&'static str> {
         let of_placebo = match self.placebo {
             Some(UnderPlacebo::Fails) => "without the mechanism it does not",
@@ -285,7 +303,37 @@ impl Judgement {
             Some(UnderPlacebo::Holds) => "and also without it: no evidence",
             None => "no placebo tells: no evidence",
         };
-        (self.verdict == Verdict::Holds).then_some(of_placebo)
+        let weight = self.mark.map_or(of_placebo, Mark::text);
+        (self.verdict == Verdict::Holds).then_some(weight)
+    }
+
+    /// True if the measurement disagrees with the paper.
+    pub fn is_unmet(&self) -> bool {
+        matches!(self.verdict, Verdict::Fails | Verdict::Explained)
+    }
+
+    /// Why it does not hold: the shared cause, then the details.
+    pub fn why(&self) -> Option<String> {
+        let cause = self.cause.as_ref().map(|cause| cause.says.trim());
+        let own = self.explanation.as_deref().map(str::trim);
+        let both: Vec<_> = cause.into_iter().chain(own).collect();
+        (!both.is_empty()).then(|| both.join(" "))
+    }
+
+    /// The verdict of the paper's own simulator, in words with its value. Of a claim that holds or
+    /// cannot be decided, and of claims of ours, `None` if nothing is known.
+    pub fn second_words(&self) -> Option<String> {
+        let second = self.simulator.as_ref();
+        if second.is_none() && (!self.is_unmet() || self.of == Author::Ours) {
+            return None;
+        }
+        let words = Second::words(second.map(|second| second.verdict), self.verdict);
+        let Some(second) = second else { return Some(words.to_owned()) };
+        let grounds = [second.measured.as_deref(), second.source.as_deref()];
+        let grounds: Vec<_> = grounds.into_iter().flatten().filter(|g| !g.is_empty()).collect();
+        let grounds =
+            if grounds.is_empty() { String::new() } else { format!(": {}", grounds.join("; ")) };
+        Some(format!("{words} ({}){grounds}", second.simulator))
     }
 }
 

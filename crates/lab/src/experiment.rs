@@ -1,13 +1,15 @@
 //! Experiments: folders of files that say what to run and what the paper says about it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 use indexmap::IndexMap;
 use manypath_sim::{SampleTimes, Sampling};
 use serde::Deserialize;
 
-use crate::claims::{Claim, ClaimEntry};
+use crate::claims::{Cause, Claim, ClaimEntry, Simulator, SimulatorEntry};
 use crate::derive::{Derive, DeriveEntry};
 use crate::error::{LabError, Source};
 use crate::group::{Group, GroupEntry};
@@ -16,6 +18,9 @@ use crate::reference::Reference;
 use crate::variant::{PACKAGED, SCENARIO};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
+
+/// The file with the causes that experiments share, in their root.
+const CAUSES_FILE: &str = "causes.toml";
 
 /// The file of an experiment of random overlay networks.
 pub(crate) const OVERLAY_FILE: &str = "overlay.toml";
@@ -100,6 +105,9 @@ struct File {
     group: Vec<toml::Spanned<GroupEntry>>,
     #[serde(default)]
     placebo: Vec<toml::Spanned<PlaceboEntry>>,
+    simulator: Option<SimulatorEntry>,
+    #[serde(default)]
+    cause: Vec<Cause>,
     #[serde(default)]
     claim: Vec<toml::Spanned<ClaimEntry>>,
 }
@@ -248,12 +256,20 @@ impl Experiment {
         });
         let groups = groups.collect::<Result<Vec<_>, _>>()?;
         let placebos = read_placebos(file.placebo, file.runs.as_deref(), file.kind, source)?;
+        let mut causes = file.cause;
+        causes.extend(shared_causes(folder)?);
+        let mut simulators = Simulators { folder, of_all: file.simulator, files: BTreeMap::new() };
         let mut claims: Vec<Claim> = Vec::new();
         for entry in file.claim {
             let at = entry.span();
-            let claim = Claim::new(entry.into_inner());
-            let claim = claim.map_err(|what| {
+            let entry = entry.into_inner();
+            let written = entry.simulator();
+            let claim = Claim::new(entry, &causes);
+            let mut claim = claim.map_err(|what| {
                 source.error(Some(at.clone()), what, "see \"Measures\" in docs/laboratory.md")
+            })?;
+            claim.simulator = simulators.of(written.as_ref()).map_err(|what| {
+                source.error(Some(at.clone()), what, "see \"Claims\" in docs/laboratory.md")
             })?;
             if claims.iter().any(|other| other.id == claim.id) {
                 let what = format!("a second claim `{}`", claim.id);
@@ -350,6 +366,47 @@ fn further_variants(reference: &Reference) -> Vec<&str> {
         }
     }
     found
+}
+
+/// The causes in the root of the experiments; none without the file.
+fn shared_causes(folder: &Path) -> Result<Vec<Cause>, LabError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Causes {
+        cause: Vec<Cause>,
+    }
+    let file = folder.parent().and_then(Path::parent).map(|root| root.join(CAUSES_FILE));
+    let Some(path) = file.filter(|path| path.is_file()) else { return Ok(Vec::new()) };
+    let text = read(&path)?;
+    Ok(Source { path: &path, text: &text }.toml::<Causes>()?.cause)
+}
+
+/// The papers' own simulators of an experiment's claims.
+struct Simulators<'a> {
+    folder: &'a Path,
+    /// The one of claims that name none.
+    of_all: Option<SimulatorEntry>,
+    /// The files that were read.
+    files: BTreeMap<String, Arc<Reference>>,
+}
+
+impl Simulators<'_> {
+    fn of(&mut self, claim: Option<&SimulatorEntry>) -> Result<Option<Simulator>, String> {
+        let Simulators { folder, of_all, files } = self;
+        let mut load = |name: &str| {
+            if let Some(known) = files.get(name) {
+                return Ok(Arc::clone(known));
+            }
+            let path = folder.join(name);
+            if !path.is_file() {
+                return Err(format!("`{name}` of the simulator is not there"));
+            }
+            let read = Arc::new(Reference::load(&path).map_err(|error| error.to_string())?);
+            files.insert(name.to_owned(), Arc::clone(&read));
+            Ok(read)
+        };
+        Simulator::new(claim, of_all.as_ref(), &mut load)
+    }
 }
 
 fn read_placebos(

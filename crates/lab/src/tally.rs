@@ -11,8 +11,10 @@ pub struct Tally {
     pub all: usize,
     /// Those that hold.
     pub hold: usize,
-    /// Of those that hold: without the mechanism they do not.
+    /// Of those that hold: without the mechanism they do not, and they have no mark.
     pub evidence: usize,
+    /// Of those that hold: they have a mark.
+    pub marked: usize,
     /// Those that chance may explain.
     pub undecided: usize,
     /// Those that do not hold.
@@ -31,7 +33,10 @@ impl Tally {
             tally.all += 1;
             tally.evidence += usize::from(judgement.is_evidence());
             match judgement.verdict {
-                Verdict::Holds => tally.hold += 1,
+                Verdict::Holds => {
+                    tally.hold += 1;
+                    tally.marked += usize::from(judgement.mark.is_some());
+                }
                 Verdict::Undecided => tally.undecided += 1,
                 Verdict::Fails => tally.fail += 1,
                 Verdict::Explained => {
@@ -46,9 +51,9 @@ impl Tally {
 }
 
 impl Tally {
-    /// Claims that also hold without the mechanism, and those that chance may explain.
-    pub fn cannot_be_decided(&self) -> usize {
-        self.hold - self.evidence + self.undecided
+    /// Claims that hold, have no mark, and hold without the mechanism as well, as far as is known.
+    pub fn without_evidence(&self) -> usize {
+        self.hold - self.evidence - self.marked
     }
 }
 
@@ -58,7 +63,11 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} hold", self.hold, self.all)?;
         if self.hold > 0 {
-            write!(f, " ({} of them only with the mechanism)", self.evidence)?;
+            write!(f, " ({} of them only with the mechanism", self.evidence)?;
+            if self.marked > 0 {
+                write!(f, ", {} marked", self.marked)?;
+            }
+            f.write_str(")")?;
         }
         if self.undecided > 0 {
             write!(f, ", {} cannot be decided", self.undecided)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use manypath_lab::claims::Author;
+use manypath_lab::claims::{Author, Mark};
 use manypath_lab::experiment::Experiments;
 
 fn root() -> PathBuf {
@@ -56,4 +56,30 @@ fn the_readme_counts_the_claims_as_the_list_does() {
          cannot be decided, and {fail} do not hold"
     );
     assert!(readme.contains(&expected), "the README does not say: {expected}");
+}
+
+#[test]
+fn what_does_not_hold_has_a_cause_that_is_explained_once() {
+    let experiments = Experiments::find(Some(&root().join("experiments"))).unwrap();
+    let claims = || experiments.all().iter().flat_map(|e| e.claims.iter().map(move |c| (e, c)));
+    for (experiment, claim) in claims() {
+        let is_open = claim.explanation.is_some() && claim.cause.is_none();
+        assert!(!is_open, "{}/{} has an explanation without a cause", experiment.id, claim.id);
+    }
+    let causes: toml::Table = toml::from_str(&read("experiments/causes.toml")).unwrap();
+    for cause in causes["cause"].as_array().unwrap() {
+        let id = cause["id"].as_str().unwrap();
+        let is_used = claims().any(|(_, c)| c.cause.as_ref().is_some_and(|own| own.id == id));
+        assert!(is_used, "no claim names the cause `{id}`");
+    }
+}
+
+#[test]
+fn marks_are_those_that_were_found() {
+    let experiments = Experiments::find(Some(&root().join("experiments"))).unwrap();
+    let claims = experiments.all().iter().flat_map(|e| &e.claims);
+    let marks: Vec<_> = claims.filter_map(|claim| claim.mark).collect();
+    let counts = Mark::ALL.map(|mark| marks.iter().filter(|own| **own == mark).count());
+    // Tables 3 and 5 of mTCP; MSACMT's two lines and RON's 18 s; three timelines of CMT-PF.
+    assert_eq!(counts, [10, 22, 31], "{:?}", Mark::ALL);
 }

@@ -134,10 +134,7 @@ fn claims(judgements: &[Judgement], columns: Option<usize>) -> String {
     let mut sheet = Sheet::new(header.into_iter().chain((!is_table).then_some("explanation")));
     for judged in judgements {
         let mut verdict = verdict(judged);
-        let why = match judged.verdict {
-            Verdict::Explained => judged.explanation.as_deref().unwrap_or_default(),
-            _ => "",
-        };
+        let why = why(judged);
         if is_table && !why.is_empty() {
             verdict += &format!(":\n{why}");
         }
@@ -155,10 +152,19 @@ fn claims(judgements: &[Judgement], columns: Option<usize>) -> String {
             measured,
             judged.expected.clone(),
             judged.reference.clone().unwrap_or_default(),
-            why.to_owned(),
+            why,
         ]);
     }
     if is_table { sheet.tall().text(columns) } else { format!("\n{}\n", sheet.records(columns)) }
+}
+
+/// Why a claim does not hold, and what the paper's own simulator says.
+fn why(judged: &Judgement) -> String {
+    let why = judged.why().filter(|_| judged.verdict == Verdict::Explained);
+    let fault = judged.cause.as_ref().filter(|_| why.is_some());
+    let fault = fault.map(|cause| format!("{}: ", cause.fault.text())).unwrap_or_default();
+    let why = why.map(|why| format!("{fault}{why}"));
+    why.into_iter().chain(judged.second_words()).collect::<Vec<_>>().join("\n")
 }
 
 fn verdict(judged: &Judgement) -> String {

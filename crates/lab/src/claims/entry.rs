@@ -3,7 +3,10 @@
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use super::{Author, Bounds, Claim, Measure, PaperRuns, Quantity, Side, Subject, Take, Tolerance};
+use super::{
+    Author, Bounds, Cause, Claim, Mark, Measure, PaperRuns, Quantity, Side, SimulatorEntry,
+    Subject, Take, Tolerance,
+};
 
 /// A `[[claim]]` table as it is written; `docs/laboratory.md` describes the keys.
 #[derive(Clone, Debug, Deserialize)]
@@ -13,7 +16,10 @@ pub struct ClaimEntry {
     says: String,
     #[serde(rename = "where")]
     place: String,
+    cause: Option<String>,
     explanation: Option<String>,
+    mark: Option<Mark>,
+    simulator: Option<SimulatorEntry>,
     #[serde(default)]
     of: Author,
     placebo: Option<String>,
@@ -98,20 +104,27 @@ impl Number {
 }
 
 impl Claim {
-    /// Checks what was written.
+    /// Checks what was written; its cause must be one of these. It has no simulator yet.
     ///
     /// # Errors
     ///
     /// What is wrong.
-    pub fn new(entry: ClaimEntry) -> Result<Claim, String> {
+    pub fn new(entry: ClaimEntry, causes: &[Cause]) -> Result<Claim, String> {
         let bad = |what: String| format!("claim `{}`: {what}", entry.id);
+        let cause = entry.cause.as_ref().map(|name| {
+            let found = causes.iter().find(|cause| cause.id == *name);
+            found.cloned().ok_or_else(|| bad(format!("no [[cause]] has the id `{name}`")))
+        });
         let measure = entry.measure().map_err(bad)?;
         entry.check_keys(&measure).map_err(bad)?;
         Ok(Claim {
             id: entry.id,
             says: entry.says,
             place: entry.place,
+            cause: cause.transpose()?,
             explanation: entry.explanation,
+            mark: entry.mark,
+            simulator: None,
             of: entry.of,
             placebo: entry.placebo,
             measure,
@@ -120,6 +133,11 @@ impl Claim {
 }
 
 impl ClaimEntry {
+    /// Its table about the paper's own simulator.
+    pub(crate) fn simulator(&self) -> Option<SimulatorEntry> {
+        self.simulator.clone()
+    }
+
     fn measure(&self) -> Result<Measure, String> {
         let over = self.over.clone().unwrap_or_default();
         let one = |quantity| self.subject(quantity);

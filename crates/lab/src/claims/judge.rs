@@ -3,11 +3,13 @@
 use super::bounds::{Finding, beyond, within};
 use super::measured::{Measured, Sides, less, measure_at, rise_at, step};
 use super::select::{
-    Group, Pooled, groups, in_role, pick, points_of, points_of_reference, pool, present, why_none,
+    Group, Pooled, Variants, groups, in_role, pick, points_of, points_of_reference, pool, present,
+    why_none,
 };
 use super::show::{number, signed, signed_percent};
 use super::{
-    Bounds, Claim, Judgement, Measure, Quantity, Side, Subject, Take, UnderPlacebo, Verdict,
+    Bounds, Claim, Judgement, Measure, Quantity, Second, SecondVerdict, Side, Subject, Take,
+    UnderPlacebo, Verdict,
 };
 use crate::placebo::Placebo;
 use crate::reference::Reference;
@@ -49,7 +51,7 @@ impl Claim {
     /// Judges the claim, and whether it would hold with the mechanism off.
     pub fn judge(&self, evidence: &Evidence<'_>) -> Judgement {
         let outcome = self.measure.judge(evidence, None);
-        let is_explained = self.explanation.is_some();
+        let is_explained = self.explanation.is_some() || self.cause.is_some();
         let (verdict, value, measured, reason) = match outcome {
             Ok(found) => {
                 let verdict = match (found.finding, is_explained) {
@@ -72,10 +74,15 @@ impl Claim {
             measured,
             value: value.map(|m| m.value),
             ci95: value.and_then(|m| m.ci95()),
-            reference: self.judge_reference(evidence.reference),
+            reference: self
+                .judge_reference(evidence.reference, Variants::AsWritten)
+                .map(|outcome| outcome.text),
             verdict,
             reason,
+            cause: self.cause.clone(),
             explanation: self.explanation.clone(),
+            mark: self.mark,
+            simulator: self.second(),
             of: self.of,
             placebo: without.as_ref().map(|outcome| match outcome.finding {
                 Finding::Holds => UnderPlacebo::Holds,
@@ -122,19 +129,40 @@ impl Claim {
     }
 
     /// The same measure of the reference; nothing if that lacks points.
-    fn judge_reference(&self, reference: &Reference) -> Option<String> {
+    fn judge_reference(&self, reference: &Reference, variants: Variants) -> Option<Outcome> {
         let subject = self.measure.subject();
         if !self.experiments().is_empty() {
             return None;
         }
         let of = |side: &Side| side.variant.clone().unwrap_or_else(|| SCENARIO.to_owned());
         let (at, to) = (of(&subject.at), of(&subject.to));
+        if variants == Variants::Ignored && at != to {
+            return None;
+        }
         let sides = Sides {
-            at: points_of_reference(reference, &subject.field, &at),
-            to: points_of_reference(reference, &subject.field, &to),
+            at: points_of_reference(reference, &subject.field, &at, variants),
+            to: points_of_reference(reference, &subject.field, &to, variants),
             scale: 1.0,
         };
-        judge(&self.measure, &sides).ok().map(|outcome| outcome.text)
+        judge(&self.measure, &sides).ok()
+    }
+
+    /// The same measure of the paper's own simulator, judged by the claim's own rule.
+    fn second(&self) -> Option<SecondVerdict> {
+        let simulator = self.simulator.as_ref()?;
+        let judged =
+            simulator.data.as_ref().and_then(|data| self.judge_reference(data, Variants::Ignored));
+        let judged = judged.map(|outcome| SecondVerdict {
+            simulator: simulator.name().to_owned(),
+            verdict: match outcome.finding {
+                Finding::Holds => Second::Holds,
+                Finding::Undecided => Second::Undecided,
+                Finding::Fails => Second::Fails,
+            },
+            measured: Some(outcome.text),
+            source: None,
+        });
+        simulator.second(judged)
     }
 }
 

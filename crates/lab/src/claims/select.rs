@@ -86,15 +86,28 @@ pub(super) fn why_none(points: &[Point<'_>], side: &Side, over: &[String]) -> St
     format!("no runs with {}", show_side(side, &Group::new()))
 }
 
+/// How the variants in a reference's file count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variants {
+    /// Only the points of a variant are its points.
+    AsWritten,
+    /// All are points of the variant that is asked for.
+    Ignored,
+}
+
 /// The points of the reference, with the moments of a field.
 pub(super) fn points_of_reference<'a>(
     reference: &'a Reference,
     field: &str,
     variant: &'a str,
+    variants: Variants,
 ) -> Vec<Point<'a>> {
     let of_field = reference.points.iter().filter(|point| point.field == field);
+    let written = |point: &'a crate::reference::ReferencePoint| {
+        point.variant.as_deref().filter(|_| variants == Variants::AsWritten)
+    };
     let point = |point: &'a crate::reference::ReferencePoint| Point {
-        variant: point.variant.as_deref().unwrap_or(variant),
+        variant: written(point).unwrap_or(variant),
         params: &point.params,
         values: Values::Reference(Moments {
             mean: point.mean,

@@ -35,11 +35,17 @@ fn evidence<'a>(table: &'a Table, reference: &'a Reference) -> Evidence<'a> {
     Evidence { table, other: &|_| None, reference, placebos: &[], quick: false }
 }
 
+/// One cause that claims may name.
+fn causes() -> Vec<Cause> {
+    let text = "id = 'bursts'\nfault = 'unpublished'\nsays = 'No bursts.'";
+    vec![toml::from_str(text).unwrap()]
+}
+
 fn claim(text: &str) -> Result<Claim, String> {
     let text = format!("id = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'time'\n{text}");
     let entry: ClaimEntry =
         toml::from_str(&text).map_err(|e: toml::de::Error| e.message().to_owned())?;
-    Claim::new(entry)
+    Claim::new(entry, &causes())
 }
 
 fn judged(text: &str) -> Judgement {
@@ -269,7 +275,7 @@ fn values_that_every_run_has() {
         let text = format!(
             "id = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'states'\nmeasure = 'equal'\n{expect}"
         );
-        let claim = Claim::new(toml::from_str(&text).unwrap()).unwrap();
+        let claim = Claim::new(toml::from_str(&text).unwrap(), &[]).unwrap();
         let (table, reference) = (table(), Reference::default());
         let evidence = evidence(&table, &reference);
         claim.judge(&evidence)
@@ -314,6 +320,7 @@ fn without_runs_a_claim_says_why() {
     let claim = Claim::new(
         toml::from_str("id='c'\nsays='s'\nwhere='w'\nfield='tim'\nmeasure='mean'\nat_least=0")
             .unwrap(),
+        &[],
     );
     let (table, reference) = (table(), Reference::default());
     let evidence = Evidence { quick: true, ..evidence(&table, &reference) };
@@ -553,6 +560,109 @@ fn a_placebo_of_few_runs_is_judged_as_one_of_as_many() {
 }
 
 #[test]
+fn a_cause_explains_what_does_not_hold_and_a_mark_lowers_what_holds() {
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    let found = judged(&format!("{at}at_least = 17\ncause = 'bursts'\nexplanation = 'By 1.'"));
+    assert_eq!((found.verdict, found.is_unmet()), (Verdict::Explained, true));
+    assert_eq!(found.cause.as_ref().map(|cause| cause.fault), Some(Fault::Unpublished));
+    assert_eq!(found.why().as_deref(), Some("No bursts. By 1."));
+    assert_eq!(found.second_words().as_deref(), Some("not known of the paper's own simulator"));
+    let (table, placebo) = table_with_placebo(3);
+    let (reference, placebos) = (Reference::default(), [placebo]);
+    let evidence = Evidence { placebos: &placebos, ..evidence(&table, &reference) };
+    let judge = |text: &str| claim(&format!("{at}{text}")).unwrap().judge(&evidence);
+    for (mark, weight) in [
+        ("fitted", "fitted"),
+        ("by-construction", "by construction"),
+        ("timeline-step", "a step of a timeline"),
+    ] {
+        let found = judge(&format!("at_least = 15\nmark = '{mark}'"));
+        assert_eq!((found.verdict, found.placebo), (Verdict::Holds, Some(UnderPlacebo::Fails)));
+        assert_eq!((found.is_evidence(), found.weight()), (false, Some(weight)));
+        assert_eq!(found.second_words(), None);
+    }
+    let marked = judge("at_least = 15\nmark = 'fitted'");
+    let plain = judge("at_least = 15");
+    assert!(plain.is_evidence());
+    let tally = crate::tally::Tally::of([&marked, &plain].into_iter());
+    assert_eq!((tally.hold, tally.evidence, tally.marked), (2, 1, 1));
+    let shown = "2 of 2 hold (1 of them only with the mechanism, 1 marked)";
+    assert_eq!(tally.to_string(), shown);
+}
+
+#[test]
+fn the_papers_own_simulator_is_judged_by_the_claims_own_rule() {
+    let table = table();
+    let mut data = Reference::default();
+    for (policy, mean) in [("same", 15.0), ("cwnd", 10.0)] {
+        data.points.push(crate::reference::ReferencePoint {
+            variant: Some("ns2-3.5".to_owned()),
+            params: vec![("policy".into(), policy.into()), ("loss".into(), "3 %".into())],
+            field: "time".into(),
+            mean,
+            std: Some(0.5),
+            n: 25,
+            source: "made up".into(),
+            is_compared: true,
+        });
+    }
+    let data = std::sync::Arc::new(data);
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    let change =
+        "measure = 'change'\nat = { policy = 'same', loss = '3 %' }\nto = { policy = 'cwnd' }\n";
+    let asap = "measure = 'mean'\nat = { policy = 'asap', loss = '3 %' }\n";
+    let of_all: SimulatorEntry =
+        toml::from_str("name = 'ns-2, release 3.5'\ndata = 'reference-3.5.csv'").unwrap();
+    let judge = |text: &str| {
+        let text = format!("id = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'time'\n{text}");
+        let entry: ClaimEntry = toml::from_str(&text).unwrap();
+        let own = entry.simulator();
+        let mut load = |_: &str| Ok(std::sync::Arc::clone(&data));
+        let simulator = Simulator::new(own.as_ref(), Some(&of_all), &mut load).unwrap();
+        let claim = Claim { simulator, ..Claim::new(entry, &[]).unwrap() };
+        claim.judge(&evidence(&table, &Reference::default()))
+    };
+    for (text, ours, second) in [
+        (format!("{at}at_most = 17"), Verdict::Holds, "holds it too (ns-2, release 3.5): 15.00 ±"),
+        (format!("{at}at_most = 15.5"), Verdict::Fails, "holds it (ns-2, release 3.5): 15.00 ±"),
+        (format!("{at}at_most = 14"), Verdict::Fails, "does not hold it either (ns-2, release"),
+        (format!("{at}at_least = 16"), Verdict::Holds, "does not hold it (ns-2, release 3.5)"),
+        (format!("{at}at_most = 15"), Verdict::Fails, "undecided by the paper's own simulator"),
+        (format!("{change}above = '55 %'"), Verdict::Holds, "does not hold it (ns-2"),
+    ] {
+        let found = judge(&text);
+        assert_eq!(found.verdict, ours, "{text}: {found:?}");
+        let words = found.second_words().unwrap();
+        assert!(words.contains(second), "{text}: {words}");
+    }
+    // Without data of the points the written verdict counts, and with them it does not.
+    let written = "simulator = { verdict = 'fails', measured = '5', source = 'a table' }";
+    let found = judge(&format!("{asap}at_most = 14\n{written}"));
+    let words = "the paper's own simulator does not hold it (ns-2, release 3.5): 5; a table";
+    assert_eq!(found.second_words().as_deref(), Some(words));
+    let found = judge(&format!("{at}at_most = 17\n{written}"));
+    assert_eq!(found.simulator.map(|second| second.verdict), Some(Second::Holds));
+    assert_eq!(judge(&format!("{asap}at_most = 14")).simulator, None);
+}
+
+#[test]
+fn errors_of_a_simulator_say_what_is_wrong() {
+    let read = |text: &str| toml::from_str::<SimulatorEntry>(text).unwrap();
+    let mut load = |_: &str| Err("no such file".to_owned());
+    for (claim, all, error) in [
+        ("verdict = 'holds'\nsource = 's'", "", "needs a `name`"),
+        ("name = 'n'\nverdict = 'holds'", "", "needs its `source`"),
+        ("name = 'n'\nmeasured = '5'", "", "go with a `verdict`"),
+        ("", "name = 'n'\nverdict = 'holds'\nsource = 's'", "belongs to a claim"),
+        ("data = 'd.csv'", "name = 'n'", "no such file"),
+    ] {
+        let found = Simulator::new(Some(&read(claim)), Some(&read(all)), &mut load);
+        let found = found.unwrap_err();
+        assert!(found.contains(error), "{claim}, {all}: {found}");
+    }
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     for (text, error) in [
         ("measure = 'average'", "say mean, median"),
@@ -595,6 +705,8 @@ fn errors_say_what_is_wrong() {
         ("measure = 'mean'\nexpect = 1\ntolerance = -1", "a tolerance below 0"),
         ("measure = 'mean'\nat_least = 1\ndistinct = true", "`mean` does not read `distinct`"),
         ("measure = 'mean'\nat_least = 1\nof = 'theirs'", "unknown variant `theirs`"),
+        ("measure = 'mean'\nat_least = 1\nmark = 'odd'", "unknown variant `odd`"),
+        ("measure = 'mean'\nat_least = 1\ncause = 'fate'", "no [[cause]] has the id `fate`"),
     ] {
         let found = claim(text).unwrap_err();
         assert!(found.contains(error), "{text}: {found}");

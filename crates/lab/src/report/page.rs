@@ -185,7 +185,9 @@ fn claims_card(what: &str, claims: &[&Judgement]) -> Markup {
                 }
             }
             p.small {
-                (words.evidence) " of those that hold do not with their mechanism switched off; the others are marked “no evidence”"
+                (words.evidence) " of those that hold do not with their mechanism switched off"
+                @if words.marked > 0 { ", " (words.marked) " have a mark" }
+                "; the others say “no evidence”"
                 @for (verdict, count) in counts.iter().filter(|(verdict, _)| **verdict != Verdict::Holds) {
                     ", " (parts::count(*verdict, *count))
                 }

@@ -116,7 +116,8 @@ pub(crate) fn claims(claims: &[Judgement]) -> Markup {
 }
 
 fn row_of_claim(claim: &Judgement) -> Markup {
-    let unmet = matches!(claim.verdict, Verdict::Fails | Verdict::Explained);
+    let unmet = claim.is_unmet();
+    let cause = claim.cause.as_ref().map(|cause| cause.says.clone());
     html! {
         tr id={"claim-" (claim.id)} {
             td data-label="Verdict" {
@@ -127,14 +128,18 @@ fn row_of_claim(claim: &Judgement) -> Markup {
                 (claim.says)
                 @if !claim.place.is_empty() { span.place { " " (claim.place) } }
                 @if !claim.measure.is_empty() { span.measure { (claim.measure) } }
-                @for text in [&claim.explanation, &claim.reason].into_iter().flatten() {
+                @if let Some(mark) = claim.mark { span.measure { "marked: " (mark.text()) } }
+                @for text in [&cause, &claim.explanation, &claim.reason].into_iter().flatten() {
                     p.explanation {
                         @if unmet { strong { "Why: " } }
                         (text)
                     }
                 }
-                @if claim.verdict == Verdict::Fails && claim.explanation.is_none() {
+                @if claim.verdict == Verdict::Fails {
                     p.explanation { "No explanation yet." }
+                }
+                @if let Some(second) = claim.second_words() {
+                    p.explanation { strong { "Second verdict: " } (second) }
                 }
             }
             td data-label="Expected" { (claim.expected) }
