@@ -255,7 +255,7 @@ impl Experiment {
             })
         });
         let groups = groups.collect::<Result<Vec<_>, _>>()?;
-        let placebos = read_placebos(file.placebo, file.runs.as_deref(), file.kind, source)?;
+        let placebos = read_placebos(file.placebo, file.runs.as_deref(), source)?;
         let mut causes = file.cause;
         causes.extend(shared_causes(folder)?);
         let mut simulators = Simulators { folder, of_all: file.simulator, files: BTreeMap::new() };
@@ -412,7 +412,6 @@ impl Simulators<'_> {
 fn read_placebos(
     entries: Vec<toml::Spanned<PlaceboEntry>>,
     runs_of: Option<&str>,
-    kind: Kind,
     source: Source<'_>,
 ) -> Result<Vec<Placebo>, LabError> {
     let mut placebos: Vec<Placebo> = Vec::new();
@@ -423,9 +422,6 @@ fn read_placebos(
         };
         if let Some(other) = runs_of {
             return Err(wrong(format!("the runs are those of `{other}`: write the placebo there")));
-        }
-        if kind == Kind::Overlay {
-            return Err(wrong("an experiment of kind overlay has no runs to change".to_owned()));
         }
         let placebo = Placebo::new(entry.into_inner()).map_err(wrong)?;
         if placebos.iter().any(|other| other.id == placebo.id) {

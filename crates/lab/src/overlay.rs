@@ -17,9 +17,10 @@ use serde::Deserialize;
 use crate::cell::{Cell, Fields};
 use crate::error::{LabError, Source};
 use crate::experiment::{Experiment, OVERLAY_FILE, read};
+use crate::placebo::Placebo;
 use crate::plan::{Extent, Plan, PlannedPoint, QUICK_SEEDS, RunData, Runnable};
 use crate::variant::SCENARIO;
-use network::{Network, Shape};
+use network::{Network, Routes, Shape};
 
 /// Most hosts, so that a run ends: its time grows with their third power.
 const MOST_HOSTS: usize = 200;
@@ -59,24 +60,61 @@ pub fn plan(experiment: &Experiment, extent: &Extent) -> Result<Plan, LabError> 
     if extent.quick {
         seeds.truncate(QUICK_SEEDS);
     }
-    let shape = Arc::new(file.network.into_inner());
     let mut plan = Plan::default();
-    for beta in file.beta.into_inner() {
+    let shape = file.network.get_ref();
+    let variants = std::iter::once(Ok(Drawn {
+        variant: SCENARIO.to_owned(),
+        shape: shape.clone(),
+        seeds: usize::MAX,
+    }));
+    for drawn in variants.chain(experiment.placebos.iter().map(|p| without(shape, p))) {
+        let drawn = drawn.map_err(|what| {
+            LabError::file(&experiment.folder.join("claims.toml"), what, PLACEBO_REMEDY)
+        })?;
+        let seeds: Vec<u64> = seeds.iter().copied().take(drawn.seeds).collect();
+        add_points(&mut plan, &file, &drawn, &seeds, &experiment.id);
+    }
+    Ok(plan)
+}
+
+const PLACEBO_REMEDY: &str = "write set = { \"network.routes\" = \"random\" }, without `at`";
+
+/// The networks of one variant.
+struct Drawn {
+    variant: String,
+    shape: Shape,
+    /// How many of the seeds at most.
+    seeds: usize,
+}
+
+/// The networks of a placebo, which sets how packets are routed.
+fn without(shape: &Shape, placebo: &Placebo) -> Result<Drawn, String> {
+    let routes = match placebo.settings_everywhere() {
+        Some([(name, value)]) if name == "network.routes" && value == "random" => Routes::Random,
+        _ => return Err(format!("placebo `{}` does not set `network.routes` alone", placebo.id)),
+    };
+    let shape = Shape { routes, ..shape.clone() };
+    Ok(Drawn { variant: placebo.variant(), shape, seeds: placebo.seeds })
+}
+
+fn add_points(plan: &mut Plan, file: &File, drawn: &Drawn, seeds: &[u64], id: &str) {
+    let variant: Arc<str> = Arc::from(drawn.variant.as_str());
+    let shape = Arc::new(drawn.shape.clone());
+    for &beta in file.beta.get_ref() {
         let counts = Arc::new(Counts { shape: Arc::clone(&shape), beta, known: Mutex::default() });
         for &paths in file.paths.get_ref() {
             plan.points.push(PlannedPoint {
-                variant: Arc::from(SCENARIO),
+                variant: Arc::clone(&variant),
                 params: Arc::new(vec![
                     ("beta".to_owned(), beta.to_string()),
                     ("paths".to_owned(), paths.to_string()),
                 ]),
                 run: Box::new(AtMost { counts: Arc::clone(&counts), paths }),
-                seeds: seeds.clone(),
-                command: format!("manypath lab run {}", experiment.id),
+                seeds: seeds.to_vec(),
+                command: format!("manypath lab run {id}"),
             });
         }
     }
-    Ok(plan)
 }
 
 fn check(source: Source<'_>) -> Result<File, LabError> {
@@ -98,7 +136,7 @@ fn check(source: Source<'_>) -> Result<File, LabError> {
         let what = "`paths` has no value or too many".to_owned();
         return bad(file.paths.span(), what, "write a list such as [1, 2, 4, 8]");
     }
-    let Shape { hosts, routers, .. } = *file.network.get_ref();
+    let &Shape { hosts, routers, .. } = file.network.get_ref();
     if !(2..=MOST_HOSTS).contains(&hosts) || !(2..=MOST_ROUTERS).contains(&routers) {
         let what = format!("{hosts} hosts and {routers} routers");
         let remedy = format!("2 to {MOST_HOSTS} hosts, 2 to {MOST_ROUTERS} routers are possible");

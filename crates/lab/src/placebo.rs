@@ -77,6 +77,11 @@ impl Placebo {
         })
     }
 
+    /// Its settings, if they are those of every point.
+    pub(crate) fn settings_everywhere(&self) -> Option<&[(String, String)]> {
+        self.at.is_empty().then_some(&self.set)
+    }
+
     /// The points of a scenario without the mechanism.
     pub(crate) fn points(&self, scenario: &Scenario) -> Result<Vec<Point>, ScenarioError> {
         scenario.points_with(&self.set, &|params| self.is_at(params))

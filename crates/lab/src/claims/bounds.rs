@@ -130,9 +130,13 @@ impl PaperRuns {
     /// many runs as the paper's, so that less chance of ours hides a distance.
     fn find(self, expect: f64, measured: &Measured) -> Finding {
         let distance = (measured.value - expect).abs() - slack(measured.value);
-        if distance > measured.chance_beside(self.count, self.independent) {
-            return Finding::Fails;
+        let chance = measured.chance_beside(self.count, self.independent);
+        let is_enough = measured.is_of(self.count);
+        match distance > chance {
+            // Few runs that are all equal, such as those without a rare event, show no chance.
+            true if is_enough || chance > 0.0 => Finding::Fails,
+            false if is_enough => Finding::Holds,
+            _ => Finding::Undecided,
         }
-        if measured.is_of(self.count) { Finding::Holds } else { Finding::Undecided }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use manypath_proto::Rng;
 use manypath_proto::overlay::{Candidate, Hop, Route, RouterId, score};
 use petgraph::algo::astar;
-use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::graph::{DiGraph, EdgeReference, NodeIndex};
+use petgraph::visit::EdgeRef;
 use serde::Deserialize;
 
 /// The kind of networks to draw.
@@ -26,6 +27,20 @@ pub(super) struct Shape {
     pub(super) access_ms: [f64; 2],
     /// Loss rates of links: each has one of these. Without any loss a path would have no score.
     pub(super) losses: Vec<f64>,
+    /// The route between two hosts.
+    #[serde(default)]
+    pub(super) routes: Routes,
+}
+
+/// How the network routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Routes {
+    /// The route of least latency.
+    #[default]
+    Shortest,
+    /// A random one for each two hosts: links have costs from 1 to 1000 that are drawn for them.
+    Random,
 }
 
 impl Shape {
@@ -80,7 +95,7 @@ impl Network {
     ///
     /// Two routers are linked with a probability that falls with their distance (after Waxman).
     /// Separate parts are then linked at their nearest routers. Packets take the route of least
-    /// latency.
+    /// latency, or a random one.
     pub(super) fn draw(shape: &Shape, seed: u64) -> Network {
         let rng = Rng::from_number(seed);
         let mut graph = backbone(shape, &mut rng.fork("backbone"));
@@ -99,7 +114,14 @@ impl Network {
                 host
             })
             .collect();
-        let way = |(from, to): (NodeIndex, NodeIndex)| way(&graph, from, to);
+        let mut rng = rng.fork("routes");
+        let way = |(from, to): (NodeIndex, NodeIndex)| match shape.routes {
+            Routes::Shortest => way(&graph, from, to, |edge| edge.weight().latency_ns),
+            Routes::Random => {
+                let costs: Vec<u64> = graph.edge_indices().map(|_| 1 + rng.below(1000)).collect();
+                way(&graph, from, to, |edge| costs[edge.id().index()])
+            }
+        };
         let pairs = hosts.iter().flat_map(|from| hosts.iter().map(|to| (*from, *to)));
         Network { hosts: hosts.len(), ways: pairs.map(way).collect() }
     }
@@ -176,10 +198,14 @@ fn link(ms: f64, loss: f64) -> Link {
     Link { latency_ns: (ms * 1e6) as u64, loss }
 }
 
-/// The route of least latency.
-fn way(graph: &DiGraph<(), Link>, from: NodeIndex, to: NodeIndex) -> Way {
-    let latency = |edge: petgraph::graph::EdgeReference<'_, Link>| edge.weight().latency_ns;
-    let found = astar(graph, from, |node| node == to, latency, |_| 0);
+/// The route of least cost.
+fn way(
+    graph: &DiGraph<(), Link>,
+    from: NodeIndex,
+    to: NodeIndex,
+    cost: impl Fn(EdgeReference<'_, Link>) -> u64,
+) -> Way {
+    let found = astar(graph, from, |node| node == to, cost, |_| 0);
     let nodes = found.map_or(Vec::new(), |(_, nodes)| nodes);
     let router = |node: NodeIndex| Some(RouterId(node.index() as u32));
     let mut way =

@@ -36,6 +36,39 @@ fn there_are_as_many_candidates_as_hosts_less_one_and_the_first_is_direct() {
 }
 
 #[test]
+fn random_routes_are_a_placebo_with_other_disjoint_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("999-test").join("test-overlay");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join(OVERLAY_FILE), TEXT).unwrap();
+    let plan_with = |placebo: &str| {
+        let text = format!(
+            "title = 't'\nfigure = 'f'\nkind = 'overlay'\n[[placebo]]\nid = 'random'\nsays = 's'\n{placebo}"
+        );
+        std::fs::write(own.join("claims.toml"), text).unwrap();
+        plan(&Experiment::load(&own).unwrap(), &Extent::default())
+    };
+    let planned = plan_with("seeds = 1\nset = { 'network.routes' = 'random' }").unwrap();
+    let of = |variant: &str| {
+        planned.points.iter().filter(|p| *p.variant == *variant).collect::<Vec<_>>()
+    };
+    let (real, random) = (of(SCENARIO), of("placebo-random"));
+    assert_eq!((real.len(), random.len(), random[0].seeds.as_slice()), (6, 6, &[1][..]));
+    let mean = |point: &PlannedPoint| {
+        let data = point.run.run(1, None).unwrap();
+        data.fields["disjoint_paths_mean"].clone()
+    };
+    assert_ne!(format!("{:?}", mean(real[2])), format!("{:?}", mean(random[2])));
+    for wrong in [
+        "set = { 'network.hosts' = '3' }",
+        "set = { 'network.routes' = 'random' }\nat = { beta = '0.3' }",
+    ] {
+        let error = plan_with(wrong).err().unwrap().to_string();
+        assert!(error.contains("`random` does not set `network.routes` alone"), "{error}");
+    }
+}
+
+#[test]
 fn the_larger_beta_the_fewer_disjoint_paths() {
     let shape = Arc::new(shape());
     let of = |beta| {
