@@ -76,13 +76,13 @@ impl Measured {
     }
 
     /// How far chance puts it apart from the mean of this many runs of someone else, in 95 of 100
-    /// cases. These runs were `independent`, or pairs of common seeds as ours are.
+    /// cases. Both sides of either comparison are pairs of common seeds, or `independent`.
     pub(super) fn chance_beside(&self, runs: f64, independent: bool) -> f64 {
         let ours = self.judged();
-        let paired = self.spread.map_or(0.0, |spread| spread.error * (self.runs as f64).sqrt());
+        let paired = ours.error * (self.runs as f64 * self.scale).sqrt();
         let deviation = self.apart.filter(|_| independent).unwrap_or(paired);
-        let theirs = deviation / runs.sqrt();
-        Spread { error: ours.error.hypot(theirs), ..ours }.ci95()
+        let error = deviation * (1.0 / (self.runs as f64 * self.scale) + 1.0 / runs).sqrt();
+        Spread { error, ..ours }.ci95()
     }
 
     /// True if it comes from this many runs or more.

@@ -145,13 +145,13 @@ fn runs_of_the_paper_that_were_independent_spread_more_than_our_pairs() {
         claim(&text).unwrap().judge(&evidence(table, &reference))
     };
     let table = pairs(60);
-    // +10 %: pairs are ± 0.5 points of it, independent runs ± 4 points.
+    // +10 %: pairs are ± 0.5 points of it, independent runs ± 5 points.
     assert_eq!(judge(&table, "+10.2 %", "").verdict, Verdict::Holds);
     assert_eq!(judge(&table, "+12.5 %", "").verdict, Verdict::Fails);
     let found = judge(&table, "+12.5 %", "independent = true");
     assert_eq!(found.verdict, Verdict::Holds, "{found:?}");
     assert_eq!(found.expected, "+12.5 % ± chance in 60 independent runs");
-    assert_eq!(judge(&table, "+15 %", "independent = true").verdict, Verdict::Fails);
+    assert_eq!(judge(&table, "+17 %", "independent = true").verdict, Verdict::Fails);
     // Few runs of ours hide what 60 would show.
     assert_eq!(judge(&pairs(5), "+10.2 %", "").verdict, Verdict::Undecided);
     assert_eq!(judge(&pairs(8), "+60 %", "").verdict, Verdict::Fails);
