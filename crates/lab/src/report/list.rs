@@ -58,18 +58,22 @@ fn by_cause(chapters: &[Chapter]) -> String {
     if unmet.is_empty() {
         return String::new();
     }
-    let mut causes: BTreeMap<(Option<Fault>, &str), Claims<'_>> = BTreeMap::new();
+    // Those without a cause come last.
+    let mut causes: BTreeMap<(bool, Option<Fault>, &str), Claims<'_>> = BTreeMap::new();
     for (chapter, claim) in unmet {
         let cause = claim.cause.as_ref();
-        let key = (cause.map(|cause| cause.fault), cause.map_or("", |cause| cause.id.as_str()));
-        causes.entry(key).or_default().push((chapter, claim));
+        let (fault, id) = (cause.map(|cause| cause.fault), cause.map(|cause| cause.id.as_str()));
+        causes
+            .entry((cause.is_none(), fault, id.unwrap_or_default()))
+            .or_default()
+            .push((chapter, claim));
     }
     let mut text = String::from(
         "\n## By cause\n\nThe papers' claims that do not hold: whose doing it is, and what the paper's own simulator says of the same claims.\n\n\
          | whose doing | claims | in | explanation | the paper's own simulator |\n\
          | --- | --- | --- | --- | --- |\n",
     );
-    for ((fault, _), claims) in causes {
+    for ((_, fault, _), claims) in causes {
         let mut inside: Vec<_> = claims.iter().map(|(c, _)| format!("`{}`", c.id)).collect();
         inside.dedup();
         let cause = claims.iter().find_map(|(_, claim)| claim.cause.as_ref());
