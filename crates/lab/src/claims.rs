@@ -320,11 +320,12 @@ impl Judgement {
         (!both.is_empty()).then(|| both.join(" "))
     }
 
-    /// The verdict of the paper's own simulator, in words with its value. Of a claim that holds or
-    /// cannot be decided, and of claims of ours, `None` if nothing is known.
+    /// The verdict of the paper's own simulator, in words with its value. If nothing is known, only
+    /// a paper's claim that does not hold for a known cause says so; others have `None`.
     pub fn second_words(&self) -> Option<String> {
         let second = self.simulator.as_ref();
-        if second.is_none() && (!self.is_unmet() || self.of == Author::Ours) {
+        let is_asked = self.is_unmet() && self.cause.is_some() && self.of == Author::Paper;
+        if second.is_none() && !is_asked {
             return None;
         }
         let words = Second::words(second.map(|second| second.verdict), self.verdict);
