@@ -272,7 +272,7 @@ pub struct PairBuilder {
 }
 
 impl PairBuilder {
-    /// Uses this profile: `rfc9260`, `fast`, `2006`, `ns2` or `ns2-3.5`.
+    /// Uses this profile: `rfc9260`, `fast`, `2006`, `ns2`, or `ns2-3.4` to `ns2-3.7`.
     pub fn profile(mut self, name: &str) -> Self {
         name.clone_into(&mut self.profile);
         self
@@ -360,8 +360,8 @@ impl PairBuilder {
         self
     }
 
-    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the profiles `2006`,
-    /// `ns2` and `ns2-3.5`, whose SCTP runs over IP.
+    /// Sets the bytes of headers around each packet: 28 unless said, 20 on the profile `2006` and
+    /// those of ns-2, whose SCTP runs over IP.
     pub fn header_bytes(mut self, bytes: u32) -> Self {
         self.header_bytes = Some(bytes);
         self

@@ -101,6 +101,12 @@ impl Association {
         if let Some((sack, _)) = sack {
             self.peer_window.on_sack(sack, digest);
         }
+        if let Some(id) =
+            digest.cum_from.filter(|_| self.recovery.rules.sacks.cum_ack_clears_errors)
+            && let Some(p) = self.paths.get_mut(id)
+        {
+            p.error_count = 0;
+        }
         if digest.newly_acked > 0 {
             self.error_count = 0;
             self.unheeded = 0;

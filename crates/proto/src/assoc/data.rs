@@ -115,7 +115,8 @@ impl Association {
         path: PathId,
     ) {
         let is_first = self.out.lowest_unacked(path) == Some(tsn);
-        for (id, restarts) in [(old, left_first), (path, is_first)] {
+        let is_lower = is_first && self.recovery.rules.t3.restarts_for_lower;
+        for (id, restarts) in [(old, left_first), (path, is_lower)] {
             if restarts && self.out.chunks_in_flight(id) > 0 {
                 self.renew_t3(now, id, true);
             }

@@ -39,8 +39,13 @@ impl Heartbeats {
 }
 
 impl Association {
-    /// Starts the verification of every path the handshake did not verify (RFC 9260 §5.4).
+    /// Starts the verification of every path the handshake did not verify (RFC 9260 §5.4). RFC 2960
+    /// knew no verification: its paths are active at once.
     pub(super) fn verify_paths(&mut self, now: Instant) {
+        if self.recovery.rules.heartbeats.none_at_start {
+            self.paths.ids().for_each(|id| self.confirm_path(now, id));
+            return;
+        }
         let burst = self.config.hb_max_burst as usize;
         let unconfirmed: Vec<_> = self
             .paths
@@ -150,12 +155,27 @@ impl Association {
     /// Begins the interval to the next heartbeat of an active path, unless one lasts.
     fn begin_heartbeat_interval(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
-        let interval = self.config.hb_interval;
-        let Some(p) = self.paths.get_mut(id).filter(|p| p.state == PathState::Active) else {
+        let is_active = |p: &&Path| p.state == PathState::Active;
+        let Some(p) = self.paths.get(id).filter(is_active) else { return };
+        if p.heartbeat_interval.is_some_and(|(_, end)| end > now) {
             return;
-        };
-        if p.heartbeat_interval.is_none_or(|(_, end)| end <= now) {
-            p.heartbeat_interval = Some((now, now + interval + p.rto.rto().mul_f64(jitter)));
+        }
+        let end = now + self.heartbeat_gap(p.rto.rto(), jitter);
+        let is_for_all = self.recovery.rules.heartbeats.one_at_a_time;
+        for p in self.paths.iter_mut().filter(|p| p.id == id || is_for_all) {
+            p.heartbeat_interval = Some((now, end));
+            if p.id != id && p.state == PathState::Active && p.probe.is_none() {
+                self.timers.set(Timer::Path(p.id, PathTimer::Heartbeat), end);
+            }
+        }
+    }
+
+    /// HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3). The jitter is a factor of the
+    /// RTO.
+    fn heartbeat_gap(&self, rto: Duration, jitter: f64) -> Duration {
+        match self.recovery.rules.heartbeats.halved {
+            true => self.config.hb_interval / 2 + rto,
+            false => self.config.hb_interval + rto.mul_f64(jitter),
         }
     }
 
@@ -178,7 +198,7 @@ impl Association {
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
             return;
         }
-        let mut after = self.config.hb_interval + p.rto.rto().mul_f64(jitter);
+        let mut after = self.heartbeat_gap(p.rto.rto(), jitter);
         if p.state != PathState::Active {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
@@ -198,6 +218,7 @@ impl Association {
         }
         let counts = !self.counts_elsewhere(now, id);
         let Some(p) = self.paths.get_mut(id) else { return };
+        let is_lost = p.probe.is_some();
         if let Some(probe) = p.probe.take() {
             p.probes_lost = p.probes_lost.saturating_add(1);
             if counts && p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
@@ -221,6 +242,12 @@ impl Association {
             // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their
             // RTT. Retransmissions do not, so a path that carries nothing else is idle.
             PathState::Active if busy => self.schedule_heartbeat(now, id),
+            PathState::Active if is_lost && !self.recovery.rules.heartbeats.repeated_at_once => {
+                self.schedule_heartbeat(now, id);
+            }
+            PathState::Active if self.is_idle_elsewhere_for_longer(id) => {
+                self.schedule_heartbeat(now, id);
+            }
             PathState::Active if self.was_repeated(id) => {
                 self.begin_heartbeat_interval(now, id);
                 self.schedule_heartbeat(now, id);
@@ -231,6 +258,16 @@ impl Association {
             _ if carries_data => self.schedule_heartbeat(now, id),
             _ => self.probe_now(now, id),
         }
+    }
+
+    /// One path is probed at a time, and another has been idle for longer than this one.
+    fn is_idle_elsewhere_for_longer(&self, id: PathId) -> bool {
+        let idle_since = |p: &Path| p.last_new_data.max(p.last_heartbeat);
+        let Some(own) = self.paths.get(id).filter(|p| p.probe.is_none()) else { return false };
+        let is_longer = |p: &Path| {
+            p.id != id && p.state == PathState::Active && idle_since(p) < idle_since(own)
+        };
+        self.recovery.rules.heartbeats.one_at_a_time && self.paths.iter().any(is_longer)
     }
 
     /// A heartbeat was answered, by a packet that came on the path `via`.

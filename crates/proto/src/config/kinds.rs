@@ -166,3 +166,20 @@ named! {
         Restart = "restart",
     }
 }
+
+named! {
+    /// A release of ns-2's SCTP module.
+    #[derive(PartialOrd, Ord)]
+    Ns2Release {
+        /// August 2003: the retransmission policies on one path.
+        R34 = "3.4",
+        /// September 2005: FrSameRtoAlt, MFR with timestamps or HAR, one recovery for all paths.
+        R35 = "3.5",
+        /// June 2006: the first agent for CMT.
+        R36 = "3.6",
+        /// June 2007: CMT-PF, and verification of all paths before data.
+        R37 = "3.7",
+        /// 2009: the constants of RFC 4960. It is in ns-2 2.35.
+        R38 = "3.8",
+    }
+}

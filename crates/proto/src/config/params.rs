@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Profile;
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, RedundancyCycle, RtxPastCwnd, SharedVerdict,
-    Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RtxPastCwnd,
+    SharedVerdict, Units,
 };
 use super::param::{Group, Param, check, set};
 use super::setting::{Allowed, Any, OrOff, Setting};
@@ -33,10 +33,11 @@ macro_rules! optional {
 }
 
 /// Under `[Group]`, an entry reads: doc, `name: type, unit, allowed values, source, default: value
-/// of the rfc9260 profile`, then `fast:`, `papers:`, `ns2:` and `r35:` where those profiles differ.
-/// The ns2 profile is the 2006 profile except for its own values, and ns2-3.5 (`r35`) is the ns2
-/// profile except for its own. `rarely:` ends an entry that users leave alone, and says why;
-/// `manypath config show` prints it with `--all` only.
+/// of the rfc9260 profile`, then `fast:`, `papers:` and `ns2:` where those profiles differ. The ns2
+/// profile is the 2006 profile except for its own values. `r37:` is the value of release 3.7 of
+/// ns-2's module and of all before it, `r36:`, `r35:` and `r34:` are the same of those. `rarely:`
+/// ends an entry that users leave alone, and says why; `manypath config show` prints it with
+/// `--all` only.
 macro_rules! params {
     ($(
         [$group:ident]
@@ -44,7 +45,8 @@ macro_rules! params {
             $(#[doc = $doc:literal])+
             $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
             default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?
-            $(, ns2: $ns2:expr)? $(, r35: $r35:expr)? $(, rarely: $rarely:literal)?;
+            $(, ns2: $ns2:expr)? $(, r37: $r37:expr)? $(, r36: $r36:expr)?
+            $(, r35: $r35:expr)? $(, r34: $r34:expr)? $(, rarely: $rarely:literal)?;
         )+
     )+) => {
         /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
@@ -68,6 +70,8 @@ macro_rules! params {
         impl Config {
             /// The constants of a profile, with the policies of plain SCTP.
             pub(super) fn from_profile(profile: Profile) -> Self {
+                let release = profile.ns2_release();
+                let until = |last| release.is_some_and(|release| release <= last);
                 Self {
                     profile,
                     preset: "sctp",
@@ -75,8 +79,11 @@ macro_rules! params {
                         let value = $default;
                         $(let value = if profile == Profile::Fast { $fast } else { value };)?
                         $(let value = if profile.is_of_the_papers() { $papers } else { value };)?
-                        $(let value = if profile.is_of_ns2() { $ns2 } else { value };)?
-                        $(let value = if profile == Profile::Ns2Release35 { $r35 } else { value };)?
+                        $(let value = if release.is_some() { $ns2 } else { value };)?
+                        $(let value = if until(Ns2Release::R37) { $r37 } else { value };)?
+                        $(let value = if until(Ns2Release::R36) { $r36 } else { value };)?
+                        $(let value = if until(Ns2Release::R35) { $r35 } else { value };)?
+                        $(let value = if until(Ns2Release::R34) { $r34 } else { value };)?
                         value
                     },)+)+
                 }
@@ -187,7 +194,7 @@ params! {
     /// DATA while one of them has not answered. With data_before_verification paths carry SACKs at
     /// once.
     verify_all_paths_first: bool, "switch", Any, "ns-2's SCTP module from release 3.7 on",
-        default: false, ns2: true, r35: false, rarely: "repeats ns-2";
+        default: false, ns2: true, r36: false, rarely: "repeats ns-2";
 
     [Failure]
     /// Policy that decides when a path is potentially failed or inactive.
@@ -334,7 +341,7 @@ params! {
         fast: InitialCwnd::Fixed(Units::Pmdcs(10)),
         papers: InitialCwnd::Fixed(Units::Mtu(2)),
         ns2: InitialCwnd::Fixed(Units::Bytes(4380)),
-        r35: InitialCwnd::Fixed(Units::Pmdcs(2));
+        r37: InitialCwnd::Fixed(Units::Pmdcs(2));
     /// ssthresh of a path before its first loss.
     initial_ssthresh: InitialSsthresh, "window", Any, "RFC 9260 §7.2.1",
         default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd,
@@ -363,7 +370,7 @@ params! {
         default: true, rarely: "repeats RFC 2960";
     /// Lower bound of cwnd as it decays when idle.
     idle_cwnd_floor: Units, "window", Any, "RFC 9260 §7.2.1; RFC 2960: 2 MTU; ns-2 2.35: 4",
-        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4), r35: Units::Pmdcs(2),
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4), r37: Units::Pmdcs(2),
         rarely: "repeats RFC 2960";
     /// Counts a chunk that missing reports made lost as outstanding on its path until it is
     /// acknowledged, as mTCP's pipe does. The ack of a retransmission then makes room on both
@@ -381,6 +388,10 @@ params! {
     recovery: Factory<dyn LossRecovery>, "policy", Any,
         "standard: RFC 9260 §7.2, CMT paper, section III-A; ns2: ns-2 2.35",
         default: const { known("standard") }, ns2: const { known("ns2") }, rarely: "repeats ns-2";
+    /// Release of ns-2's agents whose rules recovery = ns2 has.
+    ns2_release: Ns2Release, "choice", Any, "docs of policy::recovery::Rule",
+        default: Ns2Release::R38, r37: Ns2Release::R37, r36: Ns2Release::R36,
+        r35: Ns2Release::R35, r34: Ns2Release::R34, rarely: "repeats ns-2";
     /// Rules of ns-2's agents that recovery = ns2 leaves out, to find what each is worth.
     recovery_without: RuleSet, "rules", Any, "docs of policy::recovery::Rule",
         default: RuleSet::NONE, rarely: "repeats ns-2";

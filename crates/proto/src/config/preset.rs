@@ -23,39 +23,55 @@ pub struct Preset {
     pub for_profiles: &'static [(Profile, &'static [(&'static str, &'static str)])],
 }
 
+/// Values that differ with a profile.
+type ForProfile = (Profile, Values);
+
 /// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery.
 /// Their cwnd does not grow during fast recovery.
-const SINGLE_ON_NS2: (Profile, Values) = (
-    Profile::Ns2,
-    &[
-        ("ssthresh_floor", "4 pmdcs"),
-        ("sack_first_at_once", "true"),
-        ("congestion_control", "rfc9260"),
-        ("rtx_past_cwnd", "any"),
-    ],
-);
+const SINGLE_ON_NS2: Values = &[
+    ("ssthresh_floor", "4 pmdcs"),
+    ("sack_first_at_once", "true"),
+    ("congestion_control", "rfc9260"),
+    ("rtx_past_cwnd", "any"),
+];
 
-/// The same in release 3.5 of its module, whose floor is that of CMT.
-const SINGLE_ON_NS2_35: (Profile, Values) = (
-    Profile::Ns2Release35,
-    &[("sack_first_at_once", "true"), ("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")],
-);
+/// The same before release 3.8 of its module, whose floor is that of CMT.
+const SINGLE_BEFORE_38: Values =
+    &[("sack_first_at_once", "true"), ("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")];
+
+/// One path at a time on each release of ns-2's module.
+const SINGLE: &[ForProfile] = &[
+    (Profile::Ns2, SINGLE_ON_NS2),
+    (Profile::Ns2Release37, SINGLE_BEFORE_38),
+    (Profile::Ns2Release36, SINGLE_BEFORE_38),
+    (Profile::Ns2Release35, SINGLE_BEFORE_38),
+    (Profile::Ns2Release34, SINGLE_BEFORE_38),
+];
 
 /// CMT on ns-2: none of its agents has the CMT paper's heuristic.
-const CMT_ON_NS2: (Profile, Values) = (Profile::Ns2, &[("rtx_age_heuristic", "false")]);
-
-/// The same in release 3.5 of its module.
-const CMT_ON_NS2_35: (Profile, Values) = (Profile::Ns2Release35, &[("rtx_age_heuristic", "false")]);
-
-/// A path that comes back is found within a tenth of a second, or two round trips if that is more.
-const ADAPTIVE_ON_FAST: (Profile, Values) = (Profile::Fast, &[("hb_probe_max", "100 ms")]);
+const CMT_ON_NS2: Values = &[("rtx_age_heuristic", "false")];
 
 /// A queue that overflows often drops the first packet of a flight and its last: one cut is enough.
-const CMT_PF_ON_FAST: (Profile, Values) = (Profile::Fast, &[("cut_once_per_flight", "true")]);
+const CMT_PF_ON_FAST: ForProfile = (Profile::Fast, &[("cut_once_per_flight", "true")]);
+
+/// CMT on each release of ns-2's module.
+const CMT: &[ForProfile] = &[
+    (Profile::Ns2, CMT_ON_NS2),
+    (Profile::Ns2Release37, CMT_ON_NS2),
+    (Profile::Ns2Release36, CMT_ON_NS2),
+    (Profile::Ns2Release35, CMT_ON_NS2),
+    (Profile::Ns2Release34, CMT_ON_NS2),
+];
+
+/// The same with CMT-PF, and with the fast profile.
+const CMT_PF: &[ForProfile] = &[CMT_PF_ON_FAST, CMT[0], CMT[1], CMT[2], CMT[3], CMT[4]];
+
+/// A path that comes back is found within a tenth of a second, or two round trips if that is more.
+const ADAPTIVE_ON_FAST: ForProfile = (Profile::Fast, &[("hb_probe_max", "100 ms")]);
 
 /// One path for all SACKs: they are few then. A queue that drops the first packet of a flight and
 /// its last would cut the window twice.
-const MTCP_ON_FAST: (Profile, Values) = (
+const MTCP_ON_FAST: ForProfile = (
     Profile::Fast,
     &[("shared_congestion", "trial"), ("sack_gaps_wait", "true"), ("cut_once_per_flight", "true")],
 );
@@ -112,7 +128,7 @@ impl Preset {
             description: "one path at a time, the others stand by for failover",
             source: "RFC 9260",
             overrides: &[("scheduler", "primary"), ("failure", "pmr")],
-            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
+            for_profiles: SINGLE,
         },
         Self {
             name: "sctp-pf",
@@ -124,35 +140,35 @@ impl Preset {
                 // RFC 7829 §3.2 leaves the cwnd as the timeout set it.
                 ("pf_recovery_cwnd", "1"),
             ],
-            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
+            for_profiles: SINGLE,
         },
         Self {
             name: "all-rtx-alt",
             description: "one path for new data, all retransmissions on the next one",
             source: "Caro, Amer, Stewart, Computer Communications 2006; RFC 2960",
             overrides: single!["all_rtx_alt", ("mfr", "false")],
-            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
+            for_profiles: SINGLE,
         },
         Self {
             name: "all-rtx-same",
             description: "one path for new data and for all retransmissions",
             source: "Caro, Amer, Stewart, Computer Communications 2006",
             overrides: single!["all_rtx_same"],
-            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
+            for_profiles: SINGLE,
         },
         Self {
             name: "fr-same-rto-alt",
             description: "one path for new data and fast retransmissions, the next after a timeout",
             source: "Caro, Amer, Stewart, Computer Communications 2006",
             overrides: single!["fr_same_rto_alt"],
-            for_profiles: &[SINGLE_ON_NS2, SINGLE_ON_NS2_35],
+            for_profiles: SINGLE,
         },
         Self {
             name: "cmt",
             description: "all paths at once",
             source: "Iyengar, Amer, Stewart, IEEE/ACM ToN 2006",
             overrides: cmt![("failure", "pmr")],
-            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
+            for_profiles: CMT,
         },
         Self {
             name: "cmt-pf",
@@ -160,7 +176,7 @@ impl Preset {
             source: "Natarajan, Ekiz, Amer, Stewart, Computer Communications 2009",
             // CMT-PF2, which the paper finds clearly superior to CMT-PF1.
             overrides: cmt![("failure", "pf"), ("pf_recovery_cwnd", "2")],
-            for_profiles: &[CMT_PF_ON_FAST, CMT_ON_NS2, CMT_ON_NS2_35],
+            for_profiles: CMT_PF,
         },
         Self {
             name: "adaptive",
@@ -208,14 +224,14 @@ impl Preset {
             description: "all paths at once, the worst of them duplicating the best",
             source: "Multipath State Aware CMT using redundant transmission (MSACMT-RTv2), section 3",
             overrides: msacmt!["msacmt_rt"],
-            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
+            for_profiles: CMT,
         },
         Self {
             name: "msacmt-rtv2",
             description: "all paths at once, the worst at times duplicating the one expected to fail",
             source: "Multipath State Aware CMT using redundant transmission (MSACMT-RTv2), Algorithm 1",
             overrides: msacmt!["msacmt_rtv2"],
-            for_profiles: &[CMT_ON_NS2, CMT_ON_NS2_35],
+            for_profiles: CMT,
         },
     ];
 

@@ -4,6 +4,7 @@
 //! entry.
 
 use super::ConfigError;
+use super::kinds::Ns2Release;
 use super::setting::list;
 
 /// A set of protocol constants that a configuration starts from.
@@ -20,24 +21,45 @@ pub enum Profile {
     /// The same as the SCTP module of ns-2 2.35 does it (its release 3.8). The reference results
     /// come from it.
     Ns2,
-    /// The same as release 3.5 of that module did it (September 2005). The retransmission policies
-    /// paper used about that release.
+    /// The same as release 3.7 of that module did it (June 2007). The CMT-PF paper used it.
+    Ns2Release37,
+    /// The same as release 3.6 did it (June 2006). It has the first agent for CMT.
+    Ns2Release36,
+    /// The same as release 3.5 did it (September 2005). The retransmission policies paper used
+    /// about that release.
     Ns2Release35,
+    /// The same as release 3.4 did it (August 2003). Section 2 of that paper used about that
+    /// release.
+    Ns2Release34,
 }
+
+/// Another name of the profile `ns2`.
+const NS2_BY_RELEASE: &str = "ns2-3.8";
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 5] =
-        [Self::Rfc9260, Self::Fast, Self::Papers2006, Self::Ns2, Self::Ns2Release35];
+    pub const ALL: [Self; 8] = [
+        Self::Rfc9260,
+        Self::Fast,
+        Self::Papers2006,
+        Self::Ns2,
+        Self::Ns2Release37,
+        Self::Ns2Release36,
+        Self::Ns2Release35,
+        Self::Ns2Release34,
+    ];
 
-    /// Name in configuration: `rfc9260`, `fast`, `2006`, `ns2` or `ns2-3.5`.
+    /// Name in configuration: `rfc9260`, `fast`, `2006`, `ns2`, or `ns2-3.4` to `ns2-3.7`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rfc9260 => "rfc9260",
             Self::Fast => "fast",
             Self::Papers2006 => "2006",
             Self::Ns2 => "ns2",
+            Self::Ns2Release37 => "ns2-3.7",
+            Self::Ns2Release36 => "ns2-3.6",
             Self::Ns2Release35 => "ns2-3.5",
+            Self::Ns2Release34 => "ns2-3.4",
         }
     }
 
@@ -52,25 +74,35 @@ impl Profile {
             Self::Ns2 => {
                 "the 2006 profile with what ns-2 2.35 does differently; to compare with it"
             }
-            Self::Ns2Release35 => {
-                "the ns2 profile as ns-2's SCTP module was in 2005: smaller windows, no wait"
-            }
+            Self::Ns2Release37 => "the ns2 profile as ns-2's SCTP module was in 2007: CMT-PF paper",
+            Self::Ns2Release36 => "the same as in 2006, without verification of paths: CMT paper",
+            Self::Ns2Release35 => "the same as in 2005: retransmission policies paper",
+            Self::Ns2Release34 => "the same as in 2003: section 2 of that paper",
         }
     }
 
     /// True for RFC 2960 over IP, in any of its forms.
     pub fn is_of_the_papers(self) -> bool {
-        self == Self::Papers2006 || self.is_of_ns2()
+        self == Self::Papers2006 || self.ns2_release().is_some()
     }
 
-    /// True for both releases of ns-2's module.
-    pub(super) fn is_of_ns2(self) -> bool {
-        matches!(self, Self::Ns2 | Self::Ns2Release35)
+    /// The release of ns-2's module that it repeats, if it does.
+    pub(super) fn ns2_release(self) -> Option<Ns2Release> {
+        match self {
+            Self::Rfc9260 | Self::Fast | Self::Papers2006 => None,
+            Self::Ns2 => Some(Ns2Release::R38),
+            Self::Ns2Release37 => Some(Ns2Release::R37),
+            Self::Ns2Release36 => Some(Ns2Release::R36),
+            Self::Ns2Release35 => Some(Ns2Release::R35),
+            Self::Ns2Release34 => Some(Ns2Release::R34),
+        }
     }
 
-    /// The profile of that name.
+    /// The profile of that name. `ns2-3.8` is another name of `ns2`.
     pub fn from_name(name: &str) -> Result<Self, ConfigError> {
-        Self::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
+        let is_named = |profile: &Self| profile.name() == name;
+        let by_release = (name == NS2_BY_RELEASE).then_some(Self::Ns2);
+        Self::ALL.into_iter().find(is_named).or(by_release).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             ConfigError::new("profile", name, format!("must be {}", list(&names)))
         })

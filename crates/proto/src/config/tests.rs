@@ -23,7 +23,7 @@ fn build(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
 }
 
 /// The value of a parameter in each of the profiles.
-fn row(name: &str) -> [String; 5] {
+fn row(name: &str) -> [String; 8] {
     Profile::ALL.map(|profile| Config::from_profile(profile).get(name).unwrap())
 }
 
@@ -74,12 +74,12 @@ fn profiles_hold_their_constants() {
         ("verify_all_paths_first", "false", "false", "false", "true"),
         ("rtx_when_path_answers", "false", "true", "false", "false"),
     ] {
-        let r35 = match name {
+        let r37 = match name {
             "initial_cwnd" | "idle_cwnd_floor" => "2 pmdcs",
-            "verify_all_paths_first" => "false",
             _ => ns2,
         };
-        assert_eq!(row(name), [rfc9260, fast, papers, ns2, r35], "{name}");
+        let r36 = if name == "verify_all_paths_first" { "false" } else { r37 };
+        assert_eq!(row(name), [rfc9260, fast, papers, ns2, r37, r36, r36, r36], "{name}");
     }
 }
 
@@ -138,10 +138,22 @@ fn the_profiles_of_ns2_have_an_agent_for_one_path_and_one_for_cmt() {
         names.map(|name| config.get(name).unwrap())
     };
     assert_eq!(of(Profile::Ns2, "all-rtx-alt"), ["4 pmdcs", "rfc9260", "any"]);
-    assert_eq!(of(Profile::Ns2Release35, "all-rtx-alt"), ["2 pmdcs", "rfc9260", "any"]);
-    for profile in [Profile::Ns2, Profile::Ns2Release35] {
-        assert_eq!(of(profile, "cmt"), ["2 pmdcs", "rfc2960", "loser"]);
+    let older = Profile::ALL.into_iter().filter(|p| p.name().starts_with("ns2-"));
+    for profile in older {
+        assert_eq!(of(profile, "all-rtx-alt"), ["2 pmdcs", "rfc9260", "any"], "{profile:?}");
+        assert_eq!(of(profile, "cmt"), ["2 pmdcs", "rfc2960", "loser"], "{profile:?}");
     }
+    assert_eq!(of(Profile::Ns2, "cmt"), ["2 pmdcs", "rfc2960", "loser"]);
+}
+
+#[test]
+fn each_release_of_ns2_has_a_profile_with_its_rules() {
+    let release = |name: &str| Config::build(name, "sctp", NONE).unwrap().ns2_release.name();
+    for number in Ns2Release::NAMES {
+        assert_eq!(release(&format!("ns2-{number}")), *number);
+    }
+    assert_eq!((release("ns2"), release("2006")), ("3.8", "3.8"), "the latest");
+    assert_eq!(Profile::from_name("ns2-3.8"), Ok(Profile::Ns2), "another name");
 }
 
 #[test]
@@ -352,7 +364,7 @@ fn unknown_profiles_and_presets_list_the_known() {
     let profile = Config::build("rfc4960", "cmt", NONE).unwrap_err();
     assert_eq!(
         profile.to_string(),
-        "profile = rfc4960: must be rfc9260, fast, 2006, ns2 or ns2-3.5"
+        "profile = rfc4960: must be rfc9260, fast, 2006, ns2, ns2-3.7, ns2-3.6, ns2-3.5 or ns2-3.4"
     );
     let preset = Config::build("fast", "cmt_pf", NONE).unwrap_err();
     assert_eq!(

@@ -72,6 +72,8 @@ pub(crate) struct SackDigest {
     pub(crate) paths: Vec<PathDigest>,
     /// The cumulative TSN ack point moved.
     pub(crate) cum_advanced: bool,
+    /// The path that the first chunk below the new cumulative TSN ack was last sent on.
+    pub(crate) cum_from: Option<PathId>,
     /// Chunks acknowledged for the first time, on all paths.
     pub(crate) newly_acked: usize,
     /// User bytes released from the send buffer.
@@ -278,6 +280,7 @@ impl Outstanding {
             let tsn = self.ring.base();
             let Some(first) = self.ring.first() else { break };
             let path = first.path.index();
+            digest.cum_from.get_or_insert(first.path);
             if first.state != TsnState::Acked {
                 self.newly_acked(tsn, rules, now, digest);
                 // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
@@ -488,6 +491,7 @@ impl SackDigest {
             ..PathDigest::default()
         }));
         self.cum_advanced = false;
+        self.cum_from = None;
         self.newly_acked = 0;
         self.released = 0;
         self.rtx_cum_acked = false;

@@ -22,6 +22,7 @@ mod mtcp_paper;
 mod nat;
 mod ns2;
 mod ns2_one_path;
+mod ns2_releases;
 mod outages;
 mod packet_sizes;
 mod pauses;

@@ -164,7 +164,7 @@ fn what_was_cut_for_larger_packets_arrives_in_fragments_or_on_another_path() {
 
 #[test]
 fn the_papers_profiles_send_packets_of_one_size_and_no_probes() {
-    for profile in ["rfc9260", "2006", "ns2", "ns2-3.5"] {
+    for profile in ["rfc9260", "2006", "ns2", "ns2-3.7", "ns2-3.5", "ns2-3.4"] {
         let mut t = Pair::one_path("sctp").profile(profile).lean().connect();
         t.a.send_file(1_000_000);
         t.run_to_end(secs(100));

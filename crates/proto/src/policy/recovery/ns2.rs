@@ -1,4 +1,4 @@
-//! The agents of ns-2's SCTP module (University of Delaware, releases 3.5 to 3.8; the last is that
+//! The agents of ns-2's SCTP module (University of Delaware, releases 3.4 to 3.8; the last is that
 //! of ns-2 2.35).
 //!
 //! The papers' results come from these agents, so a comparison needs their rules. There are two
@@ -8,9 +8,11 @@
 //! tell how the rules were found. The simulator's tests `ns2.rs` and `ns2_one_path.rs` compare
 //! transfer times with those of ns-2.
 //!
-//! The releases differ only in constants, which the profiles `ns2` and `ns2-3.5` set. From 3.7 on
-//! no data is sent before every path has answered a HEARTBEAT. From 3.8 on the limits of windows
-//! are those of RFC 4960.
+//! `ns2_release` says which release's rules hold ([`Rule::is_in`]). Constants that differ are
+//! parameters, which the profiles `ns2-3.4` to `ns2-3.7` and `ns2` set: from 3.7 on no data is sent
+//! before every path has answered a HEARTBEAT (`verify_all_paths_first`), and from 3.8 on the
+//! limits of windows are those of RFC 4960. `experiments/RELEASES.md` compares each profile with
+//! its release.
 
 mod cmt;
 mod silent;
@@ -20,7 +22,7 @@ pub use cmt::Ns2Cmt;
 pub use single::Ns2Single;
 
 use super::{Rules, SfrCompares, T3Watches};
-use crate::config::Config;
+use crate::config::{Config, Ns2Release};
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $rule:ident = $name:literal,)+) => {
@@ -99,6 +101,27 @@ rules! {
     /// no such rule.
     NoNewDataAfterTimeout = "no_new_data_after_timeout",
 
+    // ---- Both agents of older releases ----
+
+    /// Both, up to 3.6: no HEARTBEAT at the start. All paths are active when the association opens,
+    /// and the RTO of an idle one is RTO.Initial until its first interval is over. RFC 9260 §5.4
+    /// verifies each path.
+    NoHeartbeatAtStart = "no_heartbeat_at_start",
+    /// Both, up to 3.6: one interval for all paths, after which the path is probed that has been
+    /// idle for longest. RFC 9260 §8.3 probes each idle path.
+    HbOneAtATime = "hb_one_at_a_time",
+    /// Both, 3.4: half of the interval, without jitter: RTO + 15 s.
+    HbIntervalHalved = "hb_interval_halved",
+    /// Both, 3.4: a lost HEARTBEAT is not repeated before the next interval is over.
+    LostHbWaits = "lost_hb_waits",
+    /// Both, from 3.5 on: a retransmission that becomes the lowest TSN of a path restarts its
+    /// T3-rtx. With `t3_watches_lowest_tsn` only.
+    LowerTsnRestartsT3 = "lower_tsn_restarts_t3",
+    /// Both, 3.4: each advance of the cumulative TSN ack clears the error count of the path that
+    /// its first chunk was last sent on, even if that chunk waits for retransmission. RFC 9260 §8.2
+    /// asks on which path the chunk arrived.
+    CumAckClearsErrors = "cum_ack_clears_errors",
+
     // ---- The agent for CMT ----
 
     /// CMT: SFR compares TSNs, as in Fig. 2 of the paper, not the order of transmission. The two
@@ -130,14 +153,32 @@ rules! {
     /// One path: new data waits until no chunk of any path waits for retransmission. RFC 9260 §6.1
     /// (C) sends as much as cwnd allows.
     NewDataWaitsForRtx = "new_data_waits_for_rtx",
+    /// One path, 3.4: each fast retransmit cuts the window of every path that a waiting chunk was
+    /// last sent on, and windows grow meanwhile. RFC 9260 §7.2.4 cuts once in a fast recovery.
+    EachFastRtxCuts = "each_fast_rtx_cuts",
     /// One path, with `har`: a timeout cuts ssthresh to at least two packets. The agents without a
     /// heartbeat after each timeout have RFC 4960's four packets from release 3.8 on.
     HarLowersFloor = "har_lowers_floor",
 }
 
+impl Rule {
+    /// True if the agents of that release have the rule.
+    pub fn is_in(self, release: Ns2Release) -> bool {
+        match self {
+            Rule::NoHeartbeatAtStart | Rule::HbOneAtATime => release <= Ns2Release::R36,
+            Rule::HbIntervalHalved
+            | Rule::LostHbWaits
+            | Rule::CumAckClearsErrors
+            | Rule::EachFastRtxCuts => release <= Ns2Release::R34,
+            Rule::LowerTsnRestartsT3 => release >= Ns2Release::R35,
+            _ => true,
+        }
+    }
+}
+
 /// A set of rules. Its text is "none" or the names, separated by commas.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct RuleSet(u32);
+pub struct RuleSet(u64);
 
 impl RuleSet {
     /// No rule.
@@ -146,6 +187,15 @@ impl RuleSet {
     /// True if the set contains a rule.
     pub const fn contains(self, rule: Rule) -> bool {
         self.0 & (1 << rule as u32) != 0
+    }
+
+    /// The rules of the release in a configuration, without those that it leaves out.
+    fn in_force(config: &Config) -> RuleSet {
+        let holds = |rule: &&Rule| {
+            rule.is_in(config.ns2_release) && !config.recovery_without.contains(**rule)
+        };
+        let bits = Rule::ALL.iter().filter(holds).map(|rule| 1 << *rule as u32);
+        RuleSet(bits.fold(0, |set, bit: u64| set | bit))
     }
 
     /// The set with these names, or `None` if a name is unknown.
@@ -169,19 +219,26 @@ impl RuleSet {
 
 /// The rules of both agents, without those that the configuration leaves out.
 fn common(config: &Config) -> Rules {
-    let has = |rule| !config.recovery_without.contains(rule);
+    let in_force = RuleSet::in_force(config);
+    let has = |rule| in_force.contains(rule);
     let mut rules = Rules::standard(config);
     rules.room.of_headers = has(Rule::RwndCountsHeaders);
     rules.room.of_waiting = has(Rule::RwndCountsMarked);
     rules.heartbeats.from_sending = has(Rule::HbIntervalFromSending);
     rules.heartbeats.failed_at_once = has(Rule::FailedPathsProbedAtOnce);
+    rules.heartbeats.none_at_start = has(Rule::NoHeartbeatAtStart);
+    rules.heartbeats.one_at_a_time = has(Rule::HbOneAtATime);
+    rules.heartbeats.halved = has(Rule::HbIntervalHalved);
+    rules.heartbeats.repeated_at_once = !has(Rule::LostHbWaits);
     rules.duplicates_count = has(Rule::SackCountsDuplicates);
     rules.growth_needs_used_window = has(Rule::GrowthCountsUsedWindow);
     rules.sacks.waiting_used_cwnd = has(Rule::MarkedFillsCwnd);
     rules.decays_in_silence = has(Rule::CwndDecaysInFlight);
     if has(Rule::T3WatchesLowestTsn) {
         rules.t3.watches = T3Watches::LowestTsn;
+        rules.t3.restarts_for_lower = has(Rule::LowerTsnRestartsT3);
     }
+    rules.sacks.cum_ack_clears_errors = has(Rule::CumAckClearsErrors);
     rules.t3.covers_waiting = has(Rule::T3CoversWaiting);
     rules.waiting_takes_cwnd = has(Rule::WaitingFillsCwnd);
     rules.sacks.overtaken_revokes = has(Rule::OvertakenSackRevokes);
@@ -191,7 +248,8 @@ fn common(config: &Config) -> Rules {
 
 /// The rules of the agent for CMT.
 fn cmt(config: &Config) -> Rules {
-    let has = |rule| !config.recovery_without.contains(rule);
+    let in_force = RuleSet::in_force(config);
+    let has = |rule| in_force.contains(rule);
     let mut rules = common(config);
     if has(Rule::SfrComparesTsns) {
         rules.sacks.compares = SfrCompares::Tsn;
@@ -202,7 +260,8 @@ fn cmt(config: &Config) -> Rules {
 
 /// The rules of the agents for one path.
 fn single(config: &Config) -> Rules {
-    let has = |rule| !config.recovery_without.contains(rule);
+    let in_force = RuleSet::in_force(config);
+    let has = |rule| in_force.contains(rule);
     let mut rules = common(config);
     rules.sacks.highest_stays = has(Rule::ReportsByHighestSoFar);
     rules.sacks.mfr_on_one_path = !rules.sacks.highest_stays;

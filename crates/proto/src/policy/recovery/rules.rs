@@ -62,6 +62,9 @@ pub struct SackRules {
     pub overtaken_revokes: bool,
     /// Chunks acknowledged while they wait for retransmission count as in flight before the SACK.
     pub waiting_used_cwnd: bool,
+    /// Each advance of the cumulative TSN ack clears the error count of the path that its first
+    /// chunk was last sent on.
+    pub cum_ack_clears_errors: bool,
 }
 
 /// The chunks that a newly acknowledged one reports missing.
@@ -97,6 +100,9 @@ pub struct T3Rules {
     pub watches: T3Watches,
     /// The timer also runs while chunks last sent on the path only wait for retransmission.
     pub covers_waiting: bool,
+    /// A retransmission that becomes the lowest TSN of the path restarts the timer. With
+    /// [`T3Watches::LowestTsn`] only.
+    pub restarts_for_lower: bool,
 }
 
 /// The chunk of a path that T3-rtx watches (RFC 9260 §6.3.2, R3).
@@ -129,6 +135,16 @@ pub struct HeartbeatRules {
     pub from_sending: bool,
     /// A path that fails is probed at once and then every RTO, without HB.interval.
     pub failed_at_once: bool,
+    /// No HEARTBEAT verifies paths when the association opens. All are active at once, and each is
+    /// first probed after HB.interval, as in RFC 2960.
+    pub none_at_start: bool,
+    /// The time between HEARTBEATs is half of HB.interval and the RTO, without jitter.
+    pub halved: bool,
+    /// A lost HEARTBEAT is repeated at once, not after HB.interval.
+    pub repeated_at_once: bool,
+    /// HB.interval is one for all paths: when it is over, the path is probed that has been idle for
+    /// longest.
+    pub one_at_a_time: bool,
 }
 
 impl Rules {
@@ -149,10 +165,22 @@ impl Rules {
                 waiting_is_reported: false,
                 overtaken_revokes: false,
                 waiting_used_cwnd: false,
+                cum_ack_clears_errors: false,
             },
-            t3: T3Rules { watches: T3Watches::EarliestSent, covers_waiting: false },
+            t3: T3Rules {
+                watches: T3Watches::EarliestSent,
+                covers_waiting: false,
+                restarts_for_lower: false,
+            },
             room: RoomRules { of_headers: false, of_waiting: false },
-            heartbeats: HeartbeatRules { from_sending: false, failed_at_once: false },
+            heartbeats: HeartbeatRules {
+                from_sending: false,
+                failed_at_once: false,
+                none_at_start: false,
+                halved: false,
+                repeated_at_once: true,
+                one_at_a_time: false,
+            },
             waiting_takes_cwnd: false,
             growth_needs_used_window: false,
             decays_in_silence: false,

@@ -101,3 +101,30 @@ fn what_a_timeout_has_cut_the_window_for_does_not_cut_it_again_with_rack() {
         assert_eq!(later.cuts, !again, "{recovery}: sent after the timeout");
     }
 }
+
+#[test]
+fn a_rule_of_an_older_release_holds_in_that_release_only() {
+    let rules = |profile: &str| {
+        let config = Config::build(profile, "sctp", &[]).expect("it is one");
+        config.recovery.build(&config).rules()
+    };
+    let facts = |profile: &str| {
+        let rules = rules(profile);
+        let beats = rules.heartbeats;
+        [
+            rules.verifies_first,
+            beats.none_at_start,
+            beats.one_at_a_time,
+            beats.halved,
+            !beats.repeated_at_once,
+            !rules.t3.restarts_for_lower,
+            rules.sacks.cum_ack_clears_errors,
+        ]
+    };
+    let (yes, no) = (true, false);
+    assert_eq!(facts("ns2"), [yes, no, no, no, no, no, no]);
+    assert_eq!(facts("ns2-3.7"), facts("ns2"));
+    assert_eq!(facts("ns2-3.6"), [no, yes, yes, no, no, no, no]);
+    assert_eq!(facts("ns2-3.5"), facts("ns2-3.6"));
+    assert_eq!(facts("ns2-3.4"), [no, yes, yes, yes, yes, yes, yes]);
+}

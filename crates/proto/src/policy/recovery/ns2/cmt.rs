@@ -14,7 +14,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub struct Ns2Cmt {
     rules: Rules,
-    without: RuleSet,
+    in_force: RuleSet,
     base: Sfr,
     silent: SilentPaths,
     cuts: Vec<Cut>,
@@ -36,7 +36,7 @@ impl Ns2Cmt {
     pub fn new(config: &Config) -> Ns2Cmt {
         Ns2Cmt {
             rules: cmt(config),
-            without: config.recovery_without,
+            in_force: RuleSet::in_force(config),
             base: Sfr::new(config),
             silent: SilentPaths::new(config.idle_cwnd_decay),
             cuts: Vec::new(),
@@ -45,7 +45,7 @@ impl Ns2Cmt {
     }
 
     fn has(&self, rule: Rule) -> bool {
-        !self.without.contains(rule)
+        self.in_force.contains(rule)
     }
 
     fn cut_of(&mut self, path: PathId) -> &mut Cut {

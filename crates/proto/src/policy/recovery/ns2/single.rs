@@ -14,7 +14,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub struct Ns2Single {
     rules: Rules,
-    without: RuleSet,
+    in_force: RuleSet,
     base: Rfc9260,
     silent: SilentPaths,
     /// The agent sends a heartbeat after each timeout.
@@ -30,7 +30,7 @@ impl Ns2Single {
     pub fn new(config: &Config) -> Ns2Single {
         Ns2Single {
             rules: single(config),
-            without: config.recovery_without,
+            in_force: RuleSet::in_force(config),
             base: Rfc9260::new(config),
             silent: SilentPaths::new(config.idle_cwnd_decay),
             har: config.har,
@@ -40,7 +40,7 @@ impl Ns2Single {
     }
 
     fn has(&self, rule: Rule) -> bool {
-        !self.without.contains(rule)
+        self.in_force.contains(rule)
     }
 }
 
@@ -71,6 +71,10 @@ impl LossRecovery for Ns2Single {
     }
 
     fn on_path_sack(&mut self, facts: &PathFacts, flight: &dyn Flight) -> PathVerdict {
+        if self.has(Rule::EachFastRtxCuts) {
+            // `cuts_for_waiting` cuts the window, and there is no recovery.
+            return PathVerdict { recovers: false, cuts: false, passes_cwnd: facts.lost > 0 };
+        }
         if self.has(Rule::FastRtxCutsWaiting) {
             // `cuts_for_waiting` cuts the window.
             let verdict = self.base.judge(facts, flight);
@@ -87,8 +91,12 @@ impl LossRecovery for Ns2Single {
     }
 
     /// Cuts one path: that of the lowest waiting TSN, or during a fast recovery of the lowest that
-    /// was sent after it began.
+    /// was sent after it began. Before release 3.5: every path with a waiting chunk.
     fn cuts_for_waiting(&mut self, paths: &[PathId], flight: &dyn Flight) -> Vec<PathId> {
+        if self.has(Rule::EachFastRtxCuts) {
+            let waits = |path: &PathId| flight.highest_sent_on(*path).0.is_some();
+            return paths.iter().copied().filter(waits).collect();
+        }
         if !self.has(Rule::FastRtxCutsWaiting) {
             return Vec::new();
         }
