@@ -35,9 +35,9 @@ const SINGLE_ON_NS2: Values = &[
     ("rtx_past_cwnd", "any"),
 ];
 
-/// The same before release 3.8 of its module, whose floor is that of CMT.
-const SINGLE_BEFORE_38: Values =
-    &[("sack_first_at_once", "true"), ("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")];
+/// The same before release 3.8 of its module, whose floor is that of CMT. The SACK for the first
+/// DATA waits for more, as RFC 2960 has it.
+const SINGLE_BEFORE_38: Values = &[("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")];
 
 /// One path at a time on each release of ns-2's module.
 const SINGLE: &[ForProfile] = &[

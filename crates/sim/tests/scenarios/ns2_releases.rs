@@ -6,6 +6,7 @@ use manypath_proto::PathStats;
 use manypath_sim::{LinkSpec, Pair, PairBuilder, PathSpec, QueueLimit, secs};
 
 use crate::MIB;
+use crate::ns2::acknowledged_after;
 
 /// Two paths of 10 Mbit/s and 45 ms in three hops.
 fn builder(profile: &str, preset: &str) -> PairBuilder {
@@ -117,4 +118,16 @@ fn before_3_5_each_fast_retransmit_cuts_the_window() {
     assert_eq!(cuts_of_two_losses("ns2-3.5", "none"), 1, "one recovery");
     assert_eq!(cuts_of_two_losses("ns2-3.4", "none"), 2, "none");
     assert_eq!(cuts_of_two_losses("ns2-3.4", "each_fast_rtx_cuts"), 1, "without the rule");
+}
+
+#[test]
+fn before_3_8_an_odd_number_of_packets_ends_with_a_delayed_sack() {
+    // 2889 chunks without loss, from the first DATA to the SACK of the last, in release 3.5.
+    let theirs = 6.912_536;
+    for profile in ["ns2-3.5", "ns2-3.4"] {
+        let mut t = builder(profile, "all-rtx-same").start();
+        t.a.send_file(4 * MIB);
+        let ours = acknowledged_after(&mut t);
+        assert!((ours - theirs).abs() < 0.0005, "{profile}: {ours} s, ns-2 {theirs} s");
+    }
 }
