@@ -15,7 +15,7 @@ use crate::error::{LabError, Source};
 use crate::group::{Group, GroupEntry};
 use crate::placebo::{self, Placebo, PlaceboEntry};
 use crate::reference::Reference;
-use crate::variant::{PACKAGED, SCENARIO};
+use crate::variant::{PACKAGED, RELEASE, SCENARIO};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
 
@@ -151,6 +151,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// The results of the papers' simulator.
     pub reference: Reference,
+    /// Its variants of releases of that simulator, by name, with or without results of it.
+    pub releases: Vec<String>,
 }
 
 impl Experiments {
@@ -312,6 +314,8 @@ impl Experiment {
             id: name(Some(folder)).unwrap_or_default(),
             paper: name(folder.parent()).unwrap_or_default(),
             reference,
+            releases: releases(folder)
+                .map_err(|e| LabError::file(folder, e, "check that it can be read"))?,
             folder: folder.to_owned(),
             is_built_in: false,
             title: file.title,
@@ -331,11 +335,14 @@ impl Experiment {
     }
 
     /// Its variants with their files, the one that follows the paper first: `scenario` and
-    /// `packaged` as far as they exist, and each that the reference names.
+    /// `packaged` as far as they exist, each that the reference names, and those of releases.
     pub fn variants(&self) -> Vec<(&str, PathBuf)> {
         let file = |name| (name, self.folder.join(format!("{name}.toml")));
         let mut all = Vec::from([SCENARIO, PACKAGED].map(file));
-        all.extend(further_variants(&self.reference).into_iter().map(file));
+        let further = further_variants(&self.reference);
+        let is_new = |name: &&str| !further.contains(name);
+        let releases: Vec<_> = self.releases.iter().map(String::as_str).filter(is_new).collect();
+        all.extend(further.iter().copied().chain(releases).map(file));
         all.retain(|(_, path)| self.runs_of.is_none() && path.is_file());
         all
     }
@@ -355,6 +362,18 @@ impl Experiment {
         let mut names = self.figures.iter().chain([&self.id]);
         name == "all" || is_paper || names.any(|own| pattern.matches(own))
     }
+}
+
+/// The files `release-NAME.toml` of a folder, without the extension, in the order of their names.
+fn releases(folder: &Path) -> std::io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_release = name.starts_with(RELEASE);
+        found.extend(name.strip_suffix(".toml").filter(|_| is_release).map(str::to_owned));
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Further variants, besides `scenario` and `packaged`, that the reference names.

@@ -48,6 +48,19 @@ fn the_reference_names_further_variants() {
 }
 
 #[test]
+fn releases_of_the_papers_simulator_are_variants_with_and_without_results_of_it() {
+    let (_root, folder) = folder("title = 't'\nfigure = 'f'", true);
+    let reference = "variant,field,mean,std,n,source\nrelease-3.6,t,1,1,9,x\n";
+    std::fs::write(folder.join("reference.csv"), reference).unwrap();
+    for name in ["release-3.7.toml", "release-3.6.toml", "release-notes.md"] {
+        std::fs::write(folder.join(name), SCENARIO).unwrap();
+    }
+    let own = Experiment::load(&folder).unwrap();
+    let names: Vec<_> = own.variants().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["scenario", "release-3.6", "release-3.7"]);
+}
+
+#[test]
 fn errors_name_file_and_line() {
     let header = "title = 't'\nfigure = 'f'\n";
     let claim = "[[claim]]\nid = 'c'\nsays = 's'\nwhere = 'w'\nfield = 'x'\nmeasure = 'mean'\nat_least = 1\n";

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::value;
+use crate::variant::RELEASE;
 
 /// A figure, ready to be drawn by any means. The page's script reads its JSON form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -127,7 +128,13 @@ pub(crate) fn view_name(variant: &str) -> String {
         "packaged" => "As ns-2 2.35 is packaged".into(),
         "packaged-2mtu" => "The same with 2 MTU as least ssthresh".into(),
         "simulated" => "In the simulator".into(),
-        other => other.into(),
+        other => match other.strip_prefix(RELEASE).map(|release| release.split_once('-')) {
+            None => other.into(),
+            Some(None) => format!("As {} of ns-2's SCTP module", other.replacen('-', " ", 1)),
+            Some(Some((release, how))) => {
+                format!("As release {release}, {}", how.replace('-', " "))
+            }
+        },
     }
 }
 
