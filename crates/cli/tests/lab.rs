@@ -17,29 +17,29 @@ rate = "10 Mbit/s"
 delay = "20 ms"
 queue = "64 KiB"
 [sweep]
-"path.1.loss" = ["0 %", "10 %"]
+"path.1.rate" = ["10 Mbit/s", "1 Mbit/s"]
 "#;
 
 const CLAIMS: &str = r#"
-title = "Loss slows"
+title = "A slow path slows"
 figure = "Fig. 1"
 [[claim]]
 id = "slower"
-says = "With loss it is slower"
+says = "Over a slow path it is slower"
 where = "Fig. 1"
 measure = "change"
 field = "ack_time_s"
-at = { "path.1.loss" = "10 %" }
-to = { "path.1.loss" = "0 %" }
+at = { "path.1.rate" = "1 Mbit/s" }
+to = { "path.1.rate" = "10 Mbit/s" }
 at_least = "1 %"
 [[claim]]
 id = "faster"
-says = "With loss it is faster"
+says = "Over a slow path it is faster"
 where = "nowhere"
 measure = "change"
 field = "ack_time_s"
-at = { "path.1.loss" = "10 %" }
-to = { "path.1.loss" = "0 %" }
+at = { "path.1.rate" = "1 Mbit/s" }
+to = { "path.1.rate" = "10 Mbit/s" }
 at_most = "-1 %"
 "#;
 
@@ -115,7 +115,7 @@ fn wrong_names_and_files_say_what_to_do() {
 fn the_report_is_one_file_with_pictures_beside_it() {
     let root = folder();
     let own = root.path().join("experiments/900-mine/mine-one");
-    let figure = "[[figure]]\nx = \"path.1.loss\"\ny = \"ack_time_s\"\n";
+    let figure = "[[figure]]\nx = \"path.1.rate\"\ny = \"ack_time_s\"\n";
     std::fs::write(own.join("figures.toml"), figure).unwrap();
     let in_root = |args: &[&str]| {
         let experiments = root.path().join("experiments").to_string_lossy().into_owned();
@@ -134,7 +134,7 @@ fn the_report_is_one_file_with_pictures_beside_it() {
     assert_eq!((&written["experiments"], &written["figures"]), (&1.into(), &1.into()));
     let page = std::fs::read_to_string(root.path().join("page.html")).unwrap();
     assert_eq!(written["bytes"], page.len());
-    assert!(page.contains("Loss slows"));
+    assert!(page.contains("A slow path slows"));
     let pictures = std::fs::read_dir(&figures).unwrap().count();
     assert_eq!(written["pictures"], pictures);
     assert!(pictures >= 2, "SVG and PNG: {pictures}");
