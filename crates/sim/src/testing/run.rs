@@ -273,9 +273,10 @@ struct Run {
     steps: u64,
     ending: Ending,
     is_disturbed: bool,
-    /// Host A restarts, and its NAT gives it another port, or it gets another address. Nothing
-    /// tells Z then that a late COOKIE ECHO of the old port or address is of the same host: that an
-    /// association lists the address proves nothing, or a stranger could keep its owner out.
+    /// Host A restarts, or gives up and begins again, and its NAT gives it another port, or it gets
+    /// another address. Nothing tells Z then that a late COOKIE ECHO of the old port or address is
+    /// of the same host: that an association lists the address proves nothing, or a stranger could
+    /// keep its owner out.
     may_leave_a_ghost: bool,
     /// Of both sides together, when the shutdown was last asked for.
     epoch: u32,
@@ -289,7 +290,8 @@ impl Run {
             steps: 0,
             ending: plan.ending,
             is_disturbed: plan.setting.is_protected,
-            may_leave_a_ghost: plan.has(|op| matches!(op, Op::Restart(Side::A)))
+            may_leave_a_ghost: plan
+                .has(|op| matches!(op, Op::Restart(Side::A) | Op::Abort(Side::A)))
                 && plan.has(|op| matches!(op, Op::Rebind(..) | Op::Renumber(..))),
             epoch: 0,
         }
@@ -455,6 +457,12 @@ impl Run {
         let is_half_way = a.is_shutting_down() || z.is_shutting_down();
         let has_all = self.pair.has_delivered_all();
         match (a.closed(), z.closed()) {
+            // What Z sent to a ghost went nowhere.
+            (Some(AssocClosed::Shutdown), Some(ghost))
+                if self.may_leave_a_ghost && is_end_of_ghost(ghost) =>
+            {
+                true
+            }
             // One end shut down with the other, which then lost all memory of it.
             (Some(AssocClosed::Shutdown), None) => z.assoc().is_none(),
             (Some(AssocClosed::Shutdown), Some(AssocClosed::Shutdown)) => has_all,
