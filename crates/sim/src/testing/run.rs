@@ -250,10 +250,14 @@ impl Hearing {
     }
 }
 
-/// An association with nobody ends so: nobody answers, or a host that does not know it.
+/// Cause of the ABORT of an application (RFC 9260 §3.3.10.12).
+const USER_INITIATED_ABORT: u16 = 12;
+
+/// An association with nobody ends so: nobody answers, or a host that does not know it, or the
+/// ABORT of the attempt that it came from is late as well.
 fn is_end_of_ghost(reason: &AssocClosed) -> bool {
     matches!(reason, AssocClosed::PathsFailed)
-        || matches!(reason, AssocClosed::PeerAborted { cause: 0, .. })
+        || matches!(reason, AssocClosed::PeerAborted { cause: 0 | USER_INITIATED_ABORT, .. })
 }
 
 /// How long a peer must have been silent that is given up. Questions whether a peer still has its
