@@ -174,6 +174,17 @@ RELEASES = {
         "000-cmt-pf/pf-fig13": ("release-3.7", [("c_fig13", {}, {"load2": ("path.2.cross.load", PERCENT)} | PRESET, CROSS)]),
     },
 }
+# Experiments that judge the runs of another one: what the release says of their claims, in a file of its own.
+CROSS_TIMEOUTS = {f"to2_{n}": f"path2_t3_in_a_row_{n}" for n in (2, 3, 4, 5)}
+CROSS_SENT = {"tx1": "path1_data_chunks_sent", "tx2": "path2_data_chunks_sent"}
+CROSS_PARAMS = {"load2": ("path.2.cross.load", PERCENT)} | PRESET
+SECOND_VERDICTS = {
+    "3.7": {
+        "000-cmt-pf/pf-tab1": [("c_fig13", {}, CROSS_PARAMS, CROSS_TIMEOUTS)],
+        "000-cmt-pf/pf-tab2": [("c_fig13", {}, CROSS_PARAMS, CROSS_SENT)],
+        "000-cmt-pf/pf-fitted": [("cross-scan", {"setting": ".75/1.5"}, CROSS_PARAMS, CROSS_TIMEOUTS | CROSS_SENT)],
+    },
+}
 NOT_COMPARED = ("timeouts", "path2_t3_in_a_row_2")
 
 
@@ -273,6 +284,10 @@ def add_release(release, folder, ids):
         new += WITH_HEARTBEAT.get((release, name), [])
         write_rows(path, rows + new)
         print(f"{name}: {len(new)} means of release {release}")
+    for name, parts in SECOND_VERDICTS.get(release, {}).items():
+        if not ids or name.split("/")[-1] in ids:
+            rows = [row for part in parts for row in mean_rows(release, "", pathlib.Path(folder), part)]
+            write_rows(ROOT / name / f"release-{release}.csv", rows)
 
 
 def main():
