@@ -151,7 +151,7 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// The results of the papers' simulator.
     pub reference: Reference,
-    /// Its variants of releases of that simulator, by name, with or without results of it.
+    /// Variants of releases of that simulator, by name, with or without results of it.
     pub releases: Vec<String>,
 }
 

@@ -77,7 +77,7 @@ impl Placebo {
         })
     }
 
-    /// Its settings, if they are those of every point.
+    /// Settings of the placebo, if they are those of every point.
     pub(crate) fn settings_everywhere(&self) -> Option<&[(String, String)]> {
         self.at.is_empty().then_some(&self.set)
     }

@@ -60,7 +60,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// That of a mean of `n` values with that standard deviation; `None` below two values.
+    /// Spread of a mean of `n` values with that standard deviation; `None` below two values.
     pub fn of_mean(std: f64, n: usize) -> Option<Spread> {
         let n = n as f64;
         (n >= 2.0).then(|| Spread { error: std / n.sqrt(), freedom: n - 1.0 })
@@ -77,13 +77,13 @@ impl Spread {
         self.error * t_quantile(self.freedom, CONFIDENCE)
     }
 
-    /// That of the sum or difference of two independent estimates. The degrees of freedom are the
-    /// lower ones of the two.
+    /// Spread of the sum or difference of two independent estimates. The degrees of freedom are
+    /// the lower ones of the two.
     pub fn with(self, other: Spread) -> Spread {
         Spread { error: self.error.hypot(other.error), freedom: self.freedom.min(other.freedom) }
     }
 
-    /// That of the estimate times a factor.
+    /// Spread of the estimate times a factor.
     pub fn times(self, factor: f64) -> Spread {
         Spread { error: self.error * factor.abs(), ..self }
     }
@@ -94,7 +94,7 @@ impl Spread {
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// Its spread; `None` if there are too few values.
+    /// Spread of the estimate; `None` if there are too few values.
     pub spread: Option<Spread>,
 }
 

@@ -119,7 +119,7 @@ pub(super) fn beyond(distance: f64, slack: f64, measured: &Measured) -> Finding 
     match measured.half_width() {
         Some(half) if distance > half.max(slack) => Finding::Holds,
         Some(half) if slack - distance < half => Finding::Undecided,
-        // One run does not tell, but it may be on the wrong side.
+        // A single run does not tell, but it may be on the wrong side.
         None if distance > slack => Finding::Undecided,
         _ => Finding::Fails,
     }

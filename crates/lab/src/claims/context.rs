@@ -15,7 +15,7 @@ pub enum Mark {
     Fitted,
     /// The scenario gives the value, or the placebo makes equal what the claim compares.
     ByConstruction,
-    /// One of several steps of one timeline, which stand and fall together.
+    /// A step of a timeline that has several, which stand and fall together.
     TimelineStep,
 }
 
@@ -69,7 +69,7 @@ impl Fault {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// Its name, by which claims refer to it.
+    /// Name by which claims refer to the cause.
     pub id: String,
     /// The party whose doing it is.
     pub fault: Fault,
@@ -133,9 +133,9 @@ pub(crate) struct SimulatorEntry {
 /// The paper's own simulator, as far as a claim is judged by it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulator {
-    /// Its name and release.
+    /// Name and release of the simulator.
     name: String,
-    /// Its results.
+    /// Results of the simulator.
     pub(super) data: Option<Arc<Reference>>,
     /// The verdict where there are no results.
     written: Option<SecondVerdict>,

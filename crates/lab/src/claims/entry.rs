@@ -133,7 +133,7 @@ impl Claim {
 }
 
 impl ClaimEntry {
-    /// Its table about the paper's own simulator.
+    /// Table about the paper's own simulator.
     pub(crate) fn simulator(&self) -> Option<SimulatorEntry> {
         self.simulator.clone()
     }

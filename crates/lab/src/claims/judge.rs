@@ -147,7 +147,7 @@ impl Claim {
         judge(&self.measure, &sides).ok()
     }
 
-    /// The same measure of the paper's own simulator, judged by the claim's own rule.
+    /// Measure of the paper's own simulator, judged by the claim's own rule.
     fn second(&self) -> Option<SecondVerdict> {
         let simulator = self.simulator.as_ref()?;
         let judged =

@@ -144,7 +144,7 @@ fn of_one_run(estimate: Estimate, runs: usize) -> Option<f64> {
     estimate.spread.map(|spread| spread.error * (runs as f64).sqrt())
 }
 
-/// One mean less a multiple of another.
+/// A mean less a multiple of another.
 pub(super) fn less(
     a: &Pooled,
     b: &Pooled,

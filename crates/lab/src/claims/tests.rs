@@ -35,7 +35,7 @@ fn evidence<'a>(table: &'a Table, reference: &'a Reference) -> Evidence<'a> {
     Evidence { table, other: &|_| None, reference, placebos: &[], quick: false }
 }
 
-/// One cause that claims may name.
+/// A cause that claims may name.
 fn causes() -> Vec<Cause> {
     let text = "id = 'bursts'\nfault = 'unpublished'\nsays = 'No bursts.'";
     vec![toml::from_str(text).unwrap()]

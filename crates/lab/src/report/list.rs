@@ -58,7 +58,7 @@ fn by_cause(chapters: &[Chapter]) -> String {
     if unmet.is_empty() {
         return String::new();
     }
-    // Those without a cause come last.
+    // Claims without a cause come last.
     let mut causes: BTreeMap<(bool, Option<Fault>, &str), Claims<'_>> = BTreeMap::new();
     for (chapter, claim) in unmet {
         let cause = claim.cause.as_ref();
@@ -178,7 +178,7 @@ fn row(chapter: &Chapter, claim: &Judgement) -> String {
     ])
 }
 
-/// One line of a table in Markdown.
+/// A line of a table in Markdown.
 fn line<const N: usize>(cells: [String; N]) -> String {
     let cells = cells.map(|cell| cell.split_whitespace().collect::<Vec<_>>().join(" "));
     format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))

@@ -260,7 +260,7 @@ impl Association {
         }
     }
 
-    /// One path is probed at a time, and another has been idle for longer than this one.
+    /// Paths are probed one at a time, and another has been idle for longer than this one.
     fn is_idle_elsewhere_for_longer(&self, id: PathId) -> bool {
         let idle_since = |p: &Path| p.last_new_data.max(p.last_heartbeat);
         let Some(own) = self.paths.get(id).filter(|p| p.probe.is_none()) else { return false };

@@ -35,11 +35,11 @@ const SINGLE_ON_NS2: Values = &[
     ("rtx_past_cwnd", "any"),
 ];
 
-/// The same before release 3.8 of its module, whose floor is that of CMT. The SACK for the first
-/// DATA waits for more, as RFC 2960 has it.
+/// SCTP on ns-2 before release 3.8 of its module, whose floor is that of CMT. The SACK for the
+/// first DATA waits for more, as RFC 2960 has it.
 const SINGLE_BEFORE_38: Values = &[("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")];
 
-/// One path at a time on each release of ns-2's module.
+/// A path at a time on each release of ns-2's module.
 const SINGLE: &[ForProfile] = &[
     (Profile::Ns2, SINGLE_ON_NS2),
     (Profile::Ns2Release37, SINGLE_BEFORE_38),
@@ -63,7 +63,7 @@ const CMT: &[ForProfile] = &[
     (Profile::Ns2Release34, CMT_ON_NS2),
 ];
 
-/// The same with CMT-PF, and with the fast profile.
+/// CMT-PF on each release of ns-2's module, and with the fast profile.
 const CMT_PF: &[ForProfile] = &[CMT_PF_ON_FAST, CMT[0], CMT[1], CMT[2], CMT[3], CMT[4]];
 
 /// A path that comes back is found within a tenth of a second, or two round trips if that is more.

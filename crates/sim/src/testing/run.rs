@@ -461,7 +461,7 @@ impl Run {
         let is_half_way = a.is_shutting_down() || z.is_shutting_down();
         let has_all = self.pair.has_delivered_all();
         match (a.closed(), z.closed()) {
-            // What Z sent to a ghost went nowhere.
+            // Data that Z sent to a ghost went nowhere.
             (Some(AssocClosed::Shutdown), Some(ghost))
                 if self.may_leave_a_ghost && is_end_of_ghost(ghost) =>
             {

@@ -153,8 +153,9 @@ rules! {
     /// One path: new data waits until no chunk of any path waits for retransmission. RFC 9260 §6.1
     /// (C) sends as much as cwnd allows.
     NewDataWaitsForRtx = "new_data_waits_for_rtx",
-    /// One path, 3.4: each fast retransmit cuts the window of every path that a waiting chunk was
-    /// last sent on, and windows grow meanwhile. RFC 9260 §7.2.4 cuts once in a fast recovery.
+    /// Agent for one path, 3.4: each fast retransmit cuts the window of every path that a waiting
+    /// chunk was last sent on, and windows grow meanwhile. RFC 9260 §7.2.4 cuts once in a fast
+    /// recovery.
     EachFastRtxCuts = "each_fast_rtx_cuts",
     /// One path, with `har`: a timeout cuts ssthresh to at least two packets. The agents without a
     /// heartbeat after each timeout have RFC 4960's four packets from release 3.8 on.
