@@ -19,6 +19,12 @@ use crate::time::Instant;
 /// within a second of that.
 const MAX_GAP_IN_OUTAGE: Duration = Duration::from_millis(900);
 
+/// The least time between two probes of a lone path in an outage, while data waits for its end.
+const MIN_GAP_IN_OUTAGE: Duration = Duration::from_millis(250);
+
+/// The least time between two probes of a lone path in an outage where no data waits.
+const MIN_GAP_WITHOUT_DATA: Duration = Duration::from_secs(1);
+
 /// Facts on the heartbeats of all paths together; the rest is in the paths.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
@@ -380,7 +386,8 @@ impl Association {
     /// The least time between two quick probes of a path that brings no answer: a part of the time
     /// since the last one. In an outage it is longer, so that probes fill no link that became very
     /// slow, where a full queue holds back all else. If no data waits for the end of the outage
-    /// here, it has no bound and counts from the last packet of the peer.
+    /// here, it has no upper bound and counts from the last packet of the peer. A lone path has a
+    /// lower bound, for nothing else says whether it is slow or dead.
     fn gap_in_silence(&self, now: Instant, id: PathId) -> Duration {
         let is_quick = self.config.hb_probe_max.is_some();
         let Some(p) = self.paths.get(id).filter(|_| is_quick) else { return Duration::ZERO };
@@ -390,7 +397,12 @@ impl Association {
         if !self.is_in_outage() {
             return silence / 40;
         }
-        let most = if waits { MAX_GAP_IN_OUTAGE } else { Duration::MAX };
-        (silence / 8).min(most)
+        let is_lone = self.paths.iter().filter(|p| is_known(p)).count() == 1;
+        match (is_lone, waits) {
+            (true, true) => (silence / 8).clamp(MIN_GAP_IN_OUTAGE, MAX_GAP_IN_OUTAGE),
+            (true, false) => (silence / 4).max(MIN_GAP_WITHOUT_DATA),
+            (false, true) => (silence / 8).min(MAX_GAP_IN_OUTAGE),
+            (false, false) => silence / 8,
+        }
     }
 }
