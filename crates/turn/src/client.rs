@@ -1,7 +1,6 @@
 //! The client's end of one allocation: when it is asked for, refreshed, and asked for again.
 
 mod channels;
-mod credentials;
 mod error;
 mod request;
 mod transmissions;
@@ -20,9 +19,9 @@ use turn_types::stun::message::{Message, MessageClass};
 use turn_types::stun::prelude::*;
 
 use crate::RelayRoute;
+use crate::credentials::Credentials;
 use crate::message::{canonical, channel_header, read_channel, read_indication};
 use channels::Channels;
-use credentials::Credentials;
 pub use error::ClientError;
 use request::Request;
 use transmissions::{Overdue, Transmissions};

@@ -12,12 +12,16 @@
 //! long-term credential mechanism of RFC 8489 (HMAC-SHA1). STUN messages are read and written by
 //! `turn-types`.
 
+mod bytes;
 mod client;
+mod credentials;
+mod mesh;
 mod message;
 mod route;
 mod server;
 
 pub use client::{Client, ClientError, ClientEvent, Received};
+pub use mesh::{Listed, MeshRelay, MeshTransmit};
 pub use message::{CHANNEL_HEADER, channel_header};
 pub use route::{RelayRoute, RouteHop};
 pub use server::{

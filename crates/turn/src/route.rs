@@ -16,6 +16,8 @@ use std::time::Duration;
 use turn_types::stun::attribute::{AttributeType, RawAttribute};
 use turn_types::stun::message::{Message, Method};
 
+use crate::bytes::take;
+
 /// The request for a route. RFC 8489 §18.2 assigns such numbers on review; this one is not.
 pub(crate) const TRACE: Method = Method::new(0x0f1);
 /// The attribute with a route, which others need not understand.
@@ -101,13 +103,6 @@ impl RelayRoute {
         let reached = reached == 1 && hops.last().is_some_and(Option::is_some);
         Some(RelayRoute { hops, reached })
     }
-}
-
-/// Takes the next bytes off.
-fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-    let (first, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(first)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use turn_types::stun::prelude::*;
 use zeroize::Zeroize;
 
 use crate::RelayRoute;
+use crate::mesh::{Mesh, MeshRelay, MeshTransmit, OVERLAY};
 use crate::message::{
     CHANNEL_HEADER, add, canonical, channel_header, data, long_term_key, read_channel,
 };
@@ -78,6 +79,8 @@ pub struct ServerConfig {
     pub peers: PeerRules,
     /// A random key for the nonces.
     pub secret: [u8; 32],
+    /// Relays that it knows from the beginning. It asks them as the first of its users.
+    pub relays: Vec<SocketAddr>,
 }
 
 /// The socket that an allocation needs.
@@ -179,6 +182,9 @@ pub struct Server {
     strangers: Crowd,
     guesses: Crowd,
     traces: Traces,
+    /// Other relays, which the first user may use too.
+    mesh: Mesh,
+    mesh_has_changed: bool,
     /// Checked when a request names no user of ours, so that it takes as long.
     nobody: IntegrityKey,
     stats: ServerStats,
@@ -201,6 +207,9 @@ impl Server {
             allocations: 0,
             rate: Bucket::new(now, limits.user_bytes_per_s),
         };
+        let (first, password) =
+            config.users.first().map_or(Default::default(), |u| (&*u.name, &*u.password));
+        let mesh = Mesh::new(now, first, password, &config.relays);
         let nobody = long_term_key("nobody", &format!("{:02x?}", config.secret), &config.realm);
         Server {
             accounts: config.users.iter().map(account).collect(),
@@ -216,6 +225,8 @@ impl Server {
             strangers: Crowd::new(now, config.secret, STRANGERS),
             guesses: Crowd::new(now, config.secret, GUESSES),
             traces: Traces::default(),
+            mesh,
+            mesh_has_changed: false,
             nobody,
             stats: ServerStats::default(),
         }
@@ -243,10 +254,24 @@ impl Server {
             (MessageClass::Indication, SEND) => self.on_send(now, client, &message),
             (MessageClass::Request, BINDING) => self.on_binding(now, client, &message),
             (MessageClass::Request, _) => self.on_request(now, client, &message, sockets),
+            (MessageClass::Success | MessageClass::Error, OVERLAY) => {
+                self.on_relay(now, client, &message);
+                Reply::None
+            }
             _ => {
                 self.stats.garbage += 1;
                 Reply::None
             }
+        }
+    }
+
+    /// Another relay answers.
+    fn on_relay(&mut self, now: Instant, relay: SocketAddr, message: &Message<'_>) {
+        let rules = &self.rules;
+        let may_be_asked = |address: SocketAddr| rules.permits(address.ip());
+        match self.mesh.handle(now, relay, message, may_be_asked) {
+            Some(has_changed) => self.mesh_has_changed |= has_changed,
+            None => self.stats.garbage += 1,
         }
     }
 
@@ -328,11 +353,13 @@ impl Server {
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.ends.first().map(|&(at, _)| at)
+        let ends = self.ends.first().map(|&(at, _)| at);
+        ends.into_iter().chain(self.mesh.poll_timeout()).min()
     }
 
-    /// Ends what has expired.
+    /// Ends what has expired, and asks other relays.
     pub fn handle_timeout(&mut self, now: Instant, sockets: &mut dyn Sockets) {
+        self.mesh_has_changed |= self.mesh.handle_timeout(now);
         while let Some(&(at, client)) = self.ends.first()
             && at <= now
         {
@@ -354,6 +381,26 @@ impl Server {
             self.accounts[allocation.account].allocations -= 1;
             sockets.close(allocation.id);
         }
+    }
+
+    /// The next datagram for another relay, to leave from the address that clients reach.
+    pub fn poll_transmit(&mut self) -> Option<MeshTransmit> {
+        self.mesh.poll_transmit()
+    }
+
+    /// Takes note of the relay's own addresses: those that others know it by.
+    pub fn set_own_addresses(&mut self, own: &[SocketAddr]) {
+        self.mesh.set_own(own);
+    }
+
+    /// The other relays that it knows, by address.
+    pub fn relays(&self) -> Vec<MeshRelay> {
+        self.mesh.relays().collect()
+    }
+
+    /// True if a relay came, died or came back since this was asked last.
+    pub fn take_relays_changed(&mut self) -> bool {
+        std::mem::take(&mut self.mesh_has_changed)
     }
 
     /// The counters so far.

@@ -19,6 +19,7 @@ use turn_types::stun::prelude::*;
 use super::allocation::NotGiven;
 use super::traces::Asked;
 use super::{Allocation, AllocationId, Reply, Server, Sockets, Wanted, granted};
+use crate::mesh::{OVERLAY, is_of_relay};
 use crate::message::{CHANNELS, UDP, add, canonical, error_answer, sign};
 use crate::route::TRACE;
 
@@ -40,6 +41,9 @@ const UNDERSTOOD: [AttributeType; 12] = [
 
 /// The attribute with the port that an answer is to go to (RFC 5780 §7.5).
 const RESPONSE_PORT: u16 = 0x0027;
+
+/// The account of the overlay: a relay that knows another user's password alone is not of it.
+const FIRST: usize = 0;
 
 /// An error code, as the answer to a request.
 type Refusal = u16;
@@ -92,6 +96,7 @@ impl Server {
                 CREATE_PERMISSION => self.create_permission(now, client, account, message),
                 CHANNEL_BIND => self.channel_bind(now, client, account, message),
                 TRACE => self.trace(now, client, account, message),
+                OVERLAY => Ok(self.overlay(now, client, account, message)),
                 _ => Err(ErrorCode::BAD_REQUEST),
             },
         };
@@ -354,6 +359,25 @@ impl Server {
             Asked::Full => return Err(ErrorCode::INSUFFICIENT_CAPACITY),
         }
         Ok(answer)
+    }
+
+    /// OVERLAY: the relays that the first user may use, too. Another relay asks as that user, and
+    /// is asked in turn.
+    fn overlay(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        account: usize,
+        message: &Message<'_>,
+    ) -> MessageWriteVec {
+        let mut answer = Message::builder_success(message, MessageWriteVec::new());
+        if account == FIRST {
+            if is_of_relay(message) && self.rules.permits(client.ip()) {
+                self.mesh.learn(now, client);
+            }
+            add(&mut answer, &self.mesh.attribute());
+        }
+        answer
     }
 
     /// The rules of the operator, and the family of the allocation.

@@ -1,4 +1,4 @@
-//! Credentials of a client: the signatures of its requests, and the relay's challenges (RFC 8489
+//! Credentials of whoever asks a relay: the signatures of its requests, and the relay's challenges (RFC 8489
 //! §9.2).
 
 use turn_types::stun::attribute::{ErrorCode, Nonce, Realm, Username};
@@ -12,7 +12,7 @@ use crate::message::{add, challenge, long_term_key, sign};
 const STALE_MAX: u32 = 3;
 
 /// The user's name and password, and the relay's last challenge.
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     user: String,
     password: Zeroizing<String>,
     /// `None` before the first challenge: requests are not signed.
@@ -27,7 +27,7 @@ struct Auth {
 }
 
 impl Credentials {
-    pub(super) fn new(user: &str, password: &str) -> Credentials {
+    pub(crate) fn new(user: &str, password: &str) -> Credentials {
         Credentials {
             user: user.to_owned(),
             password: Zeroizing::new(password.to_owned()),
@@ -36,18 +36,18 @@ impl Credentials {
         }
     }
 
-    pub(super) fn user(&self) -> &str {
+    pub(crate) fn user(&self) -> &str {
         &self.user
     }
 
     /// Forgets the relay's challenge.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.auth = None;
         self.stale_nonces = 0;
     }
 
     /// Ends a request: its bytes, and true if it is signed.
-    pub(super) fn finish(&self, mut message: MessageWriteVec) -> (Vec<u8>, bool) {
+    pub(crate) fn finish(&self, mut message: MessageWriteVec) -> (Vec<u8>, bool) {
         let Some(auth) = &self.auth else { return (message.finish(), false) };
         // Too long a name is left out, and refused by the relay.
         Username::new(&self.user).iter().for_each(|a| add(&mut message, a));
@@ -57,19 +57,19 @@ impl Credentials {
     }
 
     /// True if the answer is signed with our key.
-    pub(super) fn prove(&self, answer: &Message<'_>) -> bool {
+    pub(crate) fn prove(&self, answer: &Message<'_>) -> bool {
         let proves = |auth: &Auth| answer.validate_integrity_with_key(&auth.key).is_ok();
         self.auth.as_ref().is_some_and(proves)
     }
 
     /// The relay accepted a request: its nonce is fresh.
-    pub(super) fn accepted(&mut self) {
+    pub(crate) fn accepted(&mut self) {
         self.stale_nonces = 0;
     }
 
     /// Takes a new challenge from an error answer; false if there is none, or it is no reason to
     /// ask again. `signed` says if the request was signed.
-    pub(super) fn renew(&mut self, answer: &Message<'_>, signed: bool) -> bool {
+    pub(crate) fn renew(&mut self, answer: &Message<'_>, signed: bool) -> bool {
         let code = answer.attribute::<ErrorCode>().map_or(0, |e| e.code());
         let renew = match code {
             ErrorCode::UNAUTHORIZED => !signed,

@@ -1,0 +1,75 @@
+//! Lists of relays in messages.
+//!
+//! An entry has a byte for the family (1: IPv4, 2: IPv6), the address, the port (2 bytes), the
+//! round-trip time from the relay that lists it in microseconds (4 bytes; 0: not known), and the
+//! fraction of requests that it lost in thousandths (2 bytes).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use turn_types::stun::attribute::{AttributeType, RawAttribute};
+use turn_types::stun::message::Message;
+
+use super::MeshRelay;
+use crate::bytes::take;
+
+/// The attribute with the list, which others need not understand.
+const RELAYS: AttributeType = AttributeType::new(0xd1a1);
+/// Relays of a list at most, so that a message stays below 1200 bytes.
+const LISTED_MAX: usize = 32;
+
+const IPV4: u8 = 1;
+const IPV6: u8 = 2;
+
+/// A relay that another one lists.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Listed {
+    /// The UDP address.
+    pub address: SocketAddr,
+    /// The round-trip time between the two, if it is known.
+    pub rtt: Option<Duration>,
+    /// Fraction of requests lost between the two.
+    pub loss: f64,
+}
+
+/// The attribute with these relays.
+pub(crate) fn relays_attribute(relays: impl Iterator<Item = MeshRelay>) -> RawAttribute<'static> {
+    let mut bytes = Vec::new();
+    for relay in relays.take(LISTED_MAX) {
+        match relay.address.ip() {
+            IpAddr::V4(ip) => {
+                bytes.push(IPV4);
+                bytes.extend(ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                bytes.push(IPV6);
+                bytes.extend(ip.octets());
+            }
+        }
+        bytes.extend(relay.address.port().to_be_bytes());
+        let micros = relay.rtt.map_or(0, |rtt| rtt.as_micros().max(1));
+        bytes.extend(u32::try_from(micros).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend(((relay.loss * 1000.0).round() as u16).to_be_bytes());
+    }
+    RawAttribute::new_owned(RELAYS, bytes.into())
+}
+
+/// The relays that a message lists, as far as they can be read.
+pub(crate) fn listed(message: &Message<'_>) -> Vec<Listed> {
+    let Some(attribute) = message.raw_attribute(RELAYS) else { return Vec::new() };
+    let mut rest: &[u8] = &attribute.value;
+    std::iter::from_fn(|| entry(&mut rest)).take(LISTED_MAX).collect()
+}
+
+fn entry(rest: &mut &[u8]) -> Option<Listed> {
+    let ip = match take(rest)? {
+        [IPV4] => IpAddr::from(Ipv4Addr::from(*take(rest)?)),
+        [IPV6] => IpAddr::from(Ipv6Addr::from(*take::<16>(rest)?)),
+        _ => return None,
+    };
+    let port = u16::from_be_bytes(*take(rest)?);
+    let micros = u32::from_be_bytes(*take(rest)?);
+    let loss = u16::from_be_bytes(*take(rest)?).min(1000);
+    let rtt = (micros > 0).then(|| Duration::from_micros(micros.into()));
+    Some(Listed { address: SocketAddr::new(ip, port), rtt, loss: f64::from(loss) / 1000.0 })
+}
