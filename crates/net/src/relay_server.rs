@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use manypath_proto::{Datagram, Instant, Transmit};
 use manypath_turn::{
-    AllocationId, Prefix, RelayRoute, Reply, Server, ServerConfig, ServerStats, Sockets,
+    AllocationId, MeshRelay, MeshTransmit, Prefix, RelayRoute, Reply, Server, ServerConfig, ServerStats, Sockets,
     TraceWanted, Wanted,
 };
 use socket2::SockRef;
@@ -20,6 +20,7 @@ use tokio::time::Sleep;
 use crate::bind::{BindError, BindTo};
 use crate::clock::Clock;
 use crate::recv::UdpReceiver;
+use crate::relays::source;
 use crate::send::Outgoing;
 use crate::sockets::UdpSockets;
 use crate::traceroute::{TraceOptions, traceroute};
@@ -117,6 +118,13 @@ impl Sockets for Opener {
     }
 }
 
+/// The addresses that clients and other relays reach a relay at.
+fn reachable(clients: &UdpSockets, external: Option<IpAddr>) -> Vec<SocketAddr> {
+    let own = clients.bound().reachable();
+    let translated = external.map(|ip| SocketAddr::new(ip, clients.bound().port()));
+    own.into_iter().chain(translated).collect()
+}
+
 /// A port of the range; nobody should guess which an allocation gets.
 fn random_port(ports: &RangeInclusive<u16>) -> io::Result<u16> {
     let random = getrandom::u32().map_err(io::Error::other)?;
@@ -135,11 +143,14 @@ impl RelayServer {
             external: options.external.map(|ip| ip.to_canonical()),
             on: std::net::Ipv4Addr::UNSPECIFIED.into(),
         };
+        let own = reachable(&clients, opener.external);
+        let mut server = Server::new(clock.now(), options.config);
+        server.set_own_addresses(&own);
         Ok(RelayServer {
             clients,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
-            server: Server::new(clock.now(), options.config),
+            server,
             opener,
             clock,
             timer: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
@@ -159,6 +170,24 @@ impl RelayServer {
         (self.server.stats(), self.server.allocations())
     }
 
+    /// The other relays that it knows, by address.
+    pub fn relays(&self) -> Vec<MeshRelay> {
+        self.server.relays()
+    }
+
+    /// Asks one more relay, as the first of its users.
+    pub fn add_relay(&mut self, address: SocketAddr) {
+        self.server.add_relay(self.clock.now(), address);
+    }
+
+    /// Serves until a relay comes, dies or comes back.
+    pub async fn run_until_relays_change(&mut self) {
+        while !self.server.take_relays_changed() {
+            poll_fn(|cx| self.poll_turn(cx)).await;
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Serves until the future is dropped.
     pub async fn run(&mut self) {
         loop {
@@ -175,6 +204,7 @@ impl RelayServer {
             any |= self.serve_peers(cx, now);
             any |= self.trace(cx, now);
             self.server.handle_timeout(now, &mut self.opener);
+            self.ask_relays();
             self.send();
             if !any && self.poll_timer(cx).is_pending() {
                 return Poll::Pending;
@@ -223,6 +253,14 @@ impl RelayServer {
             }
         }
         any
+    }
+
+    fn ask_relays(&mut self) {
+        while let Some(MeshTransmit { to, bytes }) = self.server.poll_transmit() {
+            if let Some(local) = source(to, self.clients.bound()) {
+                self.outgoing.add(None, (local, to), &[], &bytes);
+            }
+        }
     }
 
     /// Begins to trace what users asked for, and takes what was found.

@@ -123,19 +123,27 @@ impl Mesh {
         self.relays.retain(|address, _| !own.contains(address));
     }
 
+    /// The operator names a relay: it is asked, and never forgotten.
+    pub(crate) fn name(&mut self, now: Instant, address: SocketAddr) {
+        self.add(now, address, true);
+    }
+
     /// A relay is said to be at this address: it is asked.
     pub(crate) fn learn(&mut self, now: Instant, address: SocketAddr) {
         self.add(now, address, false);
     }
 
     fn add(&mut self, now: Instant, address: SocketAddr, is_named: bool) {
+        if let Some(known) = self.relays.get_mut(&address) {
+            known.is_named |= is_named;
+            return;
+        }
         if self.own.contains(&address) || self.relays.len() >= RELAYS_MAX {
             return;
         }
-        let credentials = Credentials::new(&self.user, &self.password);
-        self.relays.entry(address).or_insert(Relay {
+        let relay = Relay {
             is_named,
-            credentials,
+            credentials: Credentials::new(&self.user, &self.password),
             is_alive: false,
             last_sign: now,
             request: None,
@@ -144,7 +152,8 @@ impl Mesh {
             rtt: None,
             losses: 0,
             asked: 0,
-        });
+        };
+        self.relays.insert(address, relay);
     }
 
     /// The relays that it knows, by address.

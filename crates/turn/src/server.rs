@@ -393,6 +393,11 @@ impl Server {
         self.mesh.set_own(own);
     }
 
+    /// Asks one more relay, as the operator wishes.
+    pub fn add_relay(&mut self, now: Instant, address: SocketAddr) {
+        self.mesh.name(now, address);
+    }
+
     /// The other relays that it knows, by address.
     pub fn relays(&self) -> Vec<MeshRelay> {
         self.mesh.relays().collect()
