@@ -156,6 +156,7 @@ fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
             limits,
             peers: PeerRules { allow: allow.collect::<Result<_>>()? },
             secret: random()?,
+            relays: Vec::new(),
         },
         listen: listen.collect::<Vec<BindTo>>(),
         port: args.port,

@@ -33,6 +33,7 @@ impl Turn {
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             secret: [9; 32],
+            relays: Vec::new(),
         };
         let mut server = RelayServer::bind(RelayServerOptions {
             config,

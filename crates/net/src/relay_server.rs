@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 
 use manypath_proto::{Datagram, Instant, Transmit};
 use manypath_turn::{
-    AllocationId, MeshRelay, MeshTransmit, Prefix, RelayRoute, Reply, Server, ServerConfig, ServerStats, Sockets,
-    TraceWanted, Wanted,
+    AllocationId, MeshRelay, MeshTransmit, Prefix, RelayRoute, Reply, Server, ServerConfig,
+    ServerStats, Sockets, TraceWanted, Wanted,
 };
 use socket2::SockRef;
 use tokio::task::JoinSet;
@@ -175,15 +175,24 @@ impl RelayServer {
         self.server.relays()
     }
 
-    /// Asks one more relay, as the first of its users.
-    pub fn add_relay(&mut self, address: SocketAddr) {
-        self.server.add_relay(self.clock.now(), address);
+    /// Takes the other relays that the operator names, in place of those named before. It asks them
+    /// as the first of its users.
+    pub fn name_relays(&mut self, named: &[SocketAddr]) {
+        self.server.name_relays(self.clock.now(), named);
     }
 
     /// Serves until a relay comes, dies or comes back.
     pub async fn run_until_relays_change(&mut self) {
-        while !self.server.take_relays_changed() {
-            poll_fn(|cx| self.poll_turn(cx)).await;
+        loop {
+            // A turn that brings a change may be pending: nothing else is left to do.
+            let has_changed = poll_fn(|cx| {
+                let turn = self.poll_turn(cx);
+                let has_changed = self.server.take_relays_changed();
+                if has_changed { Poll::Ready(true) } else { turn.map(|()| false) }
+            });
+            if has_changed.await {
+                return;
+            }
             tokio::task::yield_now().await;
         }
     }
@@ -204,7 +213,7 @@ impl RelayServer {
             any |= self.serve_peers(cx, now);
             any |= self.trace(cx, now);
             self.server.handle_timeout(now, &mut self.opener);
-            self.ask_relays();
+            self.ask_relays(cx);
             self.send();
             if !any && self.poll_timer(cx).is_pending() {
                 return Poll::Pending;
@@ -255,7 +264,13 @@ impl RelayServer {
         any
     }
 
-    fn ask_relays(&mut self) {
+    /// Sends what other relays are asked. It waits for the sockets: what a full one does not take
+    /// would count as lost on the way.
+    fn ask_relays(&mut self, cx: &mut Context<'_>) {
+        let mut sockets = 0..self.clients.count();
+        if !sockets.all(|index| self.clients.poll_writable(index, cx).is_ready()) {
+            return;
+        }
         while let Some(MeshTransmit { to, bytes }) = self.server.poll_transmit() {
             if let Some(local) = source(to, self.clients.bound()) {
                 self.outgoing.add(None, (local, to), &[], &bytes);

@@ -1,5 +1,5 @@
-//! Credentials of whoever asks a relay: the signatures of its requests, and the relay's challenges (RFC 8489
-//! §9.2).
+//! Credentials of whoever asks a relay: the signatures of its requests, and the relay's challenges
+//! (RFC 8489 §9.2).
 
 use turn_types::stun::attribute::{ErrorCode, Nonce, Realm, Username};
 use turn_types::stun::message::{IntegrityKey, Message, MessageWriteVec};

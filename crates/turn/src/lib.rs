@@ -26,7 +26,7 @@ pub use message::{CHANNEL_HEADER, channel_header};
 pub use route::{RelayRoute, RouteHop};
 pub use server::{
     AllocationId, Forward, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, ServerStats,
-    Sockets, TraceWanted, User, Wanted,
+    Sockets, TraceWanted, User, Wanted, may_lead_to,
 };
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use turn_types::stun::message::{Message, MessageClass, MessageWriteVec, Method, 
 use turn_types::stun::prelude::*;
 
 use crate::credentials::Credentials;
-use crate::message::add;
+use crate::message::{add, canonical};
 pub use list::Listed;
 pub(crate) use list::{listed, relays_attribute};
 
@@ -111,9 +111,7 @@ impl Mesh {
             relays: BTreeMap::new(),
             out: VecDeque::new(),
         };
-        for &address in named {
-            mesh.add(now, address, true);
-        }
+        mesh.name(now, named);
         mesh
     }
 
@@ -123,9 +121,15 @@ impl Mesh {
         self.relays.retain(|address, _| !own.contains(address));
     }
 
-    /// The operator names a relay: it is asked, and never forgotten.
-    pub(crate) fn name(&mut self, now: Instant, address: SocketAddr) {
-        self.add(now, address, true);
+    /// Takes the relays that the operator names, in place of those named before: they are asked,
+    /// and never forgotten.
+    pub(crate) fn name(&mut self, now: Instant, named: &[SocketAddr]) {
+        for relay in self.relays.values_mut() {
+            relay.is_named = false;
+        }
+        for &address in named {
+            self.add(now, canonical(address), true);
+        }
     }
 
     /// A relay is said to be at this address: it is asked.

@@ -33,7 +33,7 @@ pub use allocation::AllocationId;
 pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
-pub use peers::PeerRules;
+pub use peers::{PeerRules, may_lead_to};
 pub use traces::TraceWanted;
 use traces::Traces;
 
@@ -393,9 +393,10 @@ impl Server {
         self.mesh.set_own(own);
     }
 
-    /// Asks one more relay, as the operator wishes.
-    pub fn add_relay(&mut self, now: Instant, address: SocketAddr) {
-        self.mesh.name(now, address);
+    /// Takes the relays that the operator names, in place of those named before: they are asked,
+    /// and never forgotten.
+    pub fn name_relays(&mut self, now: Instant, named: &[SocketAddr]) {
+        self.mesh.name(now, named);
     }
 
     /// The other relays that it knows, by address.

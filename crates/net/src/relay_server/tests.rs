@@ -186,3 +186,46 @@ async fn the_relay_traces_its_route_to_a_peer_of_its_user() {
     })
     .await;
 }
+
+/// A relay at this address.
+fn relay_at(ip: [u8; 4]) -> RelayServer {
+    let listen = vec![BindTo::Address(ip.into())];
+    RelayServer::bind(RelayServerOptions { listen, ..options(Limits::default()) }).unwrap()
+}
+
+/// True if the relay knows this one, and it answers.
+fn finds_alive(relay: &RelayServer, other: SocketAddr) -> bool {
+    relay.relays().iter().any(|known| known.address == other && known.is_alive)
+}
+
+/// RON leaves a dead path after 18 s on average.
+const DEAD_WITHIN: Duration = Duration::from_secs(18);
+
+#[tokio::test]
+async fn relays_list_and_measure_each_other_and_leave_one_that_stops() {
+    let (mut one, mut two) = (relay_at([127, 0, 0, 3]), relay_at([127, 0, 0, 4]));
+    let (first, second) = (one.addresses()[0], two.addresses()[0]);
+    one.name_relays(&[second]);
+    assert!(!one.relays()[0].is_alive, "it did not answer yet");
+    // The second one learns of the first by its request.
+    let both = async {
+        while !(finds_alive(&one, second) && finds_alive(&two, first)) {
+            tokio::select! {
+                () = one.run_until_relays_change() => {}
+                () = two.run_until_relays_change() => {}
+            }
+        }
+    };
+    timeout(PATIENCE, both).await.expect("they answer");
+    for (relay, other) in [(&one, second), (&two, first)] {
+        let known = relay.relays();
+        assert_eq!(known.iter().map(|relay| relay.address).collect::<Vec<_>>(), [other]);
+        assert!(known[0].rtt.is_some_and(|rtt| rtt < PATIENCE), "{known:?}");
+        assert_eq!(known[0].loss, 0.0);
+    }
+    drop(two);
+    let change = timeout(DEAD_WITHIN, one.run_until_relays_change());
+    change.await.expect("it is given up");
+    assert!(!finds_alive(&one, second));
+    assert!(one.relays()[0].loss > 0.0);
+}

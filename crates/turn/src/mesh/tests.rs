@@ -147,6 +147,18 @@ fn a_relay_with_another_password_is_listed_to_nobody() {
 }
 
 #[test]
+fn a_relay_that_is_named_no_more_is_forgotten_once_it_is_dead() {
+    let mut mesh = Mesh::new(at(0), "ann", "a secret", &[relay(1)]);
+    let known = |mesh: &Mesh| mesh.relays().map(|relay| relay.address).collect::<Vec<_>>();
+    mesh.name(at(0), &[relay(2)]);
+    assert_eq!(known(&mesh), [relay(1), relay(2)]);
+    for second in 0..700 {
+        mesh.handle_timeout(at(1000 * second));
+    }
+    assert_eq!(known(&mesh), [relay(2)]);
+}
+
+#[test]
 fn a_relay_asks_neither_itself_nor_more_than_it_has_room_for() {
     let mut mesh = Mesh::new(at(0), "ann", "a secret", &[relay(1)]);
     mesh.handle_timeout(at(0));

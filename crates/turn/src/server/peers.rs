@@ -67,6 +67,19 @@ impl PeerRules {
     }
 }
 
+/// True if a relay at `by` may lead those who use it to another one at `other`. A public relay
+/// leads to public ones only: a private address is one of the network of whoever follows. A
+/// link-local address means nothing elsewhere, and loopback is every host's own.
+pub fn may_lead_to(by: IpAddr, other: IpAddr) -> bool {
+    let (by, other) = (by.to_canonical(), other.to_canonical());
+    let is_link_local = match other {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    let is_near = !is_public(by) && (by.is_loopback() || !other.is_loopback());
+    is_public(other) || (is_near && is_unicast(other) && !is_link_local)
+}
+
 fn is_unicast(ip: IpAddr) -> bool {
     let broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     !ip.is_unspecified() && !ip.is_multicast() && !broadcast
@@ -114,6 +127,30 @@ mod tests {
         assert!(all.permits("fd00::1".parse().unwrap()));
         assert!(!all.permits("10.0.0.1".parse().unwrap()), "a range of IPv6 has no IPv4");
         assert!("::ffff:10.0.0.0/129".parse::<Range>().is_err());
+    }
+
+    #[test]
+    fn a_public_relay_leads_to_public_ones_only() {
+        let may = |by: &str, other: &str| may_lead_to(by.parse().unwrap(), other.parse().unwrap());
+        for (by, other, is_good) in [
+            ("8.8.8.8", "9.9.9.9", true),
+            ("8.8.8.8", "10.0.0.1", false),
+            ("::ffff:8.8.8.8", "::ffff:192.168.1.1", false),
+            ("8.8.8.8", "127.0.0.1", false),
+            ("8.8.8.8", "224.0.0.1", false),
+            ("10.0.0.1", "10.0.0.2", true),
+            ("10.0.0.1", "9.9.9.9", true),
+            ("10.0.0.1", "127.0.0.1", false),
+            ("10.0.0.1", "::1", false),
+            ("10.0.0.1", "169.254.169.254", false),
+            ("10.0.0.1", "255.255.255.255", false),
+            ("10.0.0.1", "0.0.0.0", false),
+            ("127.0.0.1", "127.0.0.2", true),
+            ("fd00::1", "fd00::2", true),
+            ("fd00::1", "fe80::1", false),
+        ] {
+            assert_eq!(may(by, other), is_good, "{by} {other}");
+        }
     }
 
     #[test]
