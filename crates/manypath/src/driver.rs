@@ -203,12 +203,6 @@ impl Driver {
         if self.relays.is_empty() {
             return;
         }
-        for (index, peer) in inner.relay_paths.take_wanted() {
-            self.relays.add_peer(now, index, peer);
-        }
-        for way in inner.relay_paths.take_wanted_routes() {
-            self.relays.trace(now, way);
-        }
         self.relays.handle_timeout(now);
         let mut changed = false;
         while let Some(change) = self.relays.poll_change() {
@@ -217,6 +211,12 @@ impl Driver {
             }
             inner.relay_paths.on_change(now, &mut inner.assocs.engine, change);
             changed = true;
+        }
+        for (index, peer) in inner.relay_paths.take_wanted() {
+            self.relays.add_peer(now, index, peer);
+        }
+        for way in inner.relay_paths.take_wanted_routes() {
+            self.relays.trace(now, way);
         }
         if changed {
             let status = self.relays.status();

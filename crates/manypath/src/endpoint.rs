@@ -102,7 +102,10 @@ impl Endpoint {
         let notes = sockets.notes().iter().cloned();
         #[cfg(feature = "relay")]
         let (relays, notes) = {
-            let (relays, more) = Relays::new(clock.now(), &options.relays, &bound);
+            let (mut relays, more) = Relays::new(clock.now(), &options.relays, &bound);
+            if options.relay_peers {
+                relays.follow_overlay(&bound);
+            }
             (relays, notes.chain(more))
         };
         #[cfg(not(feature = "relay"))]
@@ -278,7 +281,8 @@ impl Endpoint {
         &self.shared().notes
     }
 
-    /// How its relays are doing, in the order of [`EndpointOptions::relays`].
+    /// How its relays are doing, in the order of [`EndpointOptions::relays`]. Behind them are those
+    /// that [joined](EndpointOptions::relay_peers).
     #[cfg(feature = "relay")]
     pub fn relays(&self) -> Vec<RelayStatus> {
         self.shared().relays.borrow().clone()

@@ -111,7 +111,8 @@ pub mod measure {
 #[cfg(feature = "relay")]
 pub mod relay {
     pub use manypath_net::{
-        Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
+        Limits, MeshRelay, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats,
+        User,
     };
 }
 

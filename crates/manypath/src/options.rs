@@ -41,6 +41,11 @@ pub struct EndpointOptions {
     /// a relay.
     #[cfg(feature = "relay")]
     pub relays: Vec<Relay>,
+    /// Takes further relays that those in `relays` know of, with the same user and password, up to
+    /// eight in all: also those that join later. One that is dead and that no relay lists any more
+    /// is left.
+    #[cfg(feature = "relay")]
+    pub relay_peers: bool,
     /// Makes sockets and paths follow this host's network: addresses that come and go, interfaces
     /// that are created again, routes. Off, everything stays as it was when the endpoint was bound,
     /// only the application [adds](crate::Association::add_path) and removes paths, and
@@ -83,6 +88,8 @@ impl EndpointOptions {
             udp_port: 0,
             #[cfg(feature = "relay")]
             relays: Vec::new(),
+            #[cfg(feature = "relay")]
+            relay_peers: true,
             follow_network: true,
             sctp_port: DEFAULT_PORT,
             accept: false,

@@ -27,13 +27,18 @@ impl Drop for Turn {
 
 impl Turn {
     fn start(ip: &str, port: u16) -> Turn {
+        Turn::start_knowing(ip, port, Vec::new())
+    }
+
+    /// One that knows other relays.
+    fn start_knowing(ip: &str, port: u16, relays: Vec<SocketAddr>) -> Turn {
         let config = ServerConfig {
             realm: "test".into(),
             users: vec![User { name: "ann".into(), password: "secret".into() }],
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             secret: [9; 32],
-            relays: Vec::new(),
+            relays,
         };
         let mut server = RelayServer::bind(RelayServerOptions {
             config,
@@ -149,6 +154,25 @@ async fn a_relay_that_dies_takes_one_path_and_comes_back_with_another() {
     assert_ne!(old, new);
     assert!(from.paths().iter().all(|p| p.local != old), "the old path is gone");
     carry(&from, &to, 2_000_000).await;
+}
+
+#[tokio::test]
+async fn a_relay_that_joins_the_others_during_an_association_is_used() {
+    let one = Turn::start("127.0.0.28", 0);
+    let client = client_via(vec![one.relay("one", "secret")]);
+    let server = server(&["127.0.0.2"]);
+    let (from, to) = connected(&client, &server).await;
+    active(&from, 2).await;
+    let two = Turn::start_knowing("127.0.0.29", 0, vec![one.address]);
+    let mut names = active(&from, 3).await;
+    names.sort();
+    assert_eq!(names, [None, named(&two.address.to_string()), named("one")]);
+    carry(&from, &to, 20_000_000).await;
+    for path in from.paths() {
+        assert!(path.counters.acked_bytes > 100_000, "every path carries data: {path:?}");
+    }
+    let known: Vec<_> = client.relays().iter().map(|relay| relay.address).collect();
+    assert_eq!(known, [one.address, two.address]);
 }
 
 #[tokio::test]

@@ -5,6 +5,9 @@
 //! unpacked and comes to it. Batches stay batches: every packet of one gets a header of the same
 //! length.
 
+#[cfg(feature = "relay")]
+mod overlay;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -81,6 +84,8 @@ pub enum RelayChange {
     Open(Way),
     /// This relayed address is not ours any more.
     Gone(SocketAddr),
+    /// A relay that another one named has this number, and is asked for an address.
+    Joined(usize),
     /// A relay's status is another one.
     Status,
 }
@@ -110,6 +115,12 @@ pub(crate) trait Client: fmt::Debug + Send {
     fn poll_timeout(&self) -> Option<Instant>;
     /// Does what is due.
     fn handle_timeout(&mut self, now: Instant);
+    /// Asks the relay for the others that it knows, now and then.
+    #[cfg(feature = "relay")]
+    fn follow_relays(&mut self);
+    /// The relays that it listed, if it did since this was asked last.
+    #[cfg(feature = "relay")]
+    fn take_listed(&mut self) -> Option<Vec<SocketAddr>>;
     /// Begins again, from another address of ours.
     fn restart(&mut self, now: Instant);
     /// Gives the address back.
@@ -134,6 +145,8 @@ pub(crate) enum ClientEvent {
 pub struct Relays {
     pub(crate) links: Vec<Link>,
     pub(crate) changes: Vec<RelayChange>,
+    #[cfg(feature = "relay")]
+    pub(crate) overlay: overlay::Overlay,
 }
 
 #[derive(Debug)]
@@ -149,6 +162,16 @@ pub(crate) struct Link {
     pub(crate) routes: BTreeMap<IpAddr, Option<Trace>>,
     /// `local` is not ours any more.
     pub(crate) is_lost: bool,
+    /// Another relay named it, not the user.
+    pub(crate) is_listed: bool,
+    /// It is of no use any more; its number may become another one's.
+    pub(crate) is_left: bool,
+    /// The relays that it listed last.
+    #[cfg(feature = "relay")]
+    pub(crate) listed: Vec<SocketAddr>,
+    /// When it did.
+    #[cfg(feature = "relay")]
+    pub(crate) listed_at: Option<Instant>,
 }
 
 impl Relays {
@@ -195,8 +218,12 @@ impl Relays {
             return;
         }
         datagrams.retain_mut(|datagram| {
-            let from = |link: &&mut Link| link.relay.address == datagram.remote;
-            let Some(link) = self.links.iter_mut().find(from) else { return true };
+            let speaks = |link: &&mut Link| {
+                link.relay.address == datagram.remote && link.may_speak(&datagram.payload)
+            };
+            let speakers = self.links.iter_mut().filter(speaks);
+            // Of one that was left and came back, the latter.
+            let Some(link) = speakers.min_by_key(|link| link.is_left) else { return true };
             let received = link.client.handle(now, &datagram.payload);
             let (Some((peer, payload)), Some(relayed)) = (received, link.relayed) else {
                 return false;
@@ -253,12 +280,16 @@ impl Relays {
                 link.client.handle_timeout(now);
             }
         }
+        #[cfg(feature = "relay")]
+        self.run_overlay(now);
     }
 
     /// Takes note of local addresses that are gone, and of those there are now. A relay that was
     /// reached from one that is gone is asked for an address again, from another.
     pub fn follow(&mut self, now: Instant, bound: &BoundAddresses, gone: &[SocketAddr]) {
-        for link in &mut self.links {
+        #[cfg(feature = "relay")]
+        self.overlay.set_bound(bound);
+        for link in self.links.iter_mut().filter(|link| !link.is_left) {
             link.is_lost |= gone.contains(&link.local);
             let Some(local) = source(link.relay.address, bound).filter(|_| link.is_lost) else {
                 continue;
@@ -284,7 +315,7 @@ impl Relays {
         self.changes.pop()
     }
 
-    /// How each is doing.
+    /// How each is doing: those of the user, then those that joined.
     pub fn status(&self) -> Vec<RelayStatus> {
         let status = |link: &Link| RelayStatus {
             relayed: link.client.relayed(),
@@ -292,7 +323,8 @@ impl Relays {
             routes: link.routes.clone(),
             ..RelayStatus::new(link.relay.name.clone(), link.relay.address)
         };
-        self.links.iter().map(status).collect()
+        let is_shown = |link: &&Link| !link.is_listed || link.has_joined();
+        self.links.iter().filter(is_shown).map(status).collect()
     }
 
     /// Gives all addresses back; what there is to send then is the last.
@@ -302,6 +334,18 @@ impl Relays {
 }
 
 impl Link {
+    /// It was named by another relay, and is one of ours.
+    fn has_joined(&self) -> bool {
+        self.is_listed && !self.is_left && self.relayed.is_some()
+    }
+
+    /// A datagram from its address may be of the relay. Somebody else's address may have been named
+    /// as one: only answers to our request are taken from there.
+    fn may_speak(&self, datagram: &[u8]) -> bool {
+        let is_ours = !self.is_listed || self.has_joined();
+        is_ours || is_stun(datagram)
+    }
+
     fn note_events(&mut self, changes: &mut Vec<RelayChange>) {
         while let Some(event) = self.client.poll_event() {
             match event {
@@ -323,6 +367,13 @@ impl Link {
             changes.push(RelayChange::Status);
         }
     }
+}
+
+/// True for a message of STUN (RFC 8489 §5), which no packet of SCTP looks like: its ports would be
+/// below 1024, and its verification tag this number.
+fn is_stun(datagram: &[u8]) -> bool {
+    const COOKIE: [u8; 4] = 0x2112_a442_u32.to_be_bytes();
+    datagram.first().is_some_and(|first| *first < 4) && datagram.get(4..8) == Some(&COOKIE)
 }
 
 /// The address to speak to a relay from.

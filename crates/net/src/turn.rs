@@ -47,17 +47,21 @@ impl Relays {
                 error: None,
                 routes: BTreeMap::new(),
                 is_lost: false,
+                is_listed: false,
+                is_left: false,
+                listed: Vec::new(),
+                listed_at: None,
             };
             order.push(address);
             links.insert(address, link);
         }
         let links = order.iter().filter_map(|address| links.remove(address)).collect();
-        (Relays { links, changes: Vec::new() }, notes)
+        (Relays { links, ..Relays::default() }, notes)
     }
 }
 
 /// A client of this relay.
-fn client(now: Instant, relay: &Relay) -> Box<dyn Client> {
+pub(crate) fn client(now: Instant, relay: &Relay) -> Box<dyn Client> {
     Box::new(Turn::new(now, &relay.user, &relay.password, relay.address.is_ipv6()))
 }
 
@@ -124,6 +128,15 @@ impl Client for Turn {
 
     fn handle_timeout(&mut self, now: Instant) {
         Turn::handle_timeout(self, now);
+    }
+
+    fn follow_relays(&mut self) {
+        Turn::follow_relays(self);
+    }
+
+    fn take_listed(&mut self) -> Option<Vec<SocketAddr>> {
+        let listed = Turn::take_listed(self)?;
+        Some(listed.into_iter().map(|relay| unmapped(relay.address)).collect())
     }
 
     fn restart(&mut self, now: Instant) {

@@ -2,6 +2,7 @@
 
 mod channels;
 mod error;
+mod overlay;
 mod request;
 mod transmissions;
 
@@ -20,9 +21,11 @@ use turn_types::stun::prelude::*;
 
 use crate::RelayRoute;
 use crate::credentials::Credentials;
+use crate::mesh::{Listed, listed};
 use crate::message::{canonical, channel_header, read_channel, read_indication};
 use channels::Channels;
 pub use error::ClientError;
+use overlay::Overlay;
 use request::Request;
 use transmissions::{Overdue, Transmissions};
 
@@ -85,6 +88,7 @@ pub struct Client {
     unanswered: Option<Instant>,
     /// Routes that the relay is still tracing.
     traces: Vec<Tracing>,
+    overlay: Overlay,
 }
 
 /// A route that the relay is tracing.
@@ -129,6 +133,7 @@ impl Client {
             retry: RETRY_FIRST,
             unanswered: None,
             traces: Vec::new(),
+            overlay: Overlay::default(),
         };
         client.start(now, Request::Allocate);
         client
@@ -184,6 +189,17 @@ impl Client {
         }
         self.traces.push(Tracing { peer, asked: 1, ask_at: None });
         self.start(now, Request::Trace(peer));
+    }
+
+    /// Asks the relay for the other ones that it knows, from the next allocation on, every two
+    /// seconds.
+    pub fn follow_relays(&mut self) {
+        self.overlay.follow();
+    }
+
+    /// The relays that the relay listed, if it answered since this was asked last.
+    pub fn take_listed(&mut self) -> Option<Vec<Listed>> {
+        self.overlay.take_listed()
     }
 
     /// Gives the allocation back. What there is to send is the last.
@@ -252,7 +268,8 @@ impl Client {
         let channels = self.channels.poll_timeout().filter(|_| self.relayed().is_some());
         let traces = self.traces.iter().filter_map(|trace| trace.ask_at);
         let requests = self.transmissions.poll_timeout().into_iter().chain(channels);
-        requests.chain(traces).chain(own).min()
+        let overlay = self.overlay.poll_timeout().filter(|_| self.relayed().is_some());
+        requests.chain(traces).chain(overlay).chain(own).min()
     }
 
     /// Sends again, refreshes, gives up, as is due.
@@ -286,6 +303,9 @@ impl Client {
         if self.relayed().is_some() {
             self.bind_due(now);
             self.trace_due(now);
+            if self.overlay.take_due(now) {
+                self.start(now, Request::Overlay);
+            }
         }
     }
 
@@ -341,7 +361,10 @@ impl Client {
             return;
         }
         let Some(request) = self.transmissions.take(id) else { return };
-        self.unanswered = None;
+        // A relay that has lost the allocation still answers this one.
+        if request != Request::Overlay {
+            self.unanswered = None;
+        }
         if success {
             self.credentials.accepted();
             self.on_success(now, request, message);
@@ -365,6 +388,7 @@ impl Client {
                 let relayed = canonical(relayed.addr(message.transaction_id()));
                 self.state = State::Allocated { relayed, refresh_at };
                 self.retry = RETRY_FIRST;
+                self.overlay.begin(now);
                 self.events.push_back(ClientEvent::Allocated(relayed));
                 let channels: Vec<_> = self.channels.iter().collect();
                 channels.into_iter().for_each(|c| self.start(now, Request::Bind(c)));
@@ -381,6 +405,7 @@ impl Client {
                 }
             }
             Request::Trace(peer) => self.on_trace(now, peer, message),
+            Request::Overlay => self.overlay.answered(now, listed(message)),
         }
     }
 
@@ -398,6 +423,7 @@ impl Client {
             Request::Delete => self.deleted(now),
             Request::Bind(_) if error == ClientError::Mismatch => self.fail(now, error),
             Request::Trace(peer) => self.traced(peer, None),
+            Request::Overlay => self.overlay.failed(now, &error),
             Request::Bind(channel)
                 if error == ClientError::NoAnswer && self.channels.keep(now, channel) => {}
             Request::Bind(channel) => {

@@ -98,6 +98,12 @@ impl RelayPaths {
                     }
                 }
             }
+            RelayChange::Joined(index) => {
+                self.relays = self.relays.max(index + 1);
+                for remotes in self.users.values() {
+                    self.wanted.push((index, remotes[index % remotes.len()]));
+                }
+            }
             RelayChange::Status => {}
         }
     }

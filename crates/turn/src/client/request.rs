@@ -11,6 +11,7 @@ use turn_types::stun::message::{Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
 
 use super::channels::Channel;
+use crate::mesh::OVERLAY;
 use crate::message::{UDP, add};
 use crate::route::TRACE;
 
@@ -24,6 +25,8 @@ pub(super) enum Request {
     Bind(Channel),
     /// The route from the relay to a peer.
     Trace(SocketAddr),
+    /// The other relays that the relay knows.
+    Overlay,
 }
 
 impl Request {
@@ -34,6 +37,7 @@ impl Request {
             Request::Refresh | Request::Delete => REFRESH,
             Request::Bind(_) => CHANNEL_BIND,
             Request::Trace(_) => TRACE,
+            Request::Overlay => OVERLAY,
         };
         let mut message = Message::builder_request(method, MessageWriteVec::new());
         let id = message.transaction_id();
@@ -44,7 +48,7 @@ impl Request {
                     add(&mut message, &RequestedAddressFamily::new(family));
                 }
             }
-            Request::Refresh => {}
+            Request::Refresh | Request::Overlay => {}
             Request::Delete => add(&mut message, &Lifetime::new(0)),
             Request::Bind(channel) => {
                 add(&mut message, &ChannelNumber::new(channel.number));

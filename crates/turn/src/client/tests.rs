@@ -226,3 +226,39 @@ fn a_relay_that_never_finds_the_route_is_asked_for_half_a_minute() {
     assert_eq!(run(&mut relay, &mut client, at(28_999)), []);
     assert_eq!(run(&mut relay, &mut client, at(30_000)), [ClientEvent::Traced(peer, None)]);
 }
+
+#[test]
+fn the_relays_of_an_overlay_are_asked_for_every_two_seconds() {
+    let mut relay = Relay::new(Limits::default());
+    let mut client = Client::new(at(0), "ann", "a secret", false);
+    client.follow_relays();
+    relay.serve(at(0), address(HOME), &mut client);
+    let mut answers = 0;
+    for second in 1..=20 {
+        run(&mut relay, &mut client, at(1000 * second));
+        answers += u32::from(client.take_listed() == Some(Vec::new()));
+    }
+    assert_eq!(answers, 11, "the first at once");
+    // Without being told to, a client does not ask.
+    let mut other = Client::new(at(0), "ann", "a secret", false);
+    relay.serve(at(0), address("192.0.2.9:7001"), &mut other);
+    assert_eq!(other.take_listed(), None);
+}
+
+#[test]
+fn a_relay_that_lost_the_allocation_is_found_out_although_it_lists_relays() {
+    let mut relay = Relay::new(Limits::default());
+    let mut client = Client::new(at(0), "ann", "a secret", false);
+    client.follow_relays();
+    client.add_peer(at(0), address(PEER));
+    relay.serve(at(0), address(HOME), &mut client);
+    // It was restarted.
+    relay = Relay::new(Limits::default());
+    let mut events = Vec::new();
+    for second in 1..=8 {
+        client.header(at(1000 * second), address(PEER), 5);
+        events.extend(run(&mut relay, &mut client, at(1000 * second + 500)));
+    }
+    let again = events.iter().any(|event| matches!(event, ClientEvent::Allocated(_)));
+    assert!(again, "{events:?}");
+}
