@@ -29,7 +29,8 @@ use clap_complete::Shell;
 use manypath_trust::Erased;
 
 pub(crate) use common::{
-    BindArgs, DEFAULT_PORT, ListenArgs, ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
+    BindArgs, DEFAULT_PORT, ListenArgs, RelayPeersArgs, ReportArgs, TURN_PORT, TraceArgs,
+    TransportArgs, ViaArgs,
 };
 pub(crate) use decrypt::DecryptArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -203,6 +204,7 @@ pub(crate) enum Command {
   manypath relay --users relay-users --rate-per-user 20Mbit/s
   manypath relay --allow-peer 10.0.0.0/8 --listen 10.0.0.7
   manypath relay --metrics 127.0.0.1:9464         (for Prometheus)
+  manypath relay --users relay-users --peers relay1.example,relay2.example:3479
 Then, elsewhere:
   manypath send --via turn:manypath:PASSWORD@relay.example big.iso manypath2:ae...")]
     Relay(RelayArgs),
@@ -375,6 +377,9 @@ pub(crate) struct SendArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// Relays that those know of.
+    #[command(flatten)]
+    pub relay_peers: RelayPeersArgs,
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
@@ -534,6 +539,9 @@ pub(crate) struct PerfClientArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// Relays that those know of.
+    #[command(flatten)]
+    pub relay_peers: RelayPeersArgs,
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,

@@ -6,14 +6,15 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use manypath::{BindTo, unmapped};
+use manypath::BindTo;
 use manypath_doctor::{CHECKS, Check, Options, Report, Severity, ThisSystem, check_named, examine};
 use serde_json::json;
 
-use crate::args::{DoctorArgs, TURN_PORT};
+use crate::args::DoctorArgs;
 use crate::dest::Destination;
 use crate::failure::{Failure, Result};
 use crate::found::Found;
+use crate::host::Host;
 use crate::link_local;
 use crate::screen::Screen;
 use crate::{settings, show};
@@ -100,10 +101,9 @@ fn named(name: &str) -> Result<&'static dyn Check> {
 async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
     let (mut addresses, mut missing) = (Vec::new(), Vec::new());
     for text in servers {
-        match tokio::net::lookup_host(host_and_port(text)?).await {
-            Ok(found) => {
+        match Host::read("--stun", text)?.look_up().await {
+            Ok(all) => {
                 // All addresses are one server: an address of each family will do.
-                let all: Vec<SocketAddr> = found.map(unmapped).collect();
                 let of = |v6: bool| all.iter().copied().find(|a| a.is_ipv6() == v6);
                 addresses.extend([of(false), of(true)].into_iter().flatten());
             }
@@ -111,28 +111,6 @@ async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
         }
     }
     Found::new(addresses, missing)
-}
-
-/// The host and the port of a server of `--stun`.
-fn host_and_port(text: &str) -> Result<(String, u16)> {
-    if let Some(error) = link_local::error(text) {
-        return Err(Failure::usage(format!("--stun: {error}")).hint(link_local::OTHER_ADDRESS));
-    }
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok((address.ip().to_string(), address.port()));
-    }
-    let wrong = || {
-        Failure::usage(format!("--stun: {text:?} is not HOST or HOST:PORT"))
-            .hint("write it like stun.example:3478 or 192.0.2.1")
-    };
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') => (host, port.parse().map_err(|_| wrong())?),
-        _ => (text.trim_matches(['[', ']']), TURN_PORT),
-    };
-    if host.is_empty() {
-        return Err(wrong());
-    }
-    Ok((host.to_owned(), port))
 }
 
 #[cfg(unix)]

@@ -14,6 +14,7 @@ mod exposed;
 mod failure;
 mod figures;
 mod found;
+mod host;
 mod lab;
 mod labels;
 mod latency;

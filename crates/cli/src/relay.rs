@@ -1,5 +1,7 @@
 //! `manypath relay`: a TURN server for authorised users.
 
+mod peers;
+
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use data_encoding::BASE32_NOPAD;
 use manypath::relay::{
-    Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
+    Limits, MeshRelay, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
 };
 use manypath::{BindTo, SocketError};
 use manypath_live::{Live, Stat, StatKind};
@@ -23,6 +25,7 @@ use crate::screen::Screen;
 use crate::signals::interrupted;
 use crate::via::{check_words, escape, lines};
 use crate::{qr, settings, show, transport};
+use peers::Named;
 
 /// Length of a random password in bytes.
 const PASSWORD_LEN: usize = 16;
@@ -43,31 +46,40 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
         screen.line(&warning);
     }
     let invented = args.user.is_empty() && args.users.is_none();
+    let peers = peers::named(&args, invented)?;
     let options = options(&args, users.clone())?;
     let mut relay = RelayServer::bind(options).map_err(|e: SocketError| {
         Failure::failed(e.to_string())
             .hint(format!("--port chooses another port than {TURN_PORT}, --listen the address"))
     })?;
     announce(&args, &screen, &relay, &users, invented)?;
-    let now = Arc::new(Mutex::new(relay.stats()));
+    let now = Arc::new(Mutex::new(Seen::of(&relay)));
     let live = Live::start("relay");
     let told = Arc::clone(&now);
-    live.add_stats(move || stats(*told.lock().unwrap_or_else(PoisonError::into_inner)));
+    live.add_stats(move || told.lock().unwrap_or_else(PoisonError::into_inner).stats());
     let _metrics = serve_metrics(&args.metrics, &live).await?;
+    let mut named = Named::look_up(peers, &screen);
+    let mut known = relay.relays();
     let mut before = relay.stats();
     let mut news = tokio::time::interval(NEWS);
     news.reset();
     let mut ticks = tokio::time::interval(COUNT);
     loop {
         tokio::select! {
-            () = relay.run() => {}
+            () = relay.run_until_relays_change() => {
+                let now = relay.relays();
+                tell_of_relays(&args, &screen, &known, &now)?;
+                known = now;
+            }
+            addresses = named.next() => relay.name_relays(&addresses),
             _ = ticks.tick() => {
-                *now.lock().unwrap_or_else(PoisonError::into_inner) = relay.stats();
+                *now.lock().unwrap_or_else(PoisonError::into_inner) = Seen::of(&relay);
             }
             _ = news.tick() => {
                 let now = relay.stats();
                 if now != before {
                     screen.line(&text(now));
+                    peers::text(&relay.relays()).iter().for_each(|line| screen.line(line));
                 }
                 before = now;
             }
@@ -81,6 +93,36 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
         return show::print(&format!("{}\n", json("stopped", end)));
     }
     screen.line(&text(end));
+    Ok(())
+}
+
+/// The figures of a relay at one time.
+struct Seen {
+    counters: (ServerStats, usize),
+    relays: Vec<MeshRelay>,
+}
+
+impl Seen {
+    fn of(relay: &RelayServer) -> Seen {
+        Seen { counters: relay.stats(), relays: relay.relays() }
+    }
+
+    fn stats(&self) -> Vec<Stat> {
+        stats(self.counters).into_iter().chain(peers::stats(&self.relays)).collect()
+    }
+}
+
+/// Tells of other relays that came or died.
+fn tell_of_relays(
+    args: &RelayArgs,
+    screen: &Screen,
+    before: &[MeshRelay],
+    now: &[MeshRelay],
+) -> Result<()> {
+    peers::changes(before, now).iter().for_each(|line| screen.line(line));
+    if args.report.json {
+        show::print(&format!("{}\n", peers::json(now)))?;
+    }
     Ok(())
 }
 
@@ -156,6 +198,7 @@ fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
             limits,
             peers: PeerRules { allow: allow.collect::<Result<_>>()? },
             secret: random()?,
+            // Their names are looked up later.
             relays: Vec::new(),
         },
         listen: listen.collect::<Vec<BindTo>>(),
@@ -229,13 +272,19 @@ fn show_qr(args: &RelayArgs, words: Option<&[String]>, screen: &Screen) -> Resul
 
 /// The counters as metrics.
 fn stats((stats, allocations): (ServerStats, usize)) -> Vec<Stat> {
-    let counter =
-        |name, help, value: u64| Stat { name, help, kind: StatKind::Counter, value: value as f64 };
+    let counter = |name, help, value: u64| Stat {
+        name,
+        help,
+        kind: StatKind::Counter,
+        label: None,
+        value: value as f64,
+    };
     vec![
         Stat {
             name: "relay_allocations",
             help: "Allocations of the relay now.",
             kind: StatKind::Gauge,
+            label: None,
             value: allocations as f64,
         },
         counter("relay_allocated_total", "Allocations so far.", stats.allocated),

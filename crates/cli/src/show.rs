@@ -223,7 +223,7 @@ mod tests {
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
         let endpoint = match accept {
             true => transport::open(config, &loopback, 0, Security::Plain),
-            false => transport::open_via(config, &loopback, vec![], Security::Plain),
+            false => transport::open_via(config, &loopback, vec![], true, Security::Plain),
         };
         (shown, endpoint.unwrap())
     }

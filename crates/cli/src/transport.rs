@@ -55,14 +55,16 @@ pub(crate) fn try_open(
     open_with(options, config, bind)
 }
 
-/// Opens an endpoint that connects, with paths through `relays` too.
+/// Opens an endpoint that connects, with paths through `relays` too, and with `relay_peers` through
+/// those that they know of.
 pub(crate) fn open_via(
     config: Config,
     bind: &[Bind],
     relays: Vec<Relay>,
+    relay_peers: bool,
     security: Security,
 ) -> Result<Endpoint> {
-    let options = EndpointOptions { relays, ..EndpointOptions::client(security) };
+    let options = EndpointOptions { relays, relay_peers, ..EndpointOptions::client(security) };
     open_with(options, config, bind).map_err(bind_failure)
 }
 

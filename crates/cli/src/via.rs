@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use manypath::{Association, Config, Endpoint, Relay, RouteWatch, unmapped};
+use manypath::{Association, Config, Endpoint, Relay, RelayStatus, RouteWatch, unmapped};
 use manypath_trust::Erased;
 use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
@@ -220,16 +220,17 @@ impl RelayWatch {
     pub(crate) fn start(endpoint: &Endpoint, screen: &Screen) -> RelayWatch {
         let (endpoint, screen) = (endpoint.clone(), screen.clone());
         RelayWatch(tokio::spawn(async move {
-            let mut known = Vec::new();
+            let mut known: Vec<RelayStatus> = Vec::new();
             loop {
                 let now = endpoint.relays_until(|now| now != known).await;
                 if now == known {
                     return;
                 }
-                for (index, relay) in now.iter().enumerate() {
-                    if known.get(index) == Some(relay) {
-                        continue;
-                    }
+                let is_gone = |old: &&RelayStatus| now.iter().all(|r| r.address != old.address);
+                for old in known.iter().filter(is_gone) {
+                    screen.line(&format!("relay {}: left; it does not answer", old.name));
+                }
+                for relay in now.iter().filter(|relay| !known.contains(relay)) {
                     match (&relay.error, relay.relayed) {
                         (Some(error), _) => screen.line(&format!("relay {}: {error}", relay.name)),
                         (None, Some(relayed)) => {

@@ -47,6 +47,18 @@ impl Relay {
         self.listening["via"][0].as_str().expect("a word").to_owned()
     }
 
+    /// Its next event of this kind.
+    fn event(&mut self, kind: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.out.read_line(&mut line).expect("readable"), 0, "it ended");
+            let event: Value = serde_json::from_str(&line).expect("an object");
+            if event["event"] == kind {
+                return event;
+            }
+        }
+    }
+
     /// Stops it; what it counted.
     fn stop(mut self) -> Value {
         let pid = self.child.id().to_string();
@@ -151,6 +163,45 @@ fn a_relay_or_host_that_is_not_found_costs_a_path_and_not_the_transfer() {
     let (code, _, err) = run(&format!("{gone},no..other"), &via(&relay.word()));
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("no..host") && err.contains("no..other"), "{err}");
+}
+
+#[test]
+fn relays_that_know_each_other_are_all_used_unless_the_user_does_not_want_that() {
+    let user = ["--user", "ann:secret"];
+    let mut one = Relay::start("127.0.0.47", &user);
+    let peers = format!("no..relay,{}", one.address());
+    let mut two = Relay::start("127.0.0.48", &[&user[..], &["--peers", &peers]].concat());
+    let places = [one.address(), two.address()];
+    for (relay, other) in [(&mut one, &places[1]), (&mut two, &places[0])] {
+        let event = relay.event("relays");
+        let known = &event["relays"][0];
+        assert_eq!((&known["address"], &known["alive"]), (&other.as_str().into(), &true.into()));
+        assert!(known["rtt_s"].as_f64().unwrap() < 10.0 && known["loss"] == 0.0, "{event}");
+    }
+
+    let from = tempdir().unwrap();
+    let big = file(from.path(), 100_000_000);
+    let via = format!("turn:ann:secret@{}", places[0]);
+    let relays = |more: &[&str]| {
+        let to = tempdir().unwrap();
+        let receiver = Receiver::start(to.path(), &["--once"]);
+        let words = ["--via", &via, "--bind", "127.0.0.1", "--preset", "cmt"];
+        let (code, sent, err) = send(&[&big], &receiver.ticket, &[&words[..], more].concat());
+        assert_eq!(code, 0, "{err}");
+        let paths = sent["paths"].as_array().unwrap().iter();
+        let mut names: Vec<_> = paths.filter_map(|p| p["relay"].as_str()).collect();
+        names.sort_unstable();
+        names.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(relays(&["--no-relay-peers"]), places[..1]);
+    assert_eq!(relays(&[]), places);
+}
+
+#[test]
+fn relays_know_each_other_by_a_user_that_is_not_invented() {
+    let output = manypath(&["relay", "--peers", "relay.example"]);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("the same first user"), "{}", stderr(&output));
 }
 
 #[test]

@@ -17,4 +17,4 @@ pub mod web;
 pub use figures::{AssociationFigures, Happened, PathFigures, Process, Sample};
 pub use http::Server;
 pub use interfaces::Interfaces;
-pub use live::{Live, Stat, StatKind, Total, Watching};
+pub use live::{Label, Live, Stat, StatKind, Total, Watching};

@@ -86,8 +86,19 @@ pub struct Stat {
     pub help: &'static str,
     /// Its kind.
     pub kind: StatKind,
+    /// The label by which numbers of one name, which follow each other, differ.
+    pub label: Option<Label>,
     /// Its value.
     pub value: f64,
+}
+
+/// A label of a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
 }
 
 /// The kind of a number.

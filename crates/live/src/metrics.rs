@@ -9,7 +9,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 
 use crate::figures::{AssociationFigures, PathFigures, Process};
 use crate::http::{self, Server};
-use crate::live::{Live, StatKind};
+use crate::live::{Live, Stat, StatKind};
 
 /// The media type of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -136,7 +136,11 @@ fn of_process(live: &Live, process: &Process) -> Vec<MetricFamily> {
         ),
     ];
     let more = live.stats();
-    families.extend(more.iter().map(|s| family(s.name, s.help, s.kind, one(s.value))));
+    let labels = |s: &Stat| s.label.iter().map(|l| (l.name, l.value.clone())).collect::<Labels>();
+    families.extend(more.chunk_by(|a, b| a.name == b.name).map(|some| {
+        let Stat { name, help, kind, .. } = some[0];
+        family(name, help, kind, some.iter().map(|s| (labels(s), s.value)))
+    }));
     families
 }
 

@@ -62,6 +62,25 @@ pub(crate) struct ViaArgs {
     pub via: Vec<Erased<String>>,
 }
 
+/// Relays that other relays know of.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RelayPeersArgs {
+    /// Uses the relays of --via alone, not those that they know of
+    ///
+    /// Relays with --peers know each other. Those that the relays of --via list are used, too, also
+    /// when they join later, with the same user and password: up to 8 in all. One that is dead and
+    /// that no other relay lists is left.
+    #[arg(long)]
+    pub no_relay_peers: bool,
+}
+
+impl RelayPeersArgs {
+    /// True if relays are used that other relays know of.
+    pub(crate) fn are_wanted(&self) -> bool {
+        !self.no_relay_peers
+    }
+}
+
 /// Tracing the hops of paths.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TraceArgs {

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use manypath_trust::Erased;
 
 use super::{
-    BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, QrArgs, ReportArgs, ServerSecurityArgs,
-    TransportArgs, ViaArgs,
+    BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, QrArgs, RelayPeersArgs, ReportArgs,
+    ServerSecurityArgs, TransportArgs, ViaArgs,
 };
 use crate::proxy::forward::{Forward, ListenAt};
 use manypath_proxy::rules::Rule;
@@ -144,6 +144,9 @@ pub(crate) struct ProxyConnectArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// Relays that those know of.
+    #[command(flatten)]
+    pub relay_peers: RelayPeersArgs,
     /// Encryption and keys.
     #[command(flatten)]
     pub security: ClientSecurityArgs,

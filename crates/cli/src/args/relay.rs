@@ -32,6 +32,14 @@ pub(crate) struct RelayArgs {
     /// Also forwards to these ranges although they are not public, such as 10.0.0.0/8
     #[arg(long, value_name = "RANGE,..", value_delimiter = ',')]
     pub allow_peer: Vec<String>,
+    /// Other relays, which list each other to their users
+    ///
+    /// Each asks the others every 10 s, measures the round-trip time and the losses, and leaves one
+    /// that does not answer within 15 s. It learns of further relays from those it asks, and of one
+    /// that joins by being asked: one name is enough. `send` and others with --via then use the
+    /// relays that join, too. All need the same first user. Names are looked up again each minute.
+    #[arg(long, value_name = "HOST[:PORT],..", value_delimiter = ',')]
+    pub peers: Vec<String>,
     /// Maximum number of allocations of one user
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub allocations_per_user: u32,

@@ -76,7 +76,13 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         (true, false) => screen.line(UNKNOWN_PEER),
         (true, true) => {}
     }
-    let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
+    let endpoint = transport::open_via(
+        config,
+        &args.bind.bind,
+        relays,
+        args.relay_peers.are_wanted(),
+        calling.security,
+    )?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {

@@ -314,7 +314,13 @@ impl Near {
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = self.relays().await?;
         let (config, security) = (self.config.clone(), self.far.security());
-        let endpoint = transport::open_via(config, &self.args.bind.bind, relays, security)?;
+        let endpoint = transport::open_via(
+            config,
+            &self.args.bind.bind,
+            relays,
+            self.args.relay_peers.are_wanted(),
+            security,
+        )?;
         let relay_watch = via::RelayWatch::start(&endpoint, &self.screen);
         let (instance, peer) = (Cell::new(0), self.far.peer());
         let hello = self.password.is_none().then(|| hello::first(self.token.clone()));

@@ -108,7 +108,13 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         screen.line(NOT_ENCRYPTED);
     }
 
-    let endpoint = transport::open_via(config, &args.bind.bind, relays, calling.security)?;
+    let endpoint = transport::open_via(
+        config,
+        &args.bind.bind,
+        relays,
+        args.relay_peers.are_wanted(),
+        calling.security,
+    )?;
     let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
