@@ -36,8 +36,8 @@ class Overlay:
             return self.lab.wire(*ends, self.rate, "--delay-ms", str(delay_ms), "--loss", str(self.loss))
         return self.lab.veth(*ends, self.rate)
 
-    def _between(self, number, delay_ms):
-        """A relay on a way of its own."""
+    def _between(self, number, delay_ms, peers=None):
+        """A relay on a way of its own; it knows `peers` if they are given."""
         host = self.lab.host(f"relay{number}")
         mine, theirs = f"10.91.{number}", f"10.92.{number}"
         self._way(delay_ms, self.near, f"nr{number}", f"{mine}.254/24", host, "near0", f"{mine}.1/24")
@@ -45,7 +45,18 @@ class Overlay:
         self.lab.route(host, "10.90.0.0/24", "via", f"{mine}.254")
         self.lab.route(host, "10.90.1.0/24", "via", f"{theirs}.254")
         self.lab.route(self.far, f"{mine}.0/24", "via", f"{theirs}.1")
-        self._serve(host, f"{mine}.1")
+        more = []
+        if peers is not None:
+            self.lab.route(host, "10.91.0.0/16", "via", f"{mine}.254")
+            # The first of all names itself, as where all have one list.
+            more = ["--peers", ",".join(peers) or f"{mine}.1"]
+        self._serve(host, f"{mine}.1", more)
+
+    def peer_relays(self, number):
+        """`number` more relays that know the first one and, by it, each other. They speak to each other through the
+        router at the client's side."""
+        for count in range(len(self.hosts) + 1, len(self.hosts) + 1 + number):
+            self._between(count, None, peers=[address for _, address in self.relays[:1]])
 
     def behind_the_direct_link(self):
         """One more relay, whose way begins with the direct link, and 5 ms beyond it."""
@@ -82,9 +93,9 @@ class Overlay:
         self.lab.route(self.gate, f"{mine}.0/24", "via", f"{theirs}.1")
         self._serve(host, f"{mine}.1")
 
-    def _serve(self, host, address):
+    def _serve(self, host, address, more=()):
         relay = self.lab.spawn(host, [self.case.options.binary, "relay", "--json", "--user", "ann:secret", "--listen",
-                                      address, "--allow-peer", "10.0.0.0/8", "--rate-per-user", "0"])
+                                      address, "--allow-peer", "10.0.0.0/8", "--rate-per-user", "0", *more])
         relay.wait_line('"listening"', 20)
         self.hosts.append(host)
         self.relays.append((relay, address))

@@ -18,6 +18,10 @@ TCP_MIN = 0.4  # of the shared link, for a TCP flow beside it from then on
 SETTLES = 2.0  # seconds that the flows have to share the link anew
 FAR_MS, FAR_LOSS = 100, 0.01  # of a direct link that is a bad way, each way
 LEAVES = 2.0  # seconds until SACKs have left it
+KNOWN_MAX = 25.0  # seconds until three relays know each other: two rounds, and the start of the programs
+JOINS_MAX = 15.0  # seconds until a relay that joins carries data: a round of the relays, and the client's look at the list
+RON_LEAVES = 18.0  # seconds in which an overlay leaves a dead relay
+MESH_MB = 400  # sent meanwhile
 
 
 def sum_of_paths(case, lab, *more):
@@ -229,6 +233,68 @@ def shared_far_half(case, lab):
     case.check("bytes a second through the two relays", f"{slow}, {busy}", slow * 20 < busy)
 
 
+def known_by(relay):
+    """The addresses of the relays that a relay says to answer, and when it said that first."""
+    found = [(at, json.loads(line)) for at, line in list(relay.stdout) if '"relays"' in line]
+    if not found:
+        return 0, []
+    at, record = found[-1]
+    return at, sorted(known["address"] for known in record["relays"] if known["alive"])
+
+
+def relay_mesh(case, lab):
+    """Three relays know each other; the sender names the first. A fourth joins in mid-transfer and carries data. Another
+    one is killed: the transfer leaves it at once, the other relays within 18 s."""
+    overlay = Overlay(case, lab, relays=0)
+    overlay.peer_relays(RELAYS)
+    name = lambda number: f"{overlay.relays[number - 1][1]}:3478"
+    others = lambda number, count: sorted(name(n) for n in range(1, count + 1) if n != number)
+
+    def wait_known(number, wanted, timeout):
+        relay = overlay.relays[number - 1][0]
+        probe = lambda: (lambda found: found[0] if found[1] == wanted else None)(known_by(relay))
+        return relay.wait_for(probe, timeout, f"knows {known_by(relay)[1]}, not {wanted}")
+    for number in range(1, RELAYS + 1):
+        wait_known(number, others(number, RELAYS), KNOWN_MAX)
+    # The four paths of the beginning are not to be tried against each other meanwhile.
+    words = ["--set", "shared_congestion=off"]
+    transfer, _, digest = overlay.start(case.options.size or MESH_MB, *words, relays=1, sender=["--trace-interval", "off"])
+    transfer.wait_bytes(10_000_000, 60)
+    before = dict(rates(lab, overlay.near, [f"nr{n}" for n in range(1, RELAYS + 1)]))
+    case.check("bytes a second through the three relays", before, all(count > 200_000 for count in before.values()))
+
+    begin = time.monotonic()
+    overlay.peer_relays(1)
+    fourth = lambda: lab.sent_bytes(overlay.near, f"nr{RELAYS + 1}") > 1_000_000 or None
+    transfer.send.wait_for(fourth, JOINS_MAX + 15, "no data goes through the relay that joined")
+    joined = time.monotonic() - begin
+    case.measure("a relay that joins has carried 1 MB after", joined, "s")
+    case.check("a relay that joins carries data", f"{joined:.1f} s", joined < JOINS_MAX, pace=True)
+    for number in range(1, RELAYS + 1):
+        wait_known(number, others(number, RELAYS + 1), KNOWN_MAX)
+
+    program, _ = overlay.relays[1]
+    program.signal(signal.SIGKILL)
+    killed = time.monotonic()
+    left = []
+    for number in (1, 3, 4):
+        wanted = [other for other in others(number, RELAYS + 1) if other != name(2)]
+        left.append(wait_known(number, wanted, RON_LEAVES + 10) - killed)
+    case.measure("the other relays leave a dead one after", max(left), "s")
+    case.check("the overlay leaves it", ", ".join(f"{at:.1f} s" for at in left), max(left) < RON_LEAVES, pace=True)
+    told = lambda: next((at for at, line in transfer.send.stderr if f"relay {name(2)}: left" in line), None)
+    at = transfer.send.wait_for(told, 10, "the sender does not leave the dead relay")
+    case.measure("the sender gives its path up after", at - killed, "s")
+    transfer.wait(300)
+    sent = check_complete(case, transfer, digest)
+    gap = sent.get("max_delivery_gap_s") or 99
+    case.measure("longest pause in delivery", gap, "s")
+    case.check("longest pause in delivery", f"{gap:.3f} s", gap < PAUSE_MAX, pace=True)
+    acked = {path["relay"] or "direct": path["bytes_acked"] for path in sent.get("paths", [])}
+    used = {"direct", name(1), name(3), name(4)}
+    case.check("the paths at the end, and bytes", acked, used <= acked.keys() and all(acked[p] > 1_000_000 for p in used))
+
+
 def spares(case, lab):
     """Of four paths two carry data. One of them becomes twenty times slower: it makes room for a spare."""
     overlay = Overlay(case, lab)
@@ -316,6 +382,7 @@ CASES = {
     "shared-bottleneck": shared_bottleneck,
     "shared-hops": shared_hops,
     "shared-far-half": shared_far_half,
+    "relay-mesh": relay_mesh,
     "spares": spares,
     "paths": list_paths,
 }
