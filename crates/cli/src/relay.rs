@@ -198,8 +198,6 @@ fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
             limits,
             peers: PeerRules { allow: allow.collect::<Result<_>>()? },
             secret: random()?,
-            // Their names are looked up later.
-            relays: Vec::new(),
         },
         listen: listen.collect::<Vec<BindTo>>(),
         port: args.port,

@@ -27,18 +27,17 @@ impl Drop for Turn {
 
 impl Turn {
     fn start(ip: &str, port: u16) -> Turn {
-        Turn::start_knowing(ip, port, Vec::new())
+        Turn::start_knowing(ip, port, &[])
     }
 
     /// One that knows other relays.
-    fn start_knowing(ip: &str, port: u16, relays: Vec<SocketAddr>) -> Turn {
+    fn start_knowing(ip: &str, port: u16, relays: &[SocketAddr]) -> Turn {
         let config = ServerConfig {
             realm: "test".into(),
             users: vec![User { name: "ann".into(), password: "secret".into() }],
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             secret: [9; 32],
-            relays,
         };
         let mut server = RelayServer::bind(RelayServerOptions {
             config,
@@ -48,6 +47,7 @@ impl Turn {
             external: None,
         })
         .unwrap();
+        server.name_relays(relays);
         let address = server.addresses()[0];
         Turn { address, task: tokio::spawn(async move { server.run().await }) }
     }
@@ -163,7 +163,7 @@ async fn a_relay_that_joins_the_others_during_an_association_is_used() {
     let server = server(&["127.0.0.2"]);
     let (from, to) = connected(&client, &server).await;
     active(&from, 2).await;
-    let two = Turn::start_knowing("127.0.0.29", 0, vec![one.address]);
+    let two = Turn::start_knowing("127.0.0.29", 0, &[one.address]);
     let mut names = active(&from, 3).await;
     names.sort();
     assert_eq!(names, [None, named(&two.address.to_string()), named("one")]);

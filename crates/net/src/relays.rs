@@ -162,8 +162,9 @@ pub(crate) struct Link {
     pub(crate) routes: BTreeMap<IpAddr, Option<Trace>>,
     /// `local` is not ours any more.
     pub(crate) is_lost: bool,
-    /// Another relay named it, not the user.
-    pub(crate) is_listed: bool,
+    /// The relay of the user, by number, that led to it, if the user did not name it: it has that
+    /// one's user and password.
+    pub(crate) led_by: Option<usize>,
     /// It is of no use any more; its number may become another one's.
     pub(crate) is_left: bool,
     /// The relays that it listed last.
@@ -323,7 +324,7 @@ impl Relays {
             routes: link.routes.clone(),
             ..RelayStatus::new(link.relay.name.clone(), link.relay.address)
         };
-        let is_shown = |link: &&Link| !link.is_listed || link.has_joined();
+        let is_shown = |link: &&Link| link.led_by.is_none() || link.has_joined();
         self.links.iter().filter(is_shown).map(status).collect()
     }
 
@@ -336,13 +337,13 @@ impl Relays {
 impl Link {
     /// It was named by another relay, and is one of ours.
     fn has_joined(&self) -> bool {
-        self.is_listed && !self.is_left && self.relayed.is_some()
+        self.led_by.is_some() && !self.is_left && self.relayed.is_some()
     }
 
     /// A datagram from its address may be of the relay. Somebody else's address may have been named
     /// as one: only answers to our request are taken from there.
     fn may_speak(&self, datagram: &[u8]) -> bool {
-        let is_ours = !self.is_listed || self.has_joined();
+        let is_ours = self.led_by.is_none() || self.has_joined();
         is_ours || is_stun(datagram)
     }
 

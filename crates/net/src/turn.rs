@@ -47,7 +47,7 @@ impl Relays {
                 error: None,
                 routes: BTreeMap::new(),
                 is_lost: false,
-                is_listed: false,
+                led_by: None,
                 is_left: false,
                 listed: Vec::new(),
                 listed_at: None,

@@ -95,6 +95,15 @@ struct Relay {
     asked: u32,
 }
 
+/// Who told of a relay.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ToldBy {
+    Operator,
+    /// By a request that is signed with the password, from where it can be reached.
+    Itself,
+    List,
+}
+
 struct Request {
     id: TransactionId,
     is_signed: bool,
@@ -102,17 +111,15 @@ struct Request {
 }
 
 impl Mesh {
-    /// Begins to ask `named`, as this user.
-    pub(crate) fn new(now: Instant, user: &str, password: &str, named: &[SocketAddr]) -> Mesh {
-        let mut mesh = Mesh {
+    /// Knows no relay yet; it will ask them as this user.
+    pub(crate) fn new(user: &str, password: &str) -> Mesh {
+        Mesh {
             user: user.to_owned(),
             password: zeroize::Zeroizing::new(password.to_owned()),
             own: Vec::new(),
             relays: BTreeMap::new(),
             out: VecDeque::new(),
-        };
-        mesh.name(now, named);
-        mesh
+        }
     }
 
     /// Takes note of our own addresses.
@@ -128,21 +135,29 @@ impl Mesh {
             relay.is_named = false;
         }
         for &address in named {
-            self.add(now, canonical(address), true);
+            self.add(now, address, ToldBy::Operator);
         }
     }
 
-    /// A relay is said to be at this address: it is asked.
+    /// A relay at this address asks us: it is asked in turn.
     pub(crate) fn learn(&mut self, now: Instant, address: SocketAddr) {
-        self.add(now, address, false);
+        self.add(now, address, ToldBy::Itself);
     }
 
-    fn add(&mut self, now: Instant, address: SocketAddr, is_named: bool) {
+    /// Another relay lists this one: it is asked if there is room for it. Who lies in a list moves
+    /// nobody, and sends us to few strangers.
+    fn learn_listed(&mut self, now: Instant, address: SocketAddr) {
+        self.add(now, address, ToldBy::List);
+    }
+
+    fn add(&mut self, now: Instant, address: SocketAddr, told_by: ToldBy) {
+        let address = canonical(address);
+        let is_named = told_by == ToldBy::Operator;
         if let Some(known) = self.relays.get_mut(&address) {
             known.is_named |= is_named;
             return;
         }
-        if self.own.contains(&address) || self.relays.len() >= RELAYS_MAX {
+        if self.own.contains(&address) || address.port() == 0 || !self.make_room(told_by) {
             return;
         }
         let relay = Relay {
@@ -158,6 +173,23 @@ impl Mesh {
             asked: 0,
         };
         self.relays.insert(address, relay);
+    }
+
+    /// Forgets a relay if there is no room for one that `told_by` names. One that did not answer
+    /// a request goes first; what the operator names never goes. False if there is no room.
+    fn make_room(&mut self, told_by: ToldBy) -> bool {
+        if self.relays.len() < RELAYS_MAX {
+            return true;
+        }
+        let may_go = |relay: &Relay| match told_by {
+            ToldBy::Operator => !relay.is_named,
+            // One that it was told of just now may still answer.
+            ToldBy::Itself => !relay.is_named && !relay.is_alive && relay.lost_in_a_row > 0,
+            ToldBy::List => false,
+        };
+        let others = self.relays.iter().filter(|(_, relay)| may_go(relay));
+        let goes = others.min_by_key(|(_, relay)| (relay.is_alive, relay.last_sign));
+        goes.map(|(&address, _)| address).is_some_and(|it| self.relays.remove(&it).is_some())
     }
 
     /// The relays that it knows, by address.
@@ -194,7 +226,7 @@ impl Mesh {
                 changed |= relay.unanswered(now);
             }
             if relay.ask_at <= now {
-                self.out.push_back(MeshTransmit { to, bytes: relay.ask(now) });
+                send(&mut self.out, MeshTransmit { to, bytes: relay.ask(now) });
             }
         }
         let count = self.relays.len();
@@ -218,13 +250,10 @@ impl Mesh {
         let request = relay.request.take_if(|request| request.id == message.transaction_id())?;
         if !message.has_class(MessageClass::Success) {
             if relay.credentials.renew(message, request.is_signed) {
-                let bytes = relay.ask(now);
-                self.out.push_back(MeshTransmit { to: from, bytes });
-            } else {
-                relay.ask_at = now + INTERVAL;
-                return Some(relay.unanswered(now));
+                send(&mut self.out, MeshTransmit { to: from, bytes: relay.ask(now) });
+                return Some(false);
             }
-            return Some(false);
+            return Some(relay.refused());
         }
         if !relay.credentials.prove(message) {
             // Somebody else's answer, or a relay with another password.
@@ -235,7 +264,7 @@ impl Mesh {
         let mut changed = relay.answered(now, now - request.sent_at);
         let before = self.relays.len();
         for listed in listed(message).into_iter().filter(|listed| may_be_asked(listed.address)) {
-            self.learn(now, listed.address);
+            self.learn_listed(now, listed.address);
         }
         changed |= self.relays.len() != before;
         Some(changed)
@@ -265,6 +294,18 @@ impl Relay {
             self.ask_at = now;
             return false;
         }
+        self.dies()
+    }
+
+    /// It does not take us for one of its users; true if it is dead by that.
+    fn refused(&mut self) -> bool {
+        self.lost_in_a_row = DEAD_AFTER;
+        self.dies()
+    }
+
+    /// Forgets its challenge, too: the next answer may be another program's.
+    fn dies(&mut self) -> bool {
+        self.credentials.reset();
         std::mem::replace(&mut self.is_alive, false)
     }
 
@@ -286,6 +327,12 @@ impl Relay {
         let last = self.losses & ((1 << SAMPLES) - 1);
         f64::from(last.count_ones()) / f64::from(self.asked.max(1))
     }
+}
+
+/// Puts a request behind the others that are to leave, in place of an older one to the same relay.
+fn send(out: &mut VecDeque<MeshTransmit>, request: MeshTransmit) {
+    out.retain(|older| older.to != request.to);
+    out.push_back(request);
 }
 
 /// True if a request for the relays is one of a relay.

@@ -79,8 +79,6 @@ pub struct ServerConfig {
     pub peers: PeerRules,
     /// A random key for the nonces.
     pub secret: [u8; 32],
-    /// Relays that it knows from the beginning. It asks them as the first of its users.
-    pub relays: Vec<SocketAddr>,
 }
 
 /// The socket that an allocation needs.
@@ -209,7 +207,7 @@ impl Server {
         };
         let (first, password) =
             config.users.first().map_or(Default::default(), |u| (&*u.name, &*u.password));
-        let mesh = Mesh::new(now, first, password, &config.relays);
+        let mesh = Mesh::new(first, password);
         let nobody = long_term_key("nobody", &format!("{:02x?}", config.secret), &config.realm);
         Server {
             accounts: config.users.iter().map(account).collect(),
@@ -393,8 +391,8 @@ impl Server {
         self.mesh.set_own(own);
     }
 
-    /// Takes the relays that the operator names, in place of those named before: they are asked,
-    /// and never forgotten.
+    /// Takes the relays that the operator names, in place of those named before: they are asked, as
+    /// the first user, and never forgotten.
     pub fn name_relays(&mut self, now: Instant, named: &[SocketAddr]) {
         self.mesh.name(now, named);
     }

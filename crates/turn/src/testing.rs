@@ -54,7 +54,6 @@ pub(crate) fn config(limits: Limits) -> ServerConfig {
         limits,
         peers: PeerRules { allow: vec!["198.51.100.0/24".parse().unwrap()] },
         secret: [3; 32],
-        relays: Vec::new(),
     }
 }
 

@@ -91,7 +91,6 @@ async fn a_path_through_a_relay_is_probed_beside_the_direct_one() {
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             secret: [1; 32],
-            relays: Vec::new(),
         },
         listen: vec![BindTo::Address([127, 0, 0, 35].into())],
         port: 0,

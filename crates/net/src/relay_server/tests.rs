@@ -17,7 +17,6 @@ fn options(limits: Limits) -> RelayServerOptions {
             limits,
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             secret: [1; 32],
-            relays: Vec::new(),
         },
         listen: vec![BindTo::Address([127, 0, 0, 2].into())],
         port: 0,

@@ -6,7 +6,7 @@
 //! the password. Few are asked at a time, each once in two minutes; a public relay leads to public
 //! addresses only.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ const LINKS_MAX: usize = 8;
 const FRESH: Duration = Duration::from_secs(6);
 /// Time before a relay that did not answer, or refused us, is asked again.
 const REFUSED_FOR: Duration = Duration::from_secs(120);
-/// As many of them are remembered; while the list is full no other relay is asked.
+/// Number of them that are remembered for each relay of the user. While there are as many, its list
+/// and those of the relays that it led to are not looked at.
 const REFUSED_MAX: usize = 32;
 
 /// The relays that may join.
@@ -31,13 +32,15 @@ const REFUSED_MAX: usize = 32;
 pub(crate) struct Overlay {
     /// The local addresses; `None` if no list is followed.
     bound: Option<BoundAddresses>,
-    refused: VecDeque<Refused>,
+    refused: Vec<Refused>,
 }
 
 /// A relay that is not asked for now.
 #[derive(Debug)]
 struct Refused {
     address: SocketAddr,
+    /// The relay of the user that led to it: another one's password may be the right one.
+    led_by: usize,
     until: Instant,
 }
 
@@ -55,6 +58,21 @@ struct Candidate {
     relay: Relay,
     /// The address of ours to talk to it from.
     local: SocketAddr,
+    led_by: usize,
+}
+
+/// A relay that tells of others.
+struct Teller<'a> {
+    link: &'a Link,
+    /// The relay of the user that led to it, or itself.
+    led_by: usize,
+}
+
+impl Link {
+    /// It listed others a short time ago.
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.listed_at.is_some_and(|at| now - at < FRESH)
+    }
 }
 
 impl Relays {
@@ -87,24 +105,24 @@ impl Relays {
     /// Gives up those that were asked and are no relays for us.
     fn refuse_silent(&mut self, now: Instant) {
         self.overlay.refused.retain(|refused| refused.until > now);
-        let is_none = |link: &Link| {
-            link.is_listed && !link.is_left && link.relayed.is_none() && link.error.is_some()
-        };
-        while let Some(index) = self.links.iter().position(is_none) {
-            let address = self.links[index].relay.address;
-            self.overlay.refused.push_back(Refused { address, until: now + REFUSED_FOR });
-            self.leave(now, index);
+        for index in 0..self.links.len() {
+            let link = &self.links[index];
+            let is_none = !link.is_left && link.relayed.is_none() && link.error.is_some();
+            if let Some(led_by) = link.led_by.filter(|_| is_none) {
+                let (address, until) = (link.relay.address, now + REFUSED_FOR);
+                self.overlay.refused.push(Refused { address, led_by, until });
+                self.leave(now, index);
+            }
         }
     }
 
     /// Leaves those that joined, that nobody lists any more, and that do not answer themselves.
     fn leave_dead(&mut self, now: Instant) {
-        let is_fresh = |link: &Link| link.listed_at.is_some_and(|at| now - at < FRESH);
-        let tells = |link: &&Link| !link.is_left && is_fresh(link);
+        let tells = |link: &&Link| !link.is_left && link.is_fresh(now);
         let is_dead = |link: &Link| {
             let address = link.relay.address;
             let is_listed = || self.links.iter().filter(tells).any(|l| l.listed.contains(&address));
-            link.has_joined() && !is_fresh(link) && !is_listed()
+            link.has_joined() && !link.is_fresh(now) && !is_listed()
         };
         let dead: Vec<usize> =
             (0..self.links.len()).filter(|&index| is_dead(&self.links[index])).collect();
@@ -125,8 +143,7 @@ impl Relays {
     /// Asks relays that are listed for an address, as far as there is room.
     fn join_listed(&mut self, now: Instant) {
         while self.links.iter().filter(|link| !link.is_left).count() < LINKS_MAX
-            && self.overlay.refused.len() < REFUSED_MAX
-            && let Some(Candidate { relay, local }) = self.candidate()
+            && let Some(Candidate { relay, local, led_by }) = self.candidate(now)
         {
             let mut client = client(now, &relay);
             client.follow_relays();
@@ -138,7 +155,7 @@ impl Relays {
                 error: None,
                 routes: BTreeMap::new(),
                 is_lost: false,
-                is_listed: true,
+                led_by: Some(led_by),
                 is_left: false,
                 listed: Vec::new(),
                 listed_at: None,
@@ -154,27 +171,45 @@ impl Relays {
         }
     }
 
+    /// The relays whose lists count. The user's relay that led to the fewest comes first. So a long
+    /// list does not take all the room.
+    fn tellers(&self, now: Instant) -> Vec<Teller<'_>> {
+        let tells = |link: &Link| !link.is_left && link.relayed.is_some() && link.is_fresh(now);
+        let numbered = self.links.iter().enumerate().filter(|(_, link)| tells(link));
+        let teller = |(index, link)| Teller { link, led_by: link.led_by.unwrap_or(index) };
+        let mut tellers: Vec<_> = numbered.map(teller).collect();
+        let leads_to = |by: usize| {
+            self.links.iter().filter(|link| !link.is_left && link.led_by == Some(by)).count()
+        };
+        tellers.sort_by_key(|teller| leads_to(teller.led_by));
+        tellers
+    }
+
     /// The next relay to ask, which has the user and the password of the one that names it.
-    fn candidate(&self) -> Option<Candidate> {
+    fn candidate(&self, now: Instant) -> Option<Candidate> {
         let bound = self.overlay.bound.as_ref()?;
         let ours = |address| self.links.iter().any(|l| !l.is_left && l.relay.address == address);
-        let refused = |address| self.overlay.refused.iter().any(|r| r.address == address);
-        let tell = self.links.iter().filter(|link| !link.is_left && link.relayed.is_some());
-        tell.flat_map(|by| by.listed.iter().map(move |&address| (by, address))).find_map(
-            |(by, address)| {
-                let (place, other) = (by.relay.address, address);
-                let is_good = may_lead_to(place.ip(), other.ip())
-                    && place.is_ipv6() == other.is_ipv6()
-                    && other.port() != 0;
-                if !is_good || ours(address) || refused(address) {
-                    return None;
-                }
-                let local = source(address, bound)?;
+        for Teller { link: by, led_by } in self.tellers(now) {
+            let refused = || self.overlay.refused.iter().filter(|r| r.led_by == led_by);
+            if refused().count() >= REFUSED_MAX {
+                continue;
+            }
+            let may_join = |&&address: &&SocketAddr| {
+                may_lead_to(by.relay.address.ip(), address.ip())
+                    && by.relay.address.is_ipv6() == address.is_ipv6()
+                    && address.port() != 0
+                    && !ours(address)
+                    && refused().all(|r| r.address != address)
+            };
+            let with_source = |&address| Some((address, source(address, bound)?));
+            let mut listed = by.listed.iter().filter(may_join).filter_map(with_source);
+            if let Some((address, local)) = listed.next() {
                 let (user, password) = (by.relay.user.clone(), by.relay.password.clone());
                 let relay = Relay { name: address.to_string(), address, user, password };
-                Some(Candidate { relay, local })
-            },
-        )
+                return Some(Candidate { relay, local, led_by });
+            }
+        }
+        None
     }
 }
 

@@ -37,7 +37,6 @@ fn server(password: &str) -> Server {
         limits: Limits::default(),
         peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
         secret: [1; 32],
-        relays: Vec::new(),
     };
     Server::new(at(0), config)
 }

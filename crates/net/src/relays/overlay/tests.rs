@@ -54,14 +54,20 @@ struct World {
 impl World {
     /// A user who names the first relay.
     async fn new() -> World {
+        World::naming(&[(1, "secret")]).await
+    }
+
+    /// A user who names these, each with a password.
+    async fn naming(named: &[(u8, &str)]) -> World {
         let sockets = UdpSockets::bind(&[BindTo::Address([127, 0, 0, 1].into())], 0).unwrap();
-        let first = Relay {
-            name: "first".into(),
-            address: place(1),
+        let relay = |&(n, password): &(u8, &str)| Relay {
+            name: n.to_string(),
+            address: place(n),
             user: "ann".into(),
-            password: "secret".into(),
+            password: password.into(),
         };
-        let (mut relays, _) = Relays::new(at(0), &[first], sockets.bound());
+        let named: Vec<_> = named.iter().map(relay).collect();
+        let (mut relays, _) = Relays::new(at(0), &named, sockets.bound());
         relays.follow_overlay(sockets.bound());
         World {
             programs: BTreeMap::new(),
@@ -81,10 +87,11 @@ impl World {
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             secret: [n; 32],
-            relays: named.iter().map(|n| place(*n)).collect(),
         };
         let mut server = Server::new(at(self.now), config);
         server.set_own_addresses(&[place(n)]);
+        let named: Vec<_> = named.iter().map(|n| place(*n)).collect();
+        server.name_relays(at(self.now), &named);
         self.programs
             .insert(place(n), Program { server, ports: Ports(n, (self.now / 1000) as u16) });
     }
@@ -256,4 +263,38 @@ async fn the_peers_own_address_as_a_relay_takes_no_packet_from_the_engine() {
         vec![Datagram::new(home, peer, Bytes::from_static(&[0x26, 0xab, 1, 2, 3, 4, 5, 6, 7]))];
     world.relays.unwrap(at(world.now), &mut datagrams);
     assert_eq!(datagrams.len(), 1);
+}
+
+#[tokio::test]
+async fn one_relay_of_the_user_cannot_spoil_what_another_lists() {
+    let mut world = World::naming(&[(1, "of the liar"), (2, "secret")]).await;
+    world.add(1, &[], "of the liar");
+    world.run_s(3);
+    // From now on only this test speaks for the liar. It lists what the other one will list, and
+    // strangers.
+    world.programs.remove(&place(1));
+    for second in 0..160_u8 {
+        if second == 20 {
+            world.add(2, &[], "secret");
+            world.add(3, &[2], "secret");
+        }
+        let strangers = (0..31).map(|n| place(100 + second % 4 * 31 + n));
+        world.name([place(3)].into_iter().chain(strangers));
+        world.run_s(1);
+    }
+    assert_eq!(world.used(), [place(1), place(2), place(3)]);
+}
+
+#[tokio::test]
+async fn an_old_list_leads_nowhere() {
+    let mut world = World::naming(&[(1, "secret"), (2, "secret")]).await;
+    world.add(1, &[], "secret");
+    world.add(2, &[], "secret");
+    world.run_s(3);
+    world.name([place(9)]);
+    world.programs.remove(&place(1));
+    world.run_s(60);
+    world.asked.clear();
+    world.run_s(300);
+    assert!(!world.asked.contains(&place(9)), "the relay that listed it is dead");
 }
