@@ -73,3 +73,63 @@ fn entry(rest: &mut &[u8]) -> Option<Listed> {
     let rtt = (micros > 0).then(|| Duration::from_micros(micros.into()));
     Some(Listed { address: SocketAddr::new(ip, port), rtt, loss: f64::from(loss) / 1000.0 })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use turn_types::stun::message::{MessageClass, MessageType, MessageWriteVec, TransactionId};
+    use turn_types::stun::prelude::*;
+
+    use super::*;
+    use crate::mesh::OVERLAY;
+    use crate::message::add;
+
+    fn read(attribute: &RawAttribute<'_>) -> Vec<Listed> {
+        let kind = MessageType::from_class_method(MessageClass::Success, OVERLAY);
+        let id = TransactionId::generate();
+        let mut message = Message::builder(kind, id, MessageWriteVec::new());
+        add(&mut message, attribute);
+        let bytes = message.finish();
+        listed(&Message::from_bytes(&bytes).unwrap())
+    }
+
+    fn relay(address: &str, micros: Option<u64>, loss: f64) -> MeshRelay {
+        let rtt = micros.map(Duration::from_micros);
+        MeshRelay { address: address.parse().unwrap(), is_alive: true, rtt, loss }
+    }
+
+    #[test]
+    fn a_list_is_read_as_it_was_written() {
+        let relays = [
+            relay("192.0.2.1:3478", Some(1234), 0.25),
+            relay("[2001:db8::1]:65535", None, 1.0),
+            relay("[2001:db8::2]:1", Some(u64::MAX / 2), 0.0),
+        ];
+        let read = read(&relays_attribute(relays.into_iter()));
+        let longest = Some(Duration::from_micros(u32::MAX.into()));
+        let rtts = [relays[0].rtt, None, longest];
+        assert_eq!(read.len(), relays.len());
+        for ((read, written), rtt) in read.iter().zip(relays).zip(rtts) {
+            assert_eq!((read.address, read.rtt, read.loss), (written.address, rtt, written.loss));
+        }
+    }
+
+    #[test]
+    fn no_more_relays_are_written_or_read_than_a_message_holds() {
+        let many = std::iter::repeat_n(relay("[2001:db8::1]:3478", Some(1), 0.0), 100);
+        let attribute = relays_attribute(many);
+        assert_eq!(read(&attribute).len(), LISTED_MAX);
+        assert!(attribute.value.len() <= 1000, "{}", attribute.value.len());
+        let twice = attribute.value.repeat(2);
+        assert_eq!(read(&RawAttribute::new(RELAYS, &twice)).len(), LISTED_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..1400)) {
+            for relay in read(&RawAttribute::new(RELAYS, &bytes)) {
+                prop_assert!((0.0..=1.0).contains(&relay.loss));
+            }
+        }
+    }
+}
