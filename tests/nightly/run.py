@@ -134,11 +134,19 @@ class Night:
             self.fail("./check installs", said)
 
 
+def seed_of(text):
+    """A seed, and room above it for those of the whole night."""
+    seed = int(text)
+    if not 0 <= seed < 2**63:
+        raise argparse.ArgumentTypeError(f"{text} is not below 2^63")
+    return seed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=8)
     today = datetime.date.today()
-    parser.add_argument("--seed", type=int, default=int(today.strftime("%Y%m%d")) * 10_000_000)
+    parser.add_argument("--seed", type=seed_of, default=int(today.strftime("%Y%m%d")) * 10_000_000)
     parser.add_argument("--parts", nargs="+", choices=[*SHARES, *ONCE], default=[*SHARES, *ONCE])
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of random operations")
     parser.add_argument("--no-build", action="store_true", help="everything is built")
