@@ -143,6 +143,15 @@ fn a_closed_window_is_no_silence() {
     }
 }
 
+/// An end that moved after it had closed keeps nothing from arriving, and the other end takes no
+/// more data by then: what its program had left over was counted as lost.
+#[test]
+fn what_is_left_over_in_a_shutdown_is_not_lost() {
+    if let Err(failure) = Plan::of_family(Family::Plain, 2_026_112_800_000_254_269).run() {
+        panic!("{failure}");
+    }
+}
+
 /// The only verified path was gone, and the new one was not asked during the shutdown.
 #[test]
 fn an_address_that_changes_during_a_shutdown_does_not_stop_it() {

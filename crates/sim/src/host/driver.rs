@@ -188,11 +188,13 @@ impl Host {
             Event::SendBufferEmpty => self.sender.on_all_acked(now),
             Event::PeerShutdown => self.has_begun_shutdown = true,
             Event::Closed(why) => {
-                if *why == AssocClosed::Shutdown {
-                    self.sender.clear();
-                } else if self.reconnects && !self.setup.connect.is_empty() {
+                let is_lost = *why != AssocClosed::Shutdown;
+                if is_lost && self.reconnects && !self.setup.connect.is_empty() {
                     self.new_epoch();
                     self.start(now);
+                } else if !is_lost || self.has_begun_shutdown {
+                    // An association in a shutdown takes no more data (RFC 9260 §9.2).
+                    self.sender.clear();
                 }
             }
             _ => {}
