@@ -2,8 +2,9 @@
 //! or is silent for a while.
 
 use manypath::AssocClosed;
+use tokio::time::Instant;
 
-use crate::harness::{Case, Opens, Pattern, Running, Setting, Verifier, interop, pause, soon};
+use crate::harness::{Case, Opens, Pattern, Running, Setting, Verifier, interop, pause, say, soon};
 use crate::transfer::{manypath_echoes, manypath_receives, usrsctp_echoes};
 
 /// 3 % lost, 1 % twice, 3 % late.
@@ -158,4 +159,38 @@ fn an_abort_arrives_however_packets_are_mixed() {
         association.abort("enough");
         peer.report().await.assert_ok("peer-abort");
     });
+}
+
+/// Time in seconds for `bytes` from usrsctp to manypath through a relay, with the default timers of
+/// both.
+fn time_of_usrsctp(setting: Setting, relay: &str, bytes: u64) -> f64 {
+    let mut seconds = 0.0;
+    interop(async {
+        let task = format!("--linger-ms 1500 --messages 1400 send {bytes}");
+        let case = Case::new(Opens::Usrsctp, setting, &task).relays(&[relay]);
+        let Running { association, peer, endpoint: _endpoint, relays: _relays } =
+            case.start().await;
+        let begin = Instant::now();
+        let mut verifier = Verifier::new(0);
+        verifier.receive_all(&association).await.expect("everything until the shutdown");
+        seconds = begin.elapsed().as_secs_f64();
+        peer.report().await.assert_ok("local-shutdown");
+    });
+    seconds
+}
+
+/// The time that it takes by default, divided by that of profile `rfc9260`.
+#[test]
+#[ignore = "a measurement of some minutes"]
+fn usrsctp_sends_to_the_default_as_fast_as_by_the_rfc() {
+    const PAIRS: u32 = 12;
+    for (one_way_ms, bytes) in [(0, 4_800_000), (10, 2_400_000), (50, 600_000)] {
+        let total = |setting| -> f64 {
+            let relay = |seed| format!("--drop 20 --delay {one_way_ms} --seed {seed}");
+            (1..=PAIRS).map(|seed| time_of_usrsctp(setting, &relay(seed), bytes)).sum()
+        };
+        let ratio = total(Setting::Fast) / total(Setting::Plain);
+        say(format_args!("round trip {} ms: {ratio:.2} times the time by rfc9260", 2 * one_way_ms));
+        assert!(ratio <= 1.2, "round trip {} ms: {ratio:.2}", 2 * one_way_ms);
+    }
 }
