@@ -73,12 +73,13 @@ impl Association {
             header.verification_tag = self.ends.id.local_tag;
         }
         let path = self.paths.find(&to.0, &to.1);
+        let room = path.and_then(|id| self.paths.get(id)).map(|p| p.max_packet);
+        let room = room.unwrap_or(self.config.mtu - sizes::UDP_IPV6_HEADERS);
         let max = match (&c, path.and_then(|id| self.paths.get(id))) {
-            (Control::CookieEcho, Some(p)) if self.may_join_cookie(p) => p.max_packet,
-            // A peer's cookie may be long; IP fragments it.
-            (Control::CookieEcho, _) => usize::from(u16::MAX),
-            (_, Some(p)) => p.max_packet,
-            (_, None) => self.config.mtu - sizes::UDP_IPV6_HEADERS,
+            (Control::CookieEcho, Some(p)) if self.may_join_cookie(p) => room,
+            // A peer's cookie may be long, and so may the list of our addresses; IP fragments them.
+            (Control::CookieEcho | Control::Init { .. }, _) => usize::from(u16::MAX),
+            _ => room,
         };
         // To a path we want verified, the question goes with the answer: then the peer's answer
         // arrives before the data it sends on the path it has just verified.
@@ -97,7 +98,7 @@ impl Association {
         let is_sealed = self.seals() && !c.is_of_handshake();
         let mut packet = Draft::new(buf, header, max, is_sealed);
         let fits = match &c {
-            Control::Init { .. } => packet.push_init(&self.init_chunk()),
+            Control::Init { .. } => packet.push_init(&self.init_chunk(room)),
             Control::CookieEcho => match &self.state {
                 State::CookieEchoed { cookie, .. } => packet.push_cookie_echo(cookie),
                 _ => false,

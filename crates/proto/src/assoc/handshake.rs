@@ -150,8 +150,8 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::T1), at);
     }
 
-    /// Our INIT. One that is repeated may be padded.
-    pub(super) fn init_chunk(&self) -> Init {
+    /// Our INIT. One that is repeated may be padded, to no more than `room` bytes of an SCTP packet.
+    pub(super) fn init_chunk(&self, room: usize) -> Init {
         let is_repeated = matches!(&self.state, State::CookieWait(opening) if opening.attempts > 0);
         let init = Init {
             initiate_tag: self.ends.id.local_tag,
@@ -170,7 +170,7 @@ impl Association {
             .collect::<Params>(),
         };
         match is_repeated && self.config.pad_repeated_init {
-            true => init.padded_to(PADDED_INIT),
+            true => init.padded_to(PADDED_INIT.min(room)),
             false => init,
         }
     }

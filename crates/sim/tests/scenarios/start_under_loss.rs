@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manypath_proto::{AssocClosed, Instant, PathId};
 use manypath_sim::chunk_type::{COOKIE_ACK, COOKIE_ECHO, DATA, INIT};
-use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, millis, secs};
+use manypath_sim::{Pair, PairBuilder, PathSpec, QueueLimit, millis, secs, shared_key};
 
 /// One path of 45 ms, as the command line has it.
 fn one_path() -> PairBuilder {
@@ -40,6 +40,23 @@ fn two_paths_begin_sooner_than_one() {
     let (late, latest) = late(&two, 0.3, secs(5));
     println!("two paths: {late} of 1000 later than 5 s, the last at {latest:?}");
     assert!(late <= 10, "{late} of 1000 begin later than 5 s");
+}
+
+/// A repeated INIT is padded; more than fits a packet never left.
+#[test]
+fn a_repeated_init_fits_a_small_mtu() {
+    for mtu in ["512", "576", "1280"] {
+        for is_protected in [false, true] {
+            let builder = one_path().set("mtu", mtu);
+            let builder = if is_protected { builder.keys(shared_key()) } else { builder };
+            let mut t = builder.loss(1.0).start();
+            t.run_until(millis(100));
+            t.net.path(0).set_loss(0.0);
+            let begins = t.run_until_true(secs(2), |t| t.a.is_established());
+            assert!(begins, "mtu {mtu}, protected {is_protected}");
+            assert!(t.sent(INIT).count() > 1, "the first one was lost");
+        }
+    }
 }
 
 #[test]
