@@ -163,6 +163,23 @@ fn an_address_that_changes_during_a_shutdown_does_not_stop_it() {
     }
 }
 
+/// The only verified path was dead, and those that the peer's data came on were not asked during
+/// the shutdown.
+#[test]
+fn a_shutdown_asks_the_paths_that_the_peer_is_heard_on() {
+    if let Err(failure) = Plan::of_family(Family::Protected, 2_026_112_810_000_031_650).run() {
+        panic!("{failure}");
+    }
+}
+
+/// Both ends repeated DATA and heartbeats at the same moment, and sent all SACKs on dead paths.
+#[test]
+fn sacks_leave_a_dead_path_for_one_in_doubt() {
+    if let Err(failure) = Plan::of_family(Family::Plain, 2_026_112_810_000_150_982).run() {
+        panic!("{failure}");
+    }
+}
+
 /// Of the same kind, found among 180,000 runs.
 #[test]
 fn an_association_that_is_over_has_no_ghost() {

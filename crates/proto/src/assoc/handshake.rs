@@ -150,7 +150,7 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::T1), at);
     }
 
-    /// Our INIT. One that is repeated may be padded, to no more than `room` bytes of an SCTP packet.
+    /// Our INIT. One that is repeated may be padded, to an SCTP packet of at most `room` bytes.
     pub(super) fn init_chunk(&self, room: usize) -> Init {
         let is_repeated = matches!(&self.state, State::CookieWait(opening) if opening.attempts > 0);
         let init = Init {

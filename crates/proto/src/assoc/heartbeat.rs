@@ -87,9 +87,16 @@ impl Association {
         }
     }
 
+    /// The chunks of a shutdown have no way to take but one that is not verified yet.
+    fn lacks_a_way_to_end(&self) -> bool {
+        let works = |p: &Path| is_known(p) && p.state == PathState::Active;
+        self.state.is_ending() && !self.paths.iter().any(works)
+    }
+
     pub(super) fn probe_now(&mut self, now: Instant, id: PathId) {
-        // Without any verified path the chunks of the shutdown have no way to take.
-        let is_needed = |p: &Path| is_to_be_known(p) || !self.paths.iter().any(is_known);
+        let lacks_a_way = self.lacks_a_way_to_end();
+        let is_needed =
+            |p: &Path| is_to_be_known(p) || (lacks_a_way && p.state == PathState::Unconfirmed);
         if self.state.is_ending() && !self.paths.get(id).is_some_and(is_needed) {
             return;
         }
@@ -116,11 +123,17 @@ impl Association {
         self.probe_now(now, id);
     }
 
-    /// The peer's packets arrive on a path that has failed: it may work again. An earlier question
-    /// gets its RTO to be answered first, and longer if the peer is heard and does not answer.
+    /// The peer's packets arrive on a path that has failed: it may work again. Or it was never
+    /// verified, and a shutdown needs it. An earlier question gets its RTO to be answered first,
+    /// and longer if the peer is heard and does not answer.
     pub(super) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
+        let lacks_a_way = self.lacks_a_way_to_end();
         let Some(p) = self.paths.get_mut(id) else { return };
-        let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
+        let has_failed = match p.state {
+            PathState::PotentiallyFailed | PathState::Inactive => true,
+            PathState::Unconfirmed => lacks_a_way,
+            PathState::Active => false,
+        };
         // A peer that returned asks by its packets: what it was asked while it was away is no
         // question, and it can still answer it.
         let waits = match p.rto.srtt().filter(|_| self.policies.in_doubt.carry_when_answered) {

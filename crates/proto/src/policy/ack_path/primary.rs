@@ -67,8 +67,15 @@ impl Primary {
         broken || now - since > primary.rto * self.silence_rtos
     }
 
-    /// Another path, for one that has failed.
-    fn elect(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
+    /// Another path, for one that has failed. If none is active, one that is potentially failed and
+    /// brings DATA is better than one that brings none: DATA that is repeated with its heartbeat
+    /// comes each time before the answer that makes its path active.
+    fn elect(
+        &mut self,
+        cx: &mut PolicyCx<'_>,
+        failed: &PathView,
+        last_data: Option<PathId>,
+    ) -> Option<PathId> {
         let (primary, since) = (cx.primary, self.others_since);
         let brings_data = |p: &PathView| match since {
             Some(since) => p.last_data_received >= Some(since),
@@ -78,6 +85,11 @@ impl Primary {
         let mut elected = cx.argmax(|p| may_be(p) && brings_data(p), PathView::score);
         if self.is_reported {
             elected = elected.or_else(|| cx.argmax(may_be, PathView::score));
+        }
+        if failed.state == PathState::Inactive || self.is_silent(cx.now, failed) {
+            let is_doubtful = |p: &PathView| p.state == PathState::PotentiallyFailed;
+            let brings_data = |p: &PathView| is_doubtful(p) && brings_data(p);
+            elected = elected.or_else(|| cx.argmax(brings_data, PathView::score));
         }
         if elected.is_some() {
             (self.others_since, self.is_reported) = (None, false);
@@ -113,7 +125,7 @@ impl AckPathPolicy for Primary {
     fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
         let primary = cx.path(cx.primary)?.clone();
         let elected = match self.has_failed(cx.now, &primary, last_data) {
-            true => self.elect(cx, last_data),
+            true => self.elect(cx, &primary, last_data),
             false => self.better(cx, &primary),
         };
         elected.or(Some(primary.id))
@@ -166,6 +178,22 @@ mod tests {
 
     fn policy() -> Primary {
         Primary::new(&Config::build("rfc9260", "mtcp", &[]).expect("valid"))
+    }
+
+    /// Both ends repeated DATA and a heartbeat each minute, and answered on dead paths for ever.
+    #[test]
+    fn a_path_in_doubt_that_brings_data_is_better_than_a_dead_primary() {
+        let mut p = policy();
+        let mut all = paths([0, 0, 0]);
+        assert_eq!(choose(&mut p, &all, 0, 0), Some(PathId(0)));
+        (all[0].state, all[1].state) = (PathState::Inactive, PathState::PotentiallyFailed);
+        all[1].last_data_received = Some(at(60_000));
+        all[2].state = PathState::Inactive;
+        assert_eq!(choose(&mut p, &all, 60_000, 1), Some(PathId(1)));
+        all[0].state = PathState::PotentiallyFailed;
+        assert_eq!(choose(&mut policy(), &all, 60_000, 1), Some(PathId(1)), "silent as well");
+        all[0].last_data_received = Some(at(59_900));
+        assert_eq!(choose(&mut policy(), &all, 60_000, 1), Some(PathId(0)), "no worse");
     }
 
     #[test]
