@@ -134,10 +134,12 @@ def types(require):
 
 
 def relay(it):
-    """Starts a relay; the address of its metrics."""
+    """Starts a relay that knows another one; the address of its metrics."""
+    command = [it.binary, "relay", "--listen", "127.0.0.1", "--user", "ann:password"]
+    port = free_port()
     printed = open(it.folder / "relay.txt", "w+")
-    command = [it.binary, "relay", "--listen", "127.0.0.1", "--port", "0", "--user", "ann:password", "--metrics", "0"]
-    it.started.append(subprocess.Popen(command, stdout=printed, stderr=printed, env=it.environment))
+    for options in (["--port", port], ["--port", 0, "--peers", f"127.0.0.1:{port}", "--metrics", 0]):
+        it.started.append(subprocess.Popen([*command, *map(str, options)], stdout=printed, stderr=printed, env=it.environment))
 
     def there():
         return re.search(r"Metrics: http://(\S+)/metrics", (it.folder / "relay.txt").read_text())
