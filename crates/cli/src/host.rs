@@ -42,7 +42,7 @@ impl Host {
         Ok(Host { name: name.to_owned(), port })
     }
 
-    /// Its addresses, by its name.
+    /// Looks the name up: the addresses of the host.
     pub(crate) async fn look_up(&self) -> std::io::Result<Vec<SocketAddr>> {
         let found = tokio::net::lookup_host((self.name.as_str(), self.port)).await?;
         Ok(found.map(manypath::unmapped).collect())

@@ -47,7 +47,7 @@ impl Relay {
         self.listening["via"][0].as_str().expect("a word").to_owned()
     }
 
-    /// Its next event of this kind.
+    /// Waits for the next event of this kind.
     fn event(&mut self, kind: &str) -> Value {
         loop {
             let mut line = String::new();

@@ -95,9 +95,9 @@ pub struct Stat {
 /// A label of a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// Name of the label.
     pub name: &'static str,
-    /// Its value.
+    /// Value of the label.
     pub value: String,
 }
 

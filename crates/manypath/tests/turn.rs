@@ -30,7 +30,7 @@ impl Turn {
         Turn::start_knowing(ip, port, &[])
     }
 
-    /// One that knows other relays.
+    /// A relay that knows other relays.
     fn start_knowing(ip: &str, port: u16, relays: &[SocketAddr]) -> Turn {
         let config = ServerConfig {
             realm: "test".into(),

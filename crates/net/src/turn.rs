@@ -37,21 +37,8 @@ impl Relays {
                 notes.push(format!("the relay {} is named twice", relay.name));
                 continue;
             }
-            let client = client(now, &relay);
             let address = relay.address;
-            let link = Link {
-                relay,
-                local,
-                client,
-                relayed: None,
-                error: None,
-                routes: BTreeMap::new(),
-                is_lost: false,
-                led_by: None,
-                is_left: false,
-                listed: Vec::new(),
-                listed_at: None,
-            };
+            let link = Link::new(now, relay, local);
             order.push(address);
             links.insert(address, link);
         }
@@ -60,9 +47,23 @@ impl Relays {
     }
 }
 
-/// A client of this relay.
-pub(crate) fn client(now: Instant, relay: &Relay) -> Box<dyn Client> {
-    Box::new(Turn::new(now, &relay.user, &relay.password, relay.address.is_ipv6()))
+impl Link {
+    /// Begins to ask a relay of the user for an address.
+    pub(crate) fn new(now: Instant, relay: Relay, local: SocketAddr) -> Link {
+        Link {
+            client: Box::new(Turn::new(now, &relay.user, &relay.password, relay.address.is_ipv6())),
+            relay,
+            local,
+            relayed: None,
+            error: None,
+            routes: BTreeMap::new(),
+            is_lost: false,
+            led_by: None,
+            is_left: false,
+            listed: Vec::new(),
+            listed_at: None,
+        }
+    }
 }
 
 /// A route that a relay told.

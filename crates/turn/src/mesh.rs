@@ -95,7 +95,7 @@ struct Relay {
     asked: u32,
 }
 
-/// Who told of a relay.
+/// The source that told of a relay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToldBy {
     Operator,
@@ -183,7 +183,7 @@ impl Mesh {
         }
         let may_go = |relay: &Relay| match told_by {
             ToldBy::Operator => !relay.is_named,
-            // One that it was told of just now may still answer.
+            // A relay that it was told of just now may still answer.
             ToldBy::Itself => !relay.is_named && !relay.is_alive && relay.lost_in_a_row > 0,
             ToldBy::List => false,
         };

@@ -10,13 +10,13 @@
 //! each the family (0: no answer, 1: IPv4, 2: IPv6), and if it answered its address and the
 //! round-trip time from the relay in microseconds (4 bytes).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use turn_types::stun::attribute::{AttributeType, RawAttribute};
 use turn_types::stun::message::{Message, Method};
 
-use crate::bytes::take;
+use crate::bytes::{push_ip, take, take_ip};
 
 /// The request for a route. RFC 8489 §18.2 assigns such numbers on review; this one is not.
 pub(crate) const TRACE: Method = Method::new(0x0f1);
@@ -26,8 +26,6 @@ const ROUTE: AttributeType = AttributeType::new(0xd1a0);
 const HOPS_MAX: usize = 32;
 
 const SILENT: u8 = 0;
-const IPV4: u8 = 1;
-const IPV6: u8 = 2;
 
 /// A router, or the peer, that answered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -56,16 +54,7 @@ impl RelayRoute {
                 bytes.push(SILENT);
                 continue;
             };
-            match hop.address {
-                IpAddr::V4(ip) => {
-                    bytes.push(IPV4);
-                    bytes.extend(ip.octets());
-                }
-                IpAddr::V6(ip) => {
-                    bytes.push(IPV6);
-                    bytes.extend(ip.octets());
-                }
-            }
+            push_ip(&mut bytes, hop.address);
             let micros = u32::try_from(hop.rtt.as_micros()).unwrap_or(u32::MAX);
             bytes.extend(micros.to_be_bytes());
         }
@@ -85,9 +74,7 @@ impl RelayRoute {
             rest = after;
             let address = match family {
                 SILENT => None,
-                IPV4 => Some(IpAddr::from(Ipv4Addr::from(*take(&mut rest)?))),
-                IPV6 => Some(IpAddr::from(Ipv6Addr::from(*take::<16>(&mut rest)?))),
-                _ => return None,
+                _ => Some(take_ip(family, &mut rest)?),
             };
             if hops.len() == HOPS_MAX {
                 return None;
@@ -107,6 +94,8 @@ impl RelayRoute {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use proptest::prelude::*;
     use turn_types::stun::message::MessageWriteVec;
     use turn_types::stun::prelude::*;

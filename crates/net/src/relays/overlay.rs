@@ -6,7 +6,6 @@
 //! the password. Few are asked at a time, each once in two minutes; a public relay leads to public
 //! addresses only.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,7 +14,6 @@ use manypath_turn::may_lead_to;
 
 use super::{Link, Relay, RelayChange, Relays, source};
 use crate::sockets::BoundAddresses;
-use crate::turn::client;
 
 /// Relays in all, unless the user names more.
 const LINKS_MAX: usize = 8;
@@ -145,21 +143,8 @@ impl Relays {
         while self.links.iter().filter(|link| !link.is_left).count() < LINKS_MAX
             && let Some(Candidate { relay, local, led_by }) = self.candidate(now)
         {
-            let mut client = client(now, &relay);
-            client.follow_relays();
-            let link = Link {
-                relay,
-                local,
-                client,
-                relayed: None,
-                error: None,
-                routes: BTreeMap::new(),
-                is_lost: false,
-                led_by: Some(led_by),
-                is_left: false,
-                listed: Vec::new(),
-                listed_at: None,
-            };
+            let mut link = Link { led_by: Some(led_by), ..Link::new(now, relay, local) };
+            link.client.follow_relays();
             // The others keep their numbers.
             let index = self.links.iter().position(|link| link.is_left);
             let index = index.unwrap_or(self.links.len());

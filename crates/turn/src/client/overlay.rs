@@ -9,7 +9,7 @@ use crate::mesh::Listed;
 
 /// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The same after a request without an answer. The relay may be one that does not know it.
+/// Time until the next request after one without an answer: the relay may not know OVERLAY.
 const SILENT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// When the relay is asked for others, and the answer.

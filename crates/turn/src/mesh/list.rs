@@ -4,22 +4,19 @@
 //! round-trip time from the relay that lists it in microseconds (4 bytes; 0: not known), and the
 //! fraction of requests that it lost in thousandths (2 bytes).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use turn_types::stun::attribute::{AttributeType, RawAttribute};
 use turn_types::stun::message::Message;
 
 use super::MeshRelay;
-use crate::bytes::take;
+use crate::bytes::{push_ip, take, take_ip};
 
 /// The attribute with the list, which others need not understand.
 const RELAYS: AttributeType = AttributeType::new(0xd1a1);
 /// Relays of a list at most, so that a message stays below 1200 bytes.
 const LISTED_MAX: usize = 32;
-
-const IPV4: u8 = 1;
-const IPV6: u8 = 2;
 
 /// A relay that another one lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,16 +33,7 @@ pub struct Listed {
 pub(crate) fn relays_attribute(relays: impl Iterator<Item = MeshRelay>) -> RawAttribute<'static> {
     let mut bytes = Vec::new();
     for relay in relays.take(LISTED_MAX) {
-        match relay.address.ip() {
-            IpAddr::V4(ip) => {
-                bytes.push(IPV4);
-                bytes.extend(ip.octets());
-            }
-            IpAddr::V6(ip) => {
-                bytes.push(IPV6);
-                bytes.extend(ip.octets());
-            }
-        }
+        push_ip(&mut bytes, relay.address.ip());
         bytes.extend(relay.address.port().to_be_bytes());
         let micros = relay.rtt.map_or(0, |rtt| rtt.as_micros().max(1));
         bytes.extend(u32::try_from(micros).unwrap_or(u32::MAX).to_be_bytes());
@@ -62,11 +50,8 @@ pub(crate) fn listed(message: &Message<'_>) -> Vec<Listed> {
 }
 
 fn entry(rest: &mut &[u8]) -> Option<Listed> {
-    let ip = match take(rest)? {
-        [IPV4] => IpAddr::from(Ipv4Addr::from(*take(rest)?)),
-        [IPV6] => IpAddr::from(Ipv6Addr::from(*take::<16>(rest)?)),
-        _ => return None,
-    };
+    let [family] = *take(rest)?;
+    let ip = take_ip(family, rest)?;
     let port = u16::from_be_bytes(*take(rest)?);
     let micros = u32::from_be_bytes(*take(rest)?);
     let loss = u16::from_be_bytes(*take(rest)?).min(1000);

@@ -9,7 +9,7 @@ fn relay(n: u8) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, n], 3478))
 }
 
-/// One relay's view, with these named to it.
+/// The relays as one of them sees them, with these named to it.
 fn mesh(named: &[SocketAddr]) -> Mesh {
     let mut mesh = Mesh::new("ann", "a secret");
     mesh.name(at(0), named);
@@ -148,7 +148,7 @@ fn a_relay_with_another_password_is_listed_to_nobody() {
     world.run_ms(40_000);
     assert_eq!(world.alive(1), [relay(2), relay(3)]);
     assert_eq!(world.alive(9), [] as [SocketAddr; 0]);
-    // Nor is one that knows another user's password.
+    // A relay that knows another user's password is not listed either.
     let mut second = config(Limits::default());
     second.users.remove(0);
     world.add_with(10, &[1], second);
@@ -202,10 +202,10 @@ fn strangers_that_fill_the_list_keep_no_relay_out() {
     }
     mesh.handle_timeout(at(0));
     mesh.handle_timeout(at(1000));
-    // What a relay lists moves nobody, so that a lie leads to few packets.
+    // A listed relay moves nobody, so that a lie leads to few packets.
     mesh.learn_listed(at(1000), stranger(99));
     assert!(!known(&mesh).contains(&stranger(99)));
-    // What asks takes the place of one that does not answer, and what the operator names does.
+    // A relay that asks takes the place of one that does not answer; so does a named one.
     mesh.learn(at(1000), relay(2));
     mesh.name(at(1000), &[relay(1), relay(3)]);
     for wanted in [relay(1), relay(2), relay(3)] {
