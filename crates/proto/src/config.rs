@@ -27,8 +27,8 @@ use std::fmt;
 
 pub use explain::{Explained, Origin, Rows};
 pub use kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RtxPastCwnd,
-    SharedVerdict, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
+    RtxPastCwnd, SharedVerdict, Units,
 };
 pub use param::{Group, Param};
 pub use params::{Config, PARAMS};

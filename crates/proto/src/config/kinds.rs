@@ -164,6 +164,25 @@ named! {
         Keep = "keep",
         /// After each review of all paths, too: the cycle starts over.
         Restart = "restart",
+        /// As with `restart`, but a review that leaves the order of the paths as it was doubles the
+        /// flights until the next one. Another order, or a failure, makes them few again
+        /// (MSACMT-RTv2 paper, section 5, without numbers).
+        Dynamic = "dynamic",
+    }
+}
+
+named! {
+    /// The quality that comes first when msacmt_rt and msacmt_rtv2 rank paths. The others follow in
+    /// the paper's order: RTT and RTO, cwnd, ssthresh, loss rate (MSACMT-RTv2 paper, section 3.1).
+    RedundancyOrder {
+        /// The least RTT, then the least RTO.
+        Rtt = "rtt",
+        /// The largest cwnd.
+        Cwnd = "cwnd",
+        /// The largest ssthresh.
+        Ssthresh = "ssthresh",
+        /// The least loss rate.
+        Loss = "loss",
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Profile;
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RtxPastCwnd,
-    SharedVerdict, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
+    RtxPastCwnd, SharedVerdict, Units,
 };
 use super::param::{Group, Param, check, set};
 use super::setting::{Allowed, Any, OrOff, Setting};
@@ -517,9 +517,13 @@ params! {
     redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
         default: 10, rarely: "repeats the MSACMT-RTv2 paper";
     /// When msacmt_rtv2 returns to redundancy: only after a failure (keep), or also after each
-    /// review of all paths (restart).
+    /// review of all paths (restart), which come less often while the order of the paths stays the
+    /// same (dynamic).
     redundancy_cycle: RedundancyCycle, "choice", Any, "MSACMT-RTv2 paper, Algorithm 1, step 11: keep",
         default: RedundancyCycle::Keep;
+    /// Quality that comes first when msacmt_rt and msacmt_rtv2 rank paths.
+    redundancy_order: RedundancyOrder, "choice", Any, "MSACMT-RTv2 paper, section 3.1: rtt",
+        default: RedundancyOrder::Rtt, rarely: "repeats the MSACMT-RTv2 paper";
 
     [Buffers]
     /// Receive buffer of an association, at most. Its free part is advertised as a_rwnd.

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RtxPastCwnd,
-    SharedVerdict, Units,
+    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
+    RtxPastCwnd, SharedVerdict, Units,
 };
 use super::units;
 use crate::policy::recovery::RuleSet;
@@ -294,4 +294,12 @@ macro_rules! choice {
         }
     )+};
 }
-choice!(Cuc, MaxBurstRule, Ns2Release, RedundancyCycle, RtxPastCwnd, SharedVerdict);
+choice!(
+    Cuc,
+    MaxBurstRule,
+    Ns2Release,
+    RedundancyCycle,
+    RedundancyOrder,
+    RtxPastCwnd,
+    SharedVerdict
+);

@@ -381,6 +381,8 @@ fn redundancy_needs_sfr() {
     build(&[("redundancy", "msacmt_rt"), ("redundancy_review", "3")]).expect("valid with cmt-pf");
     let restart = build(&[("redundancy_cycle", "restart")]).expect("a cycle");
     assert_eq!(restart.redundancy_cycle, RedundancyCycle::Restart);
+    let loss = build(&[("redundancy_order", "loss")]).expect("an order");
+    assert_eq!(loss.redundancy_order, RedundancyOrder::Loss);
     build(&[("redundancy_cycle", "never")]).expect_err("no such cycle");
 }
 

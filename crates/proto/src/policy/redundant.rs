@@ -2,12 +2,14 @@
 
 mod late;
 mod msacmt_rt;
+mod msacmt_rt_once;
 mod msacmt_rtv2;
 mod off;
 mod rank;
 
 pub use late::Late;
 pub use msacmt_rt::MsacmtRt;
+pub use msacmt_rt_once::MsacmtRtOnce;
 pub use msacmt_rtv2::MsacmtRtv2;
 pub use off::Off;
 
@@ -47,9 +49,11 @@ pub trait RedundancyPolicy: std::fmt::Debug + Send {
 registry!(RedundancyPolicy {
     "off" => |_| Box::new(Off),
     "late" => |_| Box::new(Late),
-    "msacmt_rt" => |_| Box::new(MsacmtRt::default()),
+    "msacmt_rt" => |config| Box::new(MsacmtRt::new(config.redundancy_order)),
+    "msacmt_rt_once" => |config| Box::new(MsacmtRtOnce::new(config.redundancy_order)),
     "msacmt_rtv2" => |config| {
-        Box::new(MsacmtRtv2::new(config.redundancy_review, config.redundancy_cycle))
+        let (review, cycle) = (config.redundancy_review, config.redundancy_cycle);
+        Box::new(MsacmtRtv2::new(review, cycle, config.redundancy_order))
     },
 });
 

@@ -77,8 +77,13 @@ impl Plan {
             Family::Redundant => {
                 let preset = ["msacmt-rt", "msacmt-rtv2"][next(2)];
                 let review = ("redundancy_review", ["1", "10"][next(2)]);
-                let cycle = ("redundancy_cycle", ["restart", "keep"][next(2)]);
-                plan.under(preset, &[review, cycle])
+                let cycle = ("redundancy_cycle", ["restart", "keep", "dynamic"][next(3)]);
+                let order = ("redundancy_order", ["rtt", "cwnd", "ssthresh", "loss"][next(4)]);
+                let mut overrides = vec![review, cycle, order];
+                if preset == "msacmt-rt" && next(2) == 0 {
+                    overrides.push(("redundancy", "msacmt_rt_once"));
+                }
+                plan.under(preset, &overrides)
             }
             Family::Combined => {
                 let preset = COMBINED_PRESETS[next(COMBINED_PRESETS.len())];

@@ -2,6 +2,7 @@
 
 use super::rank::Ranking;
 use super::{Cover, RedundancyPolicy};
+use crate::config::RedundancyOrder;
 use crate::path::PathId;
 use crate::policy::PolicyCx;
 
@@ -9,10 +10,17 @@ use crate::policy::PolicyCx;
 ///
 /// The paper does not say when its paths are ranked. Here they are at the beginning, as soon as
 /// their RTTs are known, after every timeout, and when a path fails or comes back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MsacmtRt {
     ranking: Ranking,
     failed: bool,
+}
+
+impl MsacmtRt {
+    /// `first`: the quality that comes first in the ranking.
+    pub fn new(first: RedundancyOrder) -> MsacmtRt {
+        MsacmtRt { ranking: Ranking::by(first), failed: false }
+    }
 }
 
 impl RedundancyPolicy for MsacmtRt {
