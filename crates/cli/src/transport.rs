@@ -8,7 +8,8 @@ use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, Relay, Security, SendError, SendOptions, SocketError, StrangerLimits, sizes,
+    EndpointOptions, Relay, Security, SendError, SendOptions, SocketError, StrangerLimits,
+    is_link_local_v6, sizes,
 };
 use tokio::time::Instant;
 
@@ -121,6 +122,12 @@ pub(crate) enum Answer {
     Failed(Failure),
 }
 
+/// The remedy if no path leads to a link-local address of IPv6: sockets that are bound to an
+/// address or an interface have none to send from.
+const LINK_LOCAL_NEEDS_ALL: &str = "link-local addresses (fe80::…) are reached from every address \
+                                    together: leave --bind out, or use another address of that \
+                                    host";
+
 /// The peer has no room now, and may have later.
 fn is_busy(closed: &AssocClosed) -> bool {
     let AssocClosed::PeerAborted { cause, reason } = closed else { return false };
@@ -178,7 +185,9 @@ pub(crate) async fn connect(
                 (closed, failure)
             }
             Err(e @ (ConnectError::NoPath { .. } | ConnectError::NoRemote)) => {
-                return Err(Failure::no_path(e.to_string()));
+                let failure = Failure::no_path(e.to_string());
+                let by_link = remotes.iter().any(|remote| is_link_local_v6(remote.ip()));
+                return Err(if by_link { failure.hint(LINK_LOCAL_NEEDS_ALL) } else { failure });
             }
             Err(e) => return Err(Failure::failed(e.to_string())),
         };

@@ -159,6 +159,14 @@ fn people_see_each_interval_and_the_latency_at_a_rate() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_link_local_address_from_a_bound_socket_is_refused_with_the_remedy() {
+    let output = manypath(&["perf", "client", "[fe80::7%lo]:9899", "--bind", "lo"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(stderr(&output).contains("leave --bind out"), "{}", stderr(&output));
+}
+
+#[test]
 fn no_server_is_exit_code_4() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let dest = silent.local_addr().unwrap().to_string();
