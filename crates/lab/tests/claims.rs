@@ -83,7 +83,7 @@ fn marks_are_those_that_were_found() {
     let claims = experiments.all().iter().flat_map(|e| &e.claims);
     let marks: Vec<_> = claims.filter_map(|claim| claim.mark).collect();
     let counts = Mark::ALL.map(|mark| marks.iter().filter(|own| **own == mark).count());
-    // Tables 3 and 5 of mTCP, both tables of CMT-PF with fitted cross-traffic, and Table 2 of MSACMT
+    // Tables 3 and 5 of mTCP, both tables of CMT-PF with fitted cross-traffic, Table 2 of MSACMT
     // with fitted links; MSACMT's two lines, RON's 18 s and a threshold that only takes paths away;
     // three timelines of CMT-PF.
     assert_eq!(counts, [38, 28, 31], "{:?}", Mark::ALL);

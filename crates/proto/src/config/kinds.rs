@@ -172,8 +172,9 @@ named! {
 }
 
 named! {
-    /// The quality that comes first when msacmt_rt and msacmt_rtv2 rank paths. The others follow in
-    /// the paper's order: RTT and RTO, cwnd, ssthresh, loss rate (MSACMT-RTv2 paper, section 3.1).
+    /// The quality that comes first when msacmt_rt, msacmt_rt_once and msacmt_rtv2 rank paths. The
+    /// others follow in the paper's order: RTT and RTO, cwnd, ssthresh, loss rate (MSACMT-RTv2
+    /// paper, section 3.1).
     RedundancyOrder {
         /// The least RTT, then the least RTO.
         Rtt = "rtt",

@@ -521,7 +521,7 @@ params! {
     /// same (dynamic).
     redundancy_cycle: RedundancyCycle, "choice", Any, "MSACMT-RTv2 paper, Algorithm 1, step 11: keep",
         default: RedundancyCycle::Keep;
-    /// Quality that comes first when msacmt_rt and msacmt_rtv2 rank paths.
+    /// Quality that comes first when msacmt_rt, msacmt_rt_once and msacmt_rtv2 rank paths.
     redundancy_order: RedundancyOrder, "choice", Any, "MSACMT-RTv2 paper, section 3.1: rtt",
         default: RedundancyOrder::Rtt, rarely: "repeats the MSACMT-RTv2 paper";
 

@@ -57,7 +57,7 @@ fn unmeasured(cx: &PolicyCx<'_>) -> usize {
     cx.paths.iter().filter(|p| p.usable && p.srtt.is_none()).count()
 }
 
-/// Less is better.
+/// The path that is better in this quality is the lesser one.
 fn compare(quality: RedundancyOrder, a: &PathView, b: &PathView) -> Ordering {
     let steps = |time: Duration| time.as_nanos() / SIMILAR_RTT.as_nanos();
     // A path that was never measured comes after those that were.
