@@ -1,16 +1,20 @@
 """Tests of second_chance.py: python3 -m unittest discover -s tests/common"""
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import host_pace  # noqa: E402
 import second_chance  # noqa: E402
-from second_chance import FILE, IS_LAST, Verdict, judge, run_file, settle  # noqa: E402
+from second_chance import AGAIN, FILE, TRIES, Verdict, judge, run_file, settle  # noqa: E402
 
 RIGHT, LATE, WRONG = (True, True), (False, True), (False, False)
 
@@ -41,7 +45,7 @@ class Clean(unittest.TestCase):
         patched = mock.patch.dict(os.environ)
         patched.start()
         self.addCleanup(patched.stop)
-        for name in (FILE, IS_LAST):
+        for name in (FILE, AGAIN):
             os.environ.pop(name, None)
 
 
@@ -72,6 +76,26 @@ class SecondChance(Clean):
         self.assertIs(judge([]), Verdict.WRONG)
 
 
+class Host:
+    """A machine that others use in each of the first `busy` tries."""
+
+    def __init__(self, busy=0):
+        self.busy, self.tries, self.waits = busy, 0, 0
+
+    def measure(self, run):
+        self.tries += 1
+        return run(), "90 % was stolen" if self.tries <= self.busy else None
+
+    def wait(self):
+        self.waits += 1
+
+
+# Programs of cases in their last chance, as `settle` leaves them.
+GOOD_AGAIN = "pass"
+LATE_AGAIN = f"import os; open(os.environ[{AGAIN!r}], 'a').write('case'); exit(1)"
+WRONG_AGAIN = "exit(1)"
+
+
 class AfterAllSteps(Clean):
     def setUp(self):
         super().setUp()
@@ -80,33 +104,66 @@ class AfterAllSteps(Clean):
         self.file = Path(directory.name) / "late"
         os.environ[FILE] = str(self.file)
 
-    def again(self, program):
+    def again(self, program, host=None):
         """Runs a late case in a lane beside others, and its command, a Python program, after all steps."""
         case, said = Case([LATE]), []
         self.assertEqual((lane(case, said, lambda _: [sys.executable, "-c", program]), case.count), ([], 1))
         self.assertIn("after all steps", said[0])
         with mock.patch("builtins.print"):
-            return run_file(self.file)
+            return run_file(self.file, host or Host())
 
-    def test_a_case_that_is_late_once_passes_and_says_so(self):
-        self.assertEqual(self.again("pass"), [])
+    def test_a_case_that_is_late_once_passes(self):
+        self.assertEqual(self.again(GOOD_AGAIN), ([], []))
 
-    def test_a_case_that_is_late_twice_fails(self):
-        self.assertEqual(self.again("exit(1)"), ["case"])
+    def test_a_case_that_is_late_twice_fails_after_one_try(self):
+        host = Host()
+        self.assertEqual(self.again(LATE_AGAIN, host), (["case"], []))
+        self.assertEqual((host.tries, host.waits), (1, 0))
+
+    def test_a_case_that_is_late_while_others_use_the_machine_is_tried_again(self):
+        host = Host(busy=1)
+        self.assertEqual(self.again(LATE_AGAIN, host), (["case"], []))
+        self.assertEqual((host.tries, host.waits), (2, 1))
+
+    def test_a_case_is_not_measured_if_others_use_the_machine_in_all_tries(self):
+        host = Host(busy=TRIES)
+        self.assertEqual(self.again(LATE_AGAIN, host), ([], ["case"]))
+        self.assertEqual((host.tries, host.waits), (TRIES, TRIES - 1))
+
+    def test_a_case_that_is_good_or_wrong_needs_no_quiet_machine(self):
+        for program, failed in ((GOOD_AGAIN, []), (WRONG_AGAIN, ["case"])):
+            self.file.unlink(missing_ok=True)
+            host = Host(busy=TRIES)
+            self.assertEqual((self.again(program, host), host.tries), ((failed, []), 1))
 
     def test_the_last_chance_is_known_to_be_that(self):
-        self.assertEqual(self.again(f"import os; exit({IS_LAST!r} not in os.environ or {FILE!r} in os.environ)"), [])
-        os.environ[IS_LAST] = "1"
+        self.assertEqual(self.again(f"import os; exit({AGAIN!r} not in os.environ or {FILE!r} in os.environ)"), ([], []))
+        os.environ[AGAIN] = str(self.file.with_name("again"))
         case, said = Case([LATE]), []
         self.assertEqual((lane(case, said), case.count), (["case"], 1))
-        self.assertIn("late twice", said[0])
-
-    def test_a_case_that_is_wrong_the_second_time_fails(self):
-        self.assertEqual(self.again("exit(2)"), ["case"])
+        self.assertIn("late again", said[0])
+        self.assertEqual(Path(os.environ[AGAIN]).read_text(encoding="utf-8"), "case\n")
 
     def test_without_late_cases_there_is_nothing_to_do(self):
         with mock.patch.object(sys, "argv", ["second_chance.py", str(self.file)]):
             self.assertEqual(second_chance.main(), 0)
+
+
+class Pace(unittest.TestCase):
+    def test_a_busy_loop_that_is_stopped_loses_that_time(self):
+        loop = subprocess.Popen([sys.executable, host_pace.__file__, str(min(os.sched_getaffinity(0))), "1"],
+                                stdout=subprocess.PIPE, text=True)
+        time.sleep(0.4)
+        loop.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        loop.send_signal(signal.SIGCONT)
+        self.assertGreater(float(loop.communicate()[0]), 0.25)
+
+    def test_stolen_time_is_a_share_of_all(self):
+        with tempfile.NamedTemporaryFile("w+", encoding="ascii") as stat:
+            stat.write("cpu  100 20 30 800 10 0 20 20 7 3\ncpu0 1 1\n")
+            stat.flush()
+            self.assertEqual(host_pace.stolen_ticks(stat.name), (20, 1000))
 
 
 if __name__ == "__main__":
