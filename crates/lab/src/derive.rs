@@ -69,8 +69,8 @@ pub struct Derive {
 enum Formula {
     /// The sum of fields, less the sum of others, over the sum of others if there are any.
     Fields { sum: Vec<String>, less: Vec<String>, per: Vec<String> },
-    /// Something about the sum of series within a time.
-    Series { series: Vec<String>, take: Take, from: f64, to: f64 },
+    /// Something about the sum of series, less the sum of others, within a time.
+    Series { series: Vec<String>, less: Vec<String>, take: Take, from: f64, to: f64 },
 }
 
 /// The value taken from a series.
@@ -86,6 +86,8 @@ enum Take {
     FirstAtLeast(f64),
     /// The first time at which the series is at most that.
     FirstAtMost(f64),
+    /// How often the series passes that value, up or down. Rests at the value itself do not count.
+    Crossings(f64),
 }
 
 impl Derive {
@@ -105,15 +107,16 @@ impl Derive {
                 Formula::Fields { sum, less, per }
             }
             (None, Some(series)) => {
-                if per.is_some() || less.is_some() {
-                    return Err("`less` and `per` go with `sum`".to_owned());
+                if per.is_some() {
+                    return Err("`per` goes with `sum`".to_owned());
                 }
                 let from = from.map_or(Ok(0.0), |text| seconds(&text))?;
                 let to = to.map_or(Ok(f64::INFINITY), |text| seconds(&text))?;
                 if from > to {
                     return Err("`from` is after `to`".to_owned());
                 }
-                Formula::Series { series, take: read_take(take.as_deref(), value)?, from, to }
+                let (less, take) = (less.unwrap_or_default(), read_take(take.as_deref(), value)?);
+                Formula::Series { series, less, take, from, to }
             }
             _ => return Err("a derived column needs either `sum` or `series`".to_owned()),
         };
@@ -143,8 +146,8 @@ impl Derive {
                 let sum = total(sum).zip(total(less)).map(|(sum, less)| sum - less);
                 if per.is_empty() { sum } else { sum.zip(total(per)).map(|(sum, per)| sum / per) }
             }
-            Formula::Series { series: names, take, from, to } => {
-                take_from(&total_series(names, series), *take, *from, *to)
+            Formula::Series { series: names, less, take, from, to } => {
+                take_from(&total_series(names, less, series), *take, *from, *to)
             }
         };
         value.map_or(Cell::Null, |value| Cell::float(value * self.scale))
@@ -165,23 +168,31 @@ fn read_take(take: Option<&str>, value: Option<f64>) -> Result<Take, String> {
         Some("max") => Take::Max,
         Some("first-at-least") => needs(Take::FirstAtLeast)?,
         Some("first-at-most") => needs(Take::FirstAtMost)?,
+        Some("crossings") => needs(Take::Crossings)?,
         other => {
-            let all = "last, mean, min, max, first-at-least or first-at-most";
+            let all = "last, mean, min, max, first-at-least, first-at-most or crossings";
             return Err(format!("`take = \"{}\"`: say {all}", other.unwrap_or_default()));
         }
     };
     match (taken, value) {
-        (Take::FirstAtLeast(_) | Take::FirstAtMost(_), _) | (_, None) => Ok(taken),
-        _ => Err("`value` goes with first-at-least and first-at-most".to_owned()),
+        (Take::FirstAtLeast(_) | Take::FirstAtMost(_) | Take::Crossings(_), _) | (_, None) => {
+            Ok(taken)
+        }
+        _ => Err("`value` goes with first-at-least, first-at-most and crossings".to_owned()),
     }
 }
 
-/// The sum of the named series as steps. Before its first point a series counts as 0.
-fn total_series(names: &[String], series: &[Series]) -> Vec<(f64, f64)> {
-    let chosen: Vec<_> = series.iter().filter(|s| names.contains(&s.name)).collect();
+/// The sum of the named series, less the sum of others, as steps. Before its first point a series
+/// counts as 0.
+fn total_series(names: &[String], less: &[String], series: &[Series]) -> Vec<(f64, f64)> {
+    let named = |names: &[String], sign: f64| {
+        let chosen: Vec<_> = series.iter().filter(|s| names.contains(&s.name)).collect();
+        chosen.into_iter().map(move |one| (one, sign))
+    };
+    let chosen: Vec<_> = named(names, 1.0).chain(named(less, -1.0)).collect();
     let mut steps: Vec<(f64, usize, f64)> = Vec::new();
-    for (number, one) in chosen.iter().enumerate() {
-        steps.extend(one.points.iter().map(|(at, value)| (*at, number, *value)));
+    for (number, (one, sign)) in chosen.iter().enumerate() {
+        steps.extend(one.points.iter().map(|(at, value)| (*at, number, sign * value)));
     }
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut now = vec![0.0; chosen.len()];
@@ -216,6 +227,10 @@ fn take_from(steps: &[(f64, f64)], take: Take, from: f64, to: f64) -> Option<f64
         Take::Max => values().reduce(f64::max),
         Take::FirstAtLeast(limit) => within.iter().find(|(_, v)| *v >= limit).map(|(at, _)| *at),
         Take::FirstAtMost(limit) => within.iter().find(|(_, v)| *v <= limit).map(|(at, _)| *at),
+        Take::Crossings(value) => {
+            let sides: Vec<bool> = values().filter(|v| *v != value).map(|v| v > value).collect();
+            Some(sides.windows(2).filter(|pair| pair.first() != pair.last()).count() as f64)
+        }
         Take::Mean => {
             let first = within.first()?;
             let ends = within.iter().skip(1).map(|(at, _)| *at).chain([end]);

@@ -42,6 +42,11 @@ fn values_of_series() {
     assert_eq!(of("take = 'first-at-least'\nvalue = 2.5"), Cell::Float(1.0));
     assert_eq!(of("take = 'first-at-most'\nvalue = 2\nfrom = '2 s'"), Cell::Float(3.0));
     assert_eq!(of("take = 'first-at-least'\nvalue = 9"), Cell::Null);
+    // 1, 3, 2, 0: up to 3, down to 0. A rest at 2 is no crossing of 2.
+    assert_eq!(of("take = 'crossings'\nvalue = 1.5"), Cell::Float(2.0));
+    assert_eq!(of("take = 'crossings'\nvalue = 2"), Cell::Float(2.0));
+    assert_eq!(of("take = 'crossings'\nvalue = 9"), Cell::Float(0.0));
+    assert_eq!(of("take = 'crossings'\nvalue = 1.5\nfrom = '1 s'"), Cell::Float(1.0));
 }
 
 #[test]
@@ -49,6 +54,13 @@ fn several_series_are_added() {
     let both = "name = 't'\nseries = ['x', 'y']\n";
     assert_eq!(value(&format!("{both}take = 'last'\nto = '2 s'")), Cell::Float(13.0));
     assert_eq!(value(&format!("{both}take = 'max'")), Cell::Float(13.0));
+}
+
+#[test]
+fn a_series_less_another_crosses_zero_where_they_meet() {
+    let less = "name = 't'\nseries = ['x']\nless = ['y']\n";
+    assert_eq!(value(&format!("{less}take = 'min'")), Cell::Float(-10.0));
+    assert_eq!(value(&format!("{less}take = 'crossings'\nvalue = 0")), Cell::Float(1.0));
 }
 
 #[test]
