@@ -67,13 +67,14 @@ pub use stats::AssocStats;
 
 use crate::config::Config;
 use crate::event::{AssocClosed, Event};
-use crate::path::{PathId, PathState, PathStats, PathTable};
+use crate::path::{PathStats, PathTable};
 use crate::policy::Policies;
 use crate::policy::recovery::Recovery;
 use crate::rng::Rng;
 use crate::sizes;
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
+use crate::view::{PathId, PathState};
 use ack_test::AckTest;
 use agreed::Agreed;
 use buffers::Buffers;

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crate::path::{
-    ElectReason, MtuReason, PathId, PathRank, PathState, RestoreReason, SuppressReason,
-};
+use crate::path::MtuReason;
 use crate::policy::path_set::shared::SharedEvidence;
+use crate::view::{ElectReason, PathId, PathRank, PathState, RestoreReason, SuppressReason};
 
 /// Something that happened to an association.
 #[derive(Clone, Debug, PartialEq)]

@@ -74,6 +74,7 @@ pub mod sizes;
 pub mod testing;
 mod time;
 mod tx;
+mod view;
 
 pub use assoc::{AssocStats, Association};
 pub use config::{Config, ConfigError};
@@ -85,12 +86,12 @@ pub use manypath_dtls::manage::{
     Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,
 };
 pub use manypath_wire::{Ssn, StreamId, Tsn};
-pub use path::{
-    ElectReason, MtuReason, PathCounters, PathId, PathRank, PathState, PathStats, PathView,
-    RankError, RestoreReason, SuppressReason, T3_IN_A_ROW,
-};
+pub use path::{MtuReason, PathCounters, PathStats, T3_IN_A_ROW};
 pub use policy::path_set::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;
 pub use rx::{Message, Payload};
 pub use time::Instant;
 pub use tx::{SendError, SendOptions};
+pub use view::{
+    ElectReason, PathId, PathRank, PathState, PathView, RankError, RestoreReason, SuppressReason,
+};

@@ -3,35 +3,25 @@
 mod model;
 mod pacer;
 mod pmtu;
-mod rank;
 mod rate;
-mod reason;
 mod rto;
-mod standing;
-mod state;
 mod stats;
 mod table;
-mod view;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, Pmtu, RAISE_AFTER_S, Wait};
-pub use rank::{PathRank, RankError};
-pub use reason::{ElectReason, RestoreReason, SuppressReason};
-pub use standing::Standing;
-pub use state::PathState;
 pub use stats::{PathCounters, PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
-pub(crate) use view::score;
-pub use view::{PathId, PathView};
 
 use crate::config::{Config, Units};
-use crate::policy::cc::{CongestionControl, Estimate, Limits, WantedFacts, Window};
+use crate::policy::cc::{CongestionControl, Limits, WantedFacts, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::sizes;
 use crate::time::Instant;
+use crate::view::{Estimate, PathId, PathRank, PathState, PathView, Standing, SuppressReason};
 use pacer::Pacer;
 pub(crate) use rate::DeliveryRate;
 use rto::Rto;

@@ -23,9 +23,9 @@ pub(crate) use factory::known;
 pub use factory::{Factory, Family, Known};
 
 use crate::config::Config;
-use crate::path::{PathId, PathView};
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::view::{PathId, PathView};
 
 /// The input of a policy: every path as it stands, the time, and randomness of its own.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::path::{PathRank, PathState};
+    use crate::view::{PathRank, PathState};
 
     /// An active path with room in its window.
     pub(crate) fn view(id: u8) -> PathView {

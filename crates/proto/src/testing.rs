@@ -33,7 +33,8 @@ use manypath_wire::{
 };
 pub use setup::Setup;
 
-use crate::path::{PathId, PathState, PathStats};
+use crate::path::PathStats;
+use crate::view::{PathId, PathState};
 use crate::{
     AssocId, Association, ConnectTo, Datagram, Endpoint, Event, Instant, SendError, SendOptions,
 };

@@ -8,11 +8,12 @@ use smallvec::SmallVec;
 use super::{Association, PathTimer, Timer};
 use crate::config::Cuc;
 use crate::event::Event;
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::policy::cc::{AckFacts, PathWindow};
 use crate::policy::recovery::{PathFacts, ReportScope, Rules};
 use crate::time::Instant;
 use crate::tx::{AckRules, PathDigest, SackError, Via};
+use crate::view::{PathId, PathState};
 
 impl Association {
     /// A SACK came in on a path, with the timestamp it echoes.

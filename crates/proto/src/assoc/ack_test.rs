@@ -13,8 +13,8 @@ use manypath_wire::{ErrorCause, Sack, Tsn};
 
 use super::Association;
 use super::state::State;
-use crate::path::{PathId, PathState};
 use crate::tx::{PathDigest, TsnState};
+use crate::view::{PathId, PathState};
 
 /// User bytes that are acknowledged without a loss before the first test, give or take half.
 const FIRST_AFTER: u64 = 256 << 10;

@@ -17,8 +17,9 @@ use super::cookie::MAX_ADDRESSES;
 use super::state::State;
 use super::{AssocTimer, Association, Timer};
 use crate::event::Event;
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// Time in which a path must answer before a candidate takes its place. Nearly all round trips of
 /// the Internet are shorter, also with a packet lost and repeated. A longer one costs nothing but

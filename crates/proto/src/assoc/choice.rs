@@ -3,11 +3,12 @@
 use manypath_wire::{PacketBuilder, Tsn};
 
 use super::Association;
-use crate::path::{Path, PathId, PathRank};
+use crate::path::Path;
 use crate::policy::rtx::RtxCandidate;
 use crate::sizes;
 use crate::time::Instant;
 use crate::tx::Sent;
+use crate::view::{PathId, PathRank};
 
 /// A chunk that may be sent now, and its path.
 #[derive(Copy, Clone, Debug)]

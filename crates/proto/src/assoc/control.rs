@@ -9,9 +9,10 @@ use super::Association;
 use super::draft::Draft;
 use super::state::State;
 use crate::datagram::Transmit;
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::sizes;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// A control chunk that waits to be sent, in a packet of its own.
 #[derive(Clone, Debug)]

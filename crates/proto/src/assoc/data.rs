@@ -3,11 +3,11 @@
 use manypath_wire::{DataFlags, PacketBuilder, Ssn, Tsn};
 
 use super::{Association, PathTimer, Timer};
-use crate::path::PathId;
 use crate::policy::recovery::T3Watches;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;
 use crate::tx::{Fragment, Sent};
+use crate::view::PathId;
 
 impl Association {
     /// Appends the next new chunk.

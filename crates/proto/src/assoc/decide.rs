@@ -1,10 +1,10 @@
 //! Calls policies with what they decide on.
 
 use super::Association;
-use crate::path::PathView;
 use crate::policy::{Policies, PolicyCx};
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::view::PathView;
 
 /// The views and the randomness that policies get.
 #[derive(Debug)]

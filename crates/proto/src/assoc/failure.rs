@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::{Association, PathTimer, Timer};
-use crate::path::{PathId, PathState};
 use crate::policy::fail::{Silenced, Silent};
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 impl Association {
     /// The time that a working path may pass without an acknowledgement.

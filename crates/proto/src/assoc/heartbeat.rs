@@ -11,9 +11,10 @@ use super::question::{Question, Questions};
 use super::timeout::TimeoutCause;
 use super::{Association, PathTimer, Timer};
 use crate::datagram::Transmit;
-use crate::path::{Path, PathId, PathState, Probe};
+use crate::path::{Path, Probe};
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// The longest time between two probes while data waits for the end of an outage: it flows again
 /// within a second of that.

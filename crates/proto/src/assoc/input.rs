@@ -15,10 +15,10 @@ use super::protection::Received;
 use super::state::State;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
-use crate::path::PathId;
 use crate::rx::{Arrival, PacketFacts, ProtocolViolation};
 use crate::sizes::DataKind;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// An ABORT's text is kept up to this length, in bytes.
 const MAX_REASON: usize = 256;

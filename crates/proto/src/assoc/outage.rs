@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::control::Control;
 use super::{Association, PathTimer, Timer};
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// The peer that asks again within this time has not got our answer, unless the configuration says
 /// how often it asks.

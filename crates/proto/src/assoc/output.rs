@@ -7,8 +7,8 @@ use super::choice::Choice;
 use super::draft::Draft;
 use super::{AssocTimer, Association, Timer};
 use crate::datagram::Transmit;
-use crate::path::{PathId, PathState};
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// Bytes of one batch at most: what a UDP datagram can have, less what relays add to each packet.
 const BATCH_BYTES: usize = 65_000;

@@ -3,11 +3,11 @@
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
 use crate::overlay::Route;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::policy::path_set::shared::SharedEvidence;
 use crate::policy::path_set::{Decision, PathSet, SetAside, Standings};
 use crate::time::Instant;
+use crate::view::PathId;
 
 impl Association {
     /// Evidence on pairs of paths that may share a bottleneck, as of their latest signs of

@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{AssocTimer, Association, Timer};
 use crate::event::Event;
-use crate::path::{InUse, Path, PathId, PathState};
+use crate::path::{InUse, Path};
 use crate::policy::recovery::ReportScope;
 use crate::sizes;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 impl Association {
     /// Adds a path between two transport addresses; it is verified before it carries data (RFC 9260

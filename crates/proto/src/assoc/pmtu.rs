@@ -16,10 +16,11 @@ use super::draft::Draft;
 use super::{Association, LinkMtus, PathTimer, Timer};
 use crate::datagram::Transmit;
 use crate::event::Event;
-use crate::path::{MIN_MTU, MtuReason, PathId, PathState, RAISE_AFTER_S, Wait};
+use crate::path::{MIN_MTU, MtuReason, RAISE_AFTER_S, Wait};
 use crate::rng::Rng;
 use crate::sizes;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// Times between which messages of routers may make a path's packets smaller: who sees our packets
 /// and forges them gets no more than this.

@@ -18,9 +18,10 @@ use bytes::{BufMut, Bytes};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// Bytes of the Heartbeat Information.
 pub(super) const INFO_LEN: usize = 12;

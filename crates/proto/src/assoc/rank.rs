@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use super::{AssocTimer, Association, Timer};
 use crate::event::Event;
-use crate::path::{Path, PathId, PathRank, PathState, PathView};
-use crate::path::{RestoreReason, Standing, SuppressReason};
+use crate::path::Path;
 use crate::policy::rank::RankCx;
 use crate::time::Instant;
+use crate::view::{PathId, PathRank, PathState, PathView};
+use crate::view::{RestoreReason, Standing, SuppressReason};
 
 /// Ranks of the paths from local addresses.
 pub(crate) type LocalRanks = BTreeMap<IpAddr, PathRank>;

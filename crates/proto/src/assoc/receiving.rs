@@ -6,10 +6,10 @@ use super::init::sends_rare_sacks;
 use super::protection::KEY_MANAGEMENT_PPID;
 use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
-use crate::path::PathId;
 use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
 use crate::time::Instant;
 use crate::tx::SACK_FLAG_TWO_PACKETS;
+use crate::view::PathId;
 
 /// The least receive buffer, in bytes: no INIT may announce less (RFC 9260 §3.3.2).
 const MIN_RECEIVE_BUFFER: usize = 1500;

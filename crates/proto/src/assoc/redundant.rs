@@ -8,10 +8,11 @@ use manypath_wire::{DataFlags, PacketBuilder, Tsn};
 
 use super::data::push_data;
 use super::{AssocTimer, Association, Timer};
-use crate::path::{Path, PathId, PathRank};
+use crate::path::Path;
 use crate::policy::redundant::Cover;
 use crate::time::Instant;
 use crate::tx::Sent;
+use crate::view::{PathId, PathRank};
 
 /// Bytes that may be copied because they are late: this number, and one of fifty acknowledged.
 const LATE_BYTES: u64 = 512 << 10;

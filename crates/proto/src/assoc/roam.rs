@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// Heartbeats that a path gets at most for reports of changes: one each so long. A path that was
 /// heard of so lately gets none.

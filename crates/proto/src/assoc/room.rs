@@ -1,8 +1,9 @@
 //! The room for data: in the congestion windows of paths, and in the peer's receive buffer.
 
 use super::{Association, PathTimer, Timer};
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 impl Association {
     /// Brings idle windows and pacers up to date before anything is chosen.

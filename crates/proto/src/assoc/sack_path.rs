@@ -7,9 +7,10 @@ use super::control::Control;
 use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
 use crate::event::Event;
-use crate::path::{ElectReason, InUse, Path, PathId, PathState};
+use crate::path::{InUse, Path};
 use crate::policy::{Wants, ack_path};
 use crate::time::Instant;
+use crate::view::{ElectReason, PathId, PathState};
 
 /// Which path SACKs take, at both ends.
 #[derive(Debug)]

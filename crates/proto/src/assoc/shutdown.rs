@@ -12,8 +12,9 @@ use super::state::State;
 use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 impl Association {
     /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). Before the

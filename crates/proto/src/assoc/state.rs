@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::event::AssocClosed;
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// The state, with what exists in that state only.
 #[derive(Clone, Debug)]

@@ -9,8 +9,9 @@ use manypath_wire::COMMON_HEADER_LEN;
 
 use super::Association;
 use super::question::INFO_LEN;
-use crate::path::{Path, PathId, PathState};
+use crate::path::Path;
 use crate::sizes;
+use crate::view::{PathId, PathState};
 
 /// Bytes of a HEARTBEAT chunk (RFC 9260 §3.3.5).
 const HEARTBEAT: usize = 8 + INFO_LEN;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::AssocClosed;
-use crate::path::{InUse, Path, PathId, PathState};
+use crate::path::{InUse, Path};
 use crate::policy::recovery::T3Watches;
 use crate::time::Instant;
+use crate::view::{PathId, PathState};
 
 /// The kind of packet that was not answered in time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

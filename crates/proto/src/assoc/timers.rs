@@ -1,7 +1,7 @@
 //! One table of timers, so that "when next" cannot forget one.
 
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Timers of an association.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

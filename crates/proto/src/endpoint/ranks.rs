@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Endpoint;
-use crate::path::PathRank;
 use crate::time::Instant;
+use crate::view::PathRank;
 
 impl Endpoint {
     /// Paths from this local address have this rank from now on, in all associations of now and

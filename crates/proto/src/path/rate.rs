@@ -174,7 +174,7 @@ impl DeliveryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::PathId;
+    use crate::view::PathId;
 
     const NEAR: Option<Via> = via(0, 20);
     const FAR: Option<Via> = via(1, 30);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::{PathId, PathRank, PathState, SuppressReason};
 use crate::time::Instant;
+use crate::view::{PathId, PathRank, PathState, SuppressReason};
 
 /// Runs of T3-rtx expirations that are told apart, by their length.
 pub const T3_IN_A_ROW: usize = 8;

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::{Path, PathId};
+use super::Path;
+use crate::view::PathId;
 
 /// A slot per path id; ids of removed paths are used again.
 #[derive(Debug, Default)]

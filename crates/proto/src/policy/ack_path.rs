@@ -8,8 +8,8 @@ pub use primary::Primary;
 
 use super::{PolicyCx, Wants, registry};
 use crate::config::Config;
-use crate::path::{PathId, PathView};
 use crate::time::Instant;
+use crate::view::{PathId, PathView};
 
 /// Chooses where a SACK goes.
 pub trait AckPathPolicy: std::fmt::Debug + Send {

@@ -13,18 +13,19 @@ mod used_up;
 
 use std::time::Duration;
 
+pub use crate::view::Estimate;
 pub use balia::Balia;
 pub use bbr::{Bbr, Guards, State as BbrState};
 pub use cubic::Cubic;
 pub use lia::Lia;
-pub use model::{Delivery, Estimate, LostPacket, Model, Pace, RateSample, SentPacket};
+pub use model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
 pub use olia::Olia;
 pub use rfc2960::Rfc2960;
 pub use rfc9260::Rfc9260;
 
 use super::registry;
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// The variables of congestion control (RFC 9260 §7.2), in bytes of DATA chunks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

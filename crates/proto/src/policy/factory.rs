@@ -146,9 +146,9 @@ impl<P: ?Sized + 'static> fmt::Display for Factory<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::PathId;
     use crate::policy::PolicyCx;
     use crate::policy::sched::Scheduler;
+    use crate::view::PathId;
 
     #[derive(Debug)]
     struct Never;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::{PolicyCx, Wants, registry};
 use crate::config::Config;
-use crate::path::{PathId, PathState, PathView};
+use crate::view::{PathId, PathState, PathView};
 
 /// A path on which nothing was acknowledged for as long as one that works may be silent.
 #[derive(Copy, Clone, Debug)]

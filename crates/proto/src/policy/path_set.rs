@@ -16,9 +16,9 @@ pub use mtcp::Mtcp;
 use super::{PolicyCx, Wants};
 use crate::config::Config;
 use crate::overlay::Route;
-pub use crate::path::Standing;
-use crate::path::{PathId, RestoreReason, SuppressReason};
 use crate::time::Instant;
+pub use crate::view::Standing;
+use crate::view::{PathId, RestoreReason, SuppressReason};
 use shared::SharedEvidence;
 
 /// The paths of an association at one moment.

@@ -11,8 +11,8 @@ pub use failover::Failover;
 pub use overflow::Overflow;
 
 use super::registry;
-use crate::path::{PathRank, PathView};
 use crate::time::Instant;
+use crate::view::{PathRank, PathView};
 
 /// The input of a rank policy.
 #[derive(Debug)]

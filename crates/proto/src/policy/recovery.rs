@@ -40,8 +40,8 @@ use manypath_wire::Tsn;
 use super::cc::{Limits, Window};
 use super::registry;
 use crate::config::Config;
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// The facts of a SACK about one path.
 #[derive(Copy, Clone, Debug)]

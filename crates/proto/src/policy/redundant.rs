@@ -14,7 +14,7 @@ pub use msacmt_rtv2::MsacmtRtv2;
 pub use off::Off;
 
 use super::{PolicyCx, Wants, registry};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// One path sends again what another sends, and no new data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

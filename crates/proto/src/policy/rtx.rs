@@ -23,7 +23,7 @@ pub use soonest::RtxSoonest;
 pub use ssthresh::RtxSsthresh;
 
 use super::{PolicyCx, registry};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// Why a chunk is retransmitted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ pub use soonest::Soonest;
 pub(in crate::policy) use soonest::one_way;
 
 use super::{PolicyCx, registry};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// Chooses where the next new data goes; each association has its own.
 pub trait Scheduler: std::fmt::Debug + Send {

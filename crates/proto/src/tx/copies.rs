@@ -29,8 +29,8 @@ use super::digest::{AckRules, LostChunk, SackDigest, Via};
 use super::extra::{Claim, Transmission};
 use super::outstanding::{Outstanding, PathQueues};
 use super::ring::{Sent, TsnState};
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 impl PathQueues {
     fn insert_copy(&mut self, copy: Transmission) {

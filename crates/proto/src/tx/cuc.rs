@@ -4,7 +4,7 @@ use manypath_wire::Tsn;
 
 use super::ring::{Ring, TsnState};
 use super::virtual_queue::VirtualQueue;
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// The pseudo-cumacks of one path.
 #[derive(Debug, Default)]

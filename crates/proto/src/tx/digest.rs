@@ -9,9 +9,9 @@ use super::outstanding::Outstanding;
 use super::ranges::{TsnRange, TsnRanges};
 use super::ring::TsnState;
 use crate::config::Cuc;
-use crate::path::PathId;
 use crate::policy::recovery::{ReportScope, Rules, SfrCompares, T3Watches};
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// How a SACK is read.
 #[derive(Copy, Clone, Debug)]

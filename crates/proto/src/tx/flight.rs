@@ -4,8 +4,8 @@ use manypath_wire::Tsn;
 
 use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
-use crate::path::PathId;
 use crate::policy::recovery::{Exit, Flight};
+use crate::view::PathId;
 
 impl Flight for Outstanding {
     fn cum_tsn_ack_point(&self) -> Tsn {

@@ -4,9 +4,9 @@ use manypath_wire::Tsn;
 
 use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
-use crate::path::PathId;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
+use crate::view::PathId;
 
 impl Outstanding {
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.

@@ -12,10 +12,10 @@ use super::ranges::TsnRanges;
 use super::ring::{Ring, Sent, TsnState};
 use super::spurious::{Doubts, Episode};
 use super::virtual_queue::VirtualQueue;
-use crate::path::PathId;
 use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// The transmissions on one path: in flight, lost, and waiting to be repeated.
 #[derive(Debug, Default)]

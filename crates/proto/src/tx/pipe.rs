@@ -10,7 +10,8 @@ use manypath_wire::Tsn;
 use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
 use crate::config::{Config, Cuc};
-use crate::path::{InUse, PathId};
+use crate::path::InUse;
+use crate::view::PathId;
 
 /// The bit of a path; `max_paths` is at most 32.
 fn bit_of(path: PathId) -> u32 {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::digest::{AckRules, LostChunk, SackDigest};
 use super::outstanding::Outstanding;
 use super::ring::Sent;
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Round trips with losses, and none of them spurious, after which the window is the least again
 /// (§6.2, step 4).

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use manypath_wire::{DataFlags, Mid, StreamId, Tsn};
 
 use super::spurious::Loss;
-use crate::path::PathId;
 use crate::policy::rtx::LossCause;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Where an outstanding TSN stands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

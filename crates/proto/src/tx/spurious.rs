@@ -20,10 +20,10 @@ use super::digest::{AckRules, SackDigest};
 use super::extra::{Claim, Transmission};
 use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
-use crate::path::PathId;
 use crate::policy::recovery::ReportScope;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Chunks that are remembered after their acknowledgement, for the report of a duplicate.
 const REMEMBERED_MAX: usize = 1024;

@@ -4,7 +4,7 @@
 use manypath_wire::Tsn;
 
 use super::ring::{Ring, Sent, TsnState};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// The chunks in flight on one path, linked through their records in the order of their
 /// transmission, and the flight size of the path.

@@ -1,8 +1,8 @@
 //! SACKs return to where the data came from (RFC 9260 §6.4).
 
 use super::AckPathPolicy;
-use crate::path::PathId;
 use crate::policy::{PolicyCx, Wants};
+use crate::view::PathId;
 
 /// A SACK takes the path of the DATA it answers, whatever the state of that path: what came from
 /// there can probably go there.

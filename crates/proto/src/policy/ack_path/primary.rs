@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use super::AckPathPolicy;
 use crate::config::Config;
-use crate::path::{PathId, PathState, PathView};
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::{PathId, PathState, PathView};
 
 /// All SACKs take the primary path, so that they keep their order. The primary is the path with the
 /// best [score](PathView::score) of those that are active and bring DATA. It is elected

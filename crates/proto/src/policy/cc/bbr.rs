@@ -20,10 +20,11 @@ mod undo;
 
 use std::time::Duration;
 
-use super::model::{Delivery, Estimate, LostPacket, Model, Pace, RateSample, SentPacket};
+use super::model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
 use super::{AckFacts, CongestionControl, Limits, WantedFacts, Window};
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::view::Estimate;
 use bounds::Bounds;
 pub use cycle::State;
 use cycle::{Cycle, FullPipe};

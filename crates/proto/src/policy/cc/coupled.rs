@@ -66,7 +66,7 @@ pub(super) mod tests {
 
     use super::super::CongestionControl;
     use super::*;
-    use crate::path::PathId;
+    use crate::view::PathId;
 
     pub(in super::super) const PACKET: usize = 1000;
     pub(in super::super) const LIMITS: Limits =

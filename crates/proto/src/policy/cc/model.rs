@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Limits, Window};
 use crate::rng::Rng;
 use crate::time::Instant;
+use crate::view::Estimate;
 
 /// Delivery on a path as of a SACK (draft-ietf-ccwg-bbr, section "Delivery Rate Samples"). Amounts
 /// are bytes of DATA chunks.
@@ -88,24 +89,6 @@ pub struct Pace {
     pub rate: f64,
     /// Bytes that may leave at once.
     pub quantum: usize,
-}
-
-/// The measured speed of a path.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Estimate {
-    /// Bytes of DATA chunks that it delivers per second, as far as is known.
-    pub rate: f64,
-    /// Its round-trip time without a queue.
-    pub min_rtt: Duration,
-    /// The rate was seen not to grow any more. Before that, a path delivers more than this.
-    pub is_settled: bool,
-}
-
-impl Estimate {
-    /// The time in which the path delivers `bytes` of DATA chunks: an hour at most.
-    pub fn time_of(&self, bytes: usize) -> Duration {
-        Duration::from_secs_f64((bytes as f64 / self.rate).min(3600.0))
-    }
 }
 
 /// A controller that keeps a model of its path: how much it delivers, and how fast.

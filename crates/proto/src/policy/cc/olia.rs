@@ -6,7 +6,7 @@
 
 use super::coupled::{Coupled, rates};
 use super::{AckFacts, CongestionControl, Limits, PathWindow, Rfc9260, WantedFacts, Window};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// The controller of one path; those of the others are of the same kind.
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::{FailurePolicy, InDoubt, Pmr, Silenced, Silent, last_resort};
 use crate::config::Config;
-use crate::path::{PathId, PathState, PathView};
 use crate::policy::{PolicyCx, Wants};
 use crate::time::Instant;
+use crate::view::{PathId, PathState, PathView};
 
 /// A path has failed when nothing sent on it is acknowledged for `silence_rtos` RTO (the paper's
 /// chi). It is potentially failed then: heartbeats find out when it is back, and more than

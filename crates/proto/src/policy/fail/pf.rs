@@ -2,7 +2,7 @@
 
 use super::{FailurePolicy, InDoubt, Pmr, last_resort};
 use crate::config::Config;
-use crate::path::{PathState, PathView};
+use crate::view::{PathState, PathView};
 
 /// A path becomes potentially failed (PF) after more than `pf_max_retrans` timeouts in a row, and
 /// carries heartbeats only while another path is active; it is inactive after more than

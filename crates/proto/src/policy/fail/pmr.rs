@@ -2,7 +2,7 @@
 
 use super::{FailurePolicy, InDoubt, last_resort};
 use crate::config::Config;
-use crate::path::{PathState, PathView};
+use crate::view::{PathState, PathView};
 
 /// A path works until it has had more than `path_max_retrans` timeouts in a row.
 #[derive(Debug)]

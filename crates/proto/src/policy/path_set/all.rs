@@ -4,8 +4,8 @@ use super::members::Members;
 use super::{Decision, PathSet, Standing, Standings};
 use crate::config::Config;
 use crate::overlay::Route;
-use crate::path::PathId;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Every path carries data, but for those whose hops are known to be those of a better one.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::members::Members;
 use super::{Decision, SetAside, Standings};
 use crate::overlay::{BETA, Candidate, Choice, Route, disjoint, select};
-use crate::path::{PathId, PathState, RestoreReason, SuppressReason};
+use crate::view::{PathId, PathState, RestoreReason, SuppressReason};
 
 /// The weight of the score of a path that is set aside, so that it is behind those that carry data.
 const AFTER_ALL_IN_USE: f64 = 1e-30;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Decision, SetAside, Standing, Standings};
 use crate::overlay::Route;
-use crate::path::{PathId, PathState, RestoreReason, SuppressReason, score};
 use crate::time::Instant;
+use crate::view::{PathId, PathState, RestoreReason, SuppressReason, score};
 
 /// The time after which a path is tried again doubles so often at most.
 const RETRY_DOUBLINGS: u32 = 4;

@@ -8,9 +8,9 @@ use super::shared::{SharedEvidence, SharedPolicy};
 use super::{Decision, PathSet, SetAside, Standing, Standings};
 use crate::config::Config;
 use crate::overlay::Route;
-use crate::path::{PathId, PathState, RestoreReason, SuppressReason};
 use crate::policy::{PolicyCx, Wants};
 use crate::time::Instant;
+use crate::view::{PathId, PathState, RestoreReason, SuppressReason};
 
 /// Sets paths aside that share a bottleneck with a faster one, that are much slower than the
 /// fastest, or that are more than the best `paths_max`.

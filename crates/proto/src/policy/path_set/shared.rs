@@ -20,9 +20,9 @@ pub use trial::Trial;
 
 use std::fmt;
 
-use crate::path::PathId;
 use crate::policy::{PolicyCx, registry};
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Sign by which a policy finds shared bottlenecks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

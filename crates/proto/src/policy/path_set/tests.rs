@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::overlay::RouterId;
-use crate::path::PathState;
 use crate::policy::tests::{cx, view};
+use crate::view::PathState;
 use crate::{Rng, policy::Policies};
 use shared::{SharedPolicy, SharedSign};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Ceiling, RankCx, RankPolicy};
 use crate::config::Config;
-use crate::path::{PathRank, PathView};
 use crate::time::Instant;
+use crate::view::{PathRank, PathView};
 
 /// Round trips of waiting that say nothing: a lost packet and its recovery take about that long.
 const ROUNDS: u32 = 4;

@@ -1,7 +1,7 @@
 //! The fast recovery of each path (RFC 9260 §7.2.4).
 
 use super::{Exit, Flight, PathFacts};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// The fast recoveries of an association's paths.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use manypath_wire::Tsn;
 
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// The end of a fast recovery: the latest data that was outstanding when it began.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

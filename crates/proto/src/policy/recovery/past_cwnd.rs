@@ -1,7 +1,7 @@
 //! The one packet of retransmissions that ignores cwnd (RFC 9260 §7.2.4, point 3, and §6.3.3, E3).
 
 use crate::config::{Config, RtxPastCwnd};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// The permission for a packet to pass cwnd, and the paths that may use it.
 #[derive(Debug)]

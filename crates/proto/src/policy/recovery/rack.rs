@@ -2,7 +2,7 @@
 
 use super::{Flight, LossRecovery, PathFacts, PathVerdict, ReportScope, Rules, Sfr};
 use crate::config::Config;
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// Finds losses by time, and recovers each path on its own as [`Sfr`] does.
 #[derive(Debug)]

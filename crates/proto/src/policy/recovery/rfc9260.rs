@@ -5,7 +5,7 @@ use manypath_wire::Tsn;
 use super::fast::FastRecovery;
 use super::{Exit, Flight, LossRecovery, PathFacts, PathVerdict, Rules};
 use crate::config::{Config, RtxPastCwnd};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// One fast recovery for the association. The window of a path that loses data is cut once. No
 /// window grows until all data that was outstanding then is acknowledged. For one path at a time.

@@ -3,7 +3,7 @@
 use super::fast::FastRecovery;
 use super::{Exit, Flight, LossRecovery, PathFacts, PathVerdict, Rules};
 use crate::config::{Config, RtxPastCwnd};
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// One fast recovery for each path. It ends when nothing sent before it began is in flight there,
 /// even if other paths hold back the cumulative TSN ack. For several paths at once.

@@ -1,8 +1,8 @@
 //! Copies of what is late.
 
 use super::{Cover, RedundancyPolicy};
-use crate::path::PathId;
 use crate::policy::{PolicyCx, Wants};
+use crate::view::PathId;
 
 /// No path duplicates another. But chunks that are late on one path are sent again on another
 /// (reinjection), in two cases:

@@ -3,8 +3,8 @@
 use super::rank::Ranking;
 use super::{Cover, RedundancyPolicy};
 use crate::config::RedundancyOrder;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The worst path duplicates what the best one sends, always.
 ///

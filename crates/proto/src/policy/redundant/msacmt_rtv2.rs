@@ -3,8 +3,8 @@
 use super::rank::Ranking;
 use super::{Cover, RedundancyPolicy};
 use crate::config::{RedundancyCycle, RedundancyOrder};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The worst of n paths duplicates what path n-1 sends, which is the one expected to fail, until
 /// both have proved themselves; then all carry new data.

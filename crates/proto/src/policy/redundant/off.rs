@@ -1,8 +1,8 @@
 //! No redundancy.
 
 use super::{Cover, RedundancyPolicy};
-use crate::path::PathId;
 use crate::policy::{PolicyCx, Wants};
+use crate::view::PathId;
 
 /// Nothing is duplicated.
 #[derive(Debug, Default)]

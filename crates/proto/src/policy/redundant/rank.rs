@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use crate::config::RedundancyOrder;
-use crate::path::{PathId, PathView};
 use crate::policy::PolicyCx;
+use crate::view::{PathId, PathView};
 
 /// Round-trip times are similar if they are equal in this unit.
 const SIMILAR_RTT: Duration = Duration::from_millis(10);

@@ -4,8 +4,8 @@ use super::rank::Ranking;
 use super::*;
 use crate::Rng;
 use crate::config::{RedundancyCycle, RedundancyOrder};
-use crate::path::PathView;
 use crate::policy::tests::{cx, view};
+use crate::view::PathView;
 
 /// Paths with these round-trip times in milliseconds.
 fn paths(rtts: &[u64]) -> Vec<PathView> {

@@ -1,8 +1,8 @@
 //! AllRtxAlt (retransmission policies paper, section 1; RFC 2960 §6.4.1).
 
 use super::{RtxCandidate, RtxPolicy, alternate, if_room};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// Every retransmission takes the next usable path after the one of the transmission before it, in
 /// round-robin; that one only if there is no other.

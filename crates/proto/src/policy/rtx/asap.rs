@@ -1,8 +1,8 @@
 //! RTX-ASAP (CMT paper, section IV-B).
 
 use super::{RtxCandidate, RtxPolicy};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// Any path with room in its congestion window, at random.
 #[derive(Debug, Default)]

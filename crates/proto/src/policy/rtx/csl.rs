@@ -1,8 +1,8 @@
 //! RTX-CSL (MSACMT paper, section II).
 
 use super::{RtxCandidate, RtxPolicy, if_room};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The path with the largest cwnd, then the largest ssthresh, then the lowest loss rate.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! RTX-CWND (CMT paper, section IV-B).
 
 use super::{RtxCandidate, RtxPolicy, if_room};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The path with the largest cwnd, in bytes.
 #[derive(Debug, Default)]

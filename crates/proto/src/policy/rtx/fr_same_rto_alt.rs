@@ -1,8 +1,8 @@
 //! FrSameRtoAlt (retransmission policies paper, section 3).
 
 use super::{LossCause, RtxCandidate, RtxPolicy, alternate, if_room, same};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// Fast retransmissions take the path of the transmission before, as in RTX-SAME; retransmissions
 /// after a timeout take the next one, as in AllRtxAlt.

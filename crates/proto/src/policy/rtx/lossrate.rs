@@ -1,8 +1,8 @@
 //! RTX-LOSSRATE (CMT paper, section IV-B).
 
 use super::{RtxCandidate, RtxPolicy, if_room};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The path with the lowest loss rate. The paper's oracle exists in simulation only; elsewhere it
 /// is the rate that this sender measures.

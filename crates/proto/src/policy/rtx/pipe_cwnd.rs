@@ -1,8 +1,8 @@
 //! A retransmission goes where new data would (mTCP paper, section 3.1.4).
 
 use super::{RtxCandidate, RtxPolicy};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The path with the least pipe / cwnd of those with room, whichever lost the chunk: it need not
 /// wait for the window of the path that did.

@@ -2,8 +2,8 @@
 //! 2).
 
 use super::{RtxCandidate, RtxPolicy, if_room, same};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// A retransmission takes the path of the transmission before it, until that path is unusable; then
 /// the next usable one.

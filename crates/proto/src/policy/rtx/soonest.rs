@@ -1,9 +1,9 @@
 //! Where it arrives soonest.
 
 use super::{RtxCandidate, RtxPolicy};
-use crate::path::{PathId, PathView};
 use crate::policy::PolicyCx;
 use crate::policy::sched::one_way;
+use crate::view::{PathId, PathView};
 
 /// Of the paths with room, the one that delivers a packet soonest, as the scheduler `soonest` has
 /// it: everything behind a lost packet waits for it. A faster path without room is waited for if a

@@ -1,8 +1,8 @@
 //! RTX-SSTHRESH (CMT paper, section IV-B).
 
 use super::{RtxCandidate, RtxPolicy, if_room};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The path with the largest ssthresh, in bytes: it moves more slowly than cwnd, and so says more
 /// of the path's loss. The papers recommend it.

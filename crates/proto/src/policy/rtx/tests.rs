@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::*;
 use crate::Rng;
 use crate::config::Config;
-use crate::path::PathView;
 use crate::policy::Factory;
 use crate::policy::cc::Estimate;
 use crate::policy::tests::{cx, view};
+use crate::view::PathView;
 
 fn choose(name: &str, paths: &[PathView], last: u8, seed: u64) -> Option<PathId> {
     choose_again(name, paths, (last, 1), seed)

@@ -1,9 +1,9 @@
 //! New data on every path, one window after the other (CMT paper, section II).
 
 use super::Scheduler;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Stays on a path until its congestion window is full, then goes to the next with room, in the
 /// order of ids. Filling one window at a time keeps consecutive TSNs together, which reorders less.

@@ -1,9 +1,9 @@
 //! New data on every path, each path first in its turn (CMT-PF paper, Figs. 2 and 4).
 
 use super::Scheduler;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Fills one congestion window after the other, as [`FillFirst`](super::FillFirst) does, and the
 /// next opportunity to send, which is another instant, begins with another path.

@@ -1,8 +1,8 @@
 //! New data where the window is least used (mTCP paper, section 3.1.4).
 
 use super::Scheduler;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The path with the least pipe / cwnd of those with room: each carries its share of every burst,
 /// in proportion to its window. A tie is broken at random. Use it with `pipe_accounting`.
@@ -18,8 +18,8 @@ impl Scheduler for PipeCwnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::PathView;
     use crate::policy::tests::{cx, view};
+    use crate::view::PathView;
 
     #[test]
     fn the_path_whose_window_is_least_used_is_next() {

@@ -1,8 +1,8 @@
 //! New data on the primary path only (RFC 9260 §6.4).
 
 use super::Scheduler;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// The primary path while it is usable; else the next usable one in the order of ids, round-robin
 /// from the primary. The primary carries data again as soon as it is usable again.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Scheduler;
-use crate::path::{PathId, PathView};
 use crate::policy::PolicyCx;
+use crate::view::{PathId, PathView};
 
 /// Of the paths with room, the one that delivers a packet soonest. If a faster path has no room
 /// now, but would deliver all that waits before the slower one delivers a packet, it is waited for:

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 
 use super::chance::inverse_ratio;
-use crate::path::PathId;
+use crate::view::PathId;
 
 /// Moments that are remembered.
 const MOMENTS_MAX: usize = 32;

@@ -4,9 +4,9 @@ use super::sequential::Sequential;
 use super::together::{FastRetransmits, Together};
 use super::{SharedEvidence, SharedPolicy};
 use crate::config::{Config, SharedVerdict};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Two paths share congestion if more than the share `delta` of the fast retransmits of one are at
 /// most `interval` from one of the other: ratio = match / min(m, n).
@@ -146,8 +146,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::path::PathView;
     use crate::policy::tests::{cx, view};
+    use crate::view::PathView;
 
     fn policy(overrides: &[(&str, &str)]) -> MtcpMatch {
         let owned: Vec<_> =

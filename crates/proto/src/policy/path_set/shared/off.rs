@@ -1,9 +1,9 @@
 //! Bottlenecks are not looked for.
 
 use super::{SharedEvidence, SharedPolicy};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Each path is taken for independent of the others, as CMT does.
 #[derive(Debug, Default)]

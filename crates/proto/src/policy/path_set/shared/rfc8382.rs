@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::delay_stats::{DelayStats, N, P_L, Summary};
 use super::{SharedEvidence, SharedPolicy, SharedSign};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// T: the base interval (RFC 8382, section 2.2).
 const T: Duration = Duration::from_millis(350);

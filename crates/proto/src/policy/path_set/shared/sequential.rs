@@ -4,8 +4,8 @@ use super::SharedEvidence;
 use super::chance::{inverse_ratio, log_likelihood, needed};
 use super::together::{FastRetransmits, Together};
 use crate::config::Config;
-use crate::path::PathId;
 use crate::policy::PolicyCx;
+use crate::view::PathId;
 
 /// RTTs after its first DATA during which the fast retransmits of a path do not count.
 pub(super) const START_RTTS: u32 = 10;
@@ -90,9 +90,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::path::PathView;
     use crate::policy::path_set::shared::{MtcpMatch, SharedPolicy};
     use crate::policy::tests::{cx, view};
+    use crate::view::PathView;
     use crate::{Instant, Rng};
 
     /// The first verdict on two paths with an RTT of 50 ms that enter fast retransmit at these

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{SharedEvidence, SharedSign};
-use crate::path::PathId;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Fast retransmits that are remembered of a path; of more the latest count. The paper sets no
 /// bound; its longest run has about 300.

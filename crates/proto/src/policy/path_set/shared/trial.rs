@@ -9,9 +9,9 @@ use super::moments::{Alike, CHANGE_MIN_S, Moments};
 use super::sequential::START_RTTS;
 use super::{MtcpMatch, SharedEvidence, SharedPolicy, SharedSign};
 use crate::config::Config;
-use crate::path::{PathId, PathState, PathView};
 use crate::policy::PolicyCx;
 use crate::time::Instant;
+use crate::view::{PathId, PathState, PathView};
 
 /// RTTs for which a path uses half of its window.
 const TRIAL_RTTS: f64 = 2.25;

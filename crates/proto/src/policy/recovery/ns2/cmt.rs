@@ -5,10 +5,10 @@ use manypath_wire::Tsn;
 use super::silent::SilentPaths;
 use super::{Rule, RuleSet, cmt};
 use crate::config::Config;
-use crate::path::PathId;
 use crate::policy::cc::Window;
 use crate::policy::recovery::{Flight, LossRecovery, PathFacts, PathVerdict, Rules, Sfr, Silence};
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// Split fast retransmit with the rules of ns-2's agent: see [`Rule`].
 #[derive(Debug)]

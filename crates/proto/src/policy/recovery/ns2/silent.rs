@@ -1,9 +1,9 @@
 //! The decay of the windows of paths that send nothing, even with data in flight.
 
-use crate::path::PathId;
 use crate::policy::cc::Window;
 use crate::policy::recovery::Silence;
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// The time at which the window of each path decays if no data is sent before.
 #[derive(Debug)]

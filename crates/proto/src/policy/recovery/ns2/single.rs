@@ -3,12 +3,12 @@
 use super::silent::SilentPaths;
 use super::{Rule, RuleSet, single};
 use crate::config::Config;
-use crate::path::PathId;
 use crate::policy::cc::{Limits, Window};
 use crate::policy::recovery::{
     Flight, LossRecovery, PathFacts, PathVerdict, Rfc9260, Rules, Silence,
 };
 use crate::time::Instant;
+use crate::view::PathId;
 
 /// One fast recovery for the association with the rules of ns-2's agents: see [`Rule`].
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::path::PathId;
 use super::state::PathState;
-use super::view::PathId;
 
 /// Where a path stands, and what it has done so far.
 #[derive(Clone, Debug)]

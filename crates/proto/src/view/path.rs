@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::estimate::Estimate;
 use super::rank::PathRank;
 use super::state::PathState;
-use crate::policy::cc::Estimate;
 use crate::time::Instant;
 
 /// Number of a path within its association, from 0. Shown as "path 1" for 0.

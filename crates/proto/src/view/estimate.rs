@@ -1,0 +1,21 @@
+//! The measured speed of a path.
+
+use std::time::Duration;
+
+/// The measured speed of a path.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bytes of DATA chunks that it delivers per second, as far as is known.
+    pub rate: f64,
+    /// Its round-trip time without a queue.
+    pub min_rtt: Duration,
+    /// The rate was seen not to grow any more. Before that, a path delivers more than this.
+    pub is_settled: bool,
+}
+
+impl Estimate {
+    /// The time in which the path delivers `bytes` of DATA chunks: an hour at most.
+    pub fn time_of(&self, bytes: usize) -> Duration {
+        Duration::from_secs_f64((bytes as f64 / self.rate).min(3600.0))
+    }
+}
