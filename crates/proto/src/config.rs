@@ -14,57 +14,21 @@
 
 mod explain;
 mod form;
-mod kinds;
 mod param;
-mod params;
+mod policies;
 mod preset;
-mod profile;
-mod setting;
 mod table;
-pub mod units;
-
-use std::fmt;
 
 pub use explain::{Explained, Origin, Rows};
-pub use kinds::{
-    Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
-    RtxPastCwnd, SharedVerdict, Units,
-};
-pub use param::{Group, Param};
-pub use params::{Config, PARAMS};
+pub use param::{PARAMS, Param};
+pub use policies::Config;
 pub use preset::Preset;
-pub use profile::Profile;
 
-use crate::policy::recovery::RuleSet;
-
-/// A value that configuration does not accept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConfigError {
-    /// The parameter.
-    pub field: String,
-    /// The value it was given; empty when the error is not about a value.
-    pub value: String,
-    /// The accepted values, or the change to make.
-    pub allowed: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(field: &str, value: &str, allowed: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), value: value.to_owned(), allowed: allowed.into() }
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.value.as_str() {
-            "" => write!(f, "{}: {}", self.field, self.allowed),
-            value => write!(f, "{} = {value}: {}", self.field, self.allowed),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
+use crate::params::RuleSet;
+pub use crate::params::{
+    ConfigError, Cuc, Group, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, Params,
+    Profile, RedundancyCycle, RedundancyOrder, RtxPastCwnd, SharedVerdict, Units, units,
+};
 
 impl Config {
     /// Sets a parameter by name from text such as `"200 ms"`, and checks its range.
@@ -93,7 +57,7 @@ impl Config {
 
     /// Checks every range, and the rules between parameters.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        for param in PARAMS {
+        for param in PARAMS.iter() {
             param.check(self)?;
         }
         self.check_order("rto_min", self.rto_min, "rto_initial", self.rto_initial)?;
@@ -188,6 +152,15 @@ fn edit_distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+#[cfg(test)]
+impl Config {
+    /// The same configuration with changes.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Config)) -> Config {
+        change(&mut self);
+        self
+    }
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ mod datagram;
 mod endpoint;
 mod event;
 pub mod overlay;
+mod params;
 mod path;
 pub mod policy;
 mod rng;

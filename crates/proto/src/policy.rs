@@ -22,7 +22,6 @@ use std::time::Duration;
 pub(crate) use factory::known;
 pub use factory::{Factory, Family, Known};
 
-use crate::config::Config;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::view::{PathId, PathView};
@@ -141,11 +140,6 @@ impl Wants {
             late_copies: self.late_copies || other.late_copies,
         }
     }
-
-    /// The wants of the policies that a configuration names.
-    pub fn of(config: &Config) -> Wants {
-        Policies::new(config).wants
-    }
 }
 
 /// The policies of one association. Congestion control is per path, and kept there.
@@ -165,26 +159,11 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// The policies of a configuration.
-    pub(crate) fn new(config: &Config) -> Policies {
-        let fail = config.failure.build(config);
-        let ack_path = config.ack_path.build(config);
-        let detector = config.shared_congestion.build(config);
-        let path_set = path_set::build(config, detector);
-        let (wants, in_doubt) = (Wants::default(), fail.in_doubt());
-        let mut all = Policies {
-            sched: config.scheduler.build(config),
-            rtx: config.rtx_policy.build(config),
-            fail,
-            ack_path,
-            path_set,
-            rank: config.rank_policy.build(config),
-            redundant: config.redundancy.build(config),
-            wants,
-            in_doubt,
-        };
-        all.renew_wants();
-        all
+    /// These policies, with their wants read.
+    pub(crate) fn settled(mut self) -> Policies {
+        self.in_doubt = self.fail.in_doubt();
+        self.renew_wants();
+        self
     }
 
     /// Goes on with another policy for the path of SACKs.

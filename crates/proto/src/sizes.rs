@@ -158,10 +158,10 @@ mod tests {
         let config = Config::default();
         let of = |is_ipv6, is_relayed| bulk_chunk(&config, is_ipv6, is_relayed, false);
         assert_eq!(bulk_chunk(&config, false, false, true), 1444 - PROTECTION);
-        let interleaved = Config { message_interleaving: true, ..Config::default() };
+        let interleaved = Config::default().with(|c| c.message_interleaving = true);
         assert_eq!(bulk_chunk(&interleaved, false, false, false), 1440);
         assert_eq!([of(false, false), of(true, false)], [1444, 1424]);
         assert_eq!([of(false, true), of(true, true)], [1440, 1420]);
-        assert_eq!(bulk_chunk(&Config { pmdcs_limit: Some(500), ..config }, true, true, true), 500);
+        assert_eq!(bulk_chunk(&config.with(|c| c.pmdcs_limit = Some(500)), true, true, true), 500);
     }
 }

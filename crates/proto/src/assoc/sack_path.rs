@@ -8,7 +8,7 @@ use super::{AssocTimer, Association, Timer};
 use crate::config::Config;
 use crate::event::Event;
 use crate::path::{InUse, Path};
-use crate::policy::{Wants, ack_path};
+use crate::policy::ack_path;
 use crate::time::Instant;
 use crate::view::{ElectReason, PathId, PathState};
 
@@ -70,7 +70,7 @@ impl SackPaths {
 /// True if an end that accepts an association announces SACK PATH chunks, given what the peer
 /// announced. An end that connects announces them if its policies want them.
 pub(super) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
-    (config.ack_path_as_asked && peer_knows) || Wants::of(config).sack_path_chunks
+    (config.ack_path_as_asked && peer_knows) || config.wants().sack_path_chunks
 }
 
 impl Association {

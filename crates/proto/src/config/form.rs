@@ -1,7 +1,9 @@
 //! The one place that forms a configuration: from a profile, a preset and overrides, and then for
-//! what carries the packets.
+//! what carries the packets. Policies of an association are made here.
 
 use super::{Config, ConfigError, Preset, Profile};
+use crate::policy::fail::InDoubt;
+use crate::policy::{Policies, Wants, path_set};
 
 impl Default for Config {
     /// The default of every program and binding, where neither profile nor preset is named: the
@@ -50,6 +52,27 @@ impl Config {
         Self::build(Profile::default().name(), Preset::DEFAULT.name, overrides)
     }
 
+    /// A policy of each family, for one association.
+    pub(crate) fn policies(&self) -> Policies {
+        Policies {
+            sched: self.scheduler.build(self),
+            rtx: self.rtx_policy.build(self),
+            fail: self.failure.build(self),
+            ack_path: self.ack_path.build(self),
+            path_set: path_set::build(self, self.shared_congestion.build(self)),
+            rank: self.rank_policy.build(self),
+            redundant: self.redundancy.build(self),
+            wants: Wants::default(),
+            in_doubt: InDoubt::default(),
+        }
+        .settled()
+    }
+
+    /// The events and questions that its policies want.
+    pub fn wants(&self) -> Wants {
+        self.policies().wants
+    }
+
     /// A detector is on: of paths that share a bottleneck all but one may be set aside.
     pub fn finds_shared_bottlenecks(&self) -> bool {
         self.shared_congestion.build(self).is_on()
@@ -80,18 +103,24 @@ impl Config {
             true => self.mtu,
             false => self.mtu - relay_header,
         };
-        Ok(Self { udp_encapsulation: true, mtu, ..self.clone() })
+        let mut config = self.clone();
+        (config.udp_encapsulation, config.mtu) = (true, mtu);
+        Ok(config)
     }
 
     /// The same configuration for two ends on one host, with emulated links between them: they do
     /// not tell each other their real addresses, by which they would find a way around the links.
     pub fn for_emulation(&self) -> Self {
-        Self { advertise_addresses: false, checksum: true, ..self.clone() }
+        let mut config = self.clone();
+        (config.advertise_addresses, config.checksum) = (false, true);
+        config
     }
 
     /// The same configuration for a simulated network, which loses packets and damages none unseen.
     #[cfg(feature = "testing")]
     pub fn for_simulation(&self) -> Self {
-        Self { checksum: false, ..self.clone() }
+        let mut config = self.clone();
+        config.checksum = false;
+        config
     }
 }

@@ -1,63 +1,10 @@
-//! One parameter: its description, and how its text is read, written and checked.
+//! The parameters of a configuration, values and policies, under one roof.
 
-use serde::Serialize;
+use std::sync::LazyLock;
 
-use super::setting::{Allowed, Setting};
-use super::{Config, ConfigError, PARAMS};
-
-/// The subject of a parameter, under which it is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Group {
-    /// The retransmission timeout.
-    Timers,
-    /// Opening an association, and answering strangers.
-    Handshake,
-    /// When paths and associations count as failed, and what happens then.
-    Failure,
-    /// Probes of idle and failed paths.
-    Heartbeats,
-    /// When and where acknowledgements are sent.
-    Sacks,
-    /// Congestion windows.
-    Congestion,
-    /// Finding losses, and sending again.
-    Recovery,
-    /// Which paths carry data.
-    Paths,
-    /// Paths that share a bottleneck.
-    SharedBottlenecks,
-    /// Sending data on a second path, too.
-    Redundancy,
-    /// Memory of an association.
-    Buffers,
-    /// Sizes and form of packets, and which data goes first.
-    Packets,
-    /// Keys of protected associations.
-    Keys,
-}
-
-impl Group {
-    /// The heading above its parameters.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Timers => "Timers",
-            Self::Handshake => "Handshake",
-            Self::Failure => "Failure",
-            Self::Heartbeats => "Heartbeats",
-            Self::Sacks => "SACKs",
-            Self::Congestion => "Congestion",
-            Self::Recovery => "Recovery",
-            Self::Paths => "Several paths",
-            Self::SharedBottlenecks => "Shared bottlenecks",
-            Self::Redundancy => "Redundancy",
-            Self::Buffers => "Buffers",
-            Self::Packets => "Packets",
-            Self::Keys => "Keys",
-        }
-    }
-}
+use super::policies::POLICIES;
+use super::{Config, ConfigError, Group};
+use crate::params::{Params, Row, VALUES};
 
 /// One parameter: what it is called, what it means and how it is read and written.
 #[non_exhaustive]
@@ -76,15 +23,45 @@ pub struct Param {
     pub choices: &'static [&'static str],
     /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
     pub rarely: Option<&'static str>,
-    pub(super) allowed: fn() -> String,
-    pub(super) get: fn(&Config) -> String,
-    pub(super) set: fn(&mut Config, &str) -> Result<(), ConfigError>,
-    pub(super) check: fn(&Config) -> Result<(), ConfigError>,
     /// True if TOML writes it without quotes.
     pub(super) bare: bool,
+    field: Field,
 }
 
+/// The part of a configuration that a parameter is a field of.
+enum Field {
+    Value(&'static Row<Params>),
+    Policy(&'static Row<Config>),
+}
+
+/// Every parameter, in the order they are printed.
+pub static PARAMS: LazyLock<Vec<Param>> = LazyLock::new(|| {
+    let mut all: Vec<_> = VALUES.iter().map(|row| Param::new(row, Field::Value(row))).collect();
+    for policy in POLICIES {
+        let row = &policy.row;
+        let of_group = all.iter().rposition(|param| param.group == row.group);
+        let at = all.iter().position(|param| param.name == policy.before);
+        let at = at.or(of_group.map(|last| last + 1)).unwrap_or(all.len());
+        all.insert(at, Param::new(row, Field::Policy(row)));
+    }
+    all
+});
+
 impl Param {
+    fn new<Owner>(row: &Row<Owner>, field: Field) -> Self {
+        Self {
+            name: row.name,
+            group: row.group,
+            unit: row.unit,
+            doc: row.doc,
+            source: row.source,
+            choices: row.choices,
+            rarely: row.rarely,
+            bare: row.bare,
+            field,
+        }
+    }
+
     /// The parameter of that name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         PARAMS.iter().find(|param| param.name == name)
@@ -92,55 +69,33 @@ impl Param {
 
     /// The values it may take, in words.
     pub fn allowed(&self) -> String {
-        (self.allowed)()
+        match self.field {
+            Field::Value(row) => (row.allowed)(),
+            Field::Policy(row) => (row.allowed)(),
+        }
     }
 
     /// Its value in a configuration, as text that `set` takes.
     pub fn get(&self, config: &Config) -> String {
-        (self.get)(config)
+        match self.field {
+            Field::Value(row) => (row.get)(config),
+            Field::Policy(row) => (row.get)(config),
+        }
     }
 
     /// Sets it in a configuration; an error leaves the configuration as it was.
     pub fn set(&self, config: &mut Config, text: &str) -> Result<(), ConfigError> {
-        (self.set)(config, text)
+        match self.field {
+            Field::Value(row) => (row.set)(config, text),
+            Field::Policy(row) => (row.set)(config, text),
+        }
     }
 
     /// Checks its value in a configuration.
     pub(super) fn check(&self, config: &Config) -> Result<(), ConfigError> {
-        (self.check)(config)
+        match self.field {
+            Field::Value(row) => (row.check)(config),
+            Field::Policy(row) => (row.check)(config),
+        }
     }
-}
-
-/// Reads a value into its field; the field is unchanged when the value is not allowed.
-pub(super) fn set<T: Setting>(
-    field: &mut T,
-    name: &str,
-    text: &str,
-    allowed: &impl Allowed<T>,
-) -> Result<(), ConfigError> {
-    let text = text.trim();
-    let value = T::parse(text).filter(|value| allowed.contains(value));
-    *field = value.ok_or_else(|| not_allowed(name, text, allowed))?;
-    Ok(())
-}
-
-/// Checks the value of a field.
-pub(super) fn check<T: Setting>(
-    field: &T,
-    name: &str,
-    allowed: &impl Allowed<T>,
-) -> Result<(), ConfigError> {
-    match allowed.contains(field) {
-        true => Ok(()),
-        false => Err(not_allowed(name, &field.print(), allowed)),
-    }
-}
-
-fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -> ConfigError {
-    let (range, forms) = (allowed.describe(), T::forms());
-    let more = match range == forms || T::parse(value).is_some() {
-        true => String::new(),
-        false => format!("; write {forms}"),
-    };
-    ConfigError::new(name, value, format!("must be {range}{more}"))
 }

@@ -1,7 +1,7 @@
 //! Presets: whole systems, each a few parameters on top of a profile.
 
-use super::setting::list;
 use super::{ConfigError, Profile};
+use crate::params::list;
 
 /// Parameters by name, with their values as in a configuration file.
 type Values = &'static [(&'static str, &'static str)];

@@ -29,7 +29,7 @@ impl Config {
     pub fn to_toml(&self) -> String {
         let mut text =
             format!("profile = \"{}\"\npreset = \"{}\"\n", self.profile.name(), self.preset);
-        for param in PARAMS {
+        for param in PARAMS.iter() {
             let value = param.get(self);
             text += &match param.bare {
                 true => format!("{} = {value}\n", param.name),
@@ -61,7 +61,7 @@ impl Serialize for Config {
         let mut map = serializer.serialize_map(Some(PARAMS.len() + 2))?;
         map.serialize_entry("profile", self.profile.name())?;
         map.serialize_entry("preset", self.preset)?;
-        for param in PARAMS {
+        for param in PARAMS.iter() {
             map.serialize_entry(param.name, &param.get(self))?;
         }
         map.end()

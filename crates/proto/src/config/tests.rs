@@ -310,9 +310,9 @@ fn values_out_of_range_or_form_are_refused_and_change_nothing() {
 fn fields_set_in_rust_are_checked_too() {
     let valid = Config::default();
     for (field, config) in [
-        ("mtu", Config { mtu: 100, ..valid.clone() }),
-        ("rto_alpha", Config { rto_alpha: f64::NAN, ..valid.clone() }),
-        ("ssthresh_floor", Config { ssthresh_floor: Units::Pmdcs(0), ..valid.clone() }),
+        ("mtu", valid.clone().with(|c| c.mtu = 100)),
+        ("rto_alpha", valid.clone().with(|c| c.rto_alpha = f64::NAN)),
+        ("ssthresh_floor", valid.clone().with(|c| c.ssthresh_floor = Units::Pmdcs(0))),
     ] {
         assert_eq!(config.validate().unwrap_err().field, field);
     }
@@ -412,19 +412,18 @@ fn toml_takes_strings_with_units_and_bare_numbers() {
         "#,
     )
     .unwrap();
-    let expected = Config {
-        rtx_policy: known("cwnd"),
-        receive_buffer: 131_072,
-        send_buffer: 65_536,
-        hb_interval: secs(7),
-        sack_delay: Duration::ZERO,
-        rto_alpha: 0.25,
-        path_max_retrans: 2,
-        association_timeout: Some(secs(30)),
-        rtx_age_heuristic: false,
-        heartbeats: false,
-        ..Config::build("2006", "cmt", NONE).unwrap()
-    };
+    let expected = Config::build("2006", "cmt", NONE).unwrap().with(|c| {
+        c.rtx_policy = known("cwnd");
+        c.receive_buffer = 131_072;
+        c.send_buffer = 65_536;
+        c.hb_interval = secs(7);
+        c.sack_delay = Duration::ZERO;
+        c.rto_alpha = 0.25;
+        c.path_max_retrans = 2;
+        c.association_timeout = Some(secs(30));
+        c.rtx_age_heuristic = false;
+        c.heartbeats = false;
+    });
     assert_eq!(config, expected);
 }
 
@@ -453,15 +452,18 @@ fn what_carries_the_packets_decides_some_parameters() {
     assert_eq!(fast.for_sockets(4).unwrap(), fast, "the size of each path is found out");
 
     let simulated = fast.for_simulation();
-    assert_eq!(simulated, Config { checksum: false, ..fast.clone() });
+    assert_eq!(simulated, fast.clone().with(|c| c.checksum = false));
     assert_eq!(simulated.for_sockets(0).unwrap_err().field, "checksum");
     let emulated = simulated.for_emulation();
-    assert_eq!(emulated, Config { advertise_addresses: false, ..fast });
+    assert_eq!(emulated, fast.with(|c| c.advertise_addresses = false));
 }
 
 #[test]
 fn explains_where_each_value_comes_from() {
-    let config = Config { mtu: 9000, cuc: Cuc::V1, ..build(&[]).unwrap() };
+    let config = build(&[]).unwrap().with(|c| {
+        c.mtu = 9000;
+        c.cuc = Cuc::V1;
+    });
     let rows = config.explain();
     assert_eq!(rows.len(), PARAMS.len());
     let find = |name| rows.iter().find(|row| row.name == name).unwrap();
@@ -501,14 +503,17 @@ fn what_users_set_is_shown_under_headings() {
         let is_first = PARAMS[..i].iter().all(|earlier| earlier.group != param.group);
         assert!(!is_new || is_first, "{} is away from its group", param.name);
     }
-    let config = Config { rto_alpha: 0.5, ..config };
+    let config = config.with(|c| c.rto_alpha = 0.5);
     let table = config.table(Rows::Usual, false);
     assert!(names(&table).contains(&"rto_alpha"), "it was overridden");
 }
 
 #[test]
 fn serialises_to_what_overrides_take() {
-    let config = Config { rto_min: ms(50), pmdcs_limit: Some(1000), ..build(&[]).unwrap() };
+    let config = build(&[]).unwrap().with(|c| {
+        c.rto_min = ms(50);
+        c.pmdcs_limit = Some(1000);
+    });
     let table = toml::Table::try_from(&config).unwrap();
     let read = Config::build("fast", "sctp", &Config::overrides(&table).unwrap());
     assert_eq!(read, Ok(config));
@@ -558,27 +563,7 @@ prop_compose! {
     ) -> Config {
         let mut times = times.into_iter().map(Duration::from_nanos).collect::<Vec<_>>();
         times.sort();
-        Config {
-            rto_min: times[0],
-            rto_initial: times[1],
-            rto_max: times[2],
-            mtu: sizes.0,
-            receive_buffer: sizes.1,
-            pmdcs_limit: limit,
-            outbound_streams: counts.0,
-            path_max_retrans: counts.1,
-            association_max_retrans: Some(counts.1),
-            association_timeout: timeout.map(Duration::from_nanos),
-            ssthresh_floor: floor,
-            initial_cwnd: cwnd.map_or(InitialCwnd::Rfc9260, InitialCwnd::Fixed),
-            initial_ssthresh: ssthresh,
-            rto_alpha: alpha,
-            pacing: switches.0,
-            max_burst_rule: if switches.1 { MaxBurstRule::PerSack } else { MaxBurstRule::Rfc9260 },
-            rtx_policy: Factory::named(RTX_POLICIES[policy]).expect("a name"),
-            mfr: false, // which not every policy allows
-            ..Config::of(Profile::ALL[profile], &Preset::ALL[preset])
-        }
+        Config::of(Profile::ALL[profile], &Preset::ALL[preset]).with(|c| { c.rto_min = times[0]; c.rto_initial = times[1]; c.rto_max = times[2]; c.mtu = sizes.0; c.receive_buffer = sizes.1; c.pmdcs_limit = limit; c.outbound_streams = counts.0; c.path_max_retrans = counts.1; c.association_max_retrans = Some(counts.1); c.association_timeout = timeout.map(Duration::from_nanos); c.ssthresh_floor = floor; c.initial_cwnd = cwnd.map_or(InitialCwnd::Rfc9260, InitialCwnd::Fixed); c.initial_ssthresh = ssthresh; c.rto_alpha = alpha; c.pacing = switches.0; c.max_burst_rule = if switches.1 { MaxBurstRule::PerSack } else { MaxBurstRule::Rfc9260 }; c.rtx_policy = Factory::named(RTX_POLICIES[policy]).expect("a name"); c.mfr = false; })
     }
 }
 

@@ -7,7 +7,7 @@ pub use last_received::LastReceived;
 pub use primary::Primary;
 
 use super::{PolicyCx, Wants, registry};
-use crate::config::Config;
+use crate::params::Params;
 use crate::time::Instant;
 use crate::view::{PathId, PathView};
 
@@ -41,7 +41,7 @@ pub trait AckPathPolicy: std::fmt::Debug + Send {
 }
 
 /// The policy of an end whose peer asks for one path for all SACKs.
-pub(crate) fn one_path(config: &Config) -> Box<dyn AckPathPolicy> {
+pub(crate) fn one_path(config: &Params) -> Box<dyn AckPathPolicy> {
     Box::new(Primary::new(config))
 }
 

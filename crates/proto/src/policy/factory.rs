@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::{Config, ConfigError};
+use crate::params::{ConfigError, Params};
 
 /// Makes the policies of one family, one for each association; of congestion control, one for each
 /// path.
@@ -20,7 +20,7 @@ enum Source<P: ?Sized + 'static> {
 /// A line of a family's registry.
 pub struct Known<P: ?Sized + 'static> {
     pub(crate) name: &'static str,
-    pub(crate) new: fn(&Config) -> Box<P>,
+    pub(crate) new: fn(&Params) -> Box<P>,
 }
 
 struct Own<P: ?Sized + 'static> {
@@ -28,7 +28,7 @@ struct Own<P: ?Sized + 'static> {
     new: Box<New<P>>,
 }
 
-type New<P> = dyn Fn(&Config) -> Box<P> + Send + Sync;
+type New<P> = dyn Fn(&Params) -> Box<P> + Send + Sync;
 
 /// A family of policies: the trait that they implement, as in `dyn Scheduler`.
 pub trait Family: 'static {
@@ -58,7 +58,7 @@ impl<P: Family + ?Sized> Factory<P> {
     /// and `_`.
     pub fn new(
         name: impl Into<String>,
-        new: impl Fn(&Config) -> Box<P> + Send + Sync + 'static,
+        new: impl Fn(&Params) -> Box<P> + Send + Sync + 'static,
     ) -> Result<Self, ConfigError> {
         let name = name.into();
         let is_word = !name.is_empty()
@@ -72,7 +72,7 @@ impl<P: Family + ?Sized> Factory<P> {
     }
 
     /// A policy as `config` wants it.
-    pub fn build(&self, config: &Config) -> Box<P> {
+    pub fn build(&self, config: &Params) -> Box<P> {
         match &self.0 {
             Source::Known(known) => (known.new)(config),
             Source::Own(own) => (own.new)(config),
@@ -146,6 +146,7 @@ impl<P: ?Sized + 'static> fmt::Display for Factory<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::policy::PolicyCx;
     use crate::policy::sched::Scheduler;
     use crate::view::PathId;

@@ -11,7 +11,7 @@ pub use pmr::Pmr;
 use std::time::Duration;
 
 use super::{PolicyCx, Wants, registry};
-use crate::config::Config;
+use crate::params::Params;
 use crate::view::{PathId, PathState, PathView};
 
 /// A path on which nothing was acknowledged for as long as one that works may be silent.
@@ -56,7 +56,7 @@ pub struct InDoubt {
 
 impl InDoubt {
     /// As configured.
-    pub fn new(config: &Config) -> InDoubt {
+    pub fn new(config: &Params) -> InDoubt {
         InDoubt {
             probed_with_data: config.probe_with_data,
             answered_elsewhere: config.one_way_paths,

@@ -14,8 +14,8 @@ pub use all::All;
 pub use mtcp::Mtcp;
 
 use super::{PolicyCx, Wants};
-use crate::config::Config;
 use crate::overlay::Route;
+use crate::params::Params;
 use crate::time::Instant;
 pub use crate::view::Standing;
 use crate::view::{PathId, RestoreReason, SuppressReason};
@@ -154,7 +154,7 @@ pub trait PathSet: std::fmt::Debug + Send {
 
 /// The path set that a configuration asks for: [`All`] paths, unless a detector or a limit may set
 /// one of them aside.
-pub fn build(config: &Config, detector: Box<dyn shared::SharedPolicy>) -> Box<dyn PathSet> {
+pub fn build(config: &Params, detector: Box<dyn shared::SharedPolicy>) -> Box<dyn PathSet> {
     let is_limited = config.paths_max.is_some()
         || config.suppress_below.is_some()
         || config.path_review_interval.is_some();

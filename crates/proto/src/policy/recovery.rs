@@ -39,7 +39,7 @@ use manypath_wire::Tsn;
 
 use super::cc::{Limits, Window};
 use super::registry;
-use crate::config::Config;
+use crate::params::Params;
 use crate::time::Instant;
 use crate::view::PathId;
 
@@ -194,9 +194,8 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// As configured.
-    pub(crate) fn new(config: &Config) -> Recovery {
-        let policy = config.recovery.build(config);
+    /// Recovery by a policy.
+    pub(crate) fn new(policy: Box<dyn LossRecovery>, config: &Params) -> Recovery {
         Recovery {
             rules: policy.rules(),
             past_cwnd: PastCwnd::new(config),

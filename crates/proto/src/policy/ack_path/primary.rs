@@ -5,7 +5,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::AckPathPolicy;
-use crate::config::Config;
+use crate::params::Params;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::{PathId, PathState, PathView};
@@ -41,7 +41,7 @@ pub struct Primary {
 
 impl Primary {
     /// With the thresholds of a configuration.
-    pub fn new(config: &Config) -> Primary {
+    pub fn new(config: &Params) -> Primary {
         Primary {
             silence_rtos: config.silence_rtos,
             gain: f64::from(config.path_addition_gain),
@@ -154,6 +154,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::config::Config;
     use crate::policy::tests::{cx, view};
 
     fn at(ms: u64) -> Instant {

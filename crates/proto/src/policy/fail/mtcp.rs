@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{FailurePolicy, InDoubt, Pmr, Silenced, Silent, last_resort};
-use crate::config::Config;
+use crate::params::Params;
 use crate::policy::{PolicyCx, Wants};
 use crate::time::Instant;
 use crate::view::{PathId, PathState, PathView};
@@ -29,7 +29,7 @@ pub struct Silence {
 
 impl Silence {
     /// With the thresholds of a configuration.
-    pub fn new(config: &Config) -> Silence {
+    pub fn new(config: &Params) -> Silence {
         Silence {
             base: Pmr::new(config),
             rtos: config.silence_rtos,

@@ -1,7 +1,7 @@
 //! The potentially failed state (CMT-PF paper, section III; RFC 7829).
 
 use super::{FailurePolicy, InDoubt, Pmr, last_resort};
-use crate::config::Config;
+use crate::params::Params;
 use crate::view::{PathState, PathView};
 
 /// A path becomes potentially failed (PF) after more than `pf_max_retrans` timeouts in a row, and
@@ -16,7 +16,7 @@ pub struct PotentiallyFailed {
 
 impl PotentiallyFailed {
     /// With the thresholds of a configuration.
-    pub fn new(config: &Config) -> PotentiallyFailed {
+    pub fn new(config: &Params) -> PotentiallyFailed {
         PotentiallyFailed {
             base: Pmr::new(config),
             pf_max_retrans: config.pf_max_retrans,

@@ -1,7 +1,7 @@
 //! Failure after Path.Max.Retrans timeouts in a row (RFC 9260 §8.2).
 
 use super::{FailurePolicy, InDoubt, last_resort};
-use crate::config::Config;
+use crate::params::Params;
 use crate::view::{PathState, PathView};
 
 /// A path works until it has had more than `path_max_retrans` timeouts in a row.
@@ -14,7 +14,7 @@ pub struct Pmr {
 
 impl Pmr {
     /// With the thresholds of a configuration.
-    pub fn new(config: &Config) -> Pmr {
+    pub fn new(config: &Params) -> Pmr {
         Pmr {
             path_max_retrans: config.path_max_retrans,
             data_before_verification: config.data_before_verification,

@@ -2,8 +2,8 @@
 
 use super::members::Members;
 use super::{Decision, PathSet, Standing, Standings};
-use crate::config::Config;
 use crate::overlay::Route;
+use crate::params::Params;
 use crate::time::Instant;
 use crate::view::PathId;
 
@@ -15,7 +15,7 @@ pub struct All {
 
 impl All {
     /// With the limits of a configuration.
-    pub fn new(config: &Config) -> All {
+    pub fn new(config: &Params) -> All {
         All { members: Members::new(config.paths_min, None) }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::members::Members;
 use super::shared::{SharedEvidence, SharedPolicy};
 use super::{Decision, PathSet, SetAside, Standing, Standings};
-use crate::config::Config;
 use crate::overlay::Route;
+use crate::params::Params;
 use crate::policy::{PolicyCx, Wants};
 use crate::time::Instant;
 use crate::view::{PathId, PathState, RestoreReason, SuppressReason};
@@ -35,7 +35,7 @@ pub struct Mtcp {
 
 impl Mtcp {
     /// With the limits of a configuration.
-    pub fn new(config: &Config, detector: Box<dyn SharedPolicy>) -> Mtcp {
+    pub fn new(config: &Params, detector: Box<dyn SharedPolicy>) -> Mtcp {
         Mtcp {
             members: Members::new(config.paths_min, config.path_review_interval),
             detector,

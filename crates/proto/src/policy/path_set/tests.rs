@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::*;
+use crate::Rng;
+use crate::config::Config;
 use crate::overlay::RouterId;
 use crate::policy::tests::{cx, view};
 use crate::view::PathState;
-use crate::{Rng, policy::Policies};
 use shared::{SharedPolicy, SharedSign};
 
 /// A detector that finds what it is told to.
@@ -94,7 +95,7 @@ fn what_is_configured_chooses_the_set() {
         let settings: Vec<_> =
             settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let config = Config::build("rfc9260", "cmt-pf", &settings).expect("valid");
-        format!("{:?}", Policies::new(&config).path_set)
+        format!("{:?}", config.policies().path_set)
     };
     assert!(of(&[]).starts_with("All"));
     for (name, value) in [

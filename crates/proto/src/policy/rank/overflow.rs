@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Ceiling, RankCx, RankPolicy};
-use crate::config::Config;
+use crate::params::Params;
 use crate::time::Instant;
 use crate::view::{PathRank, PathView};
 
@@ -38,7 +38,7 @@ pub struct Overflow {
 
 impl Overflow {
     /// With the wait of a configuration.
-    pub fn new(config: &Config) -> Overflow {
+    pub fn new(config: &Params) -> Overflow {
         Overflow {
             after: config.overflow_after,
             base: PathRank::NORMAL,

@@ -1,6 +1,6 @@
 //! Max.Burst limits the packets that leave a path at once (RFC 9260 §6.1, D).
 
-use crate::config::{Config, MaxBurstRule};
+use crate::params::{MaxBurstRule, Params};
 use crate::time::Instant;
 
 /// The burst of one path.
@@ -13,7 +13,7 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    pub(crate) fn new(config: &Config, now: Instant) -> Burst {
+    pub(crate) fn new(config: &Params, now: Instant) -> Burst {
         Burst { left: Bursts::new(config).limit(false), opportunity: now }
     }
 
@@ -42,7 +42,7 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
-    pub(super) fn new(config: &Config) -> Bursts {
+    pub(super) fn new(config: &Params) -> Bursts {
         Bursts {
             rule: config.max_burst_rule,
             max: config.max_burst,

@@ -1,6 +1,6 @@
 //! The one packet of retransmissions that ignores cwnd (RFC 9260 §7.2.4, point 3, and §6.3.3, E3).
 
-use crate::config::{Config, RtxPastCwnd};
+use crate::params::{Params, RtxPastCwnd};
 use crate::view::PathId;
 
 /// The permission for a packet to pass cwnd, and the paths that may use it.
@@ -22,7 +22,7 @@ fn bit_of(path: PathId) -> u32 {
 }
 
 impl PastCwnd {
-    pub(super) fn new(config: &Config) -> PastCwnd {
+    pub(super) fn new(config: &Params) -> PastCwnd {
         let any = config.rtx_past_cwnd == RtxPastCwnd::Any;
         PastCwnd { any, allowed: false, losers: 0, unused: 0 }
     }

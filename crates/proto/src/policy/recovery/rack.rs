@@ -1,7 +1,7 @@
 //! Recovery by time: chunks are lost when they are late, not when others overtook them (RFC 8985).
 
 use super::{Flight, LossRecovery, PathFacts, PathVerdict, ReportScope, Rules, Sfr};
-use crate::config::Config;
+use crate::params::Params;
 use crate::view::PathId;
 
 /// Finds losses by time, and recovers each path on its own as [`Sfr`] does.
@@ -10,7 +10,7 @@ pub struct Rack(Sfr);
 
 impl Rack {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Rack {
+    pub fn new(config: &Params) -> Rack {
         Rack(Sfr::new(config).with_timeouts_as_cuts())
     }
 }

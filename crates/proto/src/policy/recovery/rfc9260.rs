@@ -4,7 +4,7 @@ use manypath_wire::Tsn;
 
 use super::fast::FastRecovery;
 use super::{Exit, Flight, LossRecovery, PathFacts, PathVerdict, Rules};
-use crate::config::{Config, RtxPastCwnd};
+use crate::params::{Params, RtxPastCwnd};
 use crate::view::PathId;
 
 /// One fast recovery for the association. The window of a path that loses data is cut once. No
@@ -19,7 +19,7 @@ pub struct Rfc9260 {
 
 impl Rfc9260 {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Rfc9260 {
+    pub fn new(config: &Params) -> Rfc9260 {
         Rfc9260 {
             rules: Rules::standard(config),
             fast: FastRecovery::default(),

@@ -1,6 +1,6 @@
 //! The answers of a recovery that never change: plain data, read for every chunk and packet.
 
-use crate::config::{Config, Cuc};
+use crate::params::{Cuc, Params};
 
 /// The rules of an association. [`standard`](Self::standard) has those of RFC 9260.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ pub struct HeartbeatRules {
 
 impl Rules {
     /// The rules of RFC 9260, and with `sfr` those of the CMT paper.
-    pub fn standard(config: &Config) -> Rules {
+    pub fn standard(config: &Params) -> Rules {
         Rules {
             sacks: SackRules {
                 scope: if config.sfr { ReportScope::Path } else { ReportScope::Association },

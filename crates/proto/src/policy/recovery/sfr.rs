@@ -2,7 +2,7 @@
 
 use super::fast::FastRecovery;
 use super::{Exit, Flight, LossRecovery, PathFacts, PathVerdict, Rules};
-use crate::config::{Config, RtxPastCwnd};
+use crate::params::{Params, RtxPastCwnd};
 use crate::view::PathId;
 
 /// One fast recovery for each path. It ends when nothing sent before it began is in flight there,
@@ -23,7 +23,7 @@ pub struct Sfr {
 
 impl Sfr {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Sfr {
+    pub fn new(config: &Params) -> Sfr {
         Sfr {
             rules: Rules::standard(config),
             fast: FastRecovery::default(),

@@ -1,10 +1,11 @@
 use super::*;
+use crate::config::Config;
 use crate::tx::{Fragment, Outstanding};
 
 fn config(recovery: &str, sfr: bool) -> Config {
     let mut config = Config::default();
     config.set("recovery", recovery).expect("it is one");
-    Config { sfr, ..config }
+    config.with(|c| c.sfr = sfr)
 }
 
 fn member(recovery: &str, sfr: bool) -> Box<dyn LossRecovery> {

@@ -2,7 +2,7 @@
 
 use super::rank::Ranking;
 use super::{Cover, RedundancyPolicy};
-use crate::config::{RedundancyCycle, RedundancyOrder};
+use crate::params::{RedundancyCycle, RedundancyOrder};
 use crate::policy::PolicyCx;
 use crate::view::PathId;
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use crate::config::RedundancyOrder;
+use crate::params::RedundancyOrder;
 use crate::policy::PolicyCx;
 use crate::view::{PathId, PathView};
 

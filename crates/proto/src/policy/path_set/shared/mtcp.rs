@@ -3,7 +3,7 @@
 use super::sequential::Sequential;
 use super::together::{FastRetransmits, Together};
 use super::{SharedEvidence, SharedPolicy};
-use crate::config::{Config, SharedVerdict};
+use crate::params::{Params, SharedVerdict};
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::PathId;
@@ -47,7 +47,7 @@ struct Chernoff {
 
 impl MtcpMatch {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> MtcpMatch {
+    pub fn new(config: &Params) -> MtcpMatch {
         let interval_s = config.shared_interval.as_secs_f64();
         let (delta, zeta) = (config.shared_delta, config.shared_zeta);
         let bound = Chernoff { interval_s, delta, zeta };
@@ -146,6 +146,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::config::Config;
     use crate::policy::tests::{cx, view};
     use crate::view::PathView;
 

@@ -3,7 +3,7 @@
 use super::SharedEvidence;
 use super::chance::{inverse_ratio, log_likelihood, needed};
 use super::together::{FastRetransmits, Together};
-use crate::config::Config;
+use crate::params::Params;
 use crate::policy::PolicyCx;
 use crate::view::PathId;
 
@@ -41,7 +41,7 @@ pub struct Sequential {
 
 impl Sequential {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Sequential {
+    pub fn new(config: &Params) -> Sequential {
         Sequential {
             interval_s: config.shared_interval.as_secs_f64(),
             delta: config.shared_delta,
@@ -90,6 +90,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::config::Config;
     use crate::policy::path_set::shared::{MtcpMatch, SharedPolicy};
     use crate::policy::tests::{cx, view};
     use crate::view::PathView;

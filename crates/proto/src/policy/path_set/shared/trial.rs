@@ -8,7 +8,7 @@ use super::delays::{BEGIN_RTTS, Delays, END_RTTS};
 use super::moments::{Alike, CHANGE_MIN_S, Moments};
 use super::sequential::START_RTTS;
 use super::{MtcpMatch, SharedEvidence, SharedPolicy, SharedSign};
-use crate::config::Config;
+use crate::params::Params;
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::{PathId, PathState, PathView};
@@ -107,7 +107,7 @@ impl Round {
 
 impl Trial {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Trial {
+    pub fn new(config: &Params) -> Trial {
         Trial {
             delta: config.shared_delta,
             zeta: config.shared_zeta,
@@ -129,7 +129,7 @@ impl Trial {
     /// queues have nothing in common. Only delays decide, since independent paths that are loaded
     /// alike lose at the same times again and again; and only those of paths that have a queue,
     /// since fast paths of their own often have none, and one fall by chance would decide.
-    pub fn of_alike(config: &Config) -> Trial {
+    pub fn of_alike(config: &Params) -> Trial {
         Trial { only_alike: true, fall_min_s: CHANGE_MIN_S, ..Trial::new(config) }
     }
 

@@ -1,6 +1,7 @@
 //! Scenarios: one cheap path of 20 ms, and dearer ones.
 
 use super::*;
+use crate::config::Config;
 use crate::policy::tests::view;
 
 const CHEAP: PathRank = PathRank::NORMAL;

@@ -3,8 +3,8 @@
 use manypath_wire::Tsn;
 
 use super::silent::SilentPaths;
-use super::{Rule, RuleSet, cmt};
-use crate::config::Config;
+use super::{Rule, RuleSet, cmt, in_force};
+use crate::params::Params;
 use crate::policy::cc::Window;
 use crate::policy::recovery::{Flight, LossRecovery, PathFacts, PathVerdict, Rules, Sfr, Silence};
 use crate::time::Instant;
@@ -33,10 +33,10 @@ struct Cut {
 
 impl Ns2Cmt {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Ns2Cmt {
+    pub fn new(config: &Params) -> Ns2Cmt {
         Ns2Cmt {
             rules: cmt(config),
-            in_force: RuleSet::in_force(config),
+            in_force: in_force(config),
             base: Sfr::new(config),
             silent: SilentPaths::new(config.idle_cwnd_decay),
             cuts: Vec::new(),

@@ -1,8 +1,8 @@
 //! ns-2's agents for one path at a time, with the retransmission policies and their extensions.
 
 use super::silent::SilentPaths;
-use super::{Rule, RuleSet, single};
-use crate::config::Config;
+use super::{Rule, RuleSet, in_force, single};
+use crate::params::Params;
 use crate::policy::cc::{Limits, Window};
 use crate::policy::recovery::{
     Flight, LossRecovery, PathFacts, PathVerdict, Rfc9260, Rules, Silence,
@@ -27,10 +27,10 @@ pub struct Ns2Single {
 
 impl Ns2Single {
     /// With the parameters of a configuration.
-    pub fn new(config: &Config) -> Ns2Single {
+    pub fn new(config: &Params) -> Ns2Single {
         Ns2Single {
             rules: single(config),
-            in_force: RuleSet::in_force(config),
+            in_force: in_force(config),
             base: Rfc9260::new(config),
             silent: SilentPaths::new(config.idle_cwnd_decay),
             har: config.har,

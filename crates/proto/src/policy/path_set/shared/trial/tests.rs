@@ -1,6 +1,7 @@
 //! Two paths whose delays are made up.
 
 use super::*;
+use crate::config::Config;
 use crate::policy::tests::{cx, view};
 use crate::{Instant, Rng};
 
@@ -46,7 +47,7 @@ fn run(seconds: u64, queue: Queue) -> (Option<(u64, SharedEvidence)>, [u64; 2]) 
 /// Runs for `seconds`, with a packet on each path every 5 ms. Returns the first verdict with its
 /// time, and for how many milliseconds each path was tried.
 fn run_by(
-    policy: fn(&Config) -> Trial,
+    policy: fn(&Params) -> Trial,
     seconds: u64,
     queue: Queue,
 ) -> (Option<(u64, SharedEvidence)>, [u64; 2]) {

@@ -1,9 +1,9 @@
 //! Profiles: sets of protocol constants.
 //!
-//! The values themselves stand beside each parameter in `params.rs`, so that a parameter is one
+//! The values themselves stand beside each parameter in `table.rs`, so that a parameter is one
 //! entry.
 
-use super::ConfigError;
+use super::error::ConfigError;
 use super::kinds::Ns2Release;
 use super::setting::list;
 
@@ -87,7 +87,7 @@ impl Profile {
     }
 
     /// The release of ns-2's module that it repeats, if it does.
-    pub(super) fn ns2_release(self) -> Option<Ns2Release> {
+    pub(crate) fn ns2_release(self) -> Option<Ns2Release> {
         match self {
             Self::Rfc9260 | Self::Fast | Self::Papers2006 => None,
             Self::Ns2 => Some(Ns2Release::R38),
@@ -96,6 +96,11 @@ impl Profile {
             Self::Ns2Release35 => Some(Ns2Release::R35),
             Self::Ns2Release34 => Some(Ns2Release::R34),
         }
+    }
+
+    /// True if it repeats that release of ns-2's module, or one before it.
+    pub(crate) fn is_until(self, last: Ns2Release) -> bool {
+        self.ns2_release().is_some_and(|release| release <= last)
     }
 
     /// The profile of that name. `ns2-3.8` is another name of `ns2`.
@@ -108,3 +113,24 @@ impl Profile {
         })
     }
 }
+
+/// The value of a parameter in a profile: `default` in `rfc9260`, then `fast:`, `papers:` and
+/// `ns2:` where those profiles differ. The ns2 profile is the 2006 profile except for its own
+/// values. `r37:` is the value of release 3.7 of ns-2's module and of all before it; `r36:`, `r35:`
+/// and `r34:` are the same of those.
+macro_rules! of_profile {
+    ($profile:expr, $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?
+     $(, ns2: $ns2:expr)? $(, r37: $r37:expr)? $(, r36: $r36:expr)? $(, r35: $r35:expr)?
+     $(, r34: $r34:expr)?) => {{
+        let value = $default;
+        $(let value = if $profile == $crate::params::Profile::Fast { $fast } else { value };)?
+        $(let value = if $profile.is_of_the_papers() { $papers } else { value };)?
+        $(let value = if $profile.ns2_release().is_some() { $ns2 } else { value };)?
+        $(let value = if $profile.is_until($crate::params::Ns2Release::R37) { $r37 } else { value };)?
+        $(let value = if $profile.is_until($crate::params::Ns2Release::R36) { $r36 } else { value };)?
+        $(let value = if $profile.is_until($crate::params::Ns2Release::R35) { $r35 } else { value };)?
+        $(let value = if $profile.is_until($crate::params::Ns2Release::R34) { $r34 } else { value };)?
+        value
+    }};
+}
+pub(crate) use of_profile;

@@ -7,12 +7,11 @@ use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
     RtxPastCwnd, SharedVerdict, Units,
 };
+use super::ns2_rules::RuleSet;
 use super::units;
-use crate::policy::recovery::RuleSet;
-use crate::policy::{Factory, Family};
 
 /// A type a parameter can have.
-pub(super) trait Setting: Sized {
+pub(crate) trait Setting: Sized {
     /// True if TOML writes the value without quotes.
     const BARE: bool = false;
     /// The names that it chooses from, if it does.
@@ -31,13 +30,13 @@ pub(super) trait Setting: Sized {
 }
 
 /// The values one parameter may take.
-pub(super) trait Allowed<T> {
+pub(crate) trait Allowed<T> {
     fn contains(&self, value: &T) -> bool;
     fn describe(&self) -> String;
 }
 
 /// Every valid value of the type.
-pub(super) struct Any;
+pub(crate) struct Any;
 
 /// A value in the range, or "off".
 pub(super) struct OrOff<T>(pub(super) RangeInclusive<T>);
@@ -70,7 +69,7 @@ impl<T: Setting + PartialOrd> Allowed<Option<T>> for OrOff<T> {
 }
 
 /// "a, b or c"
-pub(super) fn list(names: &[&str]) -> String {
+pub(crate) fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -169,21 +168,6 @@ impl<T: Setting> Setting for Option<T> {
     }
     fn is_valid(&self) -> bool {
         self.as_ref().is_none_or(T::is_valid)
-    }
-}
-
-/// Text chooses one of manypath's policies; a program may set its own.
-impl<P: Family + ?Sized> Setting for Factory<P> {
-    const CHOICES: &'static [&'static str] = P::NAMES;
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::named(text)
-    }
-    fn print(&self) -> String {
-        self.to_string()
-    }
-    fn forms() -> String {
-        list(P::NAMES)
     }
 }
 

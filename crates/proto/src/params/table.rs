@@ -1,44 +1,20 @@
-//! The parameters: one entry each, from which the [`Config`] field and its row of [`PARAMS`] are
-//! made.
+//! The values: one entry each, from which the [`Params`] field and its row of [`VALUES`] are made.
 
 use std::time::Duration;
 
-use super::Profile;
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
     RtxPastCwnd, SharedVerdict, Units,
 };
-use super::param::{Group, Param, check, set};
-use super::setting::{Allowed, Any, OrOff, Setting};
-use crate::policy::ack_path::AckPathPolicy;
-use crate::policy::cc::CongestionControl;
-use crate::policy::fail::FailurePolicy;
-use crate::policy::path_set::shared::SharedPolicy;
-use crate::policy::rank::RankPolicy;
-use crate::policy::recovery::{LossRecovery, RuleSet};
-use crate::policy::redundant::RedundancyPolicy;
-use crate::policy::rtx::RtxPolicy;
-use crate::policy::sched::Scheduler;
-use crate::policy::stream_sched::StreamScheduler;
-use crate::policy::{Factory, known};
+use super::ns2_rules::RuleSet;
+use super::profile::{Profile, of_profile};
+use super::row::{Row, row};
+use super::setting::{Any, OrOff};
 
-/// `None`, or the value in it.
-macro_rules! optional {
-    () => {
-        None
-    };
-    ($value:expr) => {
-        Some($value)
-    };
-}
-
-/// Under `[Group]`, an entry reads: doc, `name: type, unit, allowed values, source, default: value
-/// of the rfc9260 profile`, then `fast:`, `papers:` and `ns2:` where those profiles differ. The ns2
-/// profile is the 2006 profile except for its own values. `r37:` is the value of release 3.7 of
-/// ns-2's module and of all before it, `r36:`, `r35:` and `r34:` are the same of those. `rarely:`
-/// ends an entry that users leave alone, and says why; `manypath config show` prints it with
-/// `--all` only.
-macro_rules! params {
+/// Under `[Group]`, an entry reads: doc, `name: type, unit, allowed values, source,` and the values
+/// of profiles as [`of_profile`] takes them. `rarely:` ends an entry that users leave alone, and
+/// says why; `manypath config show` prints it with `--all` only.
+macro_rules! values {
     ($(
         [$group:ident]
         $(
@@ -49,16 +25,10 @@ macro_rules! params {
             $(, r35: $r35:expr)? $(, r34: $r34:expr)? $(, rarely: $rarely:literal)?;
         )+
     )+) => {
-        /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
-        /// [`Preset`](super::Preset) and overrides.
-        ///
-        /// The engine expects one that [`validate`](Config::validate) accepts.
+        /// The values of a configuration: all of it but the policies, which are made from them.
         #[derive(Debug, Clone, PartialEq)]
-        pub struct Config {
-            /// The profile it started from.
-            pub profile: Profile,
-            /// Name of the preset it started from.
-            pub preset: &'static str,
+        #[non_exhaustive]
+        pub struct Params {
             $($(
                 $(#[doc = $doc])+
                 #[doc = concat!("\n\nUnit: ", $unit, ". Allowed: `", stringify!($allowed), "`.")]
@@ -67,44 +37,23 @@ macro_rules! params {
             )+)+
         }
 
-        impl Config {
-            /// The constants of a profile, with the policies of plain SCTP.
-            pub(super) fn from_profile(profile: Profile) -> Self {
-                let release = profile.ns2_release();
-                let until = |last| release.is_some_and(|release| release <= last);
+        impl Params {
+            /// The constants of a profile.
+            pub(crate) fn of(profile: Profile) -> Self {
                 Self {
-                    profile,
-                    preset: "sctp",
-                    $($($name: {
-                        let value = $default;
-                        $(let value = if profile == Profile::Fast { $fast } else { value };)?
-                        $(let value = if profile.is_of_the_papers() { $papers } else { value };)?
-                        $(let value = if release.is_some() { $ns2 } else { value };)?
-                        $(let value = if until(Ns2Release::R37) { $r37 } else { value };)?
-                        $(let value = if until(Ns2Release::R36) { $r36 } else { value };)?
-                        $(let value = if until(Ns2Release::R35) { $r35 } else { value };)?
-                        $(let value = if until(Ns2Release::R34) { $r34 } else { value };)?
-                        value
-                    },)+)+
+                    $($($name: of_profile!(
+                        profile, $default $(, fast: $fast)? $(, papers: $papers)? $(, ns2: $ns2)?
+                        $(, r37: $r37)? $(, r36: $r36)? $(, r35: $r35)? $(, r34: $r34)?
+                    ),)+)+
                 }
             }
         }
 
-        /// Every parameter, in the order they are printed.
-        pub static PARAMS: &[Param] = &[$($(Param {
-            name: stringify!($name),
-            group: Group::$group,
-            unit: $unit,
-            doc: concat!($($doc),+).trim_ascii(),
-            source: $source,
-            choices: <$type as Setting>::CHOICES,
-            rarely: optional!($($rarely)?),
-            allowed: || Allowed::<$type>::describe(&$allowed),
-            get: |config| config.$name.print(),
-            set: |config, text| set(&mut config.$name, stringify!($name), text, &$allowed),
-            check: |config| check(&config.$name, stringify!($name), &$allowed),
-            bare: <$type as Setting>::BARE,
-        }),+),+];
+        /// Every value, in the order they are printed.
+        pub(crate) static VALUES: &[Row<Params>] = &[$($(row!(
+            Params, $group, [$($doc)+], $name: $type, $unit, $allowed, $source
+            $(, rarely: $rarely)?
+        ),)+)+];
     };
 }
 
@@ -122,7 +71,7 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 
-params! {
+values! {
     [Timers]
     /// RTO of a path before its first RTT measurement (RTO.Initial).
     rto_initial: Duration, "time", ms(1)..=secs(600), "RFC 9260 §6.3.1, §16",
@@ -197,9 +146,6 @@ params! {
         default: false, ns2: true, r36: false, rarely: "repeats ns-2";
 
     [Failure]
-    /// Policy that decides when a path is potentially failed or inactive.
-    failure: Factory<dyn FailurePolicy>, "policy", Any, "pmr: RFC 9260 §8.2; pf: RFC 7829, CMT-PF paper; mtcp: mTCP paper, section 3.5",
-        default: const { known("pmr") };
     /// Consecutive timeouts that a path may have; one more makes it inactive (Path.Max.Retrans,
     /// PMR). A lower limit fails over sooner, and takes a burst of loss for a failure more often.
     path_max_retrans: u32, "timeouts", 0..=255, "RFC 9260 §8.2, §16",
@@ -301,10 +247,6 @@ params! {
     /// keep whatever happens, and the sender frees them. Used if the peer supports it.
     nr_sack: bool, "switch", Any, "draft-tuexen-tsvwg-sctp-multipath; RFC 9260 has none",
         default: false;
-    /// Policy that chooses the path of each SACK.
-    ack_path: Factory<dyn AckPathPolicy>, "policy", Any,
-        "last_received: RFC 9260 §6.4; primary: mTCP paper, section 3.1.5",
-        default: const { known("last_received") };
     /// Sends SACKs by ack_path = primary, with sack_gaps_wait and without dac, to a peer that opens
     /// an association and announces SACK PATH chunks. Only the sending end then needs
     /// configuration.
@@ -329,12 +271,6 @@ params! {
         default: true, papers: false, rarely: "repeats ns-2";
 
     [Congestion]
-    /// Congestion control of each path.
-    congestion_control: Factory<dyn CongestionControl>, "policy", Any,
-        "rfc9260: RFC 9260 §7.2; rfc2960: RFC 2960 §7.2; cubic: RFC 9438 with RFC 9406, docs/cubic.md; \
-         lia: RFC 6356; balia: draft-walid-mptcp-congestion-control-04; \
-         bbr: draft-ietf-ccwg-bbr, docs/bbr.md; bbr-draft: without its deviations",
-        default: const { known("rfc9260") }, papers: const { known("rfc2960") };
     /// cwnd of a path before its first data.
     initial_cwnd: InitialCwnd, "window", Any, "RFC 9260 §7.2.1; fast: RFC 6928; RFC 2960: 2 MTU; ns-2 2.35: RFC 4960",
         default: InitialCwnd::Rfc9260,
@@ -383,11 +319,6 @@ params! {
         default: false, rarely: "repeats the mTCP paper";
 
     [Recovery]
-    /// Policy that finds and recovers losses. standard: by RFC 9260, and with sfr by the CMT paper.
-    /// ns2: as ns-2's agents do, with sfr the one for CMT, without it those for one path.
-    recovery: Factory<dyn LossRecovery>, "policy", Any,
-        "standard: RFC 9260 §7.2, CMT paper, section III-A; ns2: ns-2 2.35",
-        default: const { known("standard") }, ns2: const { known("ns2") }, rarely: "repeats ns-2";
     /// Release of ns-2's agents whose rules recovery = ns2 has.
     ns2_release: Ns2Release, "choice", Any, "docs of policy::recovery::Rule",
         default: Ns2Release::R38, r37: Ns2Release::R37, r36: Ns2Release::R36,
@@ -395,11 +326,6 @@ params! {
     /// Rules of ns-2's agents that recovery = ns2 leaves out, to find what each is worth.
     recovery_without: RuleSet, "rules", Any, "docs of policy::recovery::Rule",
         default: RuleSet::NONE, rarely: "repeats ns-2";
-    /// Policy that chooses the path of each retransmission.
-    rtx_policy: Factory<dyn RtxPolicy>, "policy", Any,
-        "CMT paper, section IV-B; all_rtx_alt, all_rtx_same, fr_same_rto_alt: retransmission policies paper, \
-         sections 2 and 3; pipe_cwnd: mTCP paper, section 3.1.4; soonest: implementation",
-        default: const { known("same") };
     /// Missing reports that mark a TSN for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
         default: 3, papers: 4, rarely: "repeats RFC 2960";
@@ -439,11 +365,6 @@ params! {
         default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser, rarely: "repeats the papers";
 
     [Paths]
-    /// Policy that chooses the path of new data.
-    scheduler: Factory<dyn Scheduler>, "policy", Any,
-        "primary: RFC 9260 §6.4; fill_first: CMT paper, section III; fill_in_turn: CMT-PF paper, Fig. 2; \
-         pipe_cwnd: mTCP paper, section 3.1.4",
-        default: const { known("primary") };
     /// Most paths of an association; further pairs of addresses are ignored.
     max_paths: u32, "paths", 1..=32, "implementation",
         default: 8;
@@ -467,11 +388,6 @@ params! {
     /// factor.
     path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
         default: 2, rarely: "repeats the mTCP paper";
-    /// Policy that decides when a path with a cost carries data: overflow, when the cheaper ones
-    /// fail or cannot carry what is offered; failover, when they fail. Backup paths carry data only
-    /// when all others fail.
-    rank_policy: Factory<dyn RankPolicy>, "policy", Any, "docs/priorities.md; RFC 8684 §3.3.8 for backup paths",
-        default: const { known("overflow") };
     /// How long data waits for cheaper paths before a path with a cost carries some, with
     /// rank_policy = overflow; at least four round trips, or ten in slow start. Shorter is faster,
     /// longer is cheaper: a burst that the cheaper paths carry within this time stays on them.
@@ -479,10 +395,6 @@ params! {
         default: ms(500);
 
     [SharedBottlenecks]
-    /// Policy that detects paths that share a bottleneck.
-    shared_congestion: Factory<dyn SharedPolicy>, "policy", Any,
-        "mtcp: mTCP paper, section 3.2; rfc8382: RFC 8382, section 3; trial, trial_of_alike: docs/mtcp.md",
-        default: const { known("off") };
     /// A path that was set aside for a shared bottleneck is used again after this time, and each
     /// time it is found again after twice as long as before, up to 16 times this. Off: only if it
     /// promises much more than the paths in use, or too few work.
@@ -509,9 +421,6 @@ params! {
         default: ms(10), rarely: "repeats the mTCP paper";
 
     [Redundancy]
-    /// Policy that lets one path duplicate what another sends. Needs sfr.
-    redundancy: Factory<dyn RedundancyPolicy>, "policy", Any, "MSACMT-RTv2 paper, Algorithm 1 and section 3",
-        default: const { known("off") };
     /// Consecutive flights without a timeout after which msacmt_rtv2 leaves redundancy for new data
     /// on all paths, or ranks the paths again.
     redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
@@ -571,12 +480,6 @@ params! {
     /// too long to be delivered whole are delivered in parts, and these alternate, too.
     message_interleaving: bool, "switch", Any, "RFC 8260 §2; docs/rfc8260.md",
         default: false, rarely: "serves programs with several streams";
-    /// Policy that chooses the stream of the next user data. fcfs: in the order in which messages
-    /// were given; rr: streams in turn; rr_packet: the same, a stream for each packet; prio: the
-    /// stream of the greatest priority; fair: all streams alike, by bytes; wfq: by their priorities
-    /// as weights. Without message_interleaving a message that has begun is finished first.
-    stream_scheduler: Factory<dyn StreamScheduler>, "policy", Any, "RFC 8260 §3; docs/rfc8260.md",
-        default: const { known("fcfs") }, rarely: "serves programs with several streams";
 
     [Keys]
     /// Ends an association whose peer has not shown within this time that it has the right keys.

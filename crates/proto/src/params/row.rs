@@ -1,0 +1,147 @@
+//! One parameter: its description, and how its text is read, written and checked.
+
+use serde::Serialize;
+
+use super::error::ConfigError;
+use super::setting::{Allowed, Setting};
+
+/// The subject of a parameter, under which it is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Group {
+    /// The retransmission timeout.
+    Timers,
+    /// Opening an association, and answering strangers.
+    Handshake,
+    /// When paths and associations count as failed, and what happens then.
+    Failure,
+    /// Probes of idle and failed paths.
+    Heartbeats,
+    /// When and where acknowledgements are sent.
+    Sacks,
+    /// Congestion windows.
+    Congestion,
+    /// Finding losses, and sending again.
+    Recovery,
+    /// Which paths carry data.
+    Paths,
+    /// Paths that share a bottleneck.
+    SharedBottlenecks,
+    /// Sending data on a second path, too.
+    Redundancy,
+    /// Memory of an association.
+    Buffers,
+    /// Sizes and form of packets, and which data goes first.
+    Packets,
+    /// Keys of protected associations.
+    Keys,
+}
+
+impl Group {
+    /// The heading above its parameters.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Timers => "Timers",
+            Self::Handshake => "Handshake",
+            Self::Failure => "Failure",
+            Self::Heartbeats => "Heartbeats",
+            Self::Sacks => "SACKs",
+            Self::Congestion => "Congestion",
+            Self::Recovery => "Recovery",
+            Self::Paths => "Several paths",
+            Self::SharedBottlenecks => "Shared bottlenecks",
+            Self::Redundancy => "Redundancy",
+            Self::Buffers => "Buffers",
+            Self::Packets => "Packets",
+            Self::Keys => "Keys",
+        }
+    }
+}
+
+/// One parameter, a field of `Owner`: what it is called, what it means and how it is read and
+/// written.
+pub(crate) struct Row<Owner> {
+    pub(crate) name: &'static str,
+    pub(crate) group: Group,
+    pub(crate) unit: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) source: &'static str,
+    pub(crate) choices: &'static [&'static str],
+    pub(crate) rarely: Option<&'static str>,
+    pub(crate) allowed: fn() -> String,
+    pub(crate) get: fn(&Owner) -> String,
+    pub(crate) set: fn(&mut Owner, &str) -> Result<(), ConfigError>,
+    pub(crate) check: fn(&Owner) -> Result<(), ConfigError>,
+    /// True if TOML writes it without quotes.
+    pub(crate) bare: bool,
+}
+
+/// `None`, or the value in it.
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+pub(crate) use optional;
+
+/// The [`Row`] of a field.
+macro_rules! row {
+    ($owner:ty, $group:ident, [$($doc:literal)+], $name:ident: $type:ty, $unit:expr, $allowed:expr,
+     $source:expr $(, rarely: $rarely:literal)?) => {
+        $crate::params::Row::<$owner> {
+            name: stringify!($name),
+            group: $crate::params::Group::$group,
+            unit: $unit,
+            doc: concat!($($doc),+).trim_ascii(),
+            source: $source,
+            choices: <$type as $crate::params::Setting>::CHOICES,
+            rarely: $crate::params::optional!($($rarely)?),
+            allowed: || $crate::params::Allowed::<$type>::describe(&$allowed),
+            get: |owner| $crate::params::Setting::print(&owner.$name),
+            set: |owner, text| {
+                $crate::params::set(&mut owner.$name, stringify!($name), text, &$allowed)
+            },
+            check: |owner| $crate::params::check(&owner.$name, stringify!($name), &$allowed),
+            bare: <$type as $crate::params::Setting>::BARE,
+        }
+    };
+}
+pub(crate) use row;
+
+/// Reads a value into its field; the field is unchanged when the value is not allowed.
+pub(crate) fn set<T: Setting>(
+    field: &mut T,
+    name: &str,
+    text: &str,
+    allowed: &impl Allowed<T>,
+) -> Result<(), ConfigError> {
+    let text = text.trim();
+    let value = T::parse(text).filter(|value| allowed.contains(value));
+    *field = value.ok_or_else(|| not_allowed(name, text, allowed))?;
+    Ok(())
+}
+
+/// Checks the value of a field.
+pub(crate) fn check<T: Setting>(
+    field: &T,
+    name: &str,
+    allowed: &impl Allowed<T>,
+) -> Result<(), ConfigError> {
+    match allowed.contains(field) {
+        true => Ok(()),
+        false => Err(not_allowed(name, &field.print(), allowed)),
+    }
+}
+
+fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -> ConfigError {
+    let (range, forms) = (allowed.describe(), T::forms());
+    let more = match range == forms || T::parse(value).is_some() {
+        true => String::new(),
+        false => format!("; write {forms}"),
+    };
+    ConfigError::new(name, value, format!("must be {range}{more}"))
+}
