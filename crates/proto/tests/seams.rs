@@ -51,3 +51,30 @@ fn the_files_that_know_of_copies_are_those_that_the_documentation_names() {
         assert!(Path::new(SRC).join(name).exists(), "{name} is gone");
     }
 }
+
+/// The lower floors of the engine, and the modules that each may use.
+const FLOORS: [(&str, &[&str]); 3] = [
+    ("view", &["time", "view"]),
+    ("params", &["params"]),
+    ("policy", &["overlay", "params", "policy", "rng", "time", "view"]),
+];
+
+#[test]
+fn policies_see_values_and_views_and_nothing_above_them() {
+    for (floor, allowed) in FLOORS {
+        let mut files = vec![Path::new(SRC).join(floor).with_extension("rs")];
+        sources(&Path::new(SRC).join(floor), &mut files);
+        assert!(files.len() > 3, "{floor}: {files:?}");
+        for file in files.iter().filter(|file| !file.components().any(|c| c.as_os_str() == "tests"))
+        {
+            let text = fs::read_to_string(file).expect("text");
+            let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let lines = product.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for used in lines.flat_map(|line| line.split("crate::").skip(1)) {
+                let word = used.split(|c: char| !c.is_alphanumeric() && c != '_').next();
+                let word = word.unwrap_or_default();
+                assert!(allowed.contains(&word), "{}: crate::{used}", file.display());
+            }
+        }
+    }
+}
