@@ -3,10 +3,12 @@
 mod copies;
 mod cuc;
 mod digest;
+mod doubts;
 mod echo;
 mod extra;
 mod flight;
 mod kept;
+mod late;
 mod marked;
 mod missing;
 mod outstanding;

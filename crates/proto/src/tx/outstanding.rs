@@ -6,11 +6,11 @@ use manypath_wire::Tsn;
 
 use super::Fragment;
 use super::cuc::PseudoCumacks;
+use super::doubts::{Doubts, Episode};
 use super::extra::Extra;
 use super::rack::Rack;
 use super::ranges::TsnRanges;
 use super::ring::{Ring, Sent, TsnState};
-use super::spurious::{Doubts, Episode};
 use super::virtual_queue::VirtualQueue;
 use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;

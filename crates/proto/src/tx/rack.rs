@@ -6,11 +6,8 @@
 
 use std::time::Duration;
 
-use super::digest::{AckRules, LostChunk, SackDigest};
-use super::outstanding::Outstanding;
 use super::ring::Sent;
 use crate::time::Instant;
-use crate::view::PathId;
 
 /// Round trips with losses, and none of them spurious, after which the window is the least again
 /// (§6.2, step 4).
@@ -18,22 +15,22 @@ const PERSISTENCE: u32 = 16;
 
 /// The latest transmission that was acknowledged (RACK.segment).
 #[derive(Copy, Clone, Debug)]
-struct Newest {
-    order: u64,
-    rtt: Duration,
+pub(super) struct Newest {
+    pub(super) order: u64,
+    pub(super) rtt: Duration,
 }
 
 /// The state of one path.
 #[derive(Debug)]
 pub(super) struct Rack {
-    newest: Option<Newest>,
+    pub(super) newest: Option<Newest>,
     /// Order of the latest acknowledged chunk that was sent once (RACK.fack).
     latest_once: Option<u64>,
     min_rtt: Option<Duration>,
     srtt: Duration,
     rttvar: Duration,
     /// Chunks have arrived out of order here (RACK.reordering_seen).
-    reordering_seen: bool,
+    pub(super) reordering_seen: bool,
     /// The reordering window in quarters of the least round-trip time (RACK.reo_wnd_mult).
     quarters: u32,
     /// Round trips with losses until the window is the least again (RACK.reo_wnd_persist).
@@ -114,7 +111,7 @@ impl Rack {
     }
 
     /// Chunks were lost.
-    fn on_losses(&mut self, now: Instant) {
+    pub(super) fn on_losses(&mut self, now: Instant) {
         if self.counted_at.is_some_and(|at| now.saturating_since(at) < self.srtt) {
             return;
         }
@@ -132,59 +129,5 @@ impl Rack {
     pub(super) fn window(&self) -> Duration {
         let quarter = self.min_rtt.unwrap_or_default() / 4;
         quarter.saturating_mul(self.quarters).min(self.srtt + 4 * self.rttvar)
-    }
-}
-
-impl Outstanding {
-    /// Marks the chunks that are late on any path, without counting missing reports.
-    pub(crate) fn lose_late_on_all(
-        &mut self,
-        now: Instant,
-        rules: &AckRules<'_>,
-        digest: &mut SackDigest,
-    ) {
-        for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
-            self.lose_late(path, now, (rules, 0), digest);
-        }
-    }
-
-    /// Marks the chunks that are late on a path. Until RACK has seen chunks out of order, missing
-    /// reports make a chunk lost before its time has come (§6.2, step 4). `reports` is how many
-    /// there are.
-    pub(super) fn lose_late(
-        &mut self,
-        path: PathId,
-        now: Instant,
-        (rules, reports): (&AckRules<'_>, u8),
-        digest: &mut SackDigest,
-    ) {
-        let rack = &self.queues[path.index()].rack;
-        let Some(newest) = rack.newest else { return };
-        let (takes, counts) = (newest.rtt + rack.window(), !rack.reordering_seen);
-        let p = &mut digest.paths[path.index()];
-        let lost_before = p.lost_chunks.len();
-        let mut at = self.queues[path.index()].flight.head();
-        while let Some(tsn) = at {
-            let Some(sent) = self.get(tsn) else { break };
-            at = sent.next;
-            if sent.order >= newest.order {
-                break;
-            }
-            let late_at = sent.sent_at + takes;
-            let lost = LostChunk { order: sent.order, size: sent.size() };
-            let len = sent.packet_len;
-            let by_reports = counts && self.report_missing(tsn, reports, &rules.by.sacks);
-            if by_reports || late_at <= now && self.lose(tsn) {
-                p.note_lost(tsn, lost, len);
-            } else {
-                p.late_at = Some(p.late_at.map_or(late_at, |earlier| earlier.min(late_at)));
-                if !counts {
-                    break; // those behind it were sent later
-                }
-            }
-        }
-        if p.lost_chunks.len() > lost_before {
-            self.queues[path.index()].rack.on_losses(now);
-        }
     }
 }

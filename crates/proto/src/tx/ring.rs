@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::{DataFlags, Mid, StreamId, Tsn};
 
-use super::spurious::Loss;
+use super::doubts::Loss;
 use crate::policy::rtx::LossCause;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;

@@ -11,12 +11,12 @@
 //! none; congestion control may then undo what it did. A chunk that was sent three times or more
 //! proves nothing, since nobody can tell which of its transmissions arrived.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, SackDigest};
+use super::doubts::{Episode, Loss};
 use super::extra::{Claim, Transmission};
 use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
@@ -24,54 +24,6 @@ use crate::policy::recovery::ReportScope;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 use crate::view::PathId;
-
-/// Chunks that are remembered after their acknowledgement, for the report of a duplicate.
-const REMEMBERED_MAX: usize = 1024;
-
-/// A transmission that was taken for lost.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Loss {
-    path: PathId,
-    /// The episode that it is part of.
-    episode: u64,
-    sent_at: Instant,
-    cause: LossCause,
-}
-
-/// The latest losses of a path.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Episode {
-    /// Unique in the association; 0 before the first.
-    number: u64,
-    /// The latest transmission of the association when it began.
-    ends: u64,
-    /// Losses that did not turn out to be none.
-    open: usize,
-}
-
-/// The lost chunks of all paths, and what is known of their fate.
-#[derive(Debug, Default)]
-pub(super) struct Doubts {
-    /// Somebody wants to know.
-    is_wanted: bool,
-    episodes: u64,
-    /// Retransmitted chunks that are acknowledged, by TSN, and whether the loss is the only one.
-    remembered: BTreeMap<u32, (Loss, bool)>,
-    /// Their TSNs, earliest first, with some that are not remembered any more.
-    in_order: VecDeque<Tsn>,
-}
-
-impl Doubts {
-    fn remember(&mut self, tsn: Tsn, loss: Loss, is_only: bool) {
-        if self.in_order.len() >= REMEMBERED_MAX
-            && let Some(oldest) = self.in_order.pop_front()
-        {
-            self.remembered.remove(&oldest.0);
-        }
-        self.in_order.push_back(tsn);
-        self.remembered.insert(tsn.0, (loss, is_only));
-    }
-}
 
 /// How long after a full SACK chunks that it left out may be reported as arrived.
 const FULL_FOR: Duration = Duration::from_secs(1);

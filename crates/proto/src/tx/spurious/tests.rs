@@ -6,6 +6,7 @@ use super::*;
 use crate::tx::Fragment;
 use crate::tx::digest::SackError;
 use crate::tx::digest::tests::RULES;
+use crate::tx::doubts::{Doubts, REMEMBERED_MAX};
 
 const PATH: PathId = PathId(0);
 /// The round-trip time of the path.

@@ -1,0 +1,58 @@
+//! Losses that may turn out to be none, and their episodes; see [`spurious`](super::spurious).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use manypath_wire::Tsn;
+
+use crate::policy::rtx::LossCause;
+use crate::time::Instant;
+use crate::view::PathId;
+
+/// Chunks that are remembered after their acknowledgement, for the report of a duplicate.
+pub(super) const REMEMBERED_MAX: usize = 1024;
+
+/// A transmission that was taken for lost.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    pub(super) path: PathId,
+    /// The episode that it is part of.
+    pub(super) episode: u64,
+    pub(super) sent_at: Instant,
+    pub(super) cause: LossCause,
+}
+
+/// The latest losses of a path.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Episode {
+    /// Unique in the association; 0 before the first.
+    pub(super) number: u64,
+    /// The latest transmission of the association when it began.
+    pub(super) ends: u64,
+    /// Losses that did not turn out to be none.
+    pub(super) open: usize,
+}
+
+/// The lost chunks of all paths, and what is known of their fate.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Somebody wants to know.
+    pub(super) is_wanted: bool,
+    pub(super) episodes: u64,
+    /// Retransmitted chunks that are acknowledged, by TSN, and whether the loss is the only one.
+    pub(super) remembered: BTreeMap<u32, (Loss, bool)>,
+    /// Their TSNs, earliest first, with some that are not remembered any more.
+    pub(super) in_order: VecDeque<Tsn>,
+}
+
+impl Doubts {
+    /// Keeps a loss until its TSN is reported as a duplicate, or many others came after it.
+    pub(super) fn remember(&mut self, tsn: Tsn, loss: Loss, is_only: bool) {
+        if self.in_order.len() >= REMEMBERED_MAX
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.remembered.remove(&oldest.0);
+        }
+        self.in_order.push_back(tsn);
+        self.remembered.insert(tsn.0, (loss, is_only));
+    }
+}
