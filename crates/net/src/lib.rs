@@ -23,6 +23,8 @@ mod bind;
 mod clock;
 mod follow;
 mod interfaces;
+#[cfg(feature = "measure")]
+mod ipid;
 mod metered;
 mod pairing;
 #[cfg(feature = "measure")]

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use manypath_proto::overlay::{Aliases, Route, RouterId};
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::ipid::{self, Counter};
 use crate::relays::RelayStatus;
 use crate::traceroute::{Trace, TraceHop, TraceOptions, answers_from, traceroute};
 
@@ -23,6 +24,10 @@ const ALIAS_WAIT: Duration = Duration::from_millis(300);
 const ALIASES_MAX: usize = 64;
 /// As many of them at a time: a few packets beside a transfer.
 const ASKED_TOGETHER: usize = 16;
+/// Pairs of addresses at most whose identifications are compared at a time.
+const PAIRS_MAX: usize = 32;
+/// Two addresses of one router are at most that many hops apart, as seen from here.
+const HOPS_APART_MAX: usize = 2;
 
 /// Known routes, by their first and last address.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +37,10 @@ pub struct Routes {
     beyond: BTreeMap<Leg, Trace>,
     /// Addresses that were asked for aliases.
     asked: BTreeSet<IpAddr>,
+    /// Those that answered from the address they were asked at.
+    answering: BTreeSet<Ipv4Addr>,
+    /// Pairs whose identifications were compared.
+    compared: BTreeSet<(Ipv4Addr, Ipv4Addr)>,
     /// Pairs of addresses of one router.
     aliases: Vec<(IpAddr, IpAddr)>,
 }
@@ -105,9 +114,17 @@ impl Routes {
         self.beyond.retain(|(relay, _), _| relays.contains(relay));
     }
 
+    /// Finds addresses of one router: by the address that it answers from, then by the
+    /// identifications of its packets. Routers that were asked before are not asked again. The
+    /// second test needs CAP_NET_RAW; without it nothing more is found.
+    pub async fn find_aliases(&mut self) {
+        self.ask_at_addresses().await;
+        self.compare_identifications().await;
+    }
+
     /// Asks every router that was seen, and not asked before, at the address it was seen with:
     /// another one in its answer is an alias.
-    pub async fn find_aliases(&mut self) {
+    async fn ask_at_addresses(&mut self) {
         let mut wanted = Vec::new();
         // No relay has us send anything to what it names.
         for (&(from, _), trace) in &self.traces {
@@ -124,13 +141,75 @@ impl Routes {
                 asking.spawn_blocking(move || (address, answers_from(from, address, options)));
             }
             while let Some(answer) = asking.join_next().await {
-                if let Ok((address, Ok(Some(other)))) = answer
-                    && other != address
-                {
-                    self.join(address, other);
+                match answer {
+                    Ok((address, Ok(Some(other)))) if other != address => self.join(address, other),
+                    Ok((IpAddr::V4(address), Ok(Some(_)))) => {
+                        self.answering.insert(address);
+                    }
+                    _ => {}
                 }
             }
         }
+    }
+
+    /// Asks pairs of routers' addresses in turn, each pair once: those with one counter of
+    /// identifications are aliases.
+    async fn compare_identifications(&mut self) {
+        let seen = self.routers_seen();
+        let (pairs, addresses) = ipid::within_bounds(self.pairs_to_compare(&seen), PAIRS_MAX);
+        let questions: Vec<_> = addresses.iter().map(|ip| (seen[ip].from, *ip)).collect();
+        if questions.is_empty() {
+            return;
+        }
+        let samples = ipid::sample(&questions).await;
+        for (a, b) in pairs {
+            self.compared.insert((a, b));
+            if ipid::judge(&samples, a, b) == Counter::Same {
+                self.join(a.into(), b.into());
+            }
+        }
+    }
+
+    /// The routers that answer at their addresses, without the ends of legs. None that only a
+    /// relay named is among them.
+    fn routers_seen(&self) -> BTreeMap<Ipv4Addr, RouterSeen> {
+        let mut seen = BTreeMap::new();
+        for (&(from, to), trace) in &self.traces {
+            let IpAddr::V4(from) = from else { continue };
+            let routers = trace.hops.len() - usize::from(trace.reached && !trace.hops.is_empty());
+            for (hop, answer) in trace.hops.iter().take(routers).map(|hop| hop.answer).enumerate() {
+                if let Some((IpAddr::V4(ip), _)) = answer.filter(|(ip, _)| *ip != to)
+                    && self.answering.contains(&ip)
+                {
+                    let new = RouterSeen { from, hop, legs: BTreeSet::new() };
+                    let router: &mut RouterSeen = seen.entry(ip).or_insert(new);
+                    router.hop = router.hop.min(hop);
+                    router.legs.insert((from.into(), to));
+                }
+            }
+        }
+        seen
+    }
+
+    /// Pairs that may be one router: on different legs, about as far from here, not compared yet
+    /// and not known to be one. The most alike come first.
+    fn pairs_to_compare(&self, seen: &BTreeMap<Ipv4Addr, RouterSeen>) -> Vec<(Ipv4Addr, Ipv4Addr)> {
+        let mut aliases = self.aliases(&[]);
+        let mut pairs = Vec::new();
+        for (&a, router) in seen {
+            for (&b, other) in seen.range(a..).skip(1) {
+                let apart = router.hop.abs_diff(other.hop);
+                if apart <= HOPS_APART_MAX
+                    && router.legs.is_disjoint(&other.legs)
+                    && !self.compared.contains(&(a, b))
+                    && aliases.router(a.into()) != aliases.router(b.into())
+                {
+                    pairs.push((apart, a, b));
+                }
+            }
+        }
+        pairs.sort_unstable();
+        pairs.into_iter().map(|(_, a, b)| (a, b)).collect()
     }
 
     /// Which addresses are one router, those of `host` among them.
@@ -188,6 +267,17 @@ impl Routes {
         let answers = traces.filter_map(|(_, trace)| trace.hops.get(index)?.answer);
         answers.filter(|(ip, _)| *ip == router).map(|(_, rtt)| rtt).min()
     }
+}
+
+/// A router as it was seen from here.
+#[derive(Clone, Debug)]
+struct RouterSeen {
+    /// Our address on a leg through it.
+    from: Ipv4Addr,
+    /// The lowest number of hops before it.
+    hop: usize,
+    /// The legs through it.
+    legs: BTreeSet<Leg>,
 }
 
 /// A router on the way is no farther than the end of it. Where one took longer to answer than that

@@ -53,7 +53,7 @@ const SILENT_MAX: usize = 8;
 
 /// The first of the UDP ports that nobody listens on, by convention.
 #[cfg(target_os = "linux")]
-const PORT: u16 = 33434;
+pub(crate) const PORT: u16 = 33434;
 
 /// Looks for the routers between `local` and `destination`. Blocks for some seconds at most.
 pub fn traceroute(local: IpAddr, destination: IpAddr, options: TraceOptions) -> io::Result<Trace> {

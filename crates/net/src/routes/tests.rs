@@ -97,3 +97,38 @@ async fn loopback_is_traced_and_forgotten() {
     routes.retain(&BTreeSet::new());
     assert!(!routes.knows(leg));
 }
+
+fn v4(n: u8) -> Ipv4Addr {
+    [192, 0, 2, n].into()
+}
+
+/// Routers 1, 2 and 4 of [`routes`] answer, and 3, which only a relay named.
+fn answering() -> Routes {
+    let mut routes = routes(0);
+    routes.insert_beyond(ip(7), ip(9), trace(&[(3, 5)], false));
+    routes.answering = (1..=9).map(v4).collect();
+    routes
+}
+
+#[test]
+fn routers_of_different_legs_are_compared_and_each_pair_once() {
+    let mut routes = answering();
+    let seen = routes.routers_seen();
+    assert_eq!(seen.keys().copied().collect::<Vec<_>>(), [v4(1), v4(2), v4(4)]);
+    assert_eq!(routes.pairs_to_compare(&seen), [(v4(2), v4(4))]);
+    routes.compared.insert((v4(2), v4(4)));
+    assert_eq!(routes.pairs_to_compare(&seen), []);
+}
+
+#[test]
+fn aliases_and_silent_and_distant_routers_are_not_compared() {
+    let mut joined = answering();
+    joined.join(ip(4), ip(2));
+    assert_eq!(joined.pairs_to_compare(&joined.routers_seen()), []);
+    let mut silent = answering();
+    silent.answering.remove(&v4(4));
+    assert_eq!(silent.pairs_to_compare(&silent.routers_seen()), []);
+    let mut distant = answering();
+    distant.insert((ip(0), ip(7)), trace(&[(1, 0), (11, 0), (12, 0), (13, 0), (4, 20)], false));
+    assert_eq!(distant.pairs_to_compare(&distant.routers_seen()), []);
+}
