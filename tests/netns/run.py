@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import aliases
 import cases
 import failures
 import overlay_paths
@@ -133,7 +134,7 @@ def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
     known = {**slow.CASES, **cases.CASES, **relays.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
-             **named}
+             **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)
     try:
