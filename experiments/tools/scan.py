@@ -105,7 +105,19 @@ def ratios(settings, numbers):
     return Map(settings, {"score": wanted}, shown={interval: (point, "shared_ratio", 1) for interval, point in points.items()})
 
 
+def fig11a():
+    """cmt-fig11a-map: the three times that the text of the CMT paper gives for 7 % of losses, by what it does not give."""
+    lines = {"AppStripe": 40.4, "RTX-SAME": 35.5, "RTX-CWND": 33.2}
+    return Map(
+        ["chunks", "transport.sack_delay", "transport.initial_ssthresh"],
+        {"score": [Number({"line": line}, "ack_time_s", s) for line, s in lines.items()]},
+        paper_runs=30,
+        shown={f"{line}, s": ({"line": line}, "ack_time_s", 1) for line in lines},
+    )
+
+
 MAPS = {
+    "cmt-fig11a-map": fig11a(),
     "pf-cross": cross(),
     "msacmt-links": links(),
     "mtcp-fig8-map": ratios(["rate", "queue", "tcp"], {"5 ms": (0.4, 0.1), "100 ms": (0.8, 0.1), "400 ms": (0.96, 0.06)}),
