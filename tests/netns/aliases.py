@@ -41,7 +41,7 @@ class OneRouter:
             self.lab.configure(host, device, address)
 
     def list_paths(self):
-        """What `manypath paths` says: the paths by their relays' names."""
+        """The paths that `manypath paths` prints, by their relays' names."""
         binary = self.case.options.binary
         relay = self.lab.spawn(self.relay, [binary, "relay", "--json", "--user", "ann:secret", "--listen", RELAY,
                                             "--allow-peer", "10.0.0.0/8"])
@@ -66,7 +66,7 @@ def look(case, lab, counters):
 
 
 def one_counter(case, lab):
-    """One counter for all packets: the two addresses are one router's, and the paths share the link to it."""
+    """A single counter for all packets: the two addresses are one router's, and the paths share the link to it."""
     routers, links = look(case, lab, "one")
     case.check("numbers of the routers", routers, len(routers) == 2 and routers[0] == routers[1])
     case.check("shared links", links, (NEAR, ROUTER[0]) in links)

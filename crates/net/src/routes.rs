@@ -37,7 +37,7 @@ pub struct Routes {
     beyond: BTreeMap<Leg, Trace>,
     /// Addresses that were asked for aliases.
     asked: BTreeSet<IpAddr>,
-    /// Those that answered from the address they were asked at.
+    /// Addresses that answered from the address they were asked at.
     answering: BTreeSet<Ipv4Addr>,
     /// Pairs whose identifications were compared.
     compared: BTreeSet<(Ipv4Addr, Ipv4Addr)>,

@@ -156,7 +156,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 impl Config {
-    /// The same configuration with changes.
+    /// This configuration with changes.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Config)) -> Config {
         change(&mut self);
         self

@@ -12,7 +12,7 @@ pub(crate) enum Side {
 /// The verdict on two addresses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
-    /// One counter numbers the answers of both: they are one router's.
+    /// A single counter numbers the answers of both: they are one router's.
     Same,
     /// Each address has a counter that rises by little, and they are two.
     Different,

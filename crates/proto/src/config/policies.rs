@@ -43,7 +43,7 @@ macro_rules! policies {
             pub profile: Profile,
             /// Name of the preset it started from.
             pub preset: &'static str,
-            /// Its values.
+            /// The values that policies are made from.
             pub params: Params,
             $(
                 $(#[doc = $doc])+

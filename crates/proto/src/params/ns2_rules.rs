@@ -111,32 +111,32 @@ rules! {
 
     // ---- The agents for one path ----
 
-    /// One path: a SACK reports all gaps below the highest TSN acknowledged so far as missing, even
-    /// if it acknowledges nothing new, and with `mfr` whatever way that went. RFC 9260 §7.2.4 takes
-    /// the highest newly acknowledged.
+    /// Single path: a SACK reports all gaps below the highest TSN acknowledged so far as missing,
+    /// even if it acknowledges nothing new, and with `mfr` whatever way that went. RFC 9260 §7.2.4
+    /// takes the highest newly acknowledged.
     ReportsByHighestSoFar = "reports_by_highest_so_far",
-    /// One path: missing reports count even for chunks that wait after a timeout. Enough of them
+    /// Single path: missing reports count even for chunks that wait after a timeout. Enough of them
     /// begin a fast retransmit, which opens the window.
     WaitingCountsReports = "waiting_counts_reports",
-    /// One path: a fast retransmit of a chunk that was sent after fast recovery began cuts the
+    /// Single path: a fast retransmit of a chunk that was sent after fast recovery began cuts the
     /// window again, though the recovery goes on. It matters while a retransmission takes a slow
     /// alternate path.
     NewLossesCutAgain = "new_losses_cut_again",
-    /// One path: a timeout while cwnd is one packet, so one after another, leaves ssthresh as it
+    /// Single path: a timeout while cwnd is one packet, so one after another, leaves ssthresh as it
     /// is. RFC 9260 §7.2.3 sets it at each timeout.
     RepeatedTimeoutKeepsSsthresh = "repeated_timeout_keeps_ssthresh",
-    /// One path: retransmissions wait for the next SACK, except for the one packet that passes
+    /// Single path: retransmissions wait for the next SACK, except for the one packet that passes
     /// cwnd. RFC 9260 §6.3.3 (E3) sends as much as cwnd allows.
     RtxWaitsForSack = "rtx_waits_for_sack",
-    /// One path: new data waits until no chunk of any path waits for retransmission. RFC 9260 §6.1
-    /// (C) sends as much as cwnd allows.
+    /// Single path: new data waits until no chunk of any path waits for retransmission. RFC 9260
+    /// §6.1 (C) sends as much as cwnd allows.
     NewDataWaitsForRtx = "new_data_waits_for_rtx",
     /// Agent for one path, 3.4: each fast retransmit cuts the window of every path that a waiting
     /// chunk was last sent on, and windows grow meanwhile. RFC 9260 §7.2.4 cuts once in a fast
     /// recovery.
     EachFastRtxCuts = "each_fast_rtx_cuts",
-    /// One path, with `har`: a timeout cuts ssthresh to at least two packets. The agents without a
-    /// heartbeat after each timeout have RFC 4960's four packets from release 3.8 on.
+    /// Single path, with `har`: a timeout cuts ssthresh to at least two packets. The agents without
+    /// a heartbeat after each timeout have RFC 4960's four packets from release 3.8 on.
     HarLowersFloor = "har_lowers_floor",
 }
 

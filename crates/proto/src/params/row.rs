@@ -1,4 +1,4 @@
-//! One parameter: its description, and how its text is read, written and checked.
+//! A parameter: its description, and how its text is read, written and checked.
 
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ impl Group {
     }
 }
 
-/// One parameter, a field of `Owner`: what it is called, what it means and how it is read and
+/// A parameter, a field of `Owner`: what it is called, what it means and how it is read and
 /// written.
 pub(crate) struct Row<Owner> {
     pub(crate) name: &'static str,

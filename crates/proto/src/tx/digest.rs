@@ -262,7 +262,7 @@ impl Outstanding {
                 for path in (0..digest.paths.len()).map(|i| PathId(i as u8)) {
                     let says = digest.paths[path.index()].newly_acked_bytes > 0;
                     let reports = u8::from(says) * if is_two { 2 } else { 1 };
-                    self.lose_late(path, now, (rules, reports), digest);
+                    self.lose_late(path, now, rules, reports, digest);
                 }
             }
         }

@@ -15,7 +15,7 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         for path in (0..self.queues.len()).map(|i| PathId(i as u8)) {
-            self.lose_late(path, now, (rules, 0), digest);
+            self.lose_late(path, now, rules, 0, digest);
         }
     }
 
@@ -26,7 +26,8 @@ impl Outstanding {
         &mut self,
         path: PathId,
         now: Instant,
-        (rules, reports): (&AckRules<'_>, u8),
+        rules: &AckRules<'_>,
+        reports: u8,
         digest: &mut SackDigest,
     ) {
         let rack = &self.queues[path.index()].rack;

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Estimate {
     /// Bytes of DATA chunks that it delivers per second, as far as is known.
     pub rate: f64,
-    /// Its round-trip time without a queue.
+    /// The round-trip time of the path without a queue.
     pub min_rtt: Duration,
     /// The rate was seen not to grow any more. Before that, a path delivers more than this.
     pub is_settled: bool,
