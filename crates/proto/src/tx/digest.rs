@@ -231,7 +231,14 @@ impl Outstanding {
         digest.reset(self);
         digest.watches_earliest = rules.by.t3.watches == T3Watches::EarliestSent;
         digest.read_blocks(sack, self.highest_tsn())?;
-        self.full_report_at = if rules.is_full { Some(now) } else { self.full_report_at };
+        let up_to = digest.reported.last().unwrap_or(sack.cum_tsn_ack);
+        if rules.is_full {
+            self.full_report_at = Some(now);
+        }
+        // Of a full SACK more may have had no room in its packet.
+        if !rules.is_full || up_to.gt(self.reported_up_to) {
+            self.reported_up_to = up_to;
+        }
         self.acknowledge_cumulatively(sack.cum_tsn_ack, rules, now, digest);
         self.newest = digest.highest_newly_acked.or(self.newest);
         self.acknowledge_gaps(rules, now, digest);

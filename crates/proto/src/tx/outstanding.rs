@@ -74,6 +74,10 @@ pub(crate) struct Outstanding {
     /// The cumulative TSN ack of the newest acknowledgement that spoke of gaps: that of SHUTDOWN
     /// does not.
     pub(super) newest_report: Tsn,
+    /// The highest TSN that the latest SACK reported. A receiver that drops TSNs again for want of
+    /// room (RFC 9260 §6.2) is seen by it at once, and in `acked` only once the cumulative TSN ack
+    /// moves.
+    pub(super) reported_up_to: Tsn,
     /// When a SACK last had hardly room for more gap ack blocks, so that some may be missing.
     pub(super) full_report_at: Option<Instant>,
     /// The latest TSN that was skipped to test the peer's acknowledgements.
@@ -126,6 +130,7 @@ impl Outstanding {
             doubts: Doubts::default(),
             newest: None,
             newest_report: initial_tsn.prev(),
+            reported_up_to: initial_tsn.prev(),
             full_report_at: None,
             skipped: None,
         }
@@ -313,10 +318,10 @@ impl Outstanding {
         }
     }
 
-    /// True if all that is in flight on a path lies above everything that the peer has: it may have
-    /// had no room for it. What lies below, it would have taken.
+    /// True if all that is in flight on a path lies above everything that the peer reports: it may
+    /// have had no room for it. What lies below, it would have taken.
     pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
-        let highest = self.acked.last().unwrap_or(self.cum_tsn_ack_point());
+        let highest = self.reported_up_to;
         // What is in flight elsewhere, too, was not sent for want of room.
         let has_extra = !self.queues[path.index()].extra.is_empty();
         !has_extra && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))

@@ -114,6 +114,25 @@ fn an_older_sack_that_ends_before_what_a_newer_one_reported_may_be_a_cut_one() {
 }
 
 #[test]
+fn a_chunk_is_beyond_what_the_receiver_has_once_it_dropped_what_was_above() {
+    for is_full in [false, true] {
+        let mut out = outstanding();
+        let mut digest = SackDigest::default();
+        // TSNs 12 and 20 of path 1 are missing, and the receiver has some between them.
+        let first = sack(0, &[(2, 10), (13, 19)]);
+        assert_eq!(out.acknowledge(&first, &RULES, Instant::ZERO, &mut digest), Ok(true));
+        assert!(!out.is_beyond_received(PathId(1)));
+        let rules = AckRules { is_full, ..RULES };
+        let second = sack(0, &[(2, 10)]);
+        assert_eq!(out.acknowledge(&second, &rules, Instant::ZERO, &mut digest), Ok(true));
+        let may_be_cut = is_full;
+        assert_eq!(out.is_beyond_received(PathId(1)), !may_be_cut);
+        assert!(!out.is_beyond_received(PathId(0)), "TSN 1 is below what it has");
+        out.check_invariants();
+    }
+}
+
+#[test]
 fn a_sack_that_moves_the_cumulative_ack_shows_what_was_reneged() {
     let mut out = outstanding();
     let mut digest = SackDigest::default();
