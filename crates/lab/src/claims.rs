@@ -10,7 +10,7 @@ mod show;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use bounds::{Bounds, PaperRuns, Tolerance};
+pub(crate) use bounds::{Bounds, PaperChance, PaperInterval, PaperRuns, Tolerance};
 pub(crate) use context::SimulatorEntry;
 pub use context::{Cause, Fault, Mark, Second, SecondVerdict, Simulator};
 pub use entry::ClaimEntry;

@@ -1,6 +1,6 @@
 //! Statistics of runs: means with confidence intervals, Welch's test, comparisons paired by seed.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// The confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
@@ -66,9 +66,21 @@ impl Spread {
         (n >= 2.0).then(|| Spread { error: std / n.sqrt(), freedom: n - 1.0 })
     }
 
+    /// Spread of a mean of many values, from half the width of its confidence interval at a level
+    /// between 0 and 1.
+    pub fn of_interval(half: f64, confidence: f64) -> Spread {
+        let quantile = Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
+        Spread { error: half / quantile, freedom: f64::INFINITY }
+    }
+
     /// Half the width of the 95 % confidence interval.
     pub fn ci95(self) -> f64 {
-        self.error * t_quantile(self.freedom, 0.5 + CONFIDENCE / 2.0)
+        self.half_width(CONFIDENCE)
+    }
+
+    /// Half the width of the confidence interval at a level between 0 and 1.
+    pub fn half_width(self, confidence: f64) -> f64 {
+        self.error * t_quantile(self.freedom, 0.5 + confidence / 2.0)
     }
 
     /// Half the width of the interval of two one-sided tests at 5 %, a 90 % confidence interval:

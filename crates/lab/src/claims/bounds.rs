@@ -9,7 +9,16 @@ pub(crate) enum Tolerance {
     /// This distance.
     Of(f64),
     /// As far as chance puts the paper's mean and ours apart.
+    Chance(PaperChance),
+}
+
+/// What the paper says of the chance in a mean of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PaperChance {
+    /// It has so many runs.
     Runs(PaperRuns),
+    /// It has a confidence interval.
+    Interval(PaperInterval),
 }
 
 /// The runs of the paper's mean, which are taken to spread as ours do.
@@ -20,6 +29,15 @@ pub(crate) struct PaperRuns {
     pub independent: bool,
 }
 
+/// The confidence interval of the paper's mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PaperInterval {
+    /// Half the width, in the field's unit, above 0.
+    pub half: f64,
+    /// The level, between 0 and 1.
+    pub confidence: f64,
+}
+
 /// The bounds of a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Bounds {
@@ -27,6 +45,8 @@ pub(crate) struct Bounds {
     pub expect: Option<(f64, Tolerance)>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
+    /// The paper read these two off means of so many runs, which chance spreads as it does ours.
+    pub limits_of: Option<PaperRuns>,
     /// The whole confidence interval is above this.
     pub above: Option<f64>,
     /// The whole confidence interval is below this.
@@ -49,10 +69,14 @@ impl Bounds {
         let slack = slack(value);
         let expect = self.expect.map(|(expect, tolerance)| match tolerance {
             Tolerance::Of(width) => within(measured, expect - width, expect + width),
-            Tolerance::Runs(runs) => runs.find(expect, measured),
+            Tolerance::Chance(paper) => paper.find((value - expect).abs(), measured),
         });
-        let least = self.at_least.map(|least| within(measured, least, f64::INFINITY));
-        let most = self.at_most.map(|most| within(measured, f64::NEG_INFINITY, most));
+        let limit = |beyond: f64, low: f64, high: f64| match self.limits_of {
+            Some(runs) => PaperChance::Runs(runs).find(beyond, measured),
+            None => within(measured, low, high),
+        };
+        let least = self.at_least.map(|least| limit(least - value, least, f64::INFINITY));
+        let most = self.at_most.map(|most| limit(value - most, f64::NEG_INFINITY, most));
         let above = self.above.map(|bound| beyond(value - bound, slack, measured));
         let below = self.below.map(|bound| beyond(bound - value, slack, measured));
         let found = [expect, least, most, above, below];
@@ -61,10 +85,12 @@ impl Bounds {
 
     /// Refuses bounds that need an interval where there is none.
     pub(super) fn check(&self, quantity: &Quantity) -> Result<(), String> {
-        let by_runs = matches!(self.expect, Some((_, Tolerance::Runs(_))));
-        let needs = by_runs || self.above.is_some() || self.below.is_some();
+        let by_chance = matches!(self.expect, Some((_, Tolerance::Chance(_))));
+        let by_chance = by_chance || self.limits_of.is_some();
+        let needs = by_chance || self.above.is_some() || self.below.is_some();
         if needs && !quantity.has_interval() {
-            let needs = "`above`, `below` and a tolerance in runs need a confidence interval";
+            let needs =
+                "`above`, `below` and a tolerance of the paper's need a confidence interval";
             return Err(format!("{needs}: measure a mean, change, ratio or difference"));
         }
         Ok(())
@@ -73,10 +99,7 @@ impl Bounds {
     pub(super) fn show(&self, subject: &Subject) -> String {
         let show = |value| subject.show_value(value, None);
         let expect = self.expect.map(|(expect, tolerance)| match tolerance {
-            Tolerance::Runs(PaperRuns { count, independent }) => {
-                let kind = if independent { "independent runs" } else { "runs" };
-                format!("{} ± chance in {count} {kind}", show(expect))
-            }
+            Tolerance::Chance(paper) => format!("{} ± {}", show(expect), paper.show(subject)),
             Tolerance::Of(tolerance) => match subject.quantity {
                 Quantity::Change => format!("{} ± {:.1} points", show(expect), tolerance * 100.0),
                 _ => format!("{} ± {}", show(expect), super::show::number(tolerance)),
@@ -89,7 +112,10 @@ impl Bounds {
             ("surely below", self.below),
         ];
         let others = others.map(|(word, bound)| bound.map(|b| format!("{word} {}", show(b))));
-        expect.into_iter().chain(others.into_iter().flatten()).collect::<Vec<_>>().join(", ")
+        let all: Vec<_> = expect.into_iter().chain(others.into_iter().flatten()).collect();
+        let chance =
+            self.limits_of.map(|runs| format!(" ± {}", PaperChance::Runs(runs).show(subject)));
+        all.join(", ") + &chance.unwrap_or_default()
     }
 }
 
@@ -125,18 +151,42 @@ pub(super) fn beyond(distance: f64, slack: f64, measured: &Measured) -> Finding 
     }
 }
 
-impl PaperRuns {
-    /// Fails if more than chance puts the two means apart. Else it holds if ours has at least as
-    /// many runs as the paper's, so that less chance of ours hides a distance.
-    fn find(self, expect: f64, measured: &Measured) -> Finding {
-        let distance = (measured.value - expect).abs() - slack(measured.value);
-        let chance = measured.chance_beside(self.count, self.independent);
-        let is_enough = measured.is_of(self.count);
+impl PaperChance {
+    /// Fails if more than chance puts our mean so far beyond the paper's, or beyond a limit that the
+    /// paper read off its means. Else it holds if ours has no more chance than the paper's, so that
+    /// it hides no distance.
+    fn find(self, distance: f64, measured: &Measured) -> Finding {
+        let distance = distance - slack(measured.value);
+        let (chance, is_enough) = match self {
+            PaperChance::Runs(PaperRuns { count, independent }) => {
+                (measured.chance_beside(count, independent), measured.is_of(count))
+            }
+            PaperChance::Interval(PaperInterval { half, confidence }) => (
+                measured.chance_beside_interval(half, confidence),
+                measured.half_width_at(confidence) <= half,
+            ),
+        };
         match distance > chance {
             // Few runs that are all equal, such as those without a rare event, show no chance.
             true if is_enough || chance > 0.0 => Finding::Fails,
             false if is_enough => Finding::Holds,
             _ => Finding::Undecided,
+        }
+    }
+
+    fn show(self, subject: &Subject) -> String {
+        match self {
+            PaperChance::Runs(PaperRuns { count, independent }) => {
+                let kind = if independent { "independent runs" } else { "runs" };
+                format!("chance in {count} {kind}")
+            }
+            PaperChance::Interval(PaperInterval { half, confidence }) => {
+                format!(
+                    "{} ({:.0} %) and our chance",
+                    subject.show_value(half, None),
+                    confidence * 100.0
+                )
+            }
         }
     }
 }

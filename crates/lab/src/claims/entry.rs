@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::{
-    Author, Bounds, Cause, Claim, Mark, Measure, PaperRuns, Quantity, Side, SimulatorEntry,
-    Subject, Take, Tolerance,
+    Author, Bounds, Cause, Claim, Mark, Measure, PaperChance, PaperInterval, PaperRuns, Quantity,
+    Side, SimulatorEntry, Subject, Take, Tolerance,
 };
 
 /// A `[[claim]]` table as it is written; `docs/laboratory.md` describes the keys.
@@ -238,8 +238,20 @@ impl ClaimEntry {
     }
 
     fn bounds(&self, quantity: &Quantity) -> Result<Bounds, String> {
+        let has_limit = self.at_least.is_some() || self.at_most.is_some();
+        let mut limits_of = None;
         let expect = match (&self.expect, &self.tolerance) {
             (None, None) => None,
+            (None, Some(tolerance)) if has_limit => {
+                let tolerance = tolerance_of(tolerance, 0.0, quantity, self.independent)?;
+                let Tolerance::Chance(PaperChance::Runs(runs)) = tolerance else {
+                    let needs = "the tolerance of `at_least` and `at_most` is the number of runs of the means \
+                                 that the paper read them off, as \"30 runs\"";
+                    return Err(needs.to_owned());
+                };
+                limits_of = Some(runs);
+                None
+            }
             (Some(value), Some(tolerance)) => {
                 let number = match value {
                     toml::Value::Integer(value) => Number::Whole(*value),
@@ -252,8 +264,9 @@ impl ClaimEntry {
             }
             _ => return Err("`expect` and `tolerance` go together".to_owned()),
         };
-        let of_paper = |(_, tolerance)| matches!(tolerance, Tolerance::Runs(_));
-        if self.independent && !(expect.is_some_and(of_paper) && quantity.is_of_two()) {
+        let in_runs = |(_, tolerance)| matches!(tolerance, Tolerance::Chance(PaperChance::Runs(_)));
+        let in_runs = expect.is_some_and(in_runs) || limits_of.is_some();
+        if self.independent && !(in_runs && quantity.is_of_two()) {
             let needs =
                 "`independent` goes with a tolerance in runs of a change, ratio or difference";
             return Err(needs.to_owned());
@@ -263,6 +276,7 @@ impl ClaimEntry {
             expect,
             at_least: read(&self.at_least)?,
             at_most: read(&self.at_most)?,
+            limits_of,
             above: read(&self.above)?,
             below: read(&self.below)?,
         };
@@ -328,7 +342,7 @@ impl ClaimEntry {
     }
 }
 
-/// A tolerance as it is written: a number, a percentage, or a number of runs.
+/// A tolerance as it is written: a number, a percentage, a number of runs or the paper's interval.
 fn tolerance_of(
     written: &Number,
     expect: f64,
@@ -342,7 +356,22 @@ fn tolerance_of(
         let wrong =
             || format!("`{text}`: write how many runs the paper's mean has, as \"30 runs\"");
         let count = f64::from(runs.ok_or_else(wrong)?);
-        return Ok(Tolerance::Runs(PaperRuns { count, independent }));
+        return Ok(Tolerance::Chance(PaperChance::Runs(PaperRuns { count, independent })));
+    }
+    if let Number::Text(text) = written
+        && let Some((half, level)) = text.split_once(" at ")
+    {
+        let half = half.trim().parse().ok().filter(|half| *half > 0.0 && f64::is_finite(*half));
+        let level = Number::Text(level.to_owned()).read().ok();
+        let level =
+            level.filter(|(level, is_percentage)| *is_percentage && (0.5..1.0).contains(level));
+        let wrong = || {
+            format!(
+                "`{text}`: write half the width and the level of the paper's interval, as \"1.7 at 90 %\""
+            )
+        };
+        let (half, (confidence, _)) = half.zip(level).ok_or_else(wrong)?;
+        return Ok(Tolerance::Chance(PaperChance::Interval(PaperInterval { half, confidence })));
     }
     let (width, is_percentage) = written.read()?;
     if width < 0.0 {

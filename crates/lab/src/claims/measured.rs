@@ -85,6 +85,18 @@ impl Measured {
         Spread { error, ..ours }.ci95()
     }
 
+    /// How far chance puts it apart from a mean of someone else with that confidence interval, in
+    /// 95 of 100 cases. Half the width is in its own unit; such a mean has many runs.
+    pub(super) fn chance_beside_interval(&self, half: f64, confidence: f64) -> f64 {
+        let theirs = Spread::of_interval(half, confidence);
+        self.judged().with(theirs).ci95()
+    }
+
+    /// Half the width of its confidence interval at that level.
+    pub(super) fn half_width_at(&self, confidence: f64) -> f64 {
+        self.judged().half_width(confidence)
+    }
+
     /// True if it comes from this many runs or more.
     pub(super) fn is_of(&self, runs: f64) -> bool {
         self.runs as f64 * self.scale >= runs - 1e-9

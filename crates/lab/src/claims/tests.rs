@@ -441,6 +441,49 @@ fn a_tolerance_in_runs_is_what_chance_explains() {
 }
 
 #[test]
+fn a_limit_that_the_paper_read_off_means_of_so_many_runs_has_their_chance() {
+    // 16.2 ± 0.248 with 3 runs: beside a mean of 3 runs ± 0.351.
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    for (limit, expected) in [
+        ("at_most = 16.3\ntolerance = '3 runs'", Verdict::Holds),
+        ("at_most = 15.9\ntolerance = '3 runs'", Verdict::Holds),
+        ("at_most = 15.8\ntolerance = '3 runs'", Verdict::Fails),
+        ("at_least = 16.5\ntolerance = '3 runs'", Verdict::Holds),
+        ("at_least = 16.6\ntolerance = '3 runs'", Verdict::Fails),
+        // Beside a mean of 12 runs ± 0.278, but 3 runs of ours are less than the paper has.
+        ("at_most = 15.95\ntolerance = '12 runs'", Verdict::Undecided),
+        ("at_most = 15.9\ntolerance = '12 runs'", Verdict::Fails),
+        ("at_least = 16.5\nat_most = 15.9\ntolerance = '3 runs'", Verdict::Holds),
+        ("at_least = 16.5\nat_most = 15.8\ntolerance = '3 runs'", Verdict::Fails),
+    ] {
+        assert_eq!(verdict(&format!("{at}{limit}")), expected, "{limit}");
+    }
+    let found = judged(&format!("{at}at_least = 15\nat_most = 17\ntolerance = '30 runs'"));
+    assert_eq!(found.expected, "at least 15.00, at most 17.00 ± chance in 30 runs");
+}
+
+#[test]
+fn a_mean_that_the_paper_gives_an_interval_of_is_judged_by_both_intervals() {
+    // 16.2 ± 0.169 at 90 % with 3 runs. Half a second at 90 % is an error of 0.304, ours is 0.058,
+    // together 0.310, and by the t of our two degrees of freedom ± 1.33.
+    let at = "measure = 'mean'\nat = { policy = 'same', loss = '3 %' }\n";
+    for (expected, interval, verdict_of) in [
+        (17.5, "0.5 at 90 %", Verdict::Holds),
+        (17.6, "0.5 at 90 %", Verdict::Fails),
+        (14.9, "0.5 at 90 %", Verdict::Holds),
+        (14.8, "0.5 at 90 %", Verdict::Fails),
+        // The paper's is narrower than ours: a distance may hide in our chance.
+        (16.3, "0.1 at 90 %", Verdict::Undecided),
+        (17.0, "0.1 at 90 %", Verdict::Fails),
+    ] {
+        let text = format!("{at}expect = {expected}\ntolerance = '{interval}'");
+        assert_eq!(verdict(&text), verdict_of, "{text}");
+    }
+    let found = judged(&format!("{at}expect = 17.5\ntolerance = '0.5 at 90 %'"));
+    assert_eq!(found.expected, "17.50 ± 0.500 (90 %) and our chance");
+}
+
+#[test]
 fn differences_are_in_the_unit_of_the_field() {
     let found = judged(
         "measure = 'difference'\nat = { policy = 'same', loss = '3 %' }\nto = { policy = 'cwnd' }\n\
@@ -705,6 +748,15 @@ fn errors_say_what_is_wrong() {
             "how many runs the paper's mean has",
         ),
         ("measure = 'mean'\nexpect = 1\ntolerance = -1", "a tolerance below 0"),
+        ("measure = 'mean'\nat_most = 1\ntolerance = '5 %'", "the number of runs of the means"),
+        (
+            "measure = 'mean'\nat_most = 1\ntolerance = '1 at 90 %'",
+            "the number of runs of the means",
+        ),
+        ("measure = 'mean'\nabove = 1\ntolerance = '5 runs'", "go together"),
+        ("measure = 'max'\nat_most = 1\ntolerance = '5 runs'", "need a confidence interval"),
+        ("measure = 'mean'\nexpect = 1\ntolerance = '1 at 90'", "half the width and the level"),
+        ("measure = 'mean'\nexpect = 1\ntolerance = '0 at 90 %'", "half the width and the level"),
         ("measure = 'mean'\nat_least = 1\ndistinct = true", "`mean` does not read `distinct`"),
         ("measure = 'mean'\nat_least = 1\nof = 'theirs'", "unknown variant `theirs`"),
         ("measure = 'mean'\nat_least = 1\nmark = 'odd'", "unknown variant `odd`"),
