@@ -12,8 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "common"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from second_chance import Verdict, judge, settle  # noqa: E402
 

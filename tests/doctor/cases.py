@@ -10,7 +10,8 @@ import re
 import time
 from pathlib import Path
 
-from net import DEST, DEST6, PORT, Failed, sh
+from namespaces import Failed, sh
+from net import DEST, DEST6, PORT
 
 CASES = {}
 LIMITS = [Path("/proc/sys/net/core", name) for name in ("rmem_max", "wmem_max")]

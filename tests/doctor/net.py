@@ -6,14 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "netns"))
-
-from lab import Failed, sh  # noqa: E402
+from namespaces import Failed, sh
 
 DEST, DEST6 = "10.99.0.1", "fd99::1"
 PORT = 9899
-TIMES = HERE / "servers.py"
+TIMES = Path(__file__).resolve().parent / "servers.py"
 
 
 class Net:

@@ -16,11 +16,11 @@ import sys
 import time
 from pathlib import Path
 
-from net import DEST, DEST6, Net
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
-from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers
-
-from cases import CASES
+from cases import CASES  # noqa: E402
+from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers  # noqa: E402
+from net import DEST, DEST6, Net  # noqa: E402
 
 TOGETHER = 8  # they mostly wait
 REPOSITORY = Path(__file__).resolve().parents[2]

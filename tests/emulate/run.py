@@ -17,12 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "common"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import comparison  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
+HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PEER = f"{sys.executable} {HERE / 'peer.py'}"
 # Standard deviations: a right network is outside with a probability of 6e-5.

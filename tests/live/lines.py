@@ -6,12 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "netns"))
-import lab  # noqa: E402
-from lab import Unavailable  # noqa: E402
-
-from peers import expect, until  # noqa: E402
-from terminal import Terminal  # noqa: E402
+import namespaces
+from measurement import expect, until
+from terminal import Terminal
 
 # As long as Linux allows.
 DEVICES = ["enx0123456789ab", "wwp0s20f0u3i123"]
@@ -36,19 +33,19 @@ class Hosts:
     """A client and a server with two links."""
 
     def __init__(self, options, size):
-        lab.check_machine()
-        self.lab = lab.Lab("lines")
+        namespaces.check_machine()
+        self.lab = namespaces.Lab("lines")
         self.binary, self.size, self.pictures = str(Path(options.binary).resolve()), size, options.pictures
 
     def __enter__(self):
         self.client, self.server = self.lab.host("client"), self.lab.host("server")
         for device, net in zip(DEVICES, NETS):
-            lab.sh("ip", "link", "add", "name", device, "netns", self.client, "type", "veth",
+            namespaces.sh("ip", "link", "add", "name", device, "netns", self.client, "type", "veth",
                    "peer", "name", device, "netns", self.server)
             for host, last in ((self.client, 1), (self.server, 2)):
-                lab.sh("ip", "-n", host, "addr", "add", f"{net}:{last}/112", "dev", device, "nodad")
-                lab.sh("tc", "-n", host, "qdisc", "add", "dev", device, *lab.tbf("20mbit"))
-                lab.sh("ip", "-n", host, "link", "set", device, "up")
+                namespaces.sh("ip", "-n", host, "addr", "add", f"{net}:{last}/112", "dev", device, "nodad")
+                namespaces.sh("tc", "-n", host, "qdisc", "add", "dev", device, *namespaces.tbf("20mbit"))
+                namespaces.sh("ip", "-n", host, "link", "set", device, "up")
         for host in (self.client, self.server):
             self.lab.settle(host)
         return self

@@ -16,14 +16,14 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "report"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "common"))
-from webdriver import Browser, missing  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import lines  # noqa: E402
-from peers import Failed, Late, Measurement, expect, expect_soon, until  # noqa: E402
+import namespaces  # noqa: E402
+from measurement import Failed, Late, Measurement, expect, expect_soon, until  # noqa: E402
 from second_chance import Verdict, settle  # noqa: E402
 from terminal import Terminal  # noqa: E402
+from webdriver import Browser, missing  # noqa: E402
 
 # A change of rank must be effective within this time.
 SOON_S = 1.0
@@ -140,7 +140,7 @@ CURVES = "return [...document.querySelectorAll('.curve')].filter((c) => (c.getAt
 def page(options):
     """--web: curves, hovering, a button sets a path to backup, light and dark, wide and narrow, the end."""
     if gone := missing():
-        raise lines.Unavailable(f"not installed: {', '.join(gone)}")
+        raise namespaces.Unavailable(f"not installed: {', '.join(gone)}")
     with Measurement(options.binary) as it, Browser() as browser:
         client = it.client("-t", "60", "--web", "0")
         url = it.printed(r"Live page: (\S+)")
@@ -193,10 +193,10 @@ def report(case, options):
     """Runs a case and prints its outcome; its verdict, or None if it was skipped."""
     try:
         case(options)
-    except lines.Unavailable as why:
+    except namespaces.Unavailable as why:
         print(f"{'FAIL' if options.require else 'SKIP'}  {case.__name__}: {why}", flush=True)
         return Verdict.WRONG if options.require else None
-    except (Failed, lines.lab.Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
+    except (Failed, namespaces.Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
         verdict = Verdict.LATE if isinstance(error, Late) else Verdict.WRONG
         print(f"{'LATE' if verdict is Verdict.LATE else 'FAIL'}  {case.__name__}: {error}", flush=True)
         return verdict

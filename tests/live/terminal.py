@@ -3,7 +3,7 @@
 import subprocess
 import time
 
-from peers import Failed, until
+from measurement import Failed, until
 
 TMUX = ["tmux", "-L", "manypath-live", "-f", "/dev/null"]
 

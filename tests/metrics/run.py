@@ -19,10 +19,11 @@ import urllib.error
 import urllib.parse
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "live"))
-from peers import Failed, Measurement, expect, free_port, get, until  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from measurement import Failed, Measurement, expect, free_port, get, until  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
 BOARD = ROOT / "examples" / "grafana" / "manypath.json"
 CONFIG = ROOT / "examples" / "prometheus.yml"
 RATE_BPS = 40e6
@@ -121,7 +122,6 @@ def board(prometheus):
 
 def types(require):
     """The board consists of what Grafana knows."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
     from board import problems
     try:
         found = problems(json.loads(BOARD.read_text()))

@@ -27,15 +27,13 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "netns"))
-sys.path.insert(0, str(HERE.parent / "common"))
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import pictures  # noqa: E402
-from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh  # noqa: E402
+from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
+HERE = Path(__file__).resolve().parent
 MEMORY_MAX = 64 << 20
 TOGETHER = 4
 SHOWN = {Verdict.GOOD: "ok", Verdict.LATE: "LATE", Verdict.WRONG: "FAILED"}

@@ -3,7 +3,8 @@
 import json
 import sys
 
-from lab import HERE, sh
+from namespaces import sh
+from transfer import HERE
 
 CLIENT, SERVER, RELAY = "10.90.0.1", "10.90.1.1", "10.92.1.1"
 NEAR = "10.90.0.254"

@@ -3,7 +3,7 @@
 import signal
 import time
 
-from lab import Failed, sh
+from namespaces import Failed, sh
 from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, make_file, mbit
 
 RATE = 100e6  # bit/s of each link, as tbf counts them

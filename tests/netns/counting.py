@@ -16,8 +16,11 @@ import select
 import socket
 import struct
 import sys
+from pathlib import Path
 
-from wire import UDP, adjust, open_tun
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from wire import UDP, adjust, open_tun  # noqa: E402
 
 ICMP, UNREACHABLE, EXCEEDED = 1, (3, 3), (11, 0)
 FIRST = 1000  # of each counter

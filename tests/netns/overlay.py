@@ -1,7 +1,7 @@
 """A network of two hosts with one uplink each, and of hosts with relays between them."""
 
 from cases import prepare, settings
-from lab import sh
+from namespaces import sh
 from transfer import Transfer
 
 RATE = 20e6  # bit/s of each path, as tbf counts them

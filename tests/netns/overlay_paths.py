@@ -5,10 +5,10 @@ import signal
 import subprocess
 import time
 
-from lab import HERE, Failed
+from namespaces import Failed
 from overlay import RATE, Overlay
 from relays import rates
-from transfer import check_complete, mbit
+from transfer import HERE, check_complete, mbit
 
 SUM_MIN = 0.85  # of the paths' rates together
 MB = 30  # sent, for each path

@@ -13,8 +13,10 @@ import threading
 import tomllib
 from pathlib import Path
 
-from lab import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh
-from transfer import Transfer, make_file
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh  # noqa: E402
+from transfer import Transfer, make_file  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 KNOWN = ("pf-fig15", "pf-fig16", "pf-fig17")

@@ -5,9 +5,9 @@ import signal
 import sys
 import time
 
-from lab import HERE, Late, sh, tbf
+from namespaces import Late, sh, tbf
 from overlay import RATE, RELAYS, SERVER, Overlay
-from transfer import CONTENT_SHARE, check_complete, delivered_at, mbit
+from transfer import CONTENT_SHARE, HERE, check_complete, delivered_at, mbit
 
 SUM_MIN = 0.85  # of the paths' rates together
 LOSE_MAX = 1.0  # seconds to take a path away, which waits for locks of the kernel

@@ -3,7 +3,7 @@
 import time
 
 from cases import settings
-from lab import Late, sh, tbf
+from namespaces import Late, sh, tbf
 from overlay import CLIENT, Overlay
 from transfer import Transfer, check_complete, make_file
 

@@ -10,23 +10,23 @@ import sys
 import time
 from pathlib import Path
 
-import aliases
-import cases
-import failures
-import overlay_paths
-import relays
-import roaming
-import secrecy
-import sizes
-import slow
-import strangers
-import uplinks
-from lab import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import aliases  # noqa: E402
+import cases  # noqa: E402
+import failures  # noqa: E402
+import overlay_paths  # noqa: E402
+import relays  # noqa: E402
+import roaming  # noqa: E402
+import secrecy  # noqa: E402
+import sizes  # noqa: E402
+import slow  # noqa: E402
+import strangers  # noqa: E402
+import uplinks  # noqa: E402
+from namespaces import Failed, Lab, Late, Unavailable, check_machine, remove_leftovers  # noqa: E402
+from second_chance import Verdict, judge, settle  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests/common"))
-
-from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Their senders are slow, or wait for what happens next.
 WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}

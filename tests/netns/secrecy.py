@@ -8,8 +8,7 @@ import time
 import capture
 from cases import settings, two_hosts
 from failures import INTERRUPTED, NOT_AUTHORISED, expect, expect_nothing_stored, timeouts
-from lab import HERE
-from transfer import Transfer, check_complete, make_file
+from transfer import HERE, Transfer, check_complete, make_file
 
 TOKEN = "correct horse battery"
 NAME = "a name that nobody should read.bin"

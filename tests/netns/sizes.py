@@ -3,7 +3,7 @@
 import json
 
 from cases import prepare, settings
-from lab import sh, tbf
+from namespaces import sh, tbf
 from transfer import Transfer, check_complete, mbit
 
 RATE = 20e6  # bit/s of the way, as tbf counts it

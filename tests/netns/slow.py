@@ -6,8 +6,8 @@ import sys
 import time
 
 import capture
-from lab import HERE, sh, tbf
-from transfer import Transfer, check_complete, make_file
+from namespaces import sh, tbf
+from transfer import HERE, Transfer, check_complete, make_file
 
 GIVES_UP = 60  # seconds without a sign of life after which an end gives the other up
 SLOW_FOR = 75  # seconds that the rest lasts, at least

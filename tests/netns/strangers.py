@@ -6,8 +6,8 @@ import sys
 import time
 
 from cases import settings
-from lab import HERE, sh
-from transfer import make_file
+from namespaces import sh
+from transfer import HERE, make_file
 
 # Honest clients are served within this, and servers have this much memory at most.
 SERVED_MAX = 2.0

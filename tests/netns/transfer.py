@@ -6,8 +6,9 @@ import os
 import time
 from pathlib import Path
 
-from lab import Failed
+from namespaces import Failed
 
+HERE = Path(__file__).resolve().parent
 MEMORY_MAX = 64 << 20
 # Of an IPv4 packet of 1500 bytes in an Ethernet frame of 1514, which tbf counts, 1416 are content: 28 less than
 # with `--insecure`.

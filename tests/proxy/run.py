@@ -18,12 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "common"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from second_chance import Verdict, judge, settle  # noqa: E402
 
-PEER = HERE / "peer.py"
+PEER = Path(__file__).resolve().parent / "peer.py"
 
 LINKS = """
 transfer.size = "1 MB"

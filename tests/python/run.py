@@ -14,9 +14,10 @@ import sys
 import time
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "netns"), str(TESTS / "common")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from laptop import GOODPUT_MIN, SUM, Laptop  # noqa: E402
+from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 SIZE, MESSAGE = 120_000_000, 60_000
@@ -52,8 +53,6 @@ async def send(place):
 
 def run():
     """A transfer from the laptop to the server; the verdict."""
-    from lab import Failed, Lab
-    from uplinks import GOODPUT_MIN, SUM, Laptop
     with Lab("python") as lab:
         try:
             net = Laptop(lab)
@@ -86,7 +85,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
     options = parser.parse_args()
-    from lab import Unavailable, check_machine, remove_leftovers
     try:
         check_machine()
         try:

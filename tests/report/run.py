@@ -15,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from webdriver import Browser, missing
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from webdriver import Browser, missing  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 FIXTURE = HERE / "fixture"
