@@ -5,26 +5,19 @@ import itertools
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
+
+from failure import Failed, Unavailable
+from process import Process
 
 HERE = Path(__file__).resolve().parent
 PREFIX = "manypath-test-"
 # Cases of one name may run beside each other.
 NUMBERS = itertools.count(1)
-
-
-class Unavailable(Exception):
-    """The machine lacks something that the tests need."""
-
-
-class Failed(Exception):
-    """A case could not go on."""
 
 
 class Late(Exception):
@@ -195,83 +188,3 @@ class Lab:
         process = Process(["ip", "netns", "exec", host, *command])
         self.processes.append(process)
         return process
-
-
-class Process:
-    """A running command; its output is collected line by line with the time of arrival."""
-
-    def __init__(self, command):
-        self.begin = time.monotonic()
-        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.stdout, self.stderr = [], []
-        self.code = self.rss = self.cpu = self.ended = None
-        self.news = threading.Condition()
-        self.readers = [self._reader(self.child.stdout, self.stdout), self._reader(self.child.stderr, self.stderr)]
-
-    def _reader(self, pipe, lines):
-        def read():
-            for line in pipe:
-                with self.news:
-                    lines.append((time.monotonic(), line.rstrip("\n")))
-                    self.news.notify_all()
-        thread = threading.Thread(target=read, daemon=True)
-        thread.start()
-        return thread
-
-    def wait_line(self, text, timeout):
-        """The first line of standard output that contains `text`."""
-        return self.wait_for(lambda: next((line for _, line in self.stdout if text in line), None), timeout,
-                             f"printed no line with {text!r}")
-
-    def wait_for(self, probe, timeout, what):
-        """Waits until `probe()`, asked at every new line, gives something."""
-        until = time.monotonic() + timeout
-        with self.news:
-            while True:
-                found = probe()
-                if found is not None:
-                    return found
-                left = until - time.monotonic()
-                if left <= 0 or (self.poll() is not None and not any(r.is_alive() for r in self.readers)):
-                    raise Failed(f"{what}; exit code {self.code}; said: {self.said()}")
-                self.news.wait(min(left, 0.2))
-
-    def poll(self):
-        """The exit code if it has ended. Peak memory and CPU time are known from then on."""
-        if self.code is None:
-            pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
-            if pid:
-                self._ended(status, usage)
-        return self.code
-
-    def _ended(self, status, usage):
-        self.code = self.child.returncode = os.waitstatus_to_exitcode(status)
-        self.rss, self.cpu = usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
-        self.ended = time.monotonic()
-
-    def wait(self, timeout):
-        """Waits for the end; the exit code."""
-        until = time.monotonic() + timeout
-        while self.poll() is None:
-            if time.monotonic() > until:
-                raise Failed(f"still runs after {timeout:.0f} s; said: {self.said()}")
-            time.sleep(0.01)
-        for reader in self.readers:
-            reader.join(5)
-        return self.code
-
-    def signal(self, number):
-        """Sends a signal, unless it has ended."""
-        if self.poll() is None:
-            os.kill(self.child.pid, number)
-
-    def kill(self):
-        """Ends it now."""
-        if self.poll() is None:
-            self.signal(signal.SIGKILL)
-            self.wait(5)
-
-    def said(self):
-        """All of its standard error."""
-        return "\n".join(line for _, line in list(self.stderr))

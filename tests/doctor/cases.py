@@ -10,7 +10,8 @@ import re
 import time
 from pathlib import Path
 
-from namespaces import Failed, sh
+from failure import Failed
+from namespaces import sh
 from net import DEST, DEST6, PORT
 
 CASES = {}

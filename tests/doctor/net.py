@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from namespaces import Failed, sh
+from failure import Failed
+from namespaces import sh
 
 DEST, DEST6 = "10.99.0.1", "fd99::1"
 PORT = 9899

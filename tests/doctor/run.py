@@ -19,7 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from cases import CASES  # noqa: E402
-from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers  # noqa: E402
+from failure import Failed, Unavailable  # noqa: E402
+from namespaces import Lab, check_machine, remove_leftovers  # noqa: E402
 from net import DEST, DEST6, Net  # noqa: E402
 
 TOGETHER = 8  # they mostly wait

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from namespaces import Failed
+from failure import Failed
 from overlay import RATE, Overlay
 from relays import rates
 from transfer import HERE, check_complete, mbit

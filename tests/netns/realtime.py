@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
-from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh  # noqa: E402
+from failure import Failed, Unavailable  # noqa: E402
+from namespaces import Lab, check_machine, remove_leftovers, sh  # noqa: E402
 from transfer import Transfer, make_file  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]

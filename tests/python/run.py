@@ -16,8 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from failure import Failed, Unavailable  # noqa: E402
 from laptop import GOODPUT_MIN, SUM, Laptop  # noqa: E402
-from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers  # noqa: E402
+from namespaces import Lab, check_machine, remove_leftovers  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 SIZE, MESSAGE = 120_000_000, 60_000
