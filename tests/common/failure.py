@@ -7,3 +7,9 @@ class Failed(Exception):
 
 class Unavailable(Exception):
     """The machine lacks something that the tests need."""
+
+
+def expect(is_right, what):
+    """Ends a case unless something is as it must be."""
+    if not is_right:
+        raise Failed(what)

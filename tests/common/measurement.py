@@ -10,21 +10,14 @@ import time
 import urllib.request
 from pathlib import Path
 
+from failure import Failed
+
 HERE = ["127.0.0.11", "127.0.0.12"]
 THERE = ["127.0.0.1", "127.0.0.2"]
 
 
-class Failed(Exception):
-    pass
-
-
 class Late(Failed):
     """A bound in time was missed; a busy machine can be the reason."""
-
-
-def expect(true, what):
-    if not true:
-        raise Failed(what)
 
 
 def expect_soon(took, seconds, what):

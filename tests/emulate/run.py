@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import comparison  # noqa: E402
+from failure import Failed, Unavailable  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -39,14 +40,6 @@ delay = "30 ms"
 """
 
 
-class Failed(Exception):
-    """A case could not go on."""
-
-
-class Skipped(Exception):
-    """The machine lacks what a case needs."""
-
-
 class Lab:
     """One case: its files, and what it found."""
 
@@ -59,7 +52,7 @@ class Lab:
 
     def lacks(self, why):
         """Something is not there: an error with --require."""
-        raise (Failed if self.options.require else Skipped)(why)
+        raise (Failed if self.options.require else Unavailable)(why)
 
     def command(self, scenario, *arguments, program, binary=None):
         file = self.dir / "scenario.toml"
@@ -334,7 +327,7 @@ def cleanup(lab):
 def user(lab):
     """Without root."""
     if os.geteuid() != 0:
-        raise Skipped("every case runs without root already")
+        raise Unavailable("every case runs without root already")
     with tempfile.TemporaryDirectory(prefix="manypath-test-") as directory:
         os.chmod(directory, 0o755)
         binary, file = Path(directory, "manypath"), Path(directory, "scenario.toml")
@@ -349,7 +342,7 @@ def user(lab):
         probe = subprocess.run([*words, script + "unshare --user --net sh -c ': <>/dev/net/tun'"], capture_output=True,
                                text=True, cwd="/")
         if probe.returncode != 0:
-            raise Skipped(f"users may not make namespaces: {probe.stderr.strip()}")
+            raise Unavailable(f"users may not make namespaces: {probe.stderr.strip()}")
         command = f"{binary} emulate {file} --quiet --at z 'sleep 100' --wait 100ms -- getent hosts z-2"
         done = subprocess.run([*words, script + command], capture_output=True, text=True, cwd="/", timeout=20)
         lab.check("exit code", (done.returncode, done.stderr.strip()), done.returncode == 0)
@@ -381,7 +374,7 @@ def run(name, options):
         lab = Lab(options, Path(directory))
         try:
             CASES[name](lab)
-        except Skipped as why:
+        except Unavailable as why:
             print(f"SKIPPED {name}: {why}", flush=True)
             return None
         except (Failed, subprocess.TimeoutExpired, IndexError) as why:

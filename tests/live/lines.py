@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 import namespaces
-from measurement import expect, until
+from failure import expect
+from measurement import until
 from terminal import Terminal
 
 # As long as Linux allows.

@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import lines  # noqa: E402
-import namespaces  # noqa: E402
-from measurement import Failed, Late, Measurement, expect, expect_soon, until  # noqa: E402
+from failure import Failed, Unavailable, expect  # noqa: E402
+from measurement import Late, Measurement, expect_soon, until  # noqa: E402
 from second_chance import Verdict, settle  # noqa: E402
 from terminal import Terminal  # noqa: E402
 from webdriver import Browser, missing  # noqa: E402
@@ -140,7 +140,7 @@ CURVES = "return [...document.querySelectorAll('.curve')].filter((c) => (c.getAt
 def page(options):
     """--web: curves, hovering, a button sets a path to backup, light and dark, wide and narrow, the end."""
     if gone := missing():
-        raise namespaces.Unavailable(f"not installed: {', '.join(gone)}")
+        raise Unavailable(f"not installed: {', '.join(gone)}")
     with Measurement(options.binary) as it, Browser() as browser:
         client = it.client("-t", "60", "--web", "0")
         url = it.printed(r"Live page: (\S+)")
@@ -193,10 +193,10 @@ def report(case, options):
     """Runs a case and prints its outcome; its verdict, or None if it was skipped."""
     try:
         case(options)
-    except namespaces.Unavailable as why:
+    except Unavailable as why:
         print(f"{'FAIL' if options.require else 'SKIP'}  {case.__name__}: {why}", flush=True)
         return Verdict.WRONG if options.require else None
-    except (Failed, namespaces.Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
+    except (Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
         verdict = Verdict.LATE if isinstance(error, Late) else Verdict.WRONG
         print(f"{'LATE' if verdict is Verdict.LATE else 'FAIL'}  {case.__name__}: {error}", flush=True)
         return verdict

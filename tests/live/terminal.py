@@ -3,7 +3,8 @@
 import subprocess
 import time
 
-from measurement import Failed, until
+from failure import Failed
+from measurement import until
 
 TMUX = ["tmux", "-L", "manypath-live", "-f", "/dev/null"]
 

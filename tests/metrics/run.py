@@ -21,7 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
-from measurement import Failed, Measurement, expect, free_port, get, until  # noqa: E402
+from failure import Failed, expect  # noqa: E402
+from measurement import Measurement, free_port, get, until  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = ROOT / "examples" / "grafana" / "manypath.json"

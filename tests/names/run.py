@@ -30,7 +30,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import pictures  # noqa: E402
-from namespaces import Failed, Lab, Unavailable, check_machine, remove_leftovers, sh  # noqa: E402
+from failure import Failed, Unavailable  # noqa: E402
+from namespaces import Lab, check_machine, remove_leftovers, sh  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 HERE = Path(__file__).resolve().parent

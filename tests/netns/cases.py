@@ -3,7 +3,8 @@
 import signal
 import time
 
-from namespaces import Failed, sh
+from failure import Failed
+from namespaces import sh
 from transfer import CONTENT_SHARE, Transfer, check_complete, delivered_at, make_file, mbit
 
 RATE = 100e6  # bit/s of each link, as tbf counts them

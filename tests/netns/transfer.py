@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from namespaces import Failed
+from failure import Failed
 
 HERE = Path(__file__).resolve().parent
 MEMORY_MAX = 64 << 20

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import capture
 from cases import prepare
+from failure import Failed
 from laptop import GOODPUT_MIN, RATES, SERVER, SUM, Laptop, Uplink
-from namespaces import Failed, sh
+from namespaces import sh
 from transfer import HERE, Transfer, check_complete, make_file, mbit, sha256_of
 
 # A lone uplink may cost this much more time with the default than when it is named.

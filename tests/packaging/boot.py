@@ -14,8 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-import inside
-from debian import Missing
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import inside  # noqa: E402
+from debian import Missing  # noqa: E402
+from failure import Failed, expect  # noqa: E402
 
 ECHO, FORWARD = 7777, 8080
 RELAY, LISTEN, CONNECT = "manypath-relay", "manypath-proxy-listen", "manypath-proxy-connect@home"
@@ -121,11 +124,11 @@ def units(root):
     try:
         system.boot()
         for unit in (RELAY, LISTEN):
-            require(system.state(unit) == "inactive", f"{unit} was started by the installation")
+            expect(system.state(unit) == "inactive", f"{unit} was started by the installation")
             said = system.run("systemctl", "is-enabled", unit, check=False).strip()
-            require(said == "disabled", f"{unit} is {said} by the installation")
+            expect(said == "disabled", f"{unit} is {said} by the installation")
             said = system.run("systemctl", "start", unit, check=False)
-            require("Assertion failed" in said, f"{unit} starts without its secret: {said}")
+            expect("Assertion failed" in said, f"{unit} starts without its secret: {said}")
         configure(root)
         echo = subprocess.Popen(system.near("echo", ECHO))
         for unit in (RELAY, LISTEN):
@@ -140,7 +143,7 @@ def units(root):
             nobody(system, unit)
             said = system.run("systemd-analyze", "security", "--no-pager", unit)
             exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", said)
-            require(exposure and float(exposure[1]) < EXPOSURE_MAX, f"{unit}: {said[-300:]}")
+            expect(exposure and float(exposure[1]) < EXPOSURE_MAX, f"{unit}: {said[-300:]}")
             exposures.append(exposure[1])
         use(system, root)
         restart(system, told)
@@ -152,11 +155,6 @@ def units(root):
             echo.kill()
             echo.wait()
         system.stop()
-
-
-def require(is_right, what):
-    if not is_right:
-        raise RuntimeError(what)
 
 
 def configure(root):
@@ -178,7 +176,7 @@ def ticket(system):
     for _ in range(100):
         for line in said(system, LISTEN):
             if line.startswith("{") and (record := json.loads(line)).get("event") == "listening":
-                require(not any("Note:" in line for line in said(system, LISTEN)), f"{said(system, LISTEN)}")
+                expect(not any("Note:" in line for line in said(system, LISTEN)), f"{said(system, LISTEN)}")
                 return record["ticket"]
         time.sleep(0.1)
     raise RuntimeError(f"no ticket: {said(system, LISTEN)}")
@@ -189,11 +187,11 @@ def nobody(system, unit):
     pid = system.run("systemctl", "show", "--property=MainPID", "--value", unit).strip()
     status = system.run("cat", f"/proc/{pid}/status")
     users = re.search(r"^Uid:\s+(.*)$", status, re.M)[1].split()
-    require("0" not in users, f"{unit} runs as {users}")
+    expect("0" not in users, f"{unit} runs as {users}")
     for kind in ("CapEff", "CapPrm", "CapBnd", "CapAmb"):
         mask = re.search(rf"^{kind}:\s+(\w+)$", status, re.M)[1]
-        require(int(mask, 16) == 0, f"{unit}: {kind} {mask}")
-    require(re.search(r"^NoNewPrivs:\s+1$", status, re.M) and re.search(r"^Seccomp:\s+2$", status, re.M), status)
+        expect(int(mask, 16) == 0, f"{unit}: {kind} {mask}")
+    expect(re.search(r"^NoNewPrivs:\s+1$", status, re.M) and re.search(r"^Seccomp:\s+2$", status, re.M), status)
 
 
 def use(system, root):
@@ -208,24 +206,24 @@ def restart(system, told):
     """A restarted far side is the same for its clients; a killed process comes back."""
     system.run("systemctl", "restart", LISTEN)
     system.wait_for(LISTEN, "active")
-    require(ticket(system) == told, "another ticket after a restart")
+    expect(ticket(system) == told, "another ticket after a restart")
     before = system.run("systemctl", "show", "--property=MainPID", "--value", RELAY)
     system.run("systemctl", "kill", "--signal=KILL", RELAY)
     time.sleep(2.5)
     system.wait_for(RELAY, "active")
-    require(system.run("systemctl", "show", "--property=MainPID", "--value", RELAY) != before, "it was not killed")
+    expect(system.run("systemctl", "show", "--property=MainPID", "--value", RELAY) != before, "it was not killed")
 
 
 def remove(system, root):
     """The package goes while its units run."""
     system.run("dpkg", "-r", "manypath")
     for unit in UNITS:
-        require(system.state(unit) in ("inactive", "failed"), f"{unit} still runs")
+        expect(system.state(unit) in ("inactive", "failed"), f"{unit} still runs")
     system.run("dpkg", "-P", "manypath")
     places = ("etc/manypath", "var/lib/manypath-proxy-listen", "var/lib/private/manypath-proxy-listen")
     rest = [place for place in places if (root / place).exists() or (root / place).is_symlink()]
     rest += [str(path) for path in (root / "etc/systemd/system").rglob("*manypath*")]
-    require(not rest, f"left behind: {rest}")
+    expect(not rest, f"left behind: {rest}")
 
 
 # In the network of the system
@@ -242,7 +240,7 @@ def main():
         inside.echo(inside.socket.create_server(("127.0.0.1", int(sys.argv[2]))))
     try:
         try_units(Path(sys.argv[2]))
-    except (inside.Failed, OSError, KeyError, ValueError) as why:
+    except (Failed, OSError, KeyError, ValueError) as why:
         print(f"{type(why).__name__}: {why}")
         return 1
     return 0

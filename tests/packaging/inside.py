@@ -21,19 +21,14 @@ import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from failure import Failed, expect  # noqa: E402
+
 NOBODY = 65534
 SECONDS = 60
 # A name that only the name server of this script knows.
 HOST = "far.example"
-
-
-class Failed(Exception):
-    pass
-
-
-def require(is_right, what):
-    if not is_right:
-        raise Failed(what)
 
 
 # The network
@@ -147,7 +142,7 @@ def command(root, *words):
 def say(root, *words):
     done = subprocess.run(command(root, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=SECONDS, env=ENVIRONMENT, stdin=subprocess.DEVNULL, check=False)
-    require(done.returncode == 0, f"manypath {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+    expect(done.returncode == 0, f"manypath {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
     return done.stdout
 
 
@@ -160,17 +155,17 @@ def digest(path):
 
 def version(root, options):
     said = say(root, "--version")
-    require(said.startswith("manypath "), said)
-    require(options.commit is None or f"\ncommit: {options.commit}" in said, f"{options.commit} is not in {said}")
+    expect(said.startswith("manypath "), said)
+    expect(options.commit is None or f"\ncommit: {options.commit}" in said, f"{options.commit} is not in {said}")
     features = said.split("\nfeatures: ")[1].split("\n")[0].split()
-    require(options.static == ("static" in features), said)
+    expect(options.static == ("static" in features), said)
     return said.splitlines()[1]
 
 
 def demo(root, _options):
     words = ["demo", "--json", "--quiet", "--size", "6MB", "--down", "1s", "--for", "1s"]
     result = json.loads(say(root, *words))
-    require(result["verified"], f"not verified: {result}")
+    expect(result["verified"], f"not verified: {result}")
     return f"{result['goodput_bps'] / 1e6:.0f} Mbit/s"
 
 
@@ -180,8 +175,8 @@ def transfer(root, name, receiver, *more):
     source.write_bytes(os.urandom(3_000_000))
     source.chmod(0o644)
     result = json.loads(say(root, "send", "--json", *more, f"/tmp/{name}", receiver))
-    require(result["completed"] and result["encrypted"], f"{result}")
-    require(digest(root / "tmp/in" / name) == digest(source), "the file differs")
+    expect(result["completed"] and result["encrypted"], f"{result}")
+    expect(digest(root / "tmp/in" / name) == digest(source), "the file differs")
     return result
 
 
@@ -196,15 +191,15 @@ def receive(root, *more):
 def send(root, _options):
     with receive(root, "--once") as receiver:
         result = transfer(root, "file", receiver.record("listening")["ticket"])
-        require(receiver.wait() == 0, "the receiver's exit code")
+        expect(receiver.wait() == 0, "the receiver's exit code")
     # By a name that has to be looked up.
     with receive(root, "--once", "--token", "correct horse") as receiver:
         port = receiver.record("listening")["port"]
         transfer(root, "named", f"{HOST}:{port}", "--token", "correct horse")
-        require(receiver.wait() == 0, "the receiver's exit code")
+        expect(receiver.wait() == 0, "the receiver's exit code")
     wrong = subprocess.run(command(root, "send", "/tmp/file", "none.example"), stderr=subprocess.PIPE, text=True,
                            timeout=SECONDS, env=ENVIRONMENT | {"MANYPATH_TOKEN": "correct horse"}, check=False)
-    require(wrong.returncode == 1 and "cannot find the host" in wrong.stderr, f"{wrong}")
+    expect(wrong.returncode == 1 and "cannot find the host" in wrong.stderr, f"{wrong}")
     return f"{result['bytes']} bytes, by ticket and by name"
 
 
@@ -214,9 +209,9 @@ def relay(root, _options):
     with Process(root, *words, "--users", "/tmp/users") as server:
         address = server.record("listening")["addresses"][0]
         relayed(root, f"turn:ann:correct-horse-battery@{address}")
-        require(server.stop() == 0, "the relay's exit code")
+        expect(server.stop() == 0, "the relay's exit code")
         stopped = server.record("stopped")
-    require(stopped["allocated"] == 1 and stopped["bytes"] > 0, f"{stopped}")
+    expect(stopped["allocated"] == 1 and stopped["bytes"] > 0, f"{stopped}")
     return f"{stopped['bytes']} bytes forwarded"
 
 
@@ -226,10 +221,10 @@ def relayed(root, via):
         port = server.record("listening")["port"]
         words = ["perf", "client", "--json", "--via", via, "--preset", "cmt-pf", "--rate", "2Mbit/s", "-t", "3"]
         result = json.loads(say(root, *words, f"127.0.0.1:{port}"))
-        require(server.wait() == 0, "the server's exit code")
-    require(result["completed"], f"{result}")
+        expect(server.wait() == 0, "the server's exit code")
+    expect(result["completed"], f"{result}")
     paths = [path for path in result["paths"] if path["relay"]]
-    require(paths and paths[0]["packets_received"] > 0, f"nothing came through the relay: {result['paths']}")
+    expect(paths and paths[0]["packets_received"] > 0, f"nothing came through the relay: {result['paths']}")
 
 
 def proxy(root, options):
@@ -244,8 +239,8 @@ def proxy(root, options):
         with Process(root, "proxy", "connect", "--json", "@/tmp/ticket", "-L", f"0:{target}") as near:
             port = int(near.record("ready")["ports"][0]["listen"][0].rsplit(":", 1)[1])
             size = echoed(port)
-            require(near.stop() == 0, "the near side's exit code")
-        require(far.stop() == 0, "the far side's exit code")
+            expect(near.stop() == 0, "the near side's exit code")
+        expect(far.stop() == 0, "the far side's exit code")
     return f"{size} bytes, there and back"
 
 
@@ -261,7 +256,7 @@ def echoed(port, size=1_000_000):
         back = b""
         while part := client.recv(65536):
             back += part
-    require(back == data, f"{len(back)} of {size} bytes came back")
+    expect(back == data, f"{len(back)} of {size} bytes came back")
     return size
 
 

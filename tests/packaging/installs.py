@@ -21,18 +21,17 @@ import time
 import uuid
 from pathlib import Path
 
-import boot
-import debian
-from debian import Missing, call, musl
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import boot  # noqa: E402
+import debian  # noqa: E402
+from debian import Missing, call, musl  # noqa: E402
+from failure import Failed  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 PACKAGES = TARGET / "packages"
-
-
-class Failed(Exception):
-    pass
 
 
 class Roots:

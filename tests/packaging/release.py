@@ -23,9 +23,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import standins
-from debian import Missing, musl
-from installs import Failed, Roots, use
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import standins  # noqa: E402
+from debian import Missing, musl  # noqa: E402
+from failure import Failed, expect  # noqa: E402
+from installs import Roots, use  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
@@ -41,11 +44,6 @@ print(manypath.__version__, len(runs), "runs")
 """
 
 
-def require(is_right, what):
-    if not is_right:
-        raise Failed(what)
-
-
 def run(*command, **more):
     """Exit code and both outputs of a command."""
     done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -56,7 +54,7 @@ def run(*command, **more):
 def single(folder, pattern):
     """The one file of this pattern."""
     found = sorted(folder.glob(pattern))
-    require(len(found) == 1, f"{pattern}: {[path.name for path in found]} in {folder}")
+    expect(len(found) == 1, f"{pattern}: {[path.name for path in found]} in {folder}")
     return found[0]
 
 
@@ -80,11 +78,11 @@ def arguments(_options, work):
     ]
     for program, words, said in wrong:
         code, told = run(program, *words, "--out", out)
-        require(code in (1, 2) and said in told and "Traceback" not in told, f"{program.name} {words}: {code}\n{told}")
-        require(not out.exists(), f"{program.name} {words} made {out}")
+        expect(code in (1, 2) and said in told and "Traceback" not in told, f"{program.name} {words}: {code}\n{told}")
+        expect(not out.exists(), f"{program.name} {words} made {out}")
     for program, example in ((RELEASE, "packaging/release --arch"), (BUILD, "packaging/build static")):
         code, told = run(program, "--help")
-        require(code == 0 and example in told, f"{program.name} --help: {code}\n{told}")
+        expect(code == 0 and example in told, f"{program.name} --help: {code}\n{told}")
     return f"{len(wrong)} command lines"
 
 
@@ -94,10 +92,10 @@ def folder(_options, work):
     out.mkdir()
     (out / "thesis.txt").write_text("years of work\n")
     code, told = run(RELEASE, "--only", "sbom", "--out", out)
-    require(code == 1 and "a folder of its own" in told and "thesis.txt" in told, f"{code}\n{told}")
-    require([path.name for path in out.iterdir()] == ["thesis.txt"], "the folder was changed")
+    expect(code == 1 and "a folder of its own" in told and "thesis.txt" in told, f"{code}\n{told}")
+    expect([path.name for path in out.iterdir()] == ["thesis.txt"], "the folder was changed")
     code, told = run(RELEASE, "--only", "sbom", "--out", out / "thesis.txt")
-    require(code == 1 and "cannot use" in told and "Traceback" not in told, f"{code}\n{told}")
+    expect(code == 1 and "cannot use" in told and "Traceback" not in told, f"{code}\n{told}")
     return "kept"
 
 
@@ -109,8 +107,8 @@ def tools(_options, work):
     environment = {"PATH": str(work / "bin"), "HOME": str(work)}
     code, told = run(sys.executable, RELEASE, "--out", work / "out", env=environment)
     for said in ("lacks", "cargo: https://rustup.rs", "cc: apt install gcc"):
-        require(code == 3 and said in told, f"no {said!r}: {code}\n{told}")
-    require("gzip:" not in told and not (work / "out").exists(), told)
+        expect(code == 3 and said in told, f"no {said!r}: {code}\n{told}")
+    expect("gzip:" not in told and not (work / "out").exists(), told)
     return "named"
 
 
@@ -125,25 +123,25 @@ def steps(_options, work):
     """All steps, with stand-ins for compilers and packers: which files there are, and how each is built."""
     environment, out = standins.environment(work, pins()), work / "out"
     code, told = run(RELEASE, "--profile", "checks", "--out", out, env=environment)
-    require(code == 0 and "[1/8] tools" in told and "minutes" in told.splitlines()[0], f"{code}\n{told}")
+    expect(code == 0 and "[1/8] tools" in told and "minutes" in told.splitlines()[0], f"{code}\n{told}")
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
     wanted = {f"manypath-{version}-x86_64-linux.tar.gz", f"manypath-{version}-aarch64-linux.tar.gz", "SHA256SUMS",
               f"manypath-{version}.cdx.json", "manypath_0.0.0-1_amd64.deb", "manypath_0.0.0-1_arm64.deb",
               "manypath-0.0.0-cp311-abi3-any.whl"}
     there = {path.name for path in out.iterdir()}
-    require(there == wanted, f"missing: {sorted(wanted - there)}; too many: {sorted(there - wanted)}")
-    require(run("sha256sum", "-c", "SHA256SUMS", cwd=out)[0] == 0, "SHA256SUMS")
-    require("file:///manypath/crates/cli" in (out / f"manypath-{version}.cdx.json").read_text(), "the SBOM's place")
+    expect(there == wanted, f"missing: {sorted(wanted - there)}; too many: {sorted(there - wanted)}")
+    expect(run("sha256sum", "-c", "SHA256SUMS", cwd=out)[0] == 0, "SHA256SUMS")
+    expect("file:///manypath/crates/cli" in (out / f"manypath-{version}.cdx.json").read_text(), "the SBOM's place")
     calls = (work / "calls").read_text()
     other = "aarch64" if ARCHITECTURE == "x86_64" else "x86_64"
     for said in (f"--target {ARCHITECTURE}-unknown-linux-gnu.2.28", "--zig", "--compatibility manylinux_2_28",
                  f"--target {other}-unknown-linux-musl"):
-        require(said in calls, f"no {said!r} in\n{calls}")
+        expect(said in calls, f"no {said!r} in\n{calls}")
     # A second run takes the place of the first. A step that fails says what its program said.
     (work / "deb-fails").touch()
     code, told = run(RELEASE, "--profile", "checks", "--out", out, env=environment)
-    require(code == 1 and "no such asset" in told and "Traceback" not in told, f"{code}\n{told}")
-    require(not (out / "SHA256SUMS").exists(), "checksums of half a release")
+    expect(code == 1 and "no such asset" in told and "Traceback" not in told, f"{code}\n{told}")
+    expect(not (out / "SHA256SUMS").exists(), "checksums of half a release")
     return f"{len(wanted)} files"
 
 
@@ -153,31 +151,31 @@ def steps(_options, work):
 def sums(options, work):
     """SHA256SUMS has every file, and notices a changed one."""
     code, told = run("sha256sum", "-c", "SHA256SUMS", cwd=options.files)
-    require(code == 0, told)
+    expect(code == 0, told)
     listed = {line.split()[1] for line in (options.files / "SHA256SUMS").read_text().splitlines()}
     there = {path.name for path in options.files.iterdir()} - {"SHA256SUMS"}
-    require(listed == there, f"listed: {sorted(listed)}; there: {sorted(there)}")
+    expect(listed == there, f"listed: {sorted(listed)}; there: {sorted(there)}")
     name = sorted(listed)[0]
     (work / name).write_bytes((options.files / name).read_bytes() + b"\n")
     code, told = run("sha256sum", "-c", "--ignore-missing", options.files / "SHA256SUMS", cwd=work)
-    require(code != 0, f"a changed {name} is not noticed")
+    expect(code != 0, f"a changed {name} is not noticed")
     return f"{len(listed)} files"
 
 
 def sbom(options, _work):
     """The SBOM has each package that is linked into the program, with version and licence."""
     described = json.loads(single(options.files, "*.cdx.json").read_text())
-    require((described["bomFormat"], described["specVersion"]) == ("CycloneDX", "1.5"), "no CycloneDX 1.5")
-    require(str(ROOT) not in json.dumps(described), "it names a folder of this machine")
+    expect((described["bomFormat"], described["specVersion"]) == ("CycloneDX", "1.5"), "no CycloneDX 1.5")
+    expect(str(ROOT) not in json.dumps(described), "it names a folder of this machine")
     licences = {(part["name"], part["version"]): part.get("licenses") for part in described["components"]}
     unlicensed = [name for name, licence in licences.items() if not licence]
-    require(not unlicensed, f"without licence: {unlicensed}")
+    expect(not unlicensed, f"without licence: {unlicensed}")
     code, tree = run("cargo", "tree", "--quiet", "--locked", "-p", "manypath-cli", "-e", "normal", "--prefix", "none",
                      "--target", musl.triple(ARCHITECTURE), cwd=ROOT)
-    require(code == 0, tree)
+    expect(code == 0, tree)
     linked = {tuple(line.replace(" v", " ", 1).split()[:2]) for line in tree.splitlines() if line}
     linked = {package for package in linked if package[0] != "manypath-cli"}
-    require(len(linked) > 100 and linked <= set(licences), f"not in it: {sorted(linked - set(licences))[:10]}")
+    expect(len(linked) > 100 and linked <= set(licences), f"not in it: {sorted(linked - set(licences))[:10]}")
     return f"{len(licences)} packages, {len(linked)} of them linked"
 
 
@@ -187,9 +185,9 @@ def again(options, work):
     environment = os.environ | musl.environment(ARCHITECTURE, TARGET / "musl")
     words = ["static", "--no-build", "--profile", options.profile, "--out", work]
     code, told = run(BUILD, *words, env=environment, cwd=ROOT)
-    require(code == 0, told)
+    expect(code == 0, told)
     first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (made, work / made.name))
-    require(first == second, f"{first} and {second}")
+    expect(first == second, f"{first} and {second}")
     return first[:16]
 
 
@@ -200,9 +198,9 @@ def lines(title):
     """The commands that docs/install.md has below this heading."""
     text = PAGE.read_text()
     found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##)", text, re.M | re.S)
-    require(found, f"{PAGE.name} has no heading {title}")
+    expect(found, f"{PAGE.name} has no heading {title}")
     block = re.findall(r"^    (\S.*)$", found[1], re.M)
-    require(block, f"{PAGE.name} has no commands for {title}")
+    expect(block, f"{PAGE.name} has no commands for {title}")
     return block
 
 
@@ -219,7 +217,7 @@ def follow(root, options, title, *, network=False):
                    "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
     own = ["--mount", "--pid", "--fork", *([] if network else ["--net"])]
     code, told = run("unshare", *own, "chroot", root, "bash", "-c", script, env=environment)
-    require(code == 0, f"as {PAGE.name} says below {title}: exit code {code}\n{script}\n{told}")
+    expect(code == 0, f"as {PAGE.name} says below {title}: exit code {code}\n{script}\n{told}")
     return told
 
 
@@ -227,7 +225,7 @@ def program(options, work):
     """The static program, unpacked in /usr/local."""
     root = options.roots.copy("program")
     told = follow(root, options, "Any Linux")
-    require("OK\n" in told and "\nmanypath " in told, told)
+    expect("OK\n" in told and "\nmanypath " in told, told)
     # Not even the libraries that every Debian has.
     for library in [*root.glob("lib/*/libc.so*"), *root.glob("usr/lib/*/libc.so*"), *root.glob("usr/lib/*/ld-linux*")]:
         library.unlink(missing_ok=True)
@@ -240,7 +238,7 @@ def package(options, work):
     root = options.roots.copy("package")
     # apt fetches what the package recommends.
     told = follow(root, options, "Debian and Ubuntu", network=True)
-    require("OK\n" in told and "\nmanypath " in told, told)
+    expect("OK\n" in told and "\nmanypath " in told, told)
     use(root)
     return "works"
 
@@ -251,10 +249,10 @@ def python(options, work):
     options.roots.install(root, "python3-venv")
     shutil.copy(ROOT / "examples/scenarios/two-paths.toml", root)
     told = follow(root, options, "Python")
-    require("OK\n" in told, told)
+    expect("OK\n" in told, told)
     found = next(path for path in root.glob("root/downloads/*/bin/python"))
     code, told = run("chroot", root, f"/{found.relative_to(root)}", "-c", SIMULATION)
-    require(code == 0, told)
+    expect(code == 0, told)
     return told.strip()
 
 
@@ -270,13 +268,13 @@ def emulated(options, work):
     shutil.unpack_archive(archive, work, filter="data")
     manypath = single(work, "manypath-*") / "bin/manypath"
     code, told = run(emulator, manypath, "--version")
-    require(code == 0 and "built for: aarch64-unknown-linux-musl" in told and " static" in told, told)
+    expect(code == 0 and "built for: aarch64-unknown-linux-musl" in told and " static" in told, told)
     packed = single(options.files, "manypath_*_arm64.deb")
     code, told = run("dpkg-deb", "-x", packed, work / "package")
-    require(code == 0, told)
+    expect(code == 0, told)
     same = (work / "package/usr/bin/manypath").read_bytes() == manypath.read_bytes()
-    require(same, "the package has another program")
-    require(run("dpkg-deb", "-f", packed, "Architecture")[1] == "arm64\n", "the package is not for arm64")
+    expect(same, "the package has another program")
+    expect(run("dpkg-deb", "-f", packed, "Architecture")[1] == "arm64\n", "the package is not for arm64")
     return transfer([emulator, manypath], work)
 
 
@@ -290,11 +288,11 @@ def transfer(command, work):
         try:
             listening = json.loads(receiver.stdout.readline())
             code, told = run(*command, "send", "--json", source, listening["ticket"])
-            require(code == 0, told)
-            require(receiver.wait(60) == 0, "the receiver's exit code")
+            expect(code == 0, told)
+            expect(receiver.wait(60) == 0, "the receiver's exit code")
         finally:
             receiver.kill()
-    require((place / "file").read_bytes() == source.read_bytes(), "the file differs")
+    expect((place / "file").read_bytes() == source.read_bytes(), "the file differs")
     return "1 MB sent and received"
 
 

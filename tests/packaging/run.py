@@ -17,24 +17,15 @@ import time
 import tomllib
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from failure import Failed, Unavailable, expect  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = sorted((ROOT / "packaging/systemd").iterdir())
 CRATE = ROOT / "crates/cli"
 # What `systemd-analyze security` may say of a unit, from 0 to 10.
 EXPOSURE_MAX = 3.0
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def require(is_right, what):
-    if not is_right:
-        raise Failed(what)
 
 
 def run(*command, cwd=None, env=None, check=True, text=None):
@@ -49,7 +40,7 @@ def run(*command, cwd=None, env=None, check=True, text=None):
 def need(*programs):
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
-        raise Skipped(f"not installed: {', '.join(missing)}")
+        raise Unavailable(f"not installed: {', '.join(missing)}")
 
 
 # The commit in --version
@@ -80,7 +71,7 @@ class Sources:
         environment |= {"CARGO_MANIFEST_DIR": str(crate), "PROFILE": "release", "TARGET": "t", **more}
         said = run(self.script, env=environment)
         commit = re.search(r"^cargo::rustc-env=MANYPATH_COMMIT=(.*)$", said, re.M)
-        require(commit, said)
+        expect(commit, said)
         return commit[1], re.findall(r"^cargo::rerun-if-changed=(.*)$", said, re.M)
 
 
@@ -89,30 +80,30 @@ def commit(_options, work):
     need("git", "rustc")
     sources = Sources(work)
     crate = sources.tree("archive")
-    require(sources.says(crate)[0] == "unknown", "an archive has no commit")
-    require(sources.says(crate, MANYPATH_COMMIT="v1-2-gabc\n")[0] == "v1-2-gabc", "the variable names it")
-    require(sources.says(crate, MANYPATH_COMMIT="two words")[0] == "unknown", "a variable that is no word")
+    expect(sources.says(crate)[0] == "unknown", "an archive has no commit")
+    expect(sources.says(crate, MANYPATH_COMMIT="v1-2-gabc\n")[0] == "v1-2-gabc", "the variable names it")
+    expect(sources.says(crate, MANYPATH_COMMIT="two words")[0] == "unknown", "a variable that is no word")
     digits = "0123456789abcdef0123456789abcdef01234567"
     (crate / ".cargo_vcs_info.json").write_text('{\n  "git": {\n    "sha1": "%s"\n  },\n "path_in_vcs": ""}' % digits)
-    require(sources.says(crate)[0] == digits[:12], "a crate from a registry knows its commit")
+    expect(sources.says(crate)[0] == digits[:12], "a crate from a registry knows its commit")
 
     crate = sources.tree("clone")
     sources.git(crate, "init", "-q")
-    require(sources.says(crate)[0] == "unknown", "a repository that does not have the crate")
+    expect(sources.says(crate)[0] == "unknown", "a repository that does not have the crate")
     sources.git(crate, "add", "-A")
     sources.git(crate, "commit", "-q", "-m", "one")
     head = sources.git(crate, "rev-parse", "--short=12", "HEAD").strip()
     named, watched = sources.says(crate)
-    require(named == head, f"{named} in place of {head}")
+    expect(named == head, f"{named} in place of {head}")
     for path in (".git/HEAD", ".git/refs/heads", "crates/cli/src", "Cargo.toml"):
         found = any(Path(name).is_absolute() and Path(name).samefile(crate / "../.." / path) for name in watched)
-        require(found, f"{path} is not watched: {watched}")
-    require(all(Path(name).exists() or name == "build.rs" for name in watched), "what is not there is watched")
-    require(sources.says(crate, PROFILE="debug")[0].startswith("not looked up"), "a debug build looks nothing up")
+        expect(found, f"{path} is not watched: {watched}")
+    expect(all(Path(name).exists() or name == "build.rs" for name in watched), "what is not there is watched")
+    expect(sources.says(crate, PROFILE="debug")[0].startswith("not looked up"), "a debug build looks nothing up")
     (crate / "../../README.md").write_text("no part of the program\n")
-    require(sources.says(crate)[0] == head, "a file that is no part of it counts")
+    expect(sources.says(crate)[0] == head, "a file that is no part of it counts")
     (crate / "src/main.rs").write_text("fn main() { }\n")
-    require(sources.says(crate)[0] == f"{head}, changed since", "a change is not seen")
+    expect(sources.says(crate)[0] == f"{head}, changed since", "a change is not seen")
 
     # The sources of a release, unpacked within another repository, ignored or even kept there.
     outer = sources.tree("outer")
@@ -120,21 +111,21 @@ def commit(_options, work):
     crate = sources.tree("outer/vendor/manypath")
     sources.git(outer, "add", "-A")
     sources.git(outer, "commit", "-q", "-m", "all")
-    require(sources.says(crate)[0] == "unknown", "the commit of another repository is named")
+    expect(sources.says(crate)[0] == "unknown", "the commit of another repository is named")
     return "in a clone, an archive, a crate and another repository"
 
 
 def version(options, _work):
     """-V is short; --version names the commit of this repository."""
     short = run(options.binary, "-V")
-    require(re.fullmatch(r"manypath \d+\.\d+\.\d+\n", short), short)
+    expect(re.fullmatch(r"manypath \d+\.\d+\.\d+\n", short), short)
     said = run(options.binary, "--version")
-    require(said.startswith(short), said)
+    expect(said.startswith(short), said)
     head = run("git", "rev-parse", "--short=12", "HEAD", cwd=ROOT, check=False).strip()
     if re.fullmatch(r"[0-9a-f]{12}", head):
-        require(f"\ncommit: {head}" in said, f"{head} is not in {said}")
+        expect(f"\ncommit: {head}" in said, f"{head} is not in {said}")
     for key in ("built for", "features", "protocols"):
-        require(re.search(rf"^{key}: \S", said, re.M), f"no {key} in {said}")
+        expect(re.search(rf"^{key}: \S", said, re.M), f"no {key} in {said}")
     return said.splitlines()[1]
 
 
@@ -150,11 +141,11 @@ def units(_options, work):
         copy = work / unit.name
         copy.write_text(re.sub(r"^ExecStart=manypath ", "ExecStart=true ", unit.read_text(), flags=re.M))
         said = run("systemd-analyze", "verify", "--man=no", copy)
-        require(said == "", f"{unit.name}: {said}")
+        expect(said == "", f"{unit.name}: {said}")
         said = run("systemd-analyze", "security", "--offline=true", "--no-pager", copy, check=False)
         exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", said)
-        require(exposure, f"{unit.name}: {said}")
-        require(float(exposure[1]) < EXPOSURE_MAX, f"{unit.name}: {exposure[0]}")
+        expect(exposure, f"{unit.name}: {said}")
+        expect(float(exposure[1]) < EXPOSURE_MAX, f"{unit.name}: {exposure[0]}")
         exposures.append(f"{unit.stem} {exposure[1]}")
     return ", ".join(exposures)
 
@@ -166,14 +157,14 @@ def commands(options, _work):
         command = [word for word in words if re.fullmatch(r"[a-z]+", word)]
         said = run(options.binary, *command, "--help")
         for option in (word for word in words if word.startswith("--")):
-            require(re.search(rf"^\s+{option}\b", said, re.M), f"{unit.name}: no {option} in {' '.join(command)}")
+            expect(re.search(rf"^\s+{option}\b", said, re.M), f"{unit.name}: no {option} in {' '.join(command)}")
     for name in ("relay.conf", "proxy-listen.conf"):
         text = (ROOT / "packaging/etc" / name).read_text()
         command = re.search(r"`manypath ([a-z ]+) --help`", text)[1].split()
         said = run(options.binary, *command, "--help")
         for option in re.findall(r"--[a-z-]+", re.search(r"^#OPTIONS=(.*)$", text, re.M)[1]):
-            require(re.search(rf"^\s+{option}\b", said, re.M), f"{name}: no {option}")
-        require(any(f"EnvironmentFile=-/etc/manypath/{name}\n" in unit.read_text() for unit in UNITS), name)
+            expect(re.search(rf"^\s+{option}\b", said, re.M), f"{name}: no {option}")
+        expect(any(f"EnvironmentFile=-/etc/manypath/{name}\n" in unit.read_text() for unit in UNITS), name)
     return f"{len(UNITS)} units"
 
 
@@ -185,21 +176,21 @@ def manual(options, work):
     need("mandoc")
     page = work / "manypath.1"
     page.write_text(run(options.binary, "man"))
-    require(run(options.binary, "man") == page.read_text(), "the page differs from run to run")
+    expect(run(options.binary, "man") == page.read_text(), "the page differs from run to run")
     said = run("mandoc", "-T", "lint", "-W", "warning", page, check=False).splitlines()
     # It is made with each build, so a date would say nothing.
     said = [line for line in said if "missing date" not in line]
-    require(not said, "\n".join(said[:10]))
+    expect(not said, "\n".join(said[:10]))
     text = run("mandoc", "-T", "ascii", "-O", "width=100", page)
     text = re.sub(r".\x08", "", text)
     for line in ("manypath demo --size 20MB --down 2s --for 2s", "MANYPATH PROXY CONNECT",
                  "--deny-target 'this-host:*'", "3  a transfer was interrupted"):
-        require(line in text, f"{line!r} is not shown")
+        expect(line in text, f"{line!r} is not shown")
     if shutil.which("groff"):
         said = run("groff", "-man", "-Tutf8", "-ww", "-z", page)
         # Lines that are shown as they are may be long.
         said = [line for line in said.splitlines() if not re.search(r"cannot (adjust|break) line", line)]
-        require(not said, "\n".join(said[:10]))
+        expect(not said, "\n".join(said[:10]))
     return f"{len(text.splitlines())} lines"
 
 
@@ -223,13 +214,13 @@ def completions(options, work):
     def complete(*words):
         return run("bash", "--norc", "-c", COMPLETE, "bash", script, "manypath", *words).split()
 
-    require(complete("se") == ["send"], "manypath se")
-    require(complete("proxy", "con") == ["connect"], "manypath proxy con")
-    require("--bind" in complete("send", "--b"), "manypath send --b")
+    expect(complete("se") == ["send"], "manypath se")
+    expect(complete("proxy", "con") == ["connect"], "manypath proxy con")
+    expect("--bind" in complete("send", "--b"), "manypath send --b")
     tested = ["bash"]
     for shell in ("zsh", "fish"):
         text = run(options.binary, "completions", shell)
-        require(len(text) > 10_000, shell)
+        expect(len(text) > 10_000, shell)
         if shutil.which(shell):
             run(shell, "-n", text=text)
             tested.append(shell)
@@ -253,20 +244,20 @@ def files(_options, work):
     for source, to, _mode in table["assets"]:
         if source.startswith("target/release/"):
             name = source.removeprefix("target/release/")
-            require(name == "manypath" or name.removeprefix("packaging/") in made, f"nobody makes {source}")
+            expect(name == "manypath" or name.removeprefix("packaging/") in made, f"nobody makes {source}")
             sources = [Path(name).name]
         else:
             sources = [path.name for path in CRATE.glob(source)]
-            require(sources, f"nothing is {source}")
+            expect(sources, f"nothing is {source}")
         expected |= {to + name if to.endswith("/") else to for name in sources}
     for unit in table["systemd-units"]:
         found = CRATE / unit["unit-scripts"] / f"{unit['unit-name']}.service"
-        require(found.is_file(), f"no {found}")
+        expect(found.is_file(), f"no {found}")
         expected.add(f"usr/lib/systemd/system/{found.name}")
     for unit in UNITS:
-        require(f"usr/lib/systemd/system/{unit.name}" in expected, f"{unit.name} is not in the package")
+        expect(f"usr/lib/systemd/system/{unit.name}" in expected, f"{unit.name} is not in the package")
     for script in (ROOT / "packaging/debian").glob("p*"):
-        require("\n#DEBHELPER#\n" in script.read_text(), f"cargo-deb adds nothing to {script.name}")
+        expect("\n#DEBHELPER#\n" in script.read_text(), f"cargo-deb adds nothing to {script.name}")
         run("sh", "-n", script)
     run("bash", "-n", ROOT / "packaging/build")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -286,12 +277,12 @@ def held(package, expected, work):
     top = work / "package"
     there = {str(path.relative_to(top)).removesuffix(".gz") for path in top.rglob("*") if path.is_file()}
     there = {name for name in there if not name.startswith("DEBIAN/")}
-    require(there == expected, f"missing: {sorted(expected - there)}; too many: {sorted(there - expected)}")
+    expect(there == expected, f"missing: {sorted(expected - there)}; too many: {sorted(there - expected)}")
     configuration = set((top / "DEBIAN/conffiles").read_text().split())
-    require(configuration == {f"/{name}" for name in expected if name.startswith("etc/")}, str(configuration))
+    expect(configuration == {f"/{name}" for name in expected if name.startswith("etc/")}, str(configuration))
     for script in ("postinst", "prerm", "postrm"):
         text = (top / "DEBIAN" / script).read_text()
-        require("#DEBHELPER#" not in text and "manypath-relay.service" in text, f"{script}: {text}")
+        expect("#DEBHELPER#" not in text and "manypath-relay.service" in text, f"{script}: {text}")
 
 
 CASES = {case.__name__: case for case in (commit, version, units, commands, manual, completions, files)}
@@ -313,7 +304,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="manypath-packaging-") as work:
             try:
                 told, outcome = CASES[name](options, Path(work)), "ok    "
-            except Skipped as why:
+            except Unavailable as why:
                 told, outcome, failed = str(why), "SKIPPED", failed or options.require
             except Failed as why:
                 told, outcome, failed = str(why), "FAILED", True

@@ -18,6 +18,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from failure import Unavailable  # noqa: E402
+
 MANYPATH = os.environ.get("MANYPATH", "manypath")
 DIRECTORY = Path(os.environ.get("DIRECTORY", "."))
 FULL = bool(os.environ.get("FULL"))
@@ -35,10 +39,6 @@ ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE, REDIRECTED = "203.0.113.7", 1081
 # The largest file descriptor table that the system allows: each connection is one.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-
-
-class Skipped(Exception):
-    """The machine lacks what a case needs."""
 
 
 def check(what, value, is_right, pace=False):
@@ -369,7 +369,7 @@ def case_many():
 
 def case_ssh():
     if not shutil.which("sshd", path="/usr/sbin:/usr/bin") or not shutil.which("ssh"):
-        raise Skipped("no SSH client and server (Debian: openssh-client, openssh-server)")
+        raise Unavailable("no SSH client and server (Debian: openssh-client, openssh-server)")
     command = ["ssh", "-p", str(LOCAL_SSH), "-i", str(DIRECTORY / "user"), "-o", "StrictHostKeyChecking=no",
                "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "root@127.0.0.1"]
     data = os.urandom(5_000_000)
@@ -380,7 +380,7 @@ def case_ssh():
 def case_browser():
     browser = shutil.which("chromium")
     if not browser:
-        raise Skipped("no Chromium (Debian: chromium)")
+        raise Unavailable("no Chromium (Debian: chromium)")
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={DIRECTORY}/chromium",
                            f"--proxy-server=socks5://127.0.0.1:{SOCKS}", "--proxy-bypass-list=<-loopback>",
                            "--virtual-time-budget=20000", "--dump-dom", f"http://127.0.0.1:{WEB}/page/100"],
@@ -432,7 +432,7 @@ def near(case):
     try:
         globals()[f"case_{case}"]()
         result = {"checks": CHECKS}
-    except Skipped as why:
+    except Unavailable as why:
         result = {"skipped": str(why)}
     finally:
         PROXY.terminate()

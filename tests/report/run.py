@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from failure import Failed, expect  # noqa: E402
 from webdriver import Browser, missing  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -25,15 +26,6 @@ PLOTS = "[...document.querySelectorAll('.plot')]"
 DRAWN = "return document.querySelectorAll('.plot:not([data-drawn])').length === 0"
 # The mean luminance of the page's ground, 0 to 255.
 GROUND = "return getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3).reduce((a, v) => a + Number(v), 0) / 3"
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(true, what):
-    if not true:
-        raise Failed(what)
 
 
 def load(browser, page):

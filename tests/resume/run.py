@@ -21,18 +21,13 @@ import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from failure import Failed, expect  # noqa: E402
+
 BLOCK = 1 << 20
 INTERRUPTED = 3
 PREFIX = ".manypath-"
-
-
-class Failed(Exception):
-    pass
-
-
-def require(is_right, what):
-    if not is_right:
-        raise Failed(what)
 
 
 class Process:
@@ -97,8 +92,8 @@ class Pair:
             self.binary, "recv", "--json", "--progress", "--listen", "127.0.0.1", "--port", self.port, "--identity",
             str(self.identity), "--token", "of one test only", "--dir", str(self.target))
         listening = self.receiver.first(lambda record: record.get("event") == "listening")
-        require(listening, f"the receiver does not listen: {self.receiver.said}")
-        require(self.ticket in (None, listening["ticket"]), "another ticket after a new start")
+        expect(listening, f"the receiver does not listen: {self.receiver.said}")
+        expect(self.ticket in (None, listening["ticket"]), "another ticket after a new start")
         self.ticket, self.port = listening["ticket"], str(listening["port"])
 
     def start_sender(self):
@@ -128,7 +123,7 @@ class Pair:
                 code = self.sender.wait()
                 if code == 0:
                     return False
-                require(code == INTERRUPTED, f"the sender's exit code is {code}: {self.sender.said}")
+                expect(code == INTERRUPTED, f"the sender's exit code is {code}: {self.sender.said}")
         return True
 
     def close(self):
@@ -177,21 +172,21 @@ def interrupt(pair, kills, rng, size):
             break
         done += 1
         before, there = there, pair.arrived()
-        require(there >= before - BLOCK, f"of {before} bytes {there} were left")
-    require(done >= kills / 2, f"the transfer ended after {done} of {kills} kills: {pair.sender.said}")
+        expect(there >= before - BLOCK, f"of {before} bytes {there} were left")
+    expect(done >= kills / 2, f"the transfer ended after {done} of {kills} kills: {pair.sender.said}")
     pair.start_sender()
     code = pair.sender.wait(300)
-    require(code == 0, f"the sender's exit code is {code}: {pair.sender.said}")
+    expect(code == 0, f"the sender's exit code is {code}: {pair.sender.said}")
     result = pair.sender.records[-1]
     twice = there - result["resumed_bytes"]
-    require(twice <= BLOCK, f"{there} bytes were there, {result['resumed_bytes']} of them were of use")
-    require(result["resumed_bytes"] + result["bytes"] == size, f"{result['bytes']} bytes travelled in the last run")
+    expect(twice <= BLOCK, f"{there} bytes were there, {result['resumed_bytes']} of them were of use")
+    expect(result["resumed_bytes"] + result["bytes"] == size, f"{result['bytes']} bytes travelled in the last run")
     return f"{done} kills in {size / 1e6:.0f} MB; {max(twice, 0)} bytes travelled twice after the last"
 
 
 def nothing_left(pair):
     left = [path.name for path in pair.target.rglob(PREFIX + "*")]
-    require(not left, f"left behind: {left}")
+    expect(not left, f"left behind: {left}")
 
 
 def long_file(options, work, rng):
@@ -202,7 +197,7 @@ def long_file(options, work, rng):
     pair = Pair(options.binary, work, source)
     try:
         told = interrupt(pair, options.kills, rng, size)
-        require(contents(source) == contents(pair.target / source.name), "the file differs")
+        expect(contents(source) == contents(pair.target / source.name), "the file differs")
         nothing_left(pair)
     finally:
         pair.close()
@@ -217,11 +212,11 @@ def tree(options, work, rng):
     pair = Pair(options.binary, work, source)
     try:
         told = interrupt(pair, options.kills, rng, size)
-        require(contents(source) == contents(pair.target / source.name), "the trees differ")
+        expect(contents(source) == contents(pair.target / source.name), "the trees differ")
         nothing_left(pair)
         pair.start_sender()
-        require(pair.sender.wait() == 0, f"sent once more: {pair.sender.said}")
-        require(pair.sender.records[-1]["bytes"] == 0, "what is there was sent once more")
+        expect(pair.sender.wait() == 0, f"sent once more: {pair.sender.said}")
+        expect(pair.sender.records[-1]["bytes"] == 0, "what is there was sent once more")
     finally:
         pair.close()
     return told
@@ -235,7 +230,7 @@ def changed(options, work, rng):
     pair = Pair(options.binary, work, source)
     try:
         pair.start_receiver()
-        require(pair.run_until(size // 2, ("sender",)), "the transfer ended too early")
+        expect(pair.run_until(size // 2, ("sender",)), "the transfer ended too early")
         with open(source, "r+b") as file:
             file.seek(size // 5)
             file.write(b"changed")
@@ -243,10 +238,10 @@ def changed(options, work, rng):
             file.write(b"changed, too")
         pair.start_sender()
         code = pair.sender.wait()
-        require(code == 0, f"the sender's exit code is {code}: {pair.sender.said}")
+        expect(code == 0, f"the sender's exit code is {code}: {pair.sender.said}")
         resumed = pair.sender.records[-1]["resumed_bytes"]
-        require(0 < resumed <= size // 5, f"{resumed} bytes were taken for the same")
-        require(contents(source) == contents(pair.target / source.name), "the file differs")
+        expect(0 < resumed <= size // 5, f"{resumed} bytes were taken for the same")
+        expect(contents(source) == contents(pair.target / source.name), "the file differs")
         nothing_left(pair)
     finally:
         pair.close()
@@ -264,8 +259,8 @@ def refused(options, work, _rng):
         pair.start_receiver()
         pair.start_sender()
         code = pair.sender.wait()
-        require(code == 1 and "exists there" in pair.sender.said, f"exit code {code}: {pair.sender.said}")
-        require(contents(pair.target) == before, "it was replaced")
+        expect(code == 1 and "exists there" in pair.sender.said, f"exit code {code}: {pair.sender.said}")
+        expect(contents(pair.target) == before, "it was replaced")
     finally:
         pair.close()
     return "not replaced"

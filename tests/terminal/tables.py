@@ -18,15 +18,15 @@ import time
 import unicodedata
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from failure import Failed  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SIZES = [(80, 24)]
 TIMEOUT_S = 300
 # Lines that are to be pasted stay whole: commands of the doctor, and those that repeat a run.
 WHOLE = ("    ",)
-
-
-class Failed(Exception):
-    pass
 
 
 class Tmux:
