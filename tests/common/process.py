@@ -1,5 +1,6 @@
 """Programs that a test starts."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,21 +11,30 @@ from failure import Failed
 
 
 class Process:
-    """A running command; its output is collected line by line with the time of arrival."""
+    """A running command; its output is collected line by line with the time of arrival. As a context manager it ends
+    the command."""
 
-    def __init__(self, command):
+    def __init__(self, command, environment=None):
         self.begin = time.monotonic()
-        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True,
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, env=environment,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.stdout, self.stderr = [], []
-        self.code = self.rss = self.cpu = self.ended = None
+        self.stdout, self.stderr, self.cut, self._records = [], [], [], []
+        self._code = self.rss = self.cpu = self.ended = None
         self.news = threading.Condition()
         self.readers = [self._reader(self.child.stdout, self.stdout), self._reader(self.child.stderr, self.stderr)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
 
     def _reader(self, pipe, lines):
         def read():
             for line in pipe:
                 with self.news:
+                    if not line.endswith("\n"):
+                        self.cut.append(line)
                     lines.append((time.monotonic(), line.rstrip("\n")))
                     self.news.notify_all()
         thread = threading.Thread(target=read, daemon=True)
@@ -35,6 +45,21 @@ class Process:
         """The first line of standard output that contains `text`."""
         return self.wait_for(lambda: next((line for _, line in self.stdout if text in line), None), timeout,
                              f"printed no line with {text!r}")
+
+    @property
+    def records(self):
+        """The lines of standard output so far, each of which is a JSON object."""
+        with self.news:
+            for _, line in self.stdout[len(self._records):]:
+                # A process that is killed may leave half a line.
+                if line not in self.cut:
+                    self._records.append(json.loads(line))
+            return self._records
+
+    def event(self, name, timeout=60):
+        """The first record of this event."""
+        return self.wait_for(lambda: next((record for record in self.records if record.get("event") == name), None), timeout,
+                             f"told of no {name!r}")
 
     def wait_for(self, probe, timeout, what):
         """Waits until `probe()`, asked at every new line, gives something."""
@@ -51,27 +76,45 @@ class Process:
 
     def poll(self):
         """The exit code if it has ended. Peak memory and CPU time are known from then on."""
-        if self.code is None:
-            pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
-            if pid:
-                self._ended(status, usage)
-        return self.code
+        with self.news:
+            if self._code is None:
+                pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
+                if pid:
+                    self._ended(status, usage)
+            return self._code
+
+    @property
+    def code(self):
+        """The exit code, None while it runs."""
+        return self.poll()
 
     def _ended(self, status, usage):
-        self.code = self.child.returncode = os.waitstatus_to_exitcode(status)
+        self._code = self.child.returncode = os.waitstatus_to_exitcode(status)
         self.rss, self.cpu = usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
         self.ended = time.monotonic()
 
-    def wait(self, timeout):
-        """Waits for the end; the exit code."""
+    def code_within(self, timeout):
+        """Waits for the end; the exit code, None if it still runs."""
         until = time.monotonic() + timeout
         while self.poll() is None:
             if time.monotonic() > until:
-                raise Failed(f"still runs after {timeout:.0f} s; said: {self.said()}")
+                return None
             time.sleep(0.01)
         for reader in self.readers:
             reader.join(5)
         return self.code
+
+    def wait(self, timeout=60):
+        """Waits for the end; the exit code."""
+        code = self.code_within(timeout)
+        if code is None:
+            raise Failed(f"still runs after {timeout:.0f} s; said: {self.said()}")
+        return code
+
+    def stop(self, timeout=60):
+        """Ends it with SIGTERM, in order; the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait(timeout)
 
     def signal(self, number):
         """Sends a signal, unless it has ended."""
@@ -82,7 +125,7 @@ class Process:
         """Ends it now."""
         if self.poll() is None:
             self.signal(signal.SIGKILL)
-            self.wait(5)
+            self.wait(30)
 
     def said(self):
         """All of its standard error."""

@@ -34,8 +34,7 @@ class Capture:
 
     def stop(self):
         """Ends it; the packets."""
-        self.process.signal(signal.SIGTERM)
-        self.process.wait(10)
+        self.process.stop(10)
         return capture.packets(self.file)
 
 

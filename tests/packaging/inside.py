@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import json
 import os
-import queue
 import shutil
 import socket
 import struct
@@ -24,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, expect  # noqa: E402
+from process import Process  # noqa: E402
 
 NOBODY = 65534
 SECONDS = 60
@@ -76,67 +76,17 @@ def start_network():
 # Processes in the root
 
 
-class Process:
-    """A manypath in the root, whose standard output is lines of JSON."""
-
-    def __init__(self, root, *words):
-        self.words = words
-        self.child = subprocess.Popen(command(root, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                      env=ENVIRONMENT, stdin=subprocess.DEVNULL)
-        self.records, self.said = queue.Queue(), []
-        for work in (self._read, self._listen):
-            threading.Thread(target=work, daemon=True).start()
-
-    def _read(self):
-        for line in self.child.stdout:
-            self.records.put(json.loads(line))
-        self.records.put(None)
-
-    def _listen(self):
-        self.said.extend(self.child.stderr)
-
-    def fail(self, what):
-        raise Failed(f"manypath {' '.join(self.words)}: {what}\n{''.join(self.said)}")
-
-    def record(self, event=None):
-        """The next record, of this event."""
-        until = time.monotonic() + SECONDS
-        while True:
-            try:
-                record = self.records.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                self.fail("says nothing")
-            if record is None:
-                self.fail(f"ended with exit code {self.child.wait(SECONDS)}")
-            if event is None or record.get("event") == event:
-                return record
-
-    def stop(self):
-        """Ends it with SIGTERM, in order; its exit code."""
-        self.child.terminate()
-        return self.wait()
-
-    def wait(self):
-        try:
-            return self.child.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-            self.fail("does not end")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.child.poll() is None:
-            self.child.kill()
-
-
 CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
 
 
 def command(root, *words):
     return [CHROOT, f"--userspec={NOBODY}:{NOBODY}", str(root), "manypath", *map(str, words)]
+
+
+def start(root, *words):
+    """A manypath in the root, whose standard output is lines of JSON."""
+    return Process(command(root, *words), ENVIRONMENT)
 
 
 def say(root, *words):
@@ -185,16 +135,16 @@ def receive(root, *more):
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     os.chown(place, NOBODY, NOBODY)
-    return Process(root, "recv", "--json", "--listen", "127.0.0.1", "--port", "0", "--dir", "/tmp/in", *more)
+    return start(root, "recv", "--json", "--listen", "127.0.0.1", "--port", "0", "--dir", "/tmp/in", *more)
 
 
 def send(root, _options):
     with receive(root, "--once") as receiver:
-        result = transfer(root, "file", receiver.record("listening")["ticket"])
+        result = transfer(root, "file", receiver.event("listening")["ticket"])
         expect(receiver.wait() == 0, "the receiver's exit code")
     # By a name that has to be looked up.
     with receive(root, "--once", "--token", "correct horse") as receiver:
-        port = receiver.record("listening")["port"]
+        port = receiver.event("listening")["port"]
         transfer(root, "named", f"{HOST}:{port}", "--token", "correct horse")
         expect(receiver.wait() == 0, "the receiver's exit code")
     wrong = subprocess.run(command(root, "send", "/tmp/file", "none.example"), stderr=subprocess.PIPE, text=True,
@@ -206,19 +156,19 @@ def send(root, _options):
 def relay(root, _options):
     (root / "tmp/users").write_text("ann:correct-horse-battery\n")
     words = ["relay", "--json", "--listen", "127.0.0.1", "--port", "0", "--allow-peer", "127.0.0.0/8"]
-    with Process(root, *words, "--users", "/tmp/users") as server:
-        address = server.record("listening")["addresses"][0]
+    with start(root, *words, "--users", "/tmp/users") as server:
+        address = server.event("listening")["addresses"][0]
         relayed(root, f"turn:ann:correct-horse-battery@{address}")
         expect(server.stop() == 0, "the relay's exit code")
-        stopped = server.record("stopped")
+        stopped = server.event("stopped")
     expect(stopped["allocated"] == 1 and stopped["bytes"] > 0, f"{stopped}")
     return f"{stopped['bytes']} bytes forwarded"
 
 
 def relayed(root, via):
     """A measurement with a path through a relay, long enough for it to join."""
-    with Process(root, "perf", "server", "--json", "--once", "--listen", "127.0.0.1", "--port", "0") as server:
-        port = server.record("listening")["port"]
+    with start(root, "perf", "server", "--json", "--once", "--listen", "127.0.0.1", "--port", "0") as server:
+        port = server.event("listening")["port"]
         words = ["perf", "client", "--json", "--via", via, "--preset", "cmt-pf", "--rate", "2Mbit/s", "-t", "3"]
         result = json.loads(say(root, *words, f"127.0.0.1:{port}"))
         expect(server.wait() == 0, "the server's exit code")
@@ -232,12 +182,12 @@ def proxy(root, options):
     (root / "tmp/token").chmod(0o644)
     target = f"{HOST}:{options.echo}"
     listen = ["proxy", "listen", "--json", "--listen", "127.0.0.1", "--port", "0", "--token-file", "/tmp/token"]
-    with Process(root, *listen) as far:
+    with start(root, *listen) as far:
         ticket = root / "tmp/ticket"
-        ticket.write_text(far.record("listening")["ticket"] + "\n")
+        ticket.write_text(far.event("listening")["ticket"] + "\n")
         ticket.chmod(0o644)
-        with Process(root, "proxy", "connect", "--json", "@/tmp/ticket", "-L", f"0:{target}") as near:
-            port = int(near.record("ready")["ports"][0]["listen"][0].rsplit(":", 1)[1])
+        with start(root, "proxy", "connect", "--json", "@/tmp/ticket", "-L", f"0:{target}") as near:
+            port = int(near.event("ready")["ports"][0]["listen"][0].rsplit(":", 1)[1])
             size = echoed(port)
             expect(near.stop() == 0, "the near side's exit code")
         expect(far.stop() == 0, "the far side's exit code")

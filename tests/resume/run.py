@@ -10,72 +10,21 @@ end everything must be equal, and of what had arrived at most a block (1 MiB) fo
 
 import argparse
 import hashlib
-import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, expect  # noqa: E402
+from process import Process  # noqa: E402
 
 BLOCK = 1 << 20
 INTERRUPTED = 3
 PREFIX = ".manypath-"
-
-
-class Process:
-    """A command whose standard output is read line by line."""
-
-    def __init__(self, *command):
-        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.records, self.said = [], ""
-        self.threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._listen)]
-        for thread in self.threads:
-            thread.start()
-
-    def _read(self):
-        for line in self.child.stdout:
-            # A process that is killed may leave half a line.
-            if line.endswith("\n"):
-                self.records.append(json.loads(line))
-
-    def _listen(self):
-        self.said = self.child.stderr.read()
-
-    def first(self, wanted, seconds=20):
-        """The first record that `wanted` takes; None if the process ends before."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            record = next((record for record in self.records if wanted(record)), None)
-            if record is not None:
-                return record
-            if self.child.poll() is not None:
-                self.threads[0].join()
-                return next((record for record in self.records if wanted(record)), None)
-            time.sleep(0.002)
-        self.kill()
-        raise Failed(f"nothing for {seconds} s; said: {self.said}")
-
-    def kill(self):
-        self.child.send_signal(signal.SIGKILL)
-        self.child.wait()
-
-    def wait(self, seconds=60):
-        try:
-            code = self.child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise Failed(f"does not end within {seconds} s") from None
-        for thread in self.threads:
-            thread.join()
-        return code
 
 
 class Pair:
@@ -89,17 +38,16 @@ class Pair:
 
     def start_receiver(self):
         self.receiver = Process(
-            self.binary, "recv", "--json", "--progress", "--listen", "127.0.0.1", "--port", self.port, "--identity",
-            str(self.identity), "--token", "of one test only", "--dir", str(self.target))
-        listening = self.receiver.first(lambda record: record.get("event") == "listening")
-        expect(listening, f"the receiver does not listen: {self.receiver.said}")
+            [self.binary, "recv", "--json", "--progress", "--listen", "127.0.0.1", "--port", self.port, "--identity",
+             str(self.identity), "--token", "of one test only", "--dir", str(self.target)])
+        listening = self.receiver.event("listening", 20)
         expect(self.ticket in (None, listening["ticket"]), "another ticket after a new start")
         self.ticket, self.port = listening["ticket"], str(listening["port"])
 
     def start_sender(self):
         # An encrypted sender does not believe a new receiver that the old one is gone.
-        self.sender = Process(self.binary, "send", "--json", "--set", "association_timeout=3s", str(self.source),
-                              self.ticket)
+        self.sender = Process([self.binary, "send", "--json", "--set", "association_timeout=3s", str(self.source),
+                               self.ticket])
 
     def arrived(self):
         """Bytes in the receiver's directory."""
@@ -112,7 +60,7 @@ class Pair:
         # The receiver also tells of the transfer before, as long as it waits for its sender.
         while not any(record.get("bytes", 0) >= wanted and record["elapsed_s"] <= time.monotonic() - begin
                       for record in self.receiver.records[since:]):
-            if self.sender.child.poll() is not None:
+            if self.sender.poll() is not None:
                 return False
             time.sleep(0.002)
         for victim in victims:
@@ -123,12 +71,12 @@ class Pair:
                 code = self.sender.wait()
                 if code == 0:
                     return False
-                expect(code == INTERRUPTED, f"the sender's exit code is {code}: {self.sender.said}")
+                expect(code == INTERRUPTED, f"the sender's exit code is {code}: {self.sender.said()}")
         return True
 
     def close(self):
         for process in (self.sender, self.receiver):
-            if process and process.child.poll() is None:
+            if process:
                 process.kill()
 
 
@@ -173,10 +121,10 @@ def interrupt(pair, kills, rng, size):
         done += 1
         before, there = there, pair.arrived()
         expect(there >= before - BLOCK, f"of {before} bytes {there} were left")
-    expect(done >= kills / 2, f"the transfer ended after {done} of {kills} kills: {pair.sender.said}")
+    expect(done >= kills / 2, f"the transfer ended after {done} of {kills} kills: {pair.sender.said()}")
     pair.start_sender()
     code = pair.sender.wait(300)
-    expect(code == 0, f"the sender's exit code is {code}: {pair.sender.said}")
+    expect(code == 0, f"the sender's exit code is {code}: {pair.sender.said()}")
     result = pair.sender.records[-1]
     twice = there - result["resumed_bytes"]
     expect(twice <= BLOCK, f"{there} bytes were there, {result['resumed_bytes']} of them were of use")
@@ -215,7 +163,7 @@ def tree(options, work, rng):
         expect(contents(source) == contents(pair.target / source.name), "the trees differ")
         nothing_left(pair)
         pair.start_sender()
-        expect(pair.sender.wait() == 0, f"sent once more: {pair.sender.said}")
+        expect(pair.sender.wait() == 0, f"sent once more: {pair.sender.said()}")
         expect(pair.sender.records[-1]["bytes"] == 0, "what is there was sent once more")
     finally:
         pair.close()
@@ -238,7 +186,7 @@ def changed(options, work, rng):
             file.write(b"changed, too")
         pair.start_sender()
         code = pair.sender.wait()
-        expect(code == 0, f"the sender's exit code is {code}: {pair.sender.said}")
+        expect(code == 0, f"the sender's exit code is {code}: {pair.sender.said()}")
         resumed = pair.sender.records[-1]["resumed_bytes"]
         expect(0 < resumed <= size // 5, f"{resumed} bytes were taken for the same")
         expect(contents(source) == contents(pair.target / source.name), "the file differs")
@@ -259,7 +207,7 @@ def refused(options, work, _rng):
         pair.start_receiver()
         pair.start_sender()
         code = pair.sender.wait()
-        expect(code == 1 and "exists there" in pair.sender.said, f"exit code {code}: {pair.sender.said}")
+        expect(code == 1 and "exists there" in pair.sender.said(), f"exit code {code}: {pair.sender.said()}")
         expect(contents(pair.target) == before, "it was replaced")
     finally:
         pair.close()

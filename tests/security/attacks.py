@@ -29,7 +29,8 @@ def run(case, directory, name, plan, size, insecure=False):
             transfer.start(relay.dest)
             codes = transfer.wait(15 + 3 * 8 * size / (2 * RATE))
             case.check(f"{name}: the relay went on", relay.failure, relay.failure is None)
-            goodput = (transfer.send.record("completed").get("goodput_bps") or 0) / 1e6
+            result = next((record for record in reversed(transfer.send.records) if "completed" in record), {})
+            goodput = (result.get("goodput_bps") or 0) / 1e6
             return codes, transfer.arrived(), goodput, transfer
 
 
@@ -142,7 +143,7 @@ def rewritten(case, directory, name):
     plan, began = Rewrite(kinds, change), time.monotonic()
     with Transfer(case.options, part, 100_000) as transfer, Relay(transfer.targets, plan) as relay:
         transfer.start(relay.dest)
-        code = transfer.send.wait(30)
+        code = transfer.send.code_within(30)
         took = time.monotonic() - began
         stored = [entry.name for entry in transfer.stored.iterdir()]
         said, content = transfer.send.said(), transfer.source.read_bytes()

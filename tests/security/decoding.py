@@ -1,7 +1,6 @@
 """The independent decoder reads what manypath writes, and the reverse."""
 
 import hashlib
-import os
 import re
 import struct
 import time
@@ -9,8 +8,9 @@ from pathlib import Path
 
 import records as r
 from cryptography.exceptions import InvalidTag
+from failure import Failed
 from relay import TO_RECEIVER, TO_SENDER, Relay
-from transfer import Failed, Transfer
+from transfer import Transfer
 
 VECTORS = Path(__file__).resolve().parents[2] / "crates/dtls/tests/records.rs"
 FIRST_EPOCH = 3

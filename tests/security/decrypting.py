@@ -4,6 +4,7 @@ import collections
 import hashlib
 import json
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 import records as r
 from capture import PORT, write_pcap
 from decoding import RATE, Reading, check_keys
+from process import Process
 from relay import TO_RECEIVER, Relay
-from transfer import Process, Transfer
+from transfer import Transfer
 
 CAPTURE = Path(__file__).resolve().parents[1] / "netns/capture.py"
 LINKTYPE_ETHERNET = 1
@@ -174,10 +176,10 @@ def decrypted_batches(case, directory):
             codes = transfer.wait()
             time.sleep(0.1)
         finally:
-            capture.child.terminate()
-            capture.wait(10)
+            capture.signal(signal.SIGTERM)
+            capture.code_within(10)
     case.check("exit codes", codes, codes == (0, 0), transfer.send.said() + transfer.recv.said())
-    lost = int(next((line.split()[1] for line in capture.out if line.startswith("lost")), "-1"))
+    lost = int(next((line.split()[1] for _, line in capture.stdout if line.startswith("lost")), "-1"))
     case.check("packets that the capture lost", lost, lost == 0, capture.said())
     out = directory / "opened.pcapng"
     result = decrypt(case, transfer, raw, out)

@@ -9,7 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from failure import Failed  # noqa: E402
 
 try:
     import cryptography  # noqa: F401 (records.py needs it)
@@ -19,7 +21,8 @@ else:
     import attacks
     import decoding
     import decrypting
-from transfer import Failed
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Case:

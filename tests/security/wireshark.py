@@ -13,9 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from capture import write_pcap
-from relay import TO_RECEIVER, Relay
-from transfer import Transfer
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from capture import write_pcap  # noqa: E402
+from relay import TO_RECEIVER, Relay  # noqa: E402
+from transfer import Transfer  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = REPOSITORY / "extras/wireshark/sctp_dtls.lua"
