@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from requirements import add_binary  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Of the paths' sum, and seconds between two deliveries.
@@ -35,7 +36,7 @@ def run(binary):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", required=True, type=lambda path: str(Path(path).resolve()))
+    add_binary(parser, must=True)
     options = parser.parse_args()
     verdict = run(options.binary)
     late = ["demo"] if verdict is Verdict.LATE else []

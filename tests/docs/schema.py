@@ -13,6 +13,11 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+from requirements import add_binary, add_require, skip  # noqa: E402
 
 # No field of a trace is a list of lists.
 NEVER = [[]]
@@ -63,15 +68,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("schema")
     parser.add_argument("scenario", nargs="+")
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, without jsonschema")
+    add_binary(parser, must=True)
+    add_require(parser)
     options = parser.parse_args()
     try:
         import jsonschema
     except ImportError:
-        what = "traces against their schema: install python3-jsonschema, or `pip install jsonschema`"
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: {what}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, "traces against their schema: install python3-jsonschema, or `pip install jsonschema`")
     with open(options.schema) as file:
         schema = json.load(file)
     jsonschema.Draft202012Validator.check_schema(schema)

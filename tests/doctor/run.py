@@ -22,9 +22,9 @@ from cases import CASES  # noqa: E402
 from failure import Failed, Unavailable  # noqa: E402
 from namespaces import Lab, check_machine, remove_leftovers  # noqa: E402
 from net import DEST, DEST6, Net  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 
 TOGETHER = 8  # they mostly wait
-REPOSITORY = Path(__file__).resolve().parents[2]
 EXITS = {"ok": 0, "note": 0, "warning": 10, "error": 11}
 
 
@@ -179,20 +179,18 @@ def needs():
 def main():
     known = [*SOUND, *CASES]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", default=REPOSITORY / "target/release/manypath", type=lambda path: Path(path).resolve())
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    add_binary(parser)
+    add_require(parser)
     parser.add_argument("--verbose", "-v", action="store_true", help="prints the findings with their commands")
     parser.add_argument("--work-dir", help="where files go meanwhile [default: the system's]")
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(known))
     options = parser.parse_args()
-    options.binary = str(options.binary)
     if unknown := set(options.cases) - set(known):
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     try:
         needs()
     except Unavailable as why:
-        print(f"SKIPPED: {why}")
-        sys.exit(1 if options.require else 0)
+        sys.exit(skip(options, f"the tests of the doctor: {why}"))
     remove_leftovers()
     began, failed = time.monotonic(), []
     with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:

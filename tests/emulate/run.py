@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import comparison  # noqa: E402
 from failure import Failed, Unavailable  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -390,15 +391,13 @@ def run(name, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, epilog="cases: " + ", ".join(CASES))
-    parser.add_argument("--binary", default=str(REPOSITORY / "target/release/manypath"))
+    add_binary(parser)
     parser.add_argument("--only", action="append", metavar="NAME", choices=list(CASES), help="runs this case; repeatable")
     parser.add_argument("--verbose", "-v", action="store_true", help="prints the checks that passed, too")
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    add_require(parser)
     options = parser.parse_args()
-    options.binary = str(Path(options.binary).resolve())
     if why := unavailable():
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: the tests of manypath emulate: {why}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"the tests of manypath emulate: {why}")
     begin, results = time.monotonic(), {}
     for name in options.only or CASES:
         results[name] = run(name, options)

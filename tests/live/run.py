@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 import lines  # noqa: E402
 from failure import Failed, Unavailable, expect  # noqa: E402
 from measurement import Late, Measurement, expect_soon, until  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, settle  # noqa: E402
 from terminal import Terminal  # noqa: E402
 from webdriver import Browser, missing  # noqa: E402
@@ -206,21 +207,20 @@ def report(case, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binary", type=Path, required=True, help="the manypath program")
-    parser.add_argument("--require", action="store_true", help="fail if a program is missing")
+    add_binary(parser, must=True)
+    add_require(parser)
     parser.add_argument("--pictures", type=Path, help="keep what was seen in this folder")
     parser.add_argument("cases", nargs="*", help="only these cases")
     options = parser.parse_args()
     if not shutil.which("tmux"):
-        print("live: SKIPPED, not installed: tmux", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, "live: not installed: tmux")
     every = (terminal_small, terminal_large, terminal_terminated, top, page, *lines.CASES)
     cases = {case.__name__: case for case in every if not options.cases or case.__name__ in options.cases}
     verdicts = {name: report(case, options) for name, case in cases.items()}
     failed = [name for name, verdict in verdicts.items() if verdict is Verdict.WRONG]
     late = [name for name, verdict in verdicts.items() if verdict is Verdict.LATE]
     skipped = list(verdicts.values()).count(None)
-    command = [sys.executable, __file__, "--binary", str(options.binary.resolve()), *["--require"] * options.require]
+    command = [sys.executable, __file__, "--binary", options.binary, *["--require"] * options.require]
     failed += settle(late, lambda name: report(cases[name], options), lambda name: [*command, name])
     print(f"live: {len(cases) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
     return 1 if failed else 0

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, expect  # noqa: E402
 from measurement import Measurement, free_port, get, until  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = ROOT / "examples" / "grafana" / "manypath.json"
@@ -149,13 +150,12 @@ def relay(it):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binary", type=Path, required=True, help="the manypath program")
-    parser.add_argument("--require", action="store_true", help="fail if a program is missing")
+    add_binary(parser, must=True)
+    add_require(parser)
     options = parser.parse_args()
     gone = [name for name in ("prometheus", "promtool") if not shutil.which(name)]
     if gone:
-        print(f"metrics: SKIPPED, not installed: {', '.join(gone)}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"metrics: not installed: {', '.join(gone)}")
     failed = 0
 
     def case(of, *arguments):

@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 import pictures  # noqa: E402
 from failure import Failed, Unavailable  # noqa: E402
 from namespaces import Lab, check_machine, remove_leftovers, sh  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -50,7 +51,7 @@ class Network:
     """Receiver r and sender s with two links; the stranger e with a link to each of them."""
 
     def __init__(self, lab, options):
-        self.lab, self.binary, self.checks = lab, str(options.binary), []
+        self.lab, self.binary, self.checks = lab, options.binary, []
         self.r, self.s, self.e = (lab.host(name) for name in ("r", "s", "e"))
         lab.veth(self.r, "eth0", "10.77.1.1/24", self.s, "eth0", "10.77.1.2/24")
         lab.veth(self.r, "eth1", "10.77.2.1/24", self.s, "eth1", "10.77.2.2/24")
@@ -492,16 +493,15 @@ def run_case(name, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", required=True, type=lambda path: Path(path).resolve())
-    parser.add_argument("--require", action="store_true", help="fail, rather than skip, where something is missing")
+    add_binary(parser, must=True)
+    add_require(parser)
     parser.add_argument("--verbose", action="store_true", help="all that was checked")
     parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE")
     options = parser.parse_args()
     try:
         check_machine()
     except Unavailable as why:
-        print(f"names: SKIPPED: {why}")
-        sys.exit(1 if options.require else 0)
+        sys.exit(skip(options, f"names: {why}"))
     remove_leftovers()
     os.environ.pop("MANYPATH_CODE", None)
     os.environ.pop("MANYPATH_TOKEN", None)
@@ -529,7 +529,7 @@ def main():
 
     with ThreadPoolExecutor(TOGETHER) as pool:
         list(pool.map(report, options.cases or CASES))
-    command = [sys.executable, __file__, "--binary", str(options.binary), *["--require"] * options.require]
+    command = [sys.executable, __file__, "--binary", options.binary, *["--require"] * options.require]
     failed += settle(list(late), report, lambda name: [*command, name])
     if failed:
         sys.exit(f"failed: {', '.join(sorted(set(failed)))}")

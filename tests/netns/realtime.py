@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, Unavailable  # noqa: E402
 from namespaces import Lab, check_machine, remove_leftovers, sh  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 from transfer import Transfer, make_file  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -118,13 +119,13 @@ def mean_of(rows, params):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("id", nargs="*", default=list(KNOWN), help=f"experiments [default: {' '.join(KNOWN)}]")
-    parser.add_argument("--binary", help="the program", default=str(REPOSITORY / "target/release/manypath"))
+    add_binary(parser)
     parser.add_argument("--results", default="lab-results", help="of `manypath lab run`, to be shown beside")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each point [default: 2]")
     parser.add_argument("--together", type=int, default=6, help="transfers at a time [default: 6]")
     parser.add_argument("--where", action="append", default=[], metavar="NAME=VALUE", help="only points with this value")
     parser.add_argument("--json", action="store_true", help="prints one JSON object a run")
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    add_require(parser)
     return parser.parse_args()
 
 
@@ -133,10 +134,9 @@ def main():
     try:
         check_machine()
     except Unavailable as why:
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: real time between network namespaces: {why}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"real time between network namespaces: {why}")
     remove_leftovers()
-    binary = str(Path(options.binary).resolve())
+    binary = options.binary
     wanted = [text.split("=", 1) for text in options.where]
     jobs = []
     for name in options.id:

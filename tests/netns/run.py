@@ -18,6 +18,7 @@ from failure import Failed, Unavailable  # noqa: E402
 import failures  # noqa: E402
 import overlay_paths  # noqa: E402
 import relays  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 import roaming  # noqa: E402
 import secrecy  # noqa: E402
 import sizes  # noqa: E402
@@ -26,8 +27,6 @@ import strangers  # noqa: E402
 import uplinks  # noqa: E402
 from namespaces import Lab, Late, check_machine, remove_leftovers  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Their senders are slow, or wait for what happens next.
 WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}
@@ -108,8 +107,7 @@ class Case:
 
 def parse(cases_known):
     parser = argparse.ArgumentParser(description=__doc__, epilog="cases: " + ", ".join(cases_known))
-    parser.add_argument("--binary", help="the program [default: target/release/manypath]",
-                        default=str(REPOSITORY / "target/release/manypath"))
+    add_binary(parser)
     parser.add_argument("--only", action="append", metavar="NAME", help="runs this case; repeatable")
     parser.add_argument("--repeat", type=int, default=1, metavar="N",
                         help="runs each case N times and shows the distribution of what it measures")
@@ -120,14 +118,13 @@ def parse(cases_known):
     parser.add_argument("--work-dir", help="where files go meanwhile [default: the system's]")
     parser.add_argument("--json", action="store_true", help="prints one JSON object a case")
     parser.add_argument("--verbose", "-v", action="store_true", help="prints the checks that passed, too")
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    add_require(parser)
     options = parser.parse_args()
     unknown = set(options.only or ()) - set(cases_known)
     if options.repeat < 1:
         parser.error("--repeat: at least 1")
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}; there are: {', '.join(cases_known)}")
-    options.binary = str(Path(options.binary).resolve())
     return options
 
 
@@ -141,8 +138,7 @@ def main():
     try:
         check_machine()
     except Unavailable as why:
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: the tests between network namespaces: {why}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"the tests between network namespaces: {why}")
     if not Path(options.binary).exists():
         print(f"FAILED: no program {options.binary}; build it with: cargo build --release -p manypath-cli", file=sys.stderr)
         return 1

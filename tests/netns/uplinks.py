@@ -3,7 +3,6 @@
 import ipaddress
 import json
 import os
-import signal
 import statistics
 import sys
 import time

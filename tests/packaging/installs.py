@@ -27,6 +27,7 @@ import boot  # noqa: E402
 import debian  # noqa: E402
 from debian import Missing, call, musl  # noqa: E402
 from failure import Failed  # noqa: E402
+from requirements import add_require, skip  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -190,7 +191,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, help="the program, built with this profile; or it is built first")
     parser.add_argument("--profile", default="dist", help="of the builds [default: dist]")
-    parser.add_argument("--require", action="store_true", help="fail instead of skipping")
+    add_require(parser)
     parser.add_argument("--archive", type=Path, help="a static program that packaging/build made")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all by default")
     options = parser.parse_args()
@@ -198,8 +199,7 @@ def main():
     if unknown:
         parser.error(f"no such kind: {', '.join(sorted(unknown))}")
     if os.geteuid() != 0:
-        print("SKIPPED: needs root")
-        return int(options.require)
+        return skip(options, "the packages: needs root")
     options.no_build = ["--no-build"] if options.binary else []
     options.binary = (options.binary or TARGET / options.profile / "manypath").resolve()
     options.package = None

@@ -25,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from requirements import add_require  # noqa: E402
 import standins  # noqa: E402
 from debian import Missing, musl  # noqa: E402
 from failure import Failed, expect  # noqa: E402
@@ -304,7 +305,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=Path, default=TARGET / "release-files", help="what packaging/release made")
     parser.add_argument("--profile", default="dist", help="that it was made with [default: dist]")
-    parser.add_argument("--require", action="store_true", help="fail instead of skipping")
+    add_require(parser)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all but emulated by default")
     options = parser.parse_args()
     unknown = set(options.cases) - set(CASES)

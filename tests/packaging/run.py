@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, Unavailable, expect  # noqa: E402
+from requirements import add_binary, add_require  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = sorted((ROOT / "packaging/systemd").iterdir())
@@ -290,14 +291,13 @@ CASES = {case.__name__: case for case in (commit, version, units, commands, manu
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default="target/release/manypath", help="the program")
-    parser.add_argument("--require", action="store_true", help="fail instead of skipping")
+    add_binary(parser)
+    add_require(parser)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all by default")
     options = parser.parse_args()
     unknown = set(options.cases) - set(CASES)
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    options.binary = str(Path(options.binary).resolve())
     failed = False
     for name in options.cases or CASES:
         begin = time.monotonic()

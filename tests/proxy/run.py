@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from requirements import add_binary, add_require  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 PEER = Path(__file__).resolve().parent / "peer.py"
@@ -69,11 +70,11 @@ def run_case(options, name):
         secret = Path(directory) / "secret"
         secret.write_text("a-secret-of-the-tests\n")
         secret.chmod(0o600)
-        environment = dict(os.environ, MANYPATH=str(options.binary), DIRECTORY=directory,
+        environment = dict(os.environ, MANYPATH=options.binary, DIRECTORY=directory,
                            XDG_RUNTIME_DIR=directory)
         far = f"exec {sys.executable} {PEER} far {name}"
         near = [sys.executable, str(PEER), "near", name]
-        command = [str(options.binary), "emulate", str(scenario), "--quiet", "--at", "z", far, "--", *near]
+        command = [options.binary, "emulate", str(scenario), "--quiet", "--at", "z", far, "--", *near]
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=CASES[name] * (4 if options.full else 1) + 20)
@@ -111,8 +112,8 @@ def report(options, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", required=True, type=lambda path: Path(path).resolve())
-    parser.add_argument("--require", action="store_true", help="fail, rather than skip, where something is missing")
+    add_binary(parser, must=True)
+    add_require(parser)
     parser.add_argument("--full", action="store_true", help="longer measurements")
     parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE")
     options = parser.parse_args()
@@ -122,7 +123,7 @@ def main():
         verdict = report(options, name)
         {Verdict.WRONG: failed, Verdict.LATE: late}.get(verdict, []).append(name)
     words = [*["--require"] * options.require, *["--full"] * options.full]
-    command = [sys.executable, __file__, "--binary", str(options.binary), *words]
+    command = [sys.executable, __file__, "--binary", options.binary, *words]
     failed += settle(late, lambda name: report(options, name), lambda name: [*command, name])
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

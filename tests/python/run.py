@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 from failure import Failed, Unavailable  # noqa: E402
 from laptop import GOODPUT_MIN, SUM, Laptop  # noqa: E402
 from namespaces import Lab, check_machine, remove_leftovers  # noqa: E402
+from requirements import add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 SIZE, MESSAGE = 120_000_000, 60_000
@@ -84,7 +85,7 @@ def main():
     if sys.argv[1:2] == ["client"]:
         return asyncio.run(send(json.loads(sys.argv[2])))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    add_require(parser)
     options = parser.parse_args()
     try:
         check_machine()
@@ -93,8 +94,7 @@ def main():
         except ImportError:
             raise Unavailable(f"{sys.executable} has no package manypath") from None
     except Unavailable as why:
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: the Python package between namespaces: {why}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"the Python package between namespaces: {why}")
     remove_leftovers()
     verdict = run()
     late = ["python uplinks"] if verdict is Verdict.LATE else []

@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
+from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Marks checks of what the network did in real time: a busy machine can be the reason why they are missed.
@@ -231,16 +232,15 @@ def run_alone(options, folder, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="*", choices=[*CASES, []], help="cases to run (default: all)")
-    parser.add_argument("--binary", required=True, type=lambda path: str(Path(path).resolve()))
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, without namespaces")
+    add_binary(parser, must=True)
+    add_require(parser)
     parser.add_argument("--preset", help="records with this preset in place of the case's")
     parser.add_argument("--keep", type=Path, help="keeps records and scenarios in this folder")
     options = parser.parse_args()
     probe = subprocess.run([options.binary, "emulate", "/dev/stdin", "--quiet", "--", "true"], text=True,
                            capture_output=True, input=two())
     if probe.returncode != 0:
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: no emulated network: {probe.stderr.strip()}")
-        return 1 if options.require else 0
+        return skip(options, f"no emulated network: {probe.stderr.strip()}")
     names = options.case or list(CASES)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)

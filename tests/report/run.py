@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, expect  # noqa: E402
+from requirements import add_require, skip  # noqa: E402
 from webdriver import Browser, missing  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -229,12 +230,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", type=Path, help="the manypath program, to make the page from the fixture")
     parser.add_argument("--page", type=Path, help="test this page instead")
-    parser.add_argument("--require", action="store_true", help="fail if there is no browser")
+    add_require(parser)
     parser.add_argument("--pictures", type=Path, help="keep pictures of the page in this folder")
     options = parser.parse_args()
     if gone := missing():
-        print(f"report: SKIPPED, not installed: {', '.join(gone)}", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"report: not installed: {', '.join(gone)}")
     with tempfile.TemporaryDirectory() as folder:
         page = options.page
         if page is None:

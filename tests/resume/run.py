@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed, expect  # noqa: E402
 from process import Process  # noqa: E402
+from requirements import add_binary  # noqa: E402
 
 BLOCK = 1 << 20
 INTERRUPTED = 3
@@ -219,7 +220,7 @@ CASES = {"long-file": long_file, "tree": tree, "changed": changed, "refused": re
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default="target/release/manypath", help="the program")
+    add_binary(parser)
     parser.add_argument("--full", action="store_true", help="2 GB, 10,000 files, ten kills")
     parser.add_argument("--seed", type=int, default=1, help="of the points at which is killed [default: 1]")
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all by default")
@@ -227,7 +228,6 @@ def main():
     unknown = set(options.cases) - set(CASES)
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    options.binary = str(Path(options.binary).resolve())
     options.kills = 10 if options.full else 4
     failed = False
     for name in options.cases or CASES:

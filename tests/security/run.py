@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 
 try:
     import cryptography  # noqa: F401 (records.py needs it)
@@ -21,8 +22,6 @@ else:
     import attacks
     import decoding
     import decrypting
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Case:
@@ -76,19 +75,17 @@ class Case:
 
 def parse(known):
     parser = argparse.ArgumentParser(description=__doc__, epilog="cases: " + ", ".join(known))
-    parser.add_argument("--binary", help="the program [default: target/release/manypath]",
-                        default=str(REPOSITORY / "target/release/manypath"))
+    add_binary(parser)
     parser.add_argument("--only", action="append", metavar="NAME", help="runs this case; repeatable")
     parser.add_argument("--seconds", type=float, default=10, metavar="S", help="how long is tampered with a transfer")
     parser.add_argument("--seed", type=int, default=1, help="of what is tampered with")
     parser.add_argument("--work-dir", help="where files go meanwhile [default: the system's]")
     parser.add_argument("--json", action="store_true", help="prints one JSON object a case")
     parser.add_argument("--verbose", "-v", action="store_true", help="prints the checks that passed, too")
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, where this cannot run")
+    add_require(parser)
     options = parser.parse_args()
     if unknown := set(options.only or ()) - set(known):
         parser.error(f"no such case: {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
-    options.binary = str(Path(options.binary).resolve())
     return options
 
 
@@ -96,9 +93,8 @@ def main():
     known = {**decoding.CASES, **decrypting.CASES, **attacks.CASES} if cryptography else {}
     options = parse(known)
     if not cryptography:
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: the tests of encrypted associations: {sys.executable} has no"
-              " package cryptography (Debian: python3-cryptography)", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, f"the tests of encrypted associations: {sys.executable} has no package cryptography"
+                    " (Debian: python3-cryptography)")
     if not Path(options.binary).exists():
         print(f"FAILED: no program {options.binary}; build it with: cargo build --release -p manypath-cli", file=sys.stderr)
         return 1

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from capture import write_pcap  # noqa: E402
 from relay import TO_RECEIVER, Relay  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 from transfer import Transfer  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -85,15 +86,14 @@ def damaged(data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default=str(REPOSITORY / "target/release/manypath"))
-    parser.add_argument("--require", action="store_true", help="fails, rather than skips, without tshark")
+    add_binary(parser)
+    add_require(parser)
     options = parser.parse_args()
     if not shutil.which("tshark"):
-        print(f"{'FAILED' if options.require else 'SKIPPED'}: the test of the dissector needs tshark", file=sys.stderr)
-        return 1 if options.require else 0
+        return skip(options, "the test of the dissector needs tshark")
     with tempfile.TemporaryDirectory(prefix="manypath-test-") as directory:
         capture = Path(directory) / "capture.pcap"
-        datagrams = transfer(str(Path(options.binary).resolve()), directory)
+        datagrams = transfer(options.binary, directory)
         write_pcap(capture, datagrams)
         rows, wrong, kinds = show(capture), [], collections.Counter()
         for (_, data), row in zip(datagrams, rows, strict=True):

@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from failure import Failed  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SIZES = [(80, 24)]
@@ -156,14 +157,13 @@ def finds_long_lines(tmux, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path, required=True)
-    parser.add_argument("--require", action="store_true")
+    add_binary(parser, must=True)
+    add_require(parser)
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
     if not shutil.which("tmux"):
-        print("SKIPPED: tests/terminal needs tmux", file=sys.stderr)
-        sys.exit(1 if options.require else 0)
-    binary = options.binary.resolve()
+        sys.exit(skip(options, "tests/terminal needs tmux"))
+    binary = options.binary
     os.environ["LC_ALL"] = "C.UTF-8"
     failed = []
     for size in SIZES:
