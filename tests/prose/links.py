@@ -5,7 +5,8 @@
     tests/prose/links.py --self-test     tests this script
 
 - A relative link leads to a file of the repository, and its anchor to a heading there.
-- docs/README.md links to every page of docs/, and ARCHITECTURE.md to every folder of crates/.
+- docs/README.md links to every page of docs/, ARCHITECTURE.md to every folder of crates/, and
+  tests/common/README.md to every folder of tests/.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Pages of the tests of other programs, and of folders that a program fills.
 SKIPPED = ("tests/report/fixture/", "crates/lab/template/")
-LISTS = {"docs/README.md": "docs/*.md", "ARCHITECTURE.md": "crates/*"}
+LISTS = {"docs/README.md": "docs/*.md", "ARCHITECTURE.md": "crates/*", "tests/common/README.md": "tests/*"}
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 DEFINITION = re.compile(r"^\[[^\]]+\]:\s+(\S+)")
 IMAGE = re.compile(r"""(?:src|srcset|href)=["']([^"']+)["']""")
@@ -113,9 +114,10 @@ def self_test():
     assert anchors_of(page) == {"the-x-of-a-c", "two", "two-1"}, anchors_of(page)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
-        for made in ("docs", "crates/a", "crates/b"):
+        for made in ("docs", "crates/a", "crates/b", "tests/common", "tests/c"):
             (root / made).mkdir(parents=True)
         (root / "docs/README.md").write_text("[a](a.md) [up](../../etc/passwd)\n")
+        (root / "tests/common/README.md").write_text("[common](.)\n")
         (root / "docs/a.md").write_text(page.replace("b.md", "#two-1"))
         (root / "docs/b.md").write_text("[![x](a.svg)](a.md#two) <img src=\"b.svg\"> [web](https://example.org)\n`[code](c)`\n")
         (root / "ARCHITECTURE.md").write_text("[a](crates/a)\n\n[c]: docs/a.md#three\n")
@@ -127,8 +129,9 @@ def self_test():
             "docs/b.md:1: b.svg: no such file",
             "docs/README.md: no link to docs/b.md",
             "ARCHITECTURE.md: no link to crates/b",
+            "tests/common/README.md: no link to tests/c",
         ], messages
-        assert count == 9, count
+        assert count == 10, count
     print("self-test: passed")
 
 
