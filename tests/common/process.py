@@ -31,15 +31,19 @@ class Process:
 
     def _reader(self, pipe, lines):
         def read():
-            for line in pipe:
-                with self.news:
-                    if not line.endswith("\n"):
-                        self.cut.append(line)
-                    lines.append((time.monotonic(), line.rstrip("\n")))
-                    self.news.notify_all()
+            with pipe:
+                for line in pipe:
+                    self._add(line, lines)
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
         return thread
+
+    def _add(self, line, lines):
+        with self.news:
+            if not line.endswith("\n"):
+                self.cut.append(line)
+            lines.append((time.monotonic(), line.rstrip("\n")))
+            self.news.notify_all()
 
     def wait_line(self, text, timeout):
         """The first line of standard output that contains `text`."""

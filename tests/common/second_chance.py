@@ -22,9 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import host_pace  # noqa: E402
+import host_pace
 
 # The file for commands of late cases. While those run, the other one is set: it is for names of cases that
 # are late again.

@@ -10,11 +10,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import host_pace  # noqa: E402
-import second_chance  # noqa: E402
-from second_chance import AGAIN, FILE, TRIES, Verdict, judge, run_file, settle  # noqa: E402
+import host_pace
+import second_chance
+from second_chance import AGAIN, FILE, TRIES, Verdict, judge, run_file, settle
 
 RIGHT, LATE, WRONG = (True, True), (False, True), (False, False)
 
