@@ -14,18 +14,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import aliases  # noqa: E402
 import cases  # noqa: E402
-from failure import Failed, Unavailable  # noqa: E402
 import failures  # noqa: E402
 import overlay_paths  # noqa: E402
 import relays  # noqa: E402
-from requirements import add_binary, add_require, skip  # noqa: E402
 import roaming  # noqa: E402
 import secrecy  # noqa: E402
 import sizes  # noqa: E402
 import slow  # noqa: E402
 import strangers  # noqa: E402
 import uplinks  # noqa: E402
+from failure import Failed, Unavailable  # noqa: E402
 from namespaces import Lab, Late, check_machine, remove_leftovers  # noqa: E402
+from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Their senders are slow, or wait for what happens next.

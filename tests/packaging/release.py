@@ -25,11 +25,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
-from requirements import add_require  # noqa: E402
 import standins  # noqa: E402
 from debian import Missing, musl  # noqa: E402
 from failure import Failed, expect  # noqa: E402
 from installs import Roots, use  # noqa: E402
+from requirements import add_require  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()

@@ -5,8 +5,6 @@ Each writes what the real one would write, and a line with its arguments to the 
 
 import os
 import shutil
-import sys
-from pathlib import Path
 
 
 # Builds write a program that describes itself; the packers write files with the names of the real ones.

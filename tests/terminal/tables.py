@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 from failure import Failed  # noqa: E402
 from requirements import add_binary, add_require, skip  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SIZES = [(80, 24)]
 TIMEOUT_S = 300
 # Lines that are to be pasted stay whole: commands of the doctor, and those that repeat a run.
