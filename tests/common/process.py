@@ -18,7 +18,8 @@ class Process:
         self.begin = time.monotonic()
         self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, env=environment,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.stdout, self.stderr, self.cut, self._records = [], [], [], []
+        self.stdout, self.stderr, self._records = [], [], []
+        self.cut = []  # lines without an end
         self._code = self.rss = self.cpu = self.ended = None
         self.news = threading.Condition()
         self.readers = [self._reader(self.child.stdout, self.stdout), self._reader(self.child.stderr, self.stderr)]
