@@ -10,11 +10,13 @@
 - Comment lines of Rust files have at most 100 columns.
 - Doc comments do not open with the words of OPENINGS; comments and pages do not contain those of WORDS.
 - Commit subjects have at most 72 characters: since the last tag, or since this script exists if that is later.
+- They read `area: verb object`, all that came after the last one that did not.
 
 allowance.json has the number of old violations for each crate. It may only fall: more are an error.
 """
 
 import argparse
+import functools
 import json
 import re
 import subprocess
@@ -27,6 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ALLOWANCE = Path(__file__).with_name("allowance.json")
 COLUMNS = 100
 SUBJECT = 72
+FORM = re.compile(r"[a-z0-9][a-z0-9 ,./*_-]*: [a-z]")
+# The last commit whose subject has another form.
+FORMLESS = "c358892f9052"
 OPENINGS = re.compile(r"(what|whether|so many)\b", re.I)
 WORDS = re.compile(r"\b(so many|anew|likewise)\b", re.I)
 PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md"]
@@ -192,8 +197,8 @@ def git(root, *arguments):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def long_subjects(root):
-    """Commit subjects that are too long, and why nothing was checked if that is so."""
+def bad_subjects(root):
+    """Commit subjects that break the rules, each with what is wrong, and why nothing was checked if that is so."""
     script = Path(__file__).resolve().relative_to(ROOT).as_posix()
     if git(root, "rev-parse", "--git-dir") is None:
         return [], "no git history"
@@ -206,8 +211,11 @@ def long_subjects(root):
     bounds = [f"^{commit}" for commit in (git(root, "rev-parse", f"{added.split()[-1]}^"),) if commit]
     tag = git(root, "describe", "--tags", "--abbrev=0")
     bounds += [f"^{tag}"] if tag else []
-    log = git(root, "log", "--no-merges", "--format=%h %s", "HEAD", *bounds) or ""
-    return [line for line in log.split("\n") if len(line.partition(" ")[2]) > SUBJECT], None
+    log = functools.partial(git, root, "log", "--no-merges", "--format=%h %s", "HEAD", *bounds)
+    long = [line for line in (log() or "").split("\n") if len(line.partition(" ")[2]) > SUBJECT]
+    formless = [line for line in (log(f"^{FORMLESS}") or "").split("\n") if line and not FORM.match(line.partition(" ")[2])]
+    wrong = [f"above {SUBJECT} characters: {line}" for line in long]
+    return wrong + [f"not `area: verb object`: {line}" for line in formless], None
 
 
 def self_test():
@@ -243,7 +251,10 @@ def self_test():
         (root / "README.md").write_text("done anew\n")
         found = [(crate, kind) for crate, kind, _ in violations(root)]
         assert found == [("crates/a", "opening"), ("pages", "word")], found
-        assert long_subjects(root) == ([], "no git history")
+        assert bad_subjects(root) == ([], "no git history")
+    for subject, is_good in (("lab: judge by intervals", True), ("lab, sim: judge", True), ("Judge by intervals", False),
+                             ("lab: Judge", False)):
+        assert bool(FORM.match(subject)) == is_good, subject
     print("self-test: passed")
 
 
@@ -279,11 +290,11 @@ def main():
               f"tests/prose/check.py --list {crate} names them", file=sys.stderr)
     if better:
         print(f"prose: {len(better)} allowances can be lowered: tests/prose/check.py --lower")
-    subjects, skipped = long_subjects(ROOT)
+    subjects, skipped = bad_subjects(ROOT)
     if skipped:
         print(f"SKIPPED: commit subjects: {skipped}")
     for line in subjects:
-        print(f"commit subject above {SUBJECT} characters: {line}", file=sys.stderr)
+        print(f"commit subject {line}", file=sys.stderr)
     if worse or subjects:
         sys.exit(1)
     print(f"prose: {sum(counted.values())} old violations, none new")

@@ -181,7 +181,7 @@ fn sacks_leave_a_dead_path_for_one_in_doubt() {
 }
 
 /// The only path that worked failed by silence again and again, as the peer dropped what it had no
-/// room for, and each time began the silence of the dead one anew, which held what was missing.
+/// room for, and each time the silence of the dead one, which had what was missing, began again.
 #[test]
 fn a_closed_window_that_drops_is_no_silence() {
     if let Err(failure) = Plan::of_family(Family::Adaptive, 2_026_112_850_000_175_822).run() {

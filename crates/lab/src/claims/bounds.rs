@@ -12,12 +12,12 @@ pub(crate) enum Tolerance {
     Chance(PaperChance),
 }
 
-/// What the paper says of the chance in a mean of its own.
+/// The chance in a mean of the paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PaperChance {
-    /// It has so many runs.
+    /// The mean is one of this many runs.
     Runs(PaperRuns),
-    /// It has a confidence interval.
+    /// The paper gives a confidence interval.
     Interval(PaperInterval),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Bounds {
     pub expect: Option<(f64, Tolerance)>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
-    /// The paper read these two off means of so many runs, which chance spreads as it does ours.
+    /// The paper read these two off means of this many runs, which chance spreads as it does ours.
     pub limits_of: Option<PaperRuns>,
     /// The whole confidence interval is above this.
     pub above: Option<f64>,
@@ -152,9 +152,9 @@ pub(super) fn beyond(distance: f64, slack: f64, measured: &Measured) -> Finding 
 }
 
 impl PaperChance {
-    /// Fails if more than chance puts our mean so far beyond the paper's, or beyond a limit that the
-    /// paper read off its means. Else it holds if ours has no more chance than the paper's, so that
-    /// it hides no distance.
+    /// Fails if more than chance puts our mean this far beyond the paper's, or beyond a limit that
+    /// the paper read off its means. Else it holds if ours has no more chance than the paper's, so
+    /// that it hides no distance.
     fn find(self, distance: f64, measured: &Measured) -> Finding {
         let distance = distance - slack(measured.value);
         let (chance, is_enough) = match self {
