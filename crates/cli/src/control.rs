@@ -11,8 +11,6 @@ mod directory;
 #[cfg(unix)]
 mod line;
 #[cfg(unix)]
-pub(crate) mod path;
-#[cfg(unix)]
 pub(crate) mod protocol;
 #[cfg(unix)]
 mod server;

@@ -1,8 +1,5 @@
 //! The live views of a command: metrics, a page, the terminal.
 
-#[cfg(unix)]
-pub(crate) mod top;
-
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 
@@ -125,7 +122,7 @@ fn cannot_serve(option: &str, address: SocketAddr, error: &std::io::Error) -> Fa
 }
 
 /// An error unless there is a terminal to draw on and to take keys from.
-fn check_terminal(what: &str) -> Result<()> {
+pub(crate) fn check_terminal(what: &str) -> Result<()> {
     match std::io::stderr().is_terminal() && std::io::stdin().is_terminal() {
         true => Ok(()),
         false => {

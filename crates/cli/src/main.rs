@@ -1,56 +1,20 @@
 //! The manypath command: sends files over several network paths at once.
 
 mod args;
-mod bind;
-mod code;
+mod commands;
+mod connect;
 mod control;
-mod decrypt;
-mod demo;
-mod dest;
-mod doctor;
-#[cfg(target_os = "linux")]
-mod emulate;
-mod exposed;
 mod failure;
-mod figures;
-mod found;
-mod host;
-mod lab;
-mod labels;
 mod latency;
-mod layout;
-mod link_local;
 mod live;
-mod man;
-mod names;
-mod notices;
-mod overlay;
 mod paths;
-mod perf;
-mod progress;
-mod proxy;
-mod qr;
-mod reach;
 mod record;
-mod recv;
-mod relay;
-mod replay;
 mod runs;
 mod screen;
-mod security;
 mod settings;
-mod shares;
-mod sheet;
-mod show;
 mod signals;
-mod sim;
-mod strangers;
-mod token;
 mod transfer;
-mod transport;
-mod uplinks;
 mod version;
-mod via;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -68,45 +32,47 @@ fn main() -> ExitCode {
         Err(error) => return wrong_usage(&error),
     };
     let result = match command {
-        Command::Demo(args) => block_on(demo::run(args)),
-        Command::Send(args) => block_on(transfer::sender::run(args)),
-        Command::Recv(args) => block_on(recv::run(args)),
-        Command::Names(args) => block_on(names::run(args)),
-        Command::Perf(PerfCommand::Server(args)) => block_on(perf::server::run(*args)),
-        Command::Perf(PerfCommand::Client(args)) => block_on(perf::client::run(*args)),
-        Command::Proxy(ProxyCommand::Listen(args)) => block_on(proxy::listen::run(*args)),
-        Command::Proxy(ProxyCommand::Connect(args)) => block_on(proxy::connect::run(*args)),
-        Command::Paths(args) => block_on(overlay::run(args)),
-        Command::Doctor(args) => match block_on(doctor::run(args)) {
+        Command::Demo(args) => block_on(commands::demo::run(args)),
+        Command::Send(args) => block_on(commands::send::run(args)),
+        Command::Recv(args) => block_on(commands::recv::run(args)),
+        Command::Names(args) => block_on(commands::names::run(args)),
+        Command::Perf(PerfCommand::Server(args)) => block_on(commands::perf::server::run(*args)),
+        Command::Perf(PerfCommand::Client(args)) => block_on(commands::perf::client::run(*args)),
+        Command::Proxy(ProxyCommand::Listen(args)) => block_on(commands::proxy::listen::run(*args)),
+        Command::Proxy(ProxyCommand::Connect(args)) => {
+            block_on(commands::proxy::connect::run(*args))
+        }
+        Command::Paths(args) => block_on(commands::paths::run(args)),
+        Command::Doctor(args) => match block_on(commands::doctor::run(args)) {
             Ok(code) => return ExitCode::from(code),
             Err(failure) => Err(failure),
         },
         #[cfg(unix)]
-        Command::Path(command) => block_on(control::path::run(command)),
+        Command::Path(command) => block_on(commands::path::run(command)),
         #[cfg(unix)]
-        Command::Top(args) => block_on(live::top::run(args)),
-        Command::Relay(args) => block_on(relay::run(args)),
-        Command::Decrypt(args) => decrypt::run(&args),
-        Command::Sim(command) => sim::run(&command),
-        Command::Lab(command) => lab::run(&command),
-        Command::Replay(args) => replay::run(&args),
+        Command::Top(args) => block_on(commands::top::run(args)),
+        Command::Relay(args) => block_on(commands::relay::run(args)),
+        Command::Decrypt(args) => commands::decrypt::run(&args),
+        Command::Sim(command) => commands::sim::run(&command),
+        Command::Lab(command) => commands::lab::run(&command),
+        Command::Replay(args) => commands::replay::run(&args),
         #[cfg(target_os = "linux")]
-        Command::Emulate(args) => match emulate::run(&args) {
+        Command::Emulate(args) => match commands::emulate::run(&args) {
             Ok(code) => return ExitCode::from(code),
             Err(failure) => Err(failure),
         },
-        Command::Presets(report) => show::presets(&report),
-        Command::Config(ConfigCommand::Show(args)) => show::config(&args),
-        Command::Completions { shell } => show::completions(shell),
-        Command::Man => man::run(),
+        Command::Presets(report) => commands::show::presets(&report),
+        Command::Config(ConfigCommand::Show(args)) => commands::show::config(&args),
+        Command::Completions { shell } => commands::show::completions(shell),
+        Command::Man => commands::man::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if is_json() && !show::has_printed() {
+            if is_json() && !screen::output::has_printed() {
                 let result = serde_json::json!({ "completed": false, "error": failure.message });
                 // The error below is the same.
-                let _ = show::print(&format!("{result}\n"));
+                let _ = screen::output::print(&format!("{result}\n"));
             }
             eprintln!("{}", screen::fitted(&format!("manypath: {failure}")));
             ExitCode::from(failure.exit as u8)

@@ -11,11 +11,11 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::labels::{Ends, label};
-use crate::notices::states::{StateTeller, Told};
-use crate::notices::{Detail, Notice, PathName};
 use crate::screen::Screen;
-use crate::shares::Share;
+use crate::screen::labels::{Ends, label};
+use crate::screen::notices::states::{StateTeller, Told};
+use crate::screen::notices::{Detail, Notice, PathName};
+use crate::screen::shares::Share;
 
 /// How often counters are read, so that they are known of a path that is removed.
 const READ_EVERY: Duration = Duration::from_millis(250);

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::Instant;
 
 use crate::failure::{Failure, Result};
-use crate::figures::time;
+use crate::screen::figures::time;
 
 /// Runs from which on a command says how many there are before it starts.
 pub(crate) const MANY_RUNS: usize = 300;

@@ -2,6 +2,16 @@
 //!
 //! Every line is an event for the live views as well. While a view has the terminal, lines wait.
 
+pub(crate) mod figures;
+pub(crate) mod labels;
+pub(crate) mod layout;
+pub(crate) mod notices;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod qr;
+pub(crate) mod shares;
+pub(crate) mod sheet;
+
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,7 +20,6 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manypath_live::Live;
 
 use crate::args::ReportArgs;
-use crate::layout;
 use crate::transfer::relative::printable;
 
 /// Lines that wait for a view to leave the terminal; the oldest go first.

@@ -6,7 +6,6 @@ pub(crate) mod password;
 pub(crate) mod receiver;
 pub(crate) mod report;
 pub(crate) mod secret;
-pub(crate) mod sender;
 pub(crate) mod source;
 pub(crate) mod stall;
 pub(crate) mod target;
@@ -19,7 +18,7 @@ use crate::failure::{Exit, Failure};
 
 /// The failure when the association ends during a transfer. The transfer can go on later, unless
 /// one side does not trust or understand the other.
-fn resumable(closed: &AssocClosed, failure: Failure, go_on: &str) -> Failure {
+pub(crate) fn resumable(closed: &AssocClosed, failure: Failure, go_on: &str) -> Failure {
     let protocol = frame::reason::PROTOCOL.as_bytes();
     match closed {
         AssocClosed::PeerAborted { reason, .. } if reason.starts_with(protocol) => failure,

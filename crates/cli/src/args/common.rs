@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use manypath_trust::Erased;
 
-use crate::bind::Bind;
+use crate::connect::bind::Bind;
 
 /// UDP port that receivers listen on unless told otherwise (RFC 6951 §5.1).
 pub(crate) const DEFAULT_PORT: u16 = 9899;

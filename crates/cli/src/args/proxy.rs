@@ -9,7 +9,7 @@ use super::{
     BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, QrArgs, RelayPeersArgs, ReportArgs,
     ServerSecurityArgs, TransportArgs, ViaArgs,
 };
-use crate::proxy::forward::{Forward, ListenAt};
+use crate::commands::proxy::forward::{Forward, ListenAt};
 use manypath_proxy::rules::Rule;
 
 /// `manypath proxy`.

@@ -29,7 +29,7 @@ const PATIENCE_OF_VIEWS: Duration = Duration::from_secs(1);
 
 /// Asks the processes of this user, or the one with this number: in the order of their numbers.
 /// Sockets that nobody listens on are removed.
-pub(super) async fn ask(only: Option<u32>, request: &Request) -> Vec<Heard> {
+pub(crate) async fn ask(only: Option<u32>, request: &Request) -> Vec<Heard> {
     ask_in(&directory::candidates(), only, |_| request.clone(), PATIENCE).await
 }
 

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use manypath_live::Process as Figures;
 
-use crate::figures;
+use crate::screen::figures;
 
 /// Longest request in bytes.
-pub(super) const REQUEST_MAX: usize = 4096;
+pub(crate) const REQUEST_MAX: usize = 4096;
 /// Longest answer in bytes that a client takes.
-pub(super) const ANSWER_MAX: usize = 8 << 20;
+pub(crate) const ANSWER_MAX: usize = 8 << 20;
 /// Associations in an answer, at most.
-pub(super) const ASSOCIATIONS_MAX: usize = 1000;
+pub(crate) const ASSOCIATIONS_MAX: usize = 1000;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,54 +69,54 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Process {
     /// Its number.
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     /// The command that it runs: `send`, `recv`, `perf client` or `perf server`.
-    pub(super) command: String,
+    pub(crate) command: String,
     /// The associations, at most [`ASSOCIATIONS_MAX`].
-    pub(super) associations: Vec<AssociationState>,
+    pub(crate) associations: Vec<AssociationState>,
 }
 
 /// An association.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssociationState {
     /// Its number within the process.
-    pub(super) association: u64,
+    pub(crate) association: u64,
     /// Its paths.
-    pub(super) paths: Vec<PathState>,
+    pub(crate) paths: Vec<PathState>,
 }
 
 /// A path. Further facts are those of results: see docs/cli.md.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PathState {
     /// Its number, from 1.
-    pub(super) path: u16,
+    pub(crate) path: u16,
     /// The name of the interface that has our address; null if none has it, as on a relay.
-    pub(super) interface: Option<String>,
+    pub(crate) interface: Option<String>,
     /// Our transport address.
-    pub(super) local: String,
+    pub(crate) local: String,
     /// The peer's transport address.
-    pub(super) remote: String,
+    pub(crate) remote: String,
     /// `unconfirmed`, `active`, `potentially_failed` or `inactive`.
-    pub(super) state: String,
+    pub(crate) state: String,
     /// `normal`, `cost=N` or `backup`.
-    pub(super) rank: String,
+    pub(crate) rank: String,
     /// Why it carries no data though it works; null if it may.
-    pub(super) suppressed: Option<String>,
+    pub(crate) suppressed: Option<String>,
     /// The other facts that results have of a path.
     #[serde(flatten)]
-    pub(super) more: serde_json::Map<String, Value>,
+    pub(crate) more: serde_json::Map<String, Value>,
 }
 
 impl PathState {
     /// Its smoothed round-trip time in words.
-    pub(super) fn rtt(&self) -> String {
+    pub(crate) fn rtt(&self) -> String {
         let seconds = self.more.get("srtt_s").and_then(Value::as_f64);
         let seconds = seconds.filter(|s| (0.0..1e6).contains(s));
         seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.1} ms", 1000.0 * s))
     }
 
     /// The amount that it has sent, in words.
-    pub(super) fn sent(&self) -> String {
+    pub(crate) fn sent(&self) -> String {
         let bytes = self.more.get("bytes_sent").and_then(Value::as_u64);
         bytes.map_or_else(|| "-".to_owned(), figures::size)
     }

@@ -23,14 +23,14 @@ use super::sink::{Done, Holder, Said, Work};
 use super::target::Target;
 use super::{resumable, stall};
 use crate::args::ReportArgs;
+use crate::connect::security;
+use crate::connect::transport::{self, HELLO_TIME_MAX, closed_failure};
 use crate::failure::Failure;
 use crate::paths::PathWatch;
-use crate::progress::{Counted, Progress};
 use crate::screen::Screen;
-use crate::security;
-use crate::show::Out;
+use crate::screen::output::Out;
+use crate::screen::progress::{Counted, Progress};
 use crate::signals::interrupted;
-use crate::transport::{self, HELLO_TIME_MAX, closed_failure};
 use order::{Order, Step};
 
 /// The hint after a transfer was interrupted.

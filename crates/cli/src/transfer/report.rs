@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use super::frame::{FileHeader, Kind, Outcome, SIZE_UNKNOWN, Summary, Unnamed};
 use super::relative::printable;
 use super::source::Unsent;
+use crate::connect::security::peer_key;
 use crate::failure::Failure;
-use crate::figures::{bit_rate, size};
-use crate::layout;
 use crate::paths::{PathReport, TimedNotice};
 use crate::screen::Screen;
-use crate::security::peer_key;
-use crate::shares::{self, Share};
+use crate::screen::figures::{bit_rate, size};
+use crate::screen::layout;
+use crate::screen::shares::{self, Share};
 
 /// As many files as are listed, and as many more that were not stored; of more, only the first are,
 /// and all are counted.

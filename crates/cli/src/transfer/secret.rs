@@ -7,14 +7,14 @@ use manypath_names::Proof;
 use manypath_trust::{Erased, Token};
 
 use crate::args::SendArgs;
-use crate::code;
-use crate::dest::{Destination, Local};
+use crate::connect::code;
+use crate::connect::dest::{Destination, Local};
+use crate::connect::token::{Reader, Source};
+use crate::connect::transport::{self, Answer};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use crate::token::{Reader, Source};
 use crate::transfer::frame::reason;
 use crate::transfer::relative::printable;
-use crate::transport::{self, Answer};
 
 /// Where the secret is that the receiver wants: a code, or a token.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ pub(crate) async fn stalled(limit: Option<Duration>, progress: impl Fn() -> u64)
 
 /// The time as a person reads it.
 pub(crate) fn shown(limit: Option<Duration>) -> String {
-    crate::figures::time(limit.unwrap_or_default().as_secs_f64())
+    crate::screen::figures::time(limit.unwrap_or_default().as_secs_f64())
 }
 
 #[cfg(test)]
