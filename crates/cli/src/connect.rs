@@ -7,6 +7,7 @@ pub(crate) mod exposed;
 pub(crate) mod found;
 pub(crate) mod host;
 pub(crate) mod link_local;
+pub(crate) mod near;
 pub(crate) mod reach;
 pub(crate) mod security;
 pub(crate) mod strangers;

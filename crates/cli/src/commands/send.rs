@@ -6,12 +6,13 @@ mod feed;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use manypath::{AssocClosed, Association};
+use manypath::{AssocClosed, Association, Endpoint, Security};
 use manypath_files::SystemDisk;
 use manypath_files::ticket::Ticket;
 use manypath_live::Total;
@@ -20,9 +21,10 @@ use manypath_trust::Token;
 use manypath_trust::password::Password;
 use tokio::sync::mpsc;
 
-use crate::args::SendArgs;
+use crate::args::{ReportArgs, SendArgs};
 use crate::commands::names;
 use crate::connect::dest::Destination;
+use crate::connect::near::Near;
 use crate::connect::security::{Calling, NOT_ENCRYPTED};
 use crate::connect::transport::{self, Answer, send_failure};
 use crate::connect::uplinks;
@@ -69,165 +71,118 @@ pub(crate) const WELCOME_TIME_MAX: Duration = Duration::from_secs(150);
 pub(crate) async fn run(args: SendArgs) -> Result<()> {
     check_order(&args)?;
     let dest = Destination::parse(&args.words.dest)?;
-    let mut key = dest.key(args.security.insecure)?;
-    let has_certificate = args.security.certificates.cert.is_some();
-    let mut sources = Sources::new(&args, &dest)?;
+    dest.key(args.security.insecure)?;
+    Sources::new(&args, &dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let stall_limit = stall::limit(&args.stall_timeout)?;
     let plan = Plan::new(&args.words.files, args.name.as_deref())?;
     let screen = Screen::new(&args.report);
-    dest.warn_of_file(&args.words.dest, &screen);
-    via::warn_of_files(&args.via, &screen);
-    let dest = match args.security.insecure {
-        true => dest,
-        false => names::look_up(dest, args.security.peer.as_deref(), &screen).await?,
-    };
-    if dest.local().is_some() {
-        key = dest.key(false)?;
-        sources = Sources::new(&args, &dest)?;
-    }
+    let dest = look_up(dest, &args, &screen).await?;
     let mut views = Views::start(&args.live, "send", &screen).await?;
     for path in &plan.skipped {
         screen.line(&format!("omitted, neither file nor directory: {}", shown(path)));
     }
-    let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
-    let remotes = dest.resolve().await?.told(&screen);
-    let is_code = sources.is_code();
-    let token = sources.read(&dest, &screen)?;
-    let secret = match &dest {
-        _ if is_code => SecretKind::Code,
-        dest => SecretKind::of(dest, &token),
-    };
+    let receiver = Receiver::of(&dest, &args, &screen).await?;
     let relays = via::relays(&args.via).await?.told(&screen);
-    let is_protected = calling.is_protected();
-    let message_size =
-        transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
     let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
     let record_file = RecordFile::create(args.record.trace.as_deref())?;
-    let peer = match dest.local() {
-        Some(local) => format!("{} ({})", local.name, transport::addresses(&remotes)),
-        None => transport::addresses(&remotes),
-    };
-    if !is_protected {
+    if !receiver.is_protected {
         screen.line(NOT_ENCRYPTED);
     }
+    let remotes = &receiver.remotes;
+    let has_relays = !relays.is_empty();
+    let message_size =
+        transport::bulk_message_size(&config, remotes, has_relays, receiver.is_protected);
+    let relay_peers = args.relay_peers.are_wanted();
+    let security = receiver.security.clone();
+    let near = Near { config, bind: &args.bind.bind, relays, relay_peers, security };
+    let near = near.open(&screen)?;
+    let _control = Control::start(&near.endpoint, &views, &screen, &args.report);
+    near.tell_notes(&screen);
 
-    let endpoint = transport::open_via(
-        config,
-        &args.bind.bind,
-        relays,
-        args.relay_peers.are_wanted(),
-        calling.security,
-    )?;
-    let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
-    let _control = Control::start(&endpoint, &views, &screen, &args.report);
-    for note in endpoint.notes() {
-        screen.line(note);
-    }
-    let mut transfer = Transfer {
-        peer,
-        secret,
-        plan,
-        accepts: Cell::new(None),
-        omitted: 0,
-        message_size,
-        files: FileLog::default(),
-        measures_latency: args.report.json,
-        resumed: Arc::default(),
-    };
-    // Only a receiver that has shown who it is sees the token; others prove that they have it, as
-    // this end does. A key that was only announced shows nothing. Without a token the receiver says
-    // that it wants one.
-    let knows_peer = calling.knows_peer && (has_certificate || dest.local().is_none());
-    let proves = is_protected && (is_code || !knows_peer) && !token.is_empty();
-    let is_unproved = is_protected && !knows_peer && !proves;
-    let password = proves.then(|| Password::new(token.clone())).transpose();
-    let password = password.map_err(|e| Failure::usage(e.to_string()))?;
-    let hello = (!proves).then(|| first_frame(transfer.hello(token)));
-    let heard = async |association: &Association| match &password {
-        None if is_unproved => {
-            let answer = transfer.hear_welcome(association).await;
-            unproved(association, &transfer.peer, answer).await
-        }
-        None => transfer.hear_welcome(association).await,
-        Some(password) => transfer.prove_token(association, password).await,
-    };
-    let connected = tokio::select! {
-        connected = transport::connect(&endpoint, remotes, limit, hello, heard) => connected,
-        () = interrupted() => Err(Failure::failed("interrupted; nothing was sent")),
-    };
-    let connected = match connected {
-        Ok(association) => match transfer.settle(&screen) {
-            Ok(()) => Ok(association),
-            Err(failure) => {
-                transport::abort(&association, reason::INTERRUPTED).await;
-                Err(failure)
-            }
-        },
-        Err(failure) => Err(failure),
-    };
+    let measures_latency = args.report.json;
+    let mut transfer = Transfer::new(&receiver, plan, message_size, measures_latency);
+    let connected = transfer.connect(&near.endpoint, receiver, limit, &screen).await;
     let (done, ended) = match connected {
         Err(failure) => (Err(failure), None),
         Ok(association) => {
-            uplinks::say(&association, &screen);
-            let bytes = transfer.plan.bytes();
-            let watch = PathWatch::start(&association, screen.clone(), bytes.map(Total::Sent));
-            let _route_watch = via::watch_routes(&association, trace_interval);
-            let counted = Counted::Acked(transfer.resumed.clone());
-            let progress = Progress::start(&screen, &args.report, &association, bytes, counted);
-            views.open(String::new());
-            let record = record_file.map(|file| file.start(&association, None));
-            let (heard, go_on) = (Cell::new(0), transfer.go_on());
-            let progress_made = || association.stats().bytes_acked + heard.get();
-            let done = tokio::select! {
-                done = transfer.run(&association, &heard) => done,
-                () = stall::stalled(stall_limit, progress_made) => {
-                    transport::abort(&association, reason::STALLED).await;
-                    Err(stall_failure(&transfer.peer, stall_limit))
-                }
-                () = interrupted() => {
-                    transport::abort(&association, reason::INTERRUPTED).await;
-                    Err(Failure::interrupted("interrupted").hint(go_on))
-                }
+            let around = Around {
+                screen: &screen,
+                report: &args.report,
+                views: &mut views,
+                record_file,
+                trace_interval,
+                stall_limit,
             };
-            if let Some(record) = record {
-                record.finish(recorded(&done), &screen).await;
-            }
-            views.close().await;
-            progress.end().await;
-            let blocked = association.stats().receive_buffer_blocked;
-            (done, Some((association, watch, blocked)))
+            let (done, ended) = transfer.carry(association, around).await;
+            (done, Some(ended))
         }
     };
+    transfer.tell(done, ended, preset, &args.report, &screen)
+}
 
-    let failure = transfer.failure(&done);
-    let error = failure.as_ref().map(|f| f.message.clone());
-    let mut result = TransferResult::new(preset, transfer.files, error);
-    let mut shares = Vec::new();
-    if let Some((association, watch, blocked)) = ended {
-        shares = watch.shares(&association);
-        result.secured(&association);
-        (result.paths, result.notices) = (watch.report(&association), watch.notices());
-        result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
+/// The receiver that DEST names, its name looked up in the local network.
+async fn look_up(dest: Destination, args: &SendArgs, screen: &Screen) -> Result<Destination> {
+    dest.warn_of_file(&args.words.dest, screen);
+    via::warn_of_files(&args.via, screen);
+    match args.security.insecure {
+        true => Ok(dest),
+        false => names::look_up(dest, args.security.peer.as_deref(), screen).await,
     }
-    result.resumed_bytes = transfer.resumed.load(Ordering::Relaxed);
-    result.files_omitted = Some(transfer.omitted);
-    if let Ok(measured) = done {
-        result.measured(&measured.summary, measured.time);
-        result.message_latency_p99_s = measured.latency_p99_s;
-        let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
-        result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
-        if result.completed || result.bytes > 0 {
-            result.tell(&screen, &shares);
-        }
+}
+
+/// The way in which the token gets to the receiver.
+enum Showing {
+    /// Openly: the receiver has shown who it is, or nothing is encrypted.
+    Open(Token),
+    /// Nothing shows who the receiver is, and there is no token. The receiver says if it wants one.
+    Nothing,
+    /// Both ends prove that they have it.
+    Proved(Password),
+}
+
+/// The receiver, and how it is to be met.
+struct Receiver {
+    /// As a person reads it.
+    name: String,
+    remotes: Vec<SocketAddr>,
+    security: Security,
+    is_protected: bool,
+    secret: SecretKind,
+    showing: Showing,
+}
+
+impl Receiver {
+    async fn of(dest: &Destination, args: &SendArgs, screen: &Screen) -> Result<Receiver> {
+        let key = dest.key(args.security.insecure)?;
+        let sources = Sources::new(args, dest)?;
+        let calling = Calling::new(&args.security, dest.host(), key, screen)?;
+        let remotes = dest.resolve().await?.told(screen);
+        let is_code = sources.is_code();
+        let token = sources.read(dest, screen)?;
+        let secret = if is_code { SecretKind::Code } else { SecretKind::of(dest, &token) };
+        let name = match dest.local() {
+            Some(local) => format!("{} ({})", local.name, transport::addresses(&remotes)),
+            None => transport::addresses(&remotes),
+        };
+        // Only a receiver that has shown who it is sees the token; others prove that they have it,
+        // as this end does. A key that was only announced shows nothing.
+        let has_certificate = args.security.certificates.cert.is_some();
+        let knows_peer = calling.knows_peer && (has_certificate || dest.local().is_none());
+        let is_protected = calling.is_protected();
+        let showing = if !is_protected || (knows_peer && !is_code) {
+            Showing::Open(token)
+        } else if !token.is_empty() {
+            Showing::Proved(Password::new(token).map_err(|e| Failure::usage(e.to_string()))?)
+        } else if knows_peer {
+            Showing::Open(token)
+        } else {
+            Showing::Nothing
+        };
+        Ok(Receiver { name, remotes, security: calling.security, is_protected, secret, showing })
     }
-    result.tell_failures(&screen);
-    if args.report.json {
-        output::print(&result.json_line())?;
-    }
-    failure.map_or(Ok(()), Err)
 }
 
 /// Fails if DEST is among the files.
@@ -303,7 +258,153 @@ struct Shared<'a> {
     resumed: &'a AtomicU64,
 }
 
+/// The surroundings of a transfer while its files are carried.
+struct Around<'a> {
+    screen: &'a Screen,
+    report: &'a ReportArgs,
+    views: &'a mut Views,
+    record_file: Option<RecordFile>,
+    trace_interval: Option<Duration>,
+    stall_limit: Option<Duration>,
+}
+
+/// The association of a transfer that has ended, for its result.
+struct Ended {
+    association: Association,
+    watch: PathWatch,
+    /// How long the receiver's buffer was full.
+    blocked: Duration,
+}
+
 impl Transfer {
+    fn new(
+        receiver: &Receiver,
+        plan: Plan,
+        message_size: usize,
+        measures_latency: bool,
+    ) -> Transfer {
+        Transfer {
+            peer: receiver.name.clone(),
+            secret: receiver.secret,
+            plan,
+            accepts: Cell::new(None),
+            omitted: 0,
+            message_size,
+            files: FileLog::default(),
+            measures_latency,
+            resumed: Arc::default(),
+        }
+    }
+
+    /// Opens the association, and agrees with the receiver on what is sent.
+    async fn connect(
+        &mut self,
+        endpoint: &Endpoint,
+        receiver: Receiver,
+        limit: Duration,
+        screen: &Screen,
+    ) -> Result<Association> {
+        let showing = receiver.showing;
+        let hello = match &showing {
+            Showing::Open(token) => Some(first_frame(self.hello(token.clone()))),
+            Showing::Nothing => Some(first_frame(self.hello(Token::default()))),
+            Showing::Proved(_) => None,
+        };
+        let heard = async |association: &Association| match &showing {
+            Showing::Open(_) => self.hear_welcome(association).await,
+            Showing::Nothing => {
+                let answer = self.hear_welcome(association).await;
+                unproved(association, &self.peer, answer).await
+            }
+            Showing::Proved(password) => self.prove_token(association, password).await,
+        };
+        let association = tokio::select! {
+            connected = transport::connect(endpoint, receiver.remotes, limit, hello, heard) => {
+                connected?
+            }
+            () = interrupted() => return Err(Failure::failed("interrupted; nothing was sent")),
+        };
+        if let Err(failure) = self.settle(screen) {
+            transport::abort(&association, reason::INTERRUPTED).await;
+            return Err(failure);
+        }
+        Ok(association)
+    }
+
+    /// Sends the files, and shows how it goes.
+    async fn carry(
+        &mut self,
+        association: Association,
+        around: Around<'_>,
+    ) -> (Result<Measured>, Ended) {
+        let Around { screen, report, views, record_file, trace_interval, stall_limit } = around;
+        uplinks::say(&association, screen);
+        let bytes = self.plan.bytes();
+        let watch = PathWatch::start(&association, screen.clone(), bytes.map(Total::Sent));
+        let _route_watch = via::watch_routes(&association, trace_interval);
+        let counted = Counted::Acked(self.resumed.clone());
+        let progress = Progress::start(screen, report, &association, bytes, counted);
+        views.open(String::new());
+        let record = record_file.map(|file| file.start(&association, None));
+        let (heard, go_on, peer) = (Cell::new(0), self.go_on(), self.peer.clone());
+        let progress_made = || association.stats().bytes_acked + heard.get();
+        let done = tokio::select! {
+            done = self.run(&association, &heard) => done,
+            () = stall::stalled(stall_limit, progress_made) => {
+                transport::abort(&association, reason::STALLED).await;
+                Err(stall_failure(&peer, stall_limit))
+            }
+            () = interrupted() => {
+                transport::abort(&association, reason::INTERRUPTED).await;
+                Err(Failure::interrupted("interrupted").hint(go_on))
+            }
+        };
+        if let Some(record) = record {
+            record.finish(recorded(&done), screen).await;
+        }
+        views.close().await;
+        progress.end().await;
+        let blocked = association.stats().receive_buffer_blocked;
+        (done, Ended { association, watch, blocked })
+    }
+
+    /// Tells the result, to a person or as JSON.
+    fn tell(
+        self,
+        done: Result<Measured>,
+        ended: Option<Ended>,
+        preset: &'static str,
+        report: &ReportArgs,
+        screen: &Screen,
+    ) -> Result<()> {
+        let failure = self.failure(&done);
+        let error = failure.as_ref().map(|f| f.message.clone());
+        let mut result = TransferResult::new(preset, self.files, error);
+        let mut shares = Vec::new();
+        if let Some(Ended { association, watch, blocked }) = ended {
+            shares = watch.shares(&association);
+            result.secured(&association);
+            (result.paths, result.notices) = (watch.report(&association), watch.notices());
+            result.receive_buffer_blocked_s = Some(blocked.as_secs_f64());
+        }
+        result.resumed_bytes = self.resumed.load(Ordering::Relaxed);
+        result.files_omitted = Some(self.omitted);
+        if let Ok(measured) = done {
+            result.measured(&measured.summary, measured.time);
+            result.message_latency_p99_s = measured.latency_p99_s;
+            let sent: u64 = result.paths.iter().map(|path| path.stats.counters.bytes_sent).sum();
+            result.overhead = (result.bytes > 0).then(|| sent as f64 / result.bytes as f64);
+            if result.completed || result.bytes > 0 {
+                result.tell(screen, &shares);
+            }
+        }
+        result.tell_failures(screen);
+        if report.json {
+            output::print(&result.json_line())?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
     /// The frame that introduces us to the receiver.
     fn hello(&self, token: Token) -> Vec<u8> {
         let (entries, bytes) = self.plan.least();

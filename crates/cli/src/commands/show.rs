@@ -162,6 +162,7 @@ mod tests {
     use manypath::{ConnectTarget, Security};
 
     use super::*;
+    use crate::connect::near::Near;
     use crate::connect::transport;
 
     /// The values that `config show` prints for these options, and an endpoint that a command opens
@@ -177,7 +178,10 @@ mod tests {
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
         let endpoint = match accept {
             true => transport::open(config, &loopback, 0, Security::Plain),
-            false => transport::open_via(config, &loopback, vec![], true, Security::Plain),
+            false => {
+                let (bind, security) = (&loopback[..], Security::Plain);
+                Near { config, bind, relays: vec![], relay_peers: true, security }.endpoint()
+            }
         };
         (shown, endpoint.unwrap())
     }

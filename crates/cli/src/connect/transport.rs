@@ -8,7 +8,7 @@ use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, Relay, Security, SendError, SendOptions, SocketError, StrangerLimits,
+    EndpointOptions, Security, SendError, SendOptions, SocketError, StrangerLimits,
     is_link_local_v6, sizes,
 };
 use tokio::time::Instant;
@@ -56,25 +56,13 @@ pub(crate) fn try_open(
     open_with(options, config, bind)
 }
 
-/// Opens an endpoint that connects, with paths through `relays` too, and with `relay_peers` through
-/// those that they know of.
-pub(crate) fn open_via(
-    config: Config,
-    bind: &[Bind],
-    relays: Vec<Relay>,
-    relay_peers: bool,
-    security: Security,
-) -> Result<Endpoint> {
-    let options = EndpointOptions { relays, relay_peers, ..EndpointOptions::client(security) };
-    open_with(options, config, bind).map_err(bind_failure)
-}
-
 /// The places of the values of `--bind`.
 pub(crate) fn bind_to(bind: &[Bind]) -> Vec<BindTo> {
     bind.iter().map(|bind| bind.to.clone()).collect()
 }
 
-fn open_with(
+/// Opens an endpoint that has these options, and what commands have in common.
+pub(super) fn open_with(
     options: EndpointOptions,
     config: Config,
     bind: &[Bind],

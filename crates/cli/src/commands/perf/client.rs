@@ -14,6 +14,7 @@ use super::intervals::{Intervals, Reporting};
 use super::run::{Broken, Carried, Measured, Run, first, next_frame};
 use crate::args::PerfClientArgs;
 use crate::connect::dest::Destination;
+use crate::connect::near::Near;
 use crate::connect::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
 use crate::connect::transport;
 use crate::connect::transport::Answer;
@@ -80,21 +81,14 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         (true, false) => screen.line(UNKNOWN_PEER),
         (true, true) => {}
     }
-    let endpoint = transport::open_via(
-        config,
-        &args.bind.bind,
-        relays,
-        args.relay_peers.are_wanted(),
-        calling.security,
-    )?;
-    let _relay_watch = via::RelayWatch::start(&endpoint, &screen);
-    let _control = Control::start(&endpoint, &views, &screen, &args.report);
-    for note in endpoint.notes() {
-        screen.line(note);
-    }
+    let (relay_peers, security) = (args.relay_peers.are_wanted(), calling.security);
+    let near = Near { config, bind: &args.bind.bind, relays, relay_peers, security };
+    let near = near.open(&screen)?;
+    let _control = Control::start(&near.endpoint, &views, &screen, &args.report);
+    near.tell_notes(&screen);
     let hello = Some(first(Frame::Request(request)));
     let heard = async |association: &Association| hear_accept(association, &peer).await;
-    let association = transport::connect(&endpoint, remotes, limit, hello, heard).await?;
+    let association = transport::connect(&near.endpoint, remotes, limit, hello, heard).await?;
     uplinks::say(&association, &screen);
     let watch = PathWatch::start(&association, screen.clone(), content(&request));
     let _route_watch = via::watch_routes(&association, trace_interval);

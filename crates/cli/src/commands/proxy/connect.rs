@@ -23,6 +23,7 @@ use super::{
 };
 use crate::args::ProxyConnectArgs;
 use crate::connect::dest::Destination;
+use crate::connect::near::{Near, NearEnd};
 use crate::connect::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::connect::strangers::StrangerLines;
 use crate::connect::transport;
@@ -49,7 +50,7 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_millis(150);
 
 /// The means to connect, again and again.
-struct Near {
+struct Connector {
     args: ProxyConnectArgs,
     config: Config,
     dest: Destination,
@@ -76,8 +77,7 @@ struct Link {
     /// The run of the far program.
     instance: u64,
     watch: PathWatch,
-    endpoint: Endpoint,
-    _relay_watch: via::RelayWatch,
+    near: NearEnd,
 }
 
 /// `manypath proxy connect`.
@@ -121,7 +121,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let password = proves.then(|| Password::new(token.clone())).transpose();
     let remotely =
         args.remote.iter().map(|f| Remote { at: f.at.clone(), to: f.to.clone() }).collect();
-    let near = Near {
+    let connector = Connector {
         // A token that is shown goes to the owner of a key that is known already.
         far: FarSide::new(
             remotes,
@@ -146,16 +146,16 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
         screen,
         args,
     };
-    views.open(format!("connecting to {}", near.far.name()));
+    views.open(format!("connecting to {}", connector.far.name()));
     let ended = tokio::select! {
-        ended = near.run(ports, limit, (&views, &lines)) => ended,
+        ended = connector.run(ports, limit, (&views, &lines)) => ended,
         () = async { loop { tokio::time::sleep(crate::connect::strangers::TICK).await; lines.tick(); } } => Ok(()),
     };
     views.close().await;
     ended
 }
 
-impl Near {
+impl Connector {
     async fn run(
         &self,
         ports: Vec<Port>,
@@ -175,7 +175,8 @@ impl Near {
         }
         let mut is_first = true;
         loop {
-            let control = Control::start(&link.endpoint, views, &self.screen, &self.args.report);
+            let control =
+                Control::start(&link.near.endpoint, views, &self.screen, &self.args.report);
             current.send_replace(Some(link.session.clone()));
             self.connected(&link, is_first.then_some(&places))?;
             is_first = false;
@@ -317,15 +318,14 @@ impl Near {
     /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = self.relays().await?;
-        let (config, security) = (self.config.clone(), self.far.security());
-        let endpoint = transport::open_via(
-            config,
-            &self.args.bind.bind,
+        let near = Near {
+            config: self.config.clone(),
+            bind: &self.args.bind.bind,
             relays,
-            self.args.relay_peers.are_wanted(),
-            security,
-        )?;
-        let relay_watch = via::RelayWatch::start(&endpoint, &self.screen);
+            relay_peers: self.args.relay_peers.are_wanted(),
+            security: self.far.security(),
+        };
+        let near = near.open(&self.screen)?;
         let (instance, peer) = (Cell::new(0), self.far.peer());
         let hello = self.password.is_none().then(|| hello::first(self.token.clone()));
         self.met.set(false);
@@ -334,10 +334,10 @@ impl Near {
             self.hear(association, &peer, &instance).await
         };
         let remotes = self.far.addresses();
-        let connecting = transport::connect(&endpoint, remotes, limit, hello, heard);
+        let connecting = transport::connect(&near.endpoint, remotes, limit, hello, heard);
         let association = tokio::select! {
             association = connecting => association?,
-            () = is_unanswered(&endpoint, unanswered) => {
+            () = is_unanswered(&near.endpoint, unanswered) => {
                 return Err(Failure::no_path(format!("no answer from {}", peer.name)));
             }
         };
@@ -352,7 +352,7 @@ impl Near {
         let streams = self.config.outbound_streams;
         let (options, remotely) = (self.options.clone(), self.remotely.clone());
         let session = Session::new(association, Side::Connecting, options, remotely, streams);
-        Ok(Link { session, instance: instance.get(), watch, endpoint, _relay_watch: relay_watch })
+        Ok(Link { session, instance: instance.get(), watch, near })
     }
 
     /// Hears the far side's answer to our hello, after both ends have proved the token if this end
@@ -396,9 +396,7 @@ impl Near {
     }
 
     fn connected(&self, link: &Link, places: Option<&Value>) -> Result<()> {
-        for note in link.endpoint.notes() {
-            self.screen.line(note);
-        }
+        link.near.tell_notes(&self.screen);
         self.screen.line(&format!("Connected to {}", self.far.name()));
         uplinks::say(link.session.association(), &self.screen);
         self.event(&json!({
