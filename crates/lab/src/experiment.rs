@@ -238,75 +238,19 @@ impl Experiment {
         let source = Source { path: &path, text: &text };
         let file: File = source.toml()?;
         let samples = file.samples.map(|entry| read_samples(entry, source)).transpose()?;
-        let derived = file.derive.into_iter().map(|entry| {
-            let at = entry.span();
-            let derive = Derive::new(entry.into_inner());
-            derive.map_err(|what| {
-                source.error(Some(at), what, "see \"Derived columns\" in docs/laboratory.md")
-            })
-        });
-        let derived = derived.collect::<Result<Vec<_>, _>>()?;
-        check_derived(&derived).map_err(|what| {
-            source.error(None, what, "columns are computed in the order of the file")
-        })?;
-        let groups = file.group.into_iter().map(|entry| {
-            let at = entry.span();
-            let group = Group::new(entry.into_inner());
-            group.map_err(|what| {
-                source.error(Some(at), what, "see \"Groups\" in docs/laboratory.md")
-            })
-        });
-        let groups = groups.collect::<Result<Vec<_>, _>>()?;
+        let derived = read_derived(file.derive, source)?;
+        let groups = read_groups(file.group, source)?;
         let placebos = read_placebos(file.placebo, file.runs.as_deref(), source)?;
         let mut causes = file.cause;
         causes.extend(shared_causes(folder)?);
-        let mut simulators = Simulators { folder, of_all: file.simulator, files: BTreeMap::new() };
-        let mut claims: Vec<Claim> = Vec::new();
-        for entry in file.claim {
-            let at = entry.span();
-            let entry = entry.into_inner();
-            let written = entry.simulator();
-            let claim = Claim::new(entry, &causes);
-            let mut claim = claim.map_err(|what| {
-                source.error(Some(at.clone()), what, "see \"Measures\" in docs/laboratory.md")
-            })?;
-            claim.simulator = simulators.of(written.as_ref()).map_err(|what| {
-                source.error(Some(at.clone()), what, "see \"Claims\" in docs/laboratory.md")
-            })?;
-            if claims.iter().any(|other| other.id == claim.id) {
-                let what = format!("a second claim `{}`", claim.id);
-                return Err(source.error(Some(at), what, "give each claim an id of its own"));
-            }
-            // Those of an experiment without runs of its own are in another folder.
-            let named = claim.placebo.as_deref().filter(|name| *name != placebo::NONE);
-            if let Some(name) = named.filter(|_| file.runs.is_none())
-                && claim.placebo_among(&placebos).is_none()
-            {
-                let what = format!("claim `{}`: no [[placebo]] has the id `{name}`", claim.id);
-                return Err(source.error(Some(at), what, "write one, or `placebo = \"none\"`"));
-            }
-            claims.push(claim);
-        }
-        let kind = file.kind;
-        let needed = match kind {
-            Kind::Simulated => Some("scenario.toml"),
-            Kind::Overlay => Some(OVERLAY_FILE),
-            Kind::Realtime => None,
-        };
-        let needed = needed.filter(|name| file.runs.is_none() && !folder.join(name).is_file());
-        if let Some(name) = needed {
-            let remedy = "write one, or name the experiment whose runs it uses: `runs = \"ID\"`";
-            return Err(LabError::file(folder, format!("no {name}"), remedy));
-        }
+        // Placebos of an experiment without runs of its own are in another folder.
+        let known = file.runs.is_none().then_some(placebos.as_slice());
+        let simulators = Simulators { folder, of_all: file.simulator, files: BTreeMap::new() };
+        let claims = Claims { source, causes: &causes, placebos: known, simulators };
+        let claims = claims.read(file.claim)?;
+        check_files(folder, file.kind, file.runs.is_some())?;
         let reference = Reference::load(&folder.join("reference.csv"))?;
-        for variant in further_variants(&reference) {
-            let file = format!("{variant}.toml");
-            if file.contains(['/', '\\']) || !folder.join(&file).is_file() {
-                let what = format!("the variant `{variant}` has no scenario");
-                let remedy = format!("write {file}, or name `{SCENARIO}` or `{PACKAGED}`");
-                return Err(LabError::file(&folder.join("reference.csv"), what, remedy));
-            }
-        }
+        check_variants(folder, &reference)?;
         let name = |path: Option<&Path>| {
             path.and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned())
         };
@@ -322,7 +266,7 @@ impl Experiment {
             figure: file.figure,
             says: file.says,
             figures: file.figures,
-            kind,
+            kind: file.kind,
             runs_of: file.runs,
             counts_incomplete: file.counts_incomplete,
             samples,
@@ -362,6 +306,108 @@ impl Experiment {
         let mut names = self.figures.iter().chain([&self.id]);
         name == "all" || is_paper || names.any(|own| pattern.matches(own))
     }
+}
+
+/// Fails if an experiment with runs of its own lacks the file that says what runs.
+fn check_files(folder: &Path, kind: Kind, has_runs_of_another: bool) -> Result<(), LabError> {
+    let needed = match kind {
+        Kind::Simulated => "scenario.toml",
+        Kind::Overlay => OVERLAY_FILE,
+        Kind::Realtime => return Ok(()),
+    };
+    if has_runs_of_another || folder.join(needed).is_file() {
+        return Ok(());
+    }
+    let remedy = "write one, or name the experiment whose runs it uses: `runs = \"ID\"`";
+    Err(LabError::file(folder, format!("no {needed}"), remedy))
+}
+
+/// Fails if the reference names a variant that has no scenario.
+fn check_variants(folder: &Path, reference: &Reference) -> Result<(), LabError> {
+    for variant in further_variants(reference) {
+        let file = format!("{variant}.toml");
+        if file.contains(['/', '\\']) || !folder.join(&file).is_file() {
+            let what = format!("the variant `{variant}` has no scenario");
+            let remedy = format!("write {file}, or name `{SCENARIO}` or `{PACKAGED}`");
+            return Err(LabError::file(&folder.join("reference.csv"), what, remedy));
+        }
+    }
+    Ok(())
+}
+
+/// The means to read the claims of an experiment.
+struct Claims<'a> {
+    source: Source<'a>,
+    causes: &'a [Cause],
+    /// The placebos that claims may name; `None` if they are those of another experiment.
+    placebos: Option<&'a [Placebo]>,
+    simulators: Simulators<'a>,
+}
+
+impl Claims<'_> {
+    fn read(mut self, entries: Vec<toml::Spanned<ClaimEntry>>) -> Result<Vec<Claim>, LabError> {
+        let mut claims: Vec<Claim> = Vec::new();
+        for entry in entries {
+            let at = entry.span();
+            let claim = self.one(entry)?;
+            if claims.iter().any(|other| other.id == claim.id) {
+                let what = format!("a second claim `{}`", claim.id);
+                return Err(self.source.error(Some(at), what, "give each claim an id of its own"));
+            }
+            claims.push(claim);
+        }
+        Ok(claims)
+    }
+
+    fn one(&mut self, entry: toml::Spanned<ClaimEntry>) -> Result<Claim, LabError> {
+        let (source, at) = (self.source, entry.span());
+        let entry = entry.into_inner();
+        let written = entry.simulator();
+        let mut claim = Claim::new(entry, self.causes).map_err(|what| {
+            source.error(Some(at.clone()), what, "see \"Measures\" in docs/laboratory.md")
+        })?;
+        claim.simulator = self.simulators.of(written.as_ref()).map_err(|what| {
+            source.error(Some(at.clone()), what, "see \"Claims\" in docs/laboratory.md")
+        })?;
+        let named = claim.placebo.as_deref().filter(|name| *name != placebo::NONE);
+        if let Some((name, placebos)) = named.zip(self.placebos)
+            && claim.placebo_among(placebos).is_none()
+        {
+            let what = format!("claim `{}`: no [[placebo]] has the id `{name}`", claim.id);
+            return Err(source.error(Some(at), what, "write one, or `placebo = \"none\"`"));
+        }
+        Ok(claim)
+    }
+}
+
+fn read_derived(
+    entries: Vec<toml::Spanned<DeriveEntry>>,
+    source: Source<'_>,
+) -> Result<Vec<Derive>, LabError> {
+    let derived = entries.into_iter().map(|entry| {
+        let at = entry.span();
+        let derive = Derive::new(entry.into_inner());
+        derive.map_err(|what| {
+            source.error(Some(at), what, "see \"Derived columns\" in docs/laboratory.md")
+        })
+    });
+    let derived = derived.collect::<Result<Vec<_>, _>>()?;
+    check_derived(&derived).map_err(|what| {
+        source.error(None, what, "columns are computed in the order of the file")
+    })?;
+    Ok(derived)
+}
+
+fn read_groups(
+    entries: Vec<toml::Spanned<GroupEntry>>,
+    source: Source<'_>,
+) -> Result<Vec<Group>, LabError> {
+    let groups = entries.into_iter().map(|entry| {
+        let at = entry.span();
+        let group = Group::new(entry.into_inner());
+        group.map_err(|what| source.error(Some(at), what, "see \"Groups\" in docs/laboratory.md"))
+    });
+    groups.collect()
 }
 
 /// The files `release-NAME.toml` of a folder, without the extension, in the order of their names.

@@ -86,6 +86,16 @@ impl Admitted {
     }
 }
 
+/// The outcome of storing what a sender sends.
+struct Stored {
+    files: FileLog,
+    meter: DeliveryMeter,
+    /// Bytes that were there before.
+    resumed: u64,
+    taken: std::result::Result<(), Broken>,
+    has_writer_failed: bool,
+}
+
 impl Receiver {
     /// Hears the hello of whoever opened `association`. A stranger is sent away with the reason,
     /// which is returned.
@@ -162,59 +172,14 @@ impl Receiver {
         let progress = Progress::start(&self.screen, &self.report, &association, total, counted);
         let records = self.progress_records.then(|| progress_records(self.out, received.clone()));
 
-        let meter = DeliveryMeter::new(Instant::now());
-        let (work_tx, work_rx) = mpsc::channel(WRITE_BEHIND);
-        let (said_tx, said_rx) = mpsc::channel(ANSWERS_WAITING);
-        let (target, unnamed) = (self.target.clone(), said_tx.clone());
-        let holder = Arc::<Holder>::default();
-        let held = holder.clone();
-        let writing = tokio::task::spawn_blocking(move || target.write(held, work_rx, &said_tx));
-        let answering = tokio::spawn(answer(association.clone(), said_rx, self.screen.clone()));
-        let order = Order::default();
-        let heard = Arc::new(AtomicU64::new(0));
-        let progress_made = || heard.load(Ordering::Relaxed) + association.stats().bytes_acked;
-        let mut intake = Intake {
-            association: &association,
-            work: work_tx,
-            unnamed,
-            meter,
-            received: received.clone(),
-            heard: &heard,
-            resumed: 0,
-            order,
-        };
-        let taken = tokio::select! {
-            taken = intake.run(&mut messages) => taken,
-            () = stall::stalled(self.stall_limit, progress_made) => Err(Broken::Stalled(self.stall_limit)),
-            () = interrupted() => Err(Broken::Interrupted),
-            () = replaced(&holder, &heard) => Err(Broken::Replaced),
-        };
-        let (meter, resumed) = intake.end();
-        // Both tasks end once the work's channel is closed, and an unfinished file is gone before
-        // we are; but the disk may hang, whoever reads a stream, too, and a peer may take no
-        // answers.
-        if let Err(Broken::Stalled(_)) = &taken {
-            transport::abort(&association, reason::STALLED).await;
-        }
-        let may_hang = matches!(&taken, Err(Broken::Stalled(_)))
-            || (taken.is_err() && self.target.is_stream());
-        let stored = if may_hang {
-            tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.ok()
-        } else {
-            Some(writing.await)
-        };
-        let (taken, files) = tokio::select! {
-            files = answering => (taken, files.unwrap_or_default()),
-            () = std::future::ready(()), if stored.is_none() => (taken, FileLog::default()),
-            () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {
-                (taken.and(Err(Broken::Stalled(self.stall_limit))), FileLog::default())
+        let stored = self.store(&association, &mut messages, &received).await;
+        let Stored { files, meter, resumed, .. } = stored;
+        let failure = match stored.taken {
+            Ok(()) if stored.has_writer_failed => {
+                Some(Failure::failed("the writing thread failed"))
             }
-        };
-        let stored = stored.unwrap_or(Ok(()));
-        let failure = match (&taken, stored) {
-            (Ok(()), Ok(())) => self.conclude(&association, &meter, &files).await,
-            (Ok(()), Err(_)) => Some(Failure::failed("the writing thread failed")),
-            (Err(broken), _) => {
+            Ok(()) => self.conclude(&association, &meter, &files).await,
+            Err(broken) => {
                 if !matches!(broken, Broken::Closed(_)) {
                     transport::abort(&association, &broken.reason()).await;
                 }
@@ -237,6 +202,64 @@ impl Receiver {
         }
         result.tell_failures(&self.screen);
         (result, failure)
+    }
+
+    /// Takes messages and writes what is in them, until the sender has said all or something breaks
+    /// it off. `received` counts the bytes.
+    async fn store(
+        &self,
+        association: &Association,
+        messages: &mut Messages,
+        received: &Arc<AtomicU64>,
+    ) -> Stored {
+        let (work_tx, work_rx) = mpsc::channel(WRITE_BEHIND);
+        let (said_tx, said_rx) = mpsc::channel(ANSWERS_WAITING);
+        let (target, unnamed) = (self.target.clone(), said_tx.clone());
+        let holder = Arc::<Holder>::default();
+        let held = holder.clone();
+        let writing = tokio::task::spawn_blocking(move || target.write(held, work_rx, &said_tx));
+        let answering = tokio::spawn(answer(association.clone(), said_rx, self.screen.clone()));
+        let heard = Arc::new(AtomicU64::new(0));
+        let progress_made = || heard.load(Ordering::Relaxed) + association.stats().bytes_acked;
+        let mut intake = Intake {
+            association,
+            work: work_tx,
+            unnamed,
+            meter: DeliveryMeter::new(Instant::now()),
+            received: received.clone(),
+            heard: &heard,
+            resumed: 0,
+            order: Order::default(),
+        };
+        let taken = tokio::select! {
+            taken = intake.run(messages) => taken,
+            () = stall::stalled(self.stall_limit, progress_made) => Err(Broken::Stalled(self.stall_limit)),
+            () = interrupted() => Err(Broken::Interrupted),
+            () = replaced(&holder, &heard) => Err(Broken::Replaced),
+        };
+        let (meter, resumed) = intake.end();
+        // Both tasks end once the work's channel is closed, and an unfinished file is gone before
+        // we are; but the disk may hang, whoever reads a stream, too, and a peer may take no
+        // answers.
+        if let Err(Broken::Stalled(_)) = &taken {
+            transport::abort(association, reason::STALLED).await;
+        }
+        let may_hang = matches!(&taken, Err(Broken::Stalled(_)))
+            || (taken.is_err() && self.target.is_stream());
+        let written = if may_hang {
+            tokio::time::timeout(STALLED_WRITER_TIME_MAX, writing).await.ok()
+        } else {
+            Some(writing.await)
+        };
+        let (taken, files) = tokio::select! {
+            files = answering => (taken, files.unwrap_or_default()),
+            () = std::future::ready(()), if written.is_none() => (taken, FileLog::default()),
+            () = stall::stalled(self.stall_limit, || association.stats().bytes_acked) => {
+                (taken.and(Err(Broken::Stalled(self.stall_limit))), FileLog::default())
+            }
+        };
+        let has_writer_failed = written.is_some_and(|written| written.is_err());
+        Stored { files, meter, resumed, taken, has_writer_failed }
     }
 
     /// With `--json`, prints the result of a receiver that ended before a sender came.

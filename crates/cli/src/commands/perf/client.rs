@@ -118,26 +118,52 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         }
     };
 
-    let paths = watch.report(&association);
-    if args.report.json {
-        let mut result = result(&request, &measured, failure.as_ref());
-        result["preset"] = preset.into();
-        result["encrypted"] = association.is_protected().into();
-        result["peer_key"] = peer_key(&association).into();
-        result["peer"] = peer.into();
-        result["intervals"] = json!(intervals.kept());
-        result["paths"] = json!(paths);
-        result["notices"] = json!(watch.notices());
-        output::print(&format!("{result}\n"))?;
-    } else if failure.is_none() {
-        let latency = measured.latency_p99_s.map_or(String::new(), latency_text);
-        let shares = watch.shares(&association);
-        let detail = Detail::new(screen.is_verbose());
-        let carried = CarriedBy { paths: &paths, shares: &shares, detail };
-        let text = text(&request, &measured, &carried) + &latency;
-        output::print(&layout::wrapped(&text, layout::columns_of_output(), 4))?;
+    let outcome = Outcome {
+        association: &association,
+        watch: &watch,
+        request: &request,
+        measured: &measured,
+        failure: failure.as_ref(),
+    };
+    match args.report.json {
+        true => outcome.print_json(preset, peer, json!(intervals.kept()))?,
+        false if failure.is_none() => outcome.print(&screen)?,
+        false => {}
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// The result of a measurement, with the association that it was made over.
+struct Outcome<'a> {
+    association: &'a Association,
+    watch: &'a PathWatch,
+    request: &'a Request,
+    measured: &'a Measured,
+    failure: Option<&'a Failure>,
+}
+
+impl Outcome<'_> {
+    fn print_json(&self, preset: &str, peer: String, intervals: Value) -> Result<()> {
+        let mut result = result(self.request, self.measured, self.failure);
+        result["preset"] = preset.into();
+        result["encrypted"] = self.association.is_protected().into();
+        result["peer_key"] = peer_key(self.association).into();
+        result["peer"] = peer.into();
+        result["intervals"] = intervals;
+        result["paths"] = json!(self.watch.report(self.association));
+        result["notices"] = json!(self.watch.notices());
+        output::print(&format!("{result}\n"))
+    }
+
+    fn print(&self, screen: &Screen) -> Result<()> {
+        let latency = self.measured.latency_p99_s.map_or(String::new(), latency_text);
+        let paths = self.watch.report(self.association);
+        let shares = self.watch.shares(self.association);
+        let detail = Detail::new(screen.is_verbose());
+        let carried = CarriedBy { paths: &paths, shares: &shares, detail };
+        let text = text(self.request, self.measured, &carried) + &latency;
+        output::print(&layout::wrapped(&text, layout::columns_of_output(), 4))
+    }
 }
 
 /// The result of a measurement as JSON, without what the association says. The keys are a public
