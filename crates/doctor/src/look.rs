@@ -223,7 +223,7 @@ fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::S
             let mtu = link.map_or(0, |link| link.mtu);
             let (way, stun) = (way.clone(), facts.stun.clone());
             scope.spawn(move || match is_up {
-                true => probe_one(way, &name, mtu, (&stun, long)),
+                true => probe_one(way, &name, mtu, &stun, long),
                 false => (way, None),
             })
         })
@@ -247,7 +247,8 @@ fn probe_one(
     mut way: Way,
     name: &str,
     mtu: usize,
-    (stun, long): (&[SocketAddr], Option<Duration>),
+    stun: &[SocketAddr],
+    long: Option<Duration>,
 ) -> (Way, Option<Unseen>) {
     let (source, remote) = (way.source, way.remote);
     let mut unseen = None;

@@ -166,7 +166,7 @@ impl Counts {
         let network = Network::draw(&self.shape, seed);
         let mut counts: Vec<usize> = network
             .pairs()
-            .map(|pair| disjoint_paths(&network.candidates(pair), self.beta))
+            .map(|(from, to)| disjoint_paths(&network.candidates(from, to), self.beta))
             .collect();
         counts.sort_unstable();
         let counts = Arc::new(counts);

@@ -25,7 +25,7 @@ use crate::memory;
 use crate::options::{ConnectTarget, EndpointOptions};
 use crate::ranks::{RankPlaceError, addresses_of_interface};
 use crate::roaming::Roaming;
-use crate::shared::{PeerPlaces, Shared};
+use crate::shared::{AcceptLimits, PeerPlaces, Shared};
 use crate::uplinks;
 
 /// Local UDP sockets and the associations that run over them.
@@ -111,7 +111,7 @@ impl Endpoint {
         #[cfg(not(feature = "relay"))]
         let relays = Relays::default();
         let notes = notes.collect();
-        let limits = (options.accept_backlog, options.strangers);
+        let limits = AcceptLimits { backlog: options.accept_backlog, strangers: options.strangers };
         let follows = sockets.follows_uplinks() && options.follow_network;
         let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits, follows);
         shared.with(|inner, now| {
@@ -181,7 +181,7 @@ impl Endpoint {
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
         let uplinks = self.shared().follows_uplinks.then_some(uplinks);
         let peer = PeerPlaces { remotes, uplinks };
-        let id = self.shared().with(|inner, now| inner.connect(now, (to, keys), peer, first))?;
+        let id = self.shared().with(|inner, now| inner.connect(now, to, keys, peer, first))?;
         let association = self.handle_for(id);
         poll_fn(|cx| {
             association

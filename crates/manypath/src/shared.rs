@@ -40,6 +40,14 @@ pub(crate) struct Shared {
     pub(crate) relays: watch::Sender<Vec<RelayStatus>>,
 }
 
+/// Bounds of an endpoint that accepts.
+pub(crate) struct AcceptLimits {
+    /// Associations that wait to be accepted.
+    pub(crate) backlog: usize,
+    /// Those of peers that are not admitted yet.
+    pub(crate) strangers: Option<StrangerLimits>,
+}
+
 impl Shared {
     pub(crate) fn new(
         engine: proto::Endpoint,
@@ -47,13 +55,13 @@ impl Shared {
         bound: BoundAddresses,
         notes: Vec<String>,
         relays: Vec<RelayStatus>,
-        (accept_backlog, strangers): (usize, Option<StrangerLimits>),
+        limits: AcceptLimits,
         follows_uplinks: bool,
     ) -> Arc<Shared> {
         let inner = Inner {
             assocs: Associations::new(engine),
-            accept: AcceptQueue::new(accept_backlog),
-            strangers: strangers.map(|limits| Crowd::new(limits.crowd())),
+            accept: AcceptQueue::new(limits.backlog),
+            strangers: limits.strangers.map(|limits| Crowd::new(limits.crowd())),
             relay_paths: RelayPaths::new(relays.len()),
             open: true,
             handles: true,
@@ -172,7 +180,8 @@ impl Inner {
     pub(crate) fn connect(
         &mut self,
         now: Instant,
-        (to, keys): (ConnectTo, Option<Arc<dyn KeyManagement>>),
+        to: ConnectTo,
+        keys: Option<Arc<dyn KeyManagement>>,
         peer: PeerPlaces,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {
@@ -180,7 +189,7 @@ impl Inner {
             return Err(ConnectError::EndpointClosed);
         }
         let remotes = peer.remotes.clone();
-        let id = self.assocs.connect(now, (to, keys), peer, first)?;
+        let id = self.assocs.connect(now, to, keys, peer, first)?;
         self.relay_paths.add_user(now, &mut self.assocs.engine, id, remotes);
         self.assocs.kick();
         Ok(id)

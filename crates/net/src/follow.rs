@@ -49,7 +49,7 @@ impl UdpSockets {
         };
         let mut found = Followed::default();
         for index in 0..self.sockets.len() {
-            self.follow_one(index, (&before, &now), &mut found);
+            self.follow_one(index, &before, &now, &mut found);
         }
         self.open_new_families(&now, &mut found);
         let has = |list: &[HostAddress], ip| list.iter().any(|a| a.ip == ip);
@@ -69,7 +69,8 @@ impl UdpSockets {
     fn follow_one(
         &mut self,
         index: usize,
-        (before, now): (&[HostAddress], &[HostAddress]),
+        before: &[HostAddress],
+        now: &[HostAddress],
         found: &mut Followed,
     ) {
         let socket = &mut self.sockets[index];

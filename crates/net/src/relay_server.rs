@@ -229,14 +229,14 @@ impl RelayServer {
             self.opener.on = local.ip();
             match self.server.handle_client(now, client, &payload, &mut self.opener) {
                 Reply::None => {}
-                Reply::Answer(answer) => self.outgoing.add(None, (local, client), &[], &answer),
+                Reply::Answer(answer) => self.outgoing.add(None, local, client, &[], &answer),
                 Reply::AnswerAt(other, answer) => {
-                    self.outgoing.add(None, (local, other), &[], &answer);
+                    self.outgoing.add(None, local, other, &[], &answer);
                 }
                 Reply::ToPeer { allocation, peer, payload: range } => {
                     let from = self.opener.open.get(&allocation).map(|s| s.bound().as_slice()[0]);
                     let (Some(from), Some(data)) = (from, payload.get(range)) else { continue };
-                    self.outgoing.add(Some(allocation), (from, peer), &[], data);
+                    self.outgoing.add(Some(allocation), from, peer, &[], data);
                 }
             }
         }
@@ -254,11 +254,11 @@ impl RelayServer {
                 // Clients are spoken to from the address they spoke to, which the allocation is on
                 // too.
                 let from = SocketAddr::new(local.ip(), self.clients.bound().port());
-                let way = (from, forward.client);
-                match &forward.prefix {
-                    Prefix::Channel(header) => self.outgoing.add(None, way, header, &payload),
-                    Prefix::Indication(message) => self.outgoing.add(None, way, &[], message),
-                }
+                let (header, message): (&[u8], &[u8]) = match &forward.prefix {
+                    Prefix::Channel(header) => (header, &payload),
+                    Prefix::Indication(message) => (&[], message),
+                };
+                self.outgoing.add(None, from, forward.client, header, message);
             }
         }
         any
@@ -273,7 +273,7 @@ impl RelayServer {
         }
         while let Some(MeshTransmit { to, bytes }) = self.server.poll_transmit() {
             if let Some(local) = source(to, self.clients.bound()) {
-                self.outgoing.add(None, (local, to), &[], &bytes);
+                self.outgoing.add(None, local, to, &[], &bytes);
             }
         }
     }
@@ -339,7 +339,8 @@ impl Batches {
     fn add(
         &mut self,
         allocation: Option<AllocationId>,
-        (local, remote): (SocketAddr, SocketAddr),
+        local: SocketAddr,
+        remote: SocketAddr,
         header: &[u8],
         payload: &[u8],
     ) {

@@ -95,7 +95,7 @@ pub async fn run(
         true => SharedKey::random().map_err(|e| e.to_string())?.into(),
         false => Security::Plain,
     };
-    let server = endpoint(&transfer.receiver, 21..21 + count, (true, security.clone()))?;
+    let server = endpoint(&transfer.receiver, 21..21 + count, true, security.clone())?;
     let epoch = Epoch::default();
     let mut paths = Vec::new();
     for (number, spec) in transfer.paths.iter().enumerate() {
@@ -106,7 +106,7 @@ pub async fn run(
     }
     let shared = Shared { begin: Instant::now(), log: Mutex::default() };
     let deadline = shared.begin + limit;
-    let client = endpoint(&transfer.sender, 31..31 + count, (false, security))?;
+    let client = endpoint(&transfer.sender, 31..31 + count, false, security)?;
     let target = ConnectTarget::new(paths.iter().map(EmulatedPath::address));
     let both = async { tokio::join!(client.connect(target), server.accept()) };
     let both = timeout_at(deadline, both).await;
@@ -115,14 +115,13 @@ pub async fn run(
     let receiver = receiver.ok_or("the receiver is closed")?;
 
     let mut samples = Vec::new();
-    let ends = (&sender, &receiver);
     let work = async {
         let sent = send(&sender, transfer, &shared);
         let received = receive(&receiver, transfer.bytes, &shared);
         tokio::select! {
             done = async { tokio::try_join!(sent, received) } => done.map(|_| ()),
             never = watch(&sender, &paths, &shared) => match never {},
-            never = sample(ends, &paths, sampling, &mut samples, &shared) => match never {},
+            never = sample(&sender, &receiver, &paths, sampling, &mut samples, &shared) => match never {},
         }
     };
     // Out of time, or the association failed: it is not complete, as in the simulator.
@@ -142,7 +141,8 @@ fn loopback(host: usize) -> IpAddr {
 fn endpoint(
     config: &Config,
     hosts: Range<usize>,
-    (accept, security): (bool, Security),
+    accept: bool,
+    security: Security,
 ) -> Result<Endpoint, String> {
     let mut addresses: Vec<IpAddr> = hosts.map(loopback).collect();
     addresses.dedup();
@@ -234,7 +234,8 @@ async fn watch(sender: &Association, emulated: &[EmulatedPath], shared: &Shared)
 
 /// Takes samples, half as often whenever there are too many.
 async fn sample(
-    (sender, receiver): (&Association, &Association),
+    sender: &Association,
+    receiver: &Association,
     emulated: &[EmulatedPath],
     sampling: Option<Sampling>,
     samples: &mut Vec<Sample>,

@@ -179,13 +179,13 @@ impl Network {
             let is_full = members().any(|losses| losses.is_full);
             let base = paths.iter().map(|member| known[*member].base).fold(0.0, f64::max);
             let packet = known[paths[0]].packet_bits() / 8.0;
-            let queue = queue((longest, is_full), rates, base, packet);
+            let queue = queue(longest, is_full, rates, base, packet);
             SharedLink { rates: rates.clone(), queue, paths }
         });
         let shared = shared.collect();
         let paths = known.iter().zip(own).map(|(path, (rates, losses))| {
             let packet = path.packet_bits() / 8.0;
-            let seen = (losses.longest_queue, losses.is_full);
+            let (longest, is_full) = (losses.longest_queue, losses.is_full);
             // The packet of the shortest round trip took its time to be sent, too.
             let sending = packet.min(200.0) * 8.0 / rates.range().1.max(1.0);
             PathEstimate {
@@ -193,7 +193,7 @@ impl Network {
                 local: path.record.local.clone(),
                 remote: path.record.remote.clone(),
                 one_way_delay_s: ((path.base - sending) / 2.0).max(0.0),
-                queue: queue(seen, &rates, path.base, packet),
+                queue: queue(longest, is_full, &rates, path.base, packet),
                 losses: losses.random,
                 lost_packets: losses.numbers,
                 chunks_lost: losses.counts,
@@ -276,7 +276,7 @@ fn outages_of(path: &crate::record::PathRecord, steps: &[Step], base: f64) -> Ve
 }
 
 /// The queue of a link: the longest that was seen, if it was full then.
-fn queue((longest, is_full): (f64, bool), rates: &Rates, base: f64, packet: f64) -> Queue {
+fn queue(longest: f64, is_full: bool, rates: &Rates, base: f64, packet: f64) -> Queue {
     if is_full {
         return Queue { bytes: (longest + packet) as u64, is_lower_bound: false };
     }

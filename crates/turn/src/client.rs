@@ -347,7 +347,8 @@ impl Client {
         }
         let message = request.message(self.family);
         let id = message.transaction_id();
-        self.transmissions.start(now, (request, id), self.credentials.finish(message));
+        let (bytes, signed) = self.credentials.finish(message);
+        self.transmissions.start(now, request, id, bytes, signed);
     }
 
     fn on_answer(&mut self, now: Instant, message: &Message<'_>) {

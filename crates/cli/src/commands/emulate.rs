@@ -82,7 +82,7 @@ async fn emulate(args: &EmulateArgs, point: &Point, seed: u64, wait: Duration) -
     let mut beside = Vec::new();
     let started = async {
         for (host, command) in commands {
-            start_beside(args, &hosts, (host, command), wait, &mut beside).await?;
+            start_beside(args, &hosts, host, command, wait, &mut beside).await?;
         }
         Ok(())
     };
@@ -96,7 +96,7 @@ async fn emulate(args: &EmulateArgs, point: &Point, seed: u64, wait: Duration) -
     };
     stop_all(beside).await;
     let code = code_of(status?);
-    report(args, (point, seed), code, hosts, &screen)?;
+    report(args, point, seed, code, hosts, &screen)?;
     Ok(code)
 }
 
@@ -114,7 +114,8 @@ fn find(hosts: &Hosts, name: &str) -> Result<usize> {
 async fn start_beside(
     args: &EmulateArgs,
     hosts: &Hosts,
-    (host, command): (usize, &str),
+    host: usize,
+    command: &str,
     wait: Duration,
     beside: &mut Vec<Child>,
 ) -> Result<()> {
@@ -196,7 +197,8 @@ fn code_of(status: ExitStatus) -> u8 {
 /// Ends the links and says what they did.
 fn report(
     args: &EmulateArgs,
-    (point, seed): (&Point, u64),
+    point: &Point,
+    seed: u64,
     code: u8,
     hosts: Hosts,
     screen: &Screen,

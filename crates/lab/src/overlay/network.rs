@@ -133,7 +133,7 @@ impl Network {
     }
 
     /// The direct path from one host to another, and those through each of the others.
-    pub(super) fn candidates(&self, (from, to): (usize, usize)) -> Vec<Candidate> {
+    pub(super) fn candidates(&self, from: usize, to: usize) -> Vec<Candidate> {
         let relays = (0..self.hosts).filter(|relay| ![from, to].contains(relay));
         let direct = candidate(&[self.way(from, to)]);
         let relayed = relays.map(|relay| candidate(&[self.way(from, relay), self.way(relay, to)]));

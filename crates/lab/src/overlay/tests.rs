@@ -28,7 +28,7 @@ fn there_are_as_many_candidates_as_hosts_less_one_and_the_first_is_direct() {
     let network = Network::draw(&shape(), 1);
     assert_eq!(network.pairs().count(), 8 * 7 / 2);
     for pair in network.pairs() {
-        let candidates = network.candidates(pair);
+        let candidates = network.candidates(pair.0, pair.1);
         assert_eq!(candidates.len(), 7, "the direct path and one through each of the six others");
         let direct = candidates[0].route.latency();
         assert!(candidates.iter().all(|c| c.route.latency() >= direct && c.score > 0.0));

@@ -307,7 +307,8 @@ fn stroke(
 }
 
 /// The mark of a line: filled for ours, open for the papers' simulator.
-fn symbol(area: &Area<'_>, (x, y): (i32, i32), slot: usize, open: bool) -> Result<(), DrawError> {
+fn symbol(area: &Area<'_>, at: (i32, i32), slot: usize, open: bool) -> Result<(), DrawError> {
+    let (x, y) = at;
     let corners: Vec<(i32, i32)> = match slot % SHAPES {
         0 => {
             let ink = colour(slot);
@@ -333,7 +334,8 @@ fn symbol(area: &Area<'_>, (x, y): (i32, i32), slot: usize, open: bool) -> Resul
 const SHAPES: usize = 6;
 
 /// A number that the paper states.
-fn star(area: &Area<'_>, (x, y): (i32, i32)) -> Result<(), DrawError> {
+fn star(area: &Area<'_>, at: (i32, i32)) -> Result<(), DrawError> {
+    let (x, y) = at;
     let corner = |i: u32| {
         let (angle, radius) = (
             f64::from(i) * std::f64::consts::PI / 5.0,

@@ -87,7 +87,8 @@ impl Ranged for Scale {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+    fn map(&self, value: &f64, pixels: (i32, i32)) -> i32 {
+        let (from, to) = pixels;
         from + (self.share(self.place(*value)) * f64::from(to - from)).round() as i32
     }
 

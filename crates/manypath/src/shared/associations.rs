@@ -141,7 +141,8 @@ impl Associations {
     pub(super) fn connect(
         &mut self,
         now: Instant,
-        (to, keys): (ConnectTo, Option<Arc<dyn KeyManagement>>),
+        to: ConnectTo,
+        keys: Option<Arc<dyn KeyManagement>>,
         peer: PeerPlaces,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<AssocId, ConnectError> {

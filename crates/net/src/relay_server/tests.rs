@@ -146,14 +146,14 @@ fn packets_that_follow_each_other_on_one_way_become_one_batch() {
         ("127.0.0.1:1".parse().unwrap(), "127.0.0.2:2".parse().unwrap());
     let mut batches = Batches::default();
     for len in [100, 100, 60, 100, 104] {
-        batches.add(None, (a, b), &[1; 4], &vec![2; len]);
+        batches.add(None, a, b, &[1; 4], &vec![2; len]);
     }
-    batches.add(None, (b, a), &[], &[3; 108]);
+    batches.add(None, b, a, &[], &[3; 108]);
     let shape: Vec<_> =
         batches.0.iter().map(|(_, o)| (o.transmit.segment_size, o.bytes.len())).collect();
     assert_eq!(shape, [(104, 272), (104, 104), (108, 108), (108, 108)]);
     for _ in 0..200 {
-        batches.add(None, (a, b), &[], &[4; 10]);
+        batches.add(None, a, b, &[], &[4; 10]);
     }
     let packets = |o: &Outgoing| o.bytes.len().div_ceil(o.transmit.segment_size);
     assert!(batches.0.iter().all(|(_, o)| packets(o) <= MAX_SEGMENTS));

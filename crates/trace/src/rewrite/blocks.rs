@@ -252,7 +252,7 @@ fn put_options(
 ) {
     let begin = out.len();
     if let Some(comment) = comment {
-        put_option(out, order, (OPTION_COMMENT, comment.as_bytes()), start);
+        put_option(out, order, OPTION_COMMENT, comment.as_bytes(), start);
     }
     while let Some((head, rest)) = options.split_first_chunk::<4>() {
         let (code, len) = (order.u16(head), usize::from(order.u16(&head[2..])));
@@ -261,16 +261,16 @@ fn put_options(
             break;
         }
         if code != OPTION_HASH || comment.is_none() {
-            put_option(out, order, (code, value), start);
+            put_option(out, order, code, value, start);
         }
         options = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
     if out.len() > begin {
-        put_option(out, order, (OPTION_END, &[]), start);
+        put_option(out, order, OPTION_END, &[], start);
     }
 }
 
-fn put_option(out: &mut Vec<u8>, order: Order, (code, value): (u16, &[u8]), start: usize) {
+fn put_option(out: &mut Vec<u8>, order: Order, code: u16, value: &[u8], start: usize) {
     order.put_u16(out, code);
     order.put_u16(out, value.len() as u16);
     out.extend_from_slice(value);

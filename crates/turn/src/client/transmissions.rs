@@ -42,8 +42,10 @@ impl Transmissions {
     pub(super) fn start(
         &mut self,
         now: Instant,
-        (request, id): (Request, TransactionId),
-        (bytes, signed): (Vec<u8>, bool),
+        request: Request,
+        id: TransactionId,
+        bytes: Vec<u8>,
+        signed: bool,
     ) {
         self.out.push_back(bytes.clone());
         self.pending.push(Pending { request, id, bytes, signed, sent: 1, next_at: now + RTO });

@@ -199,7 +199,7 @@ impl<'a> Intervals<'a> {
         let before = std::mem::replace(&mut self.last, now);
         let ends = stats.iter().map(|p| Ends::of(p, self.association, &mut self.interfaces));
         let paths = Paths { stats: &stats, ends: ends.collect() };
-        let line = line(self.direction, self.run.begin(), (&before, &self.last), &paths);
+        let line = line(self.direction, self.run.begin(), &before, &self.last, &paths);
         self.screen.figures(&text(&line, self.reporting.in_detail, self.screen.columns()));
         if self.kept.len() < KEPT_MAX {
             let bps = |amount: Option<Amount>| amount.map_or(0, |amount| amount.bps);
@@ -228,7 +228,8 @@ struct Paths<'a> {
 fn line(
     direction: Direction,
     begin: Instant,
-    (before, now): (&Counts, &Counts),
+    before: &Counts,
+    now: &Counts,
     paths: &Paths<'_>,
 ) -> Line {
     let seconds = (now.at - before.at).as_secs_f64();

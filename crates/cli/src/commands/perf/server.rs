@@ -161,7 +161,7 @@ impl Server {
         };
         association.admit();
         let Server { report, screen, preset, .. } = self;
-        Ended::Measured(measure(association, &request, &peer, (report, screen, preset)).await)
+        Ended::Measured(measure(association, &request, &peer, report, screen, preset).await)
     }
 }
 
@@ -173,7 +173,9 @@ async fn measure(
     association: &Association,
     request: &Request,
     peer: &str,
-    (report, screen, preset): (&ReportArgs, &Screen, &'static str),
+    report: &ReportArgs,
+    screen: &Screen,
+    preset: &'static str,
 ) -> Result<()> {
     let watch = PathWatch::start(association, screen.clone(), None);
     let (measured, failure) = play(association, request, peer, report).await?;

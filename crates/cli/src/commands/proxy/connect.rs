@@ -148,7 +148,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     };
     views.open(format!("connecting to {}", connector.far.name()));
     let ended = tokio::select! {
-        ended = connector.run(ports, limit, (&views, &lines)) => ended,
+        ended = connector.run(ports, limit, &views, &lines) => ended,
         () = async { loop { tokio::time::sleep(crate::connect::strangers::TICK).await; lines.tick(); } } => Ok(()),
     };
     views.close().await;
@@ -160,7 +160,8 @@ impl Connector {
         &self,
         ports: Vec<Port>,
         limit: Duration,
-        (views, lines): (&Views, &StrangerLines),
+        views: &Views,
+        lines: &StrangerLines,
     ) -> Result<()> {
         let interrupted = signals::interrupted();
         tokio::pin!(interrupted);
