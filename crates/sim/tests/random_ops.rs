@@ -189,6 +189,15 @@ fn a_closed_window_that_drops_is_no_silence() {
     }
 }
 
+/// An end that had aborted, and had another address then, was refused by the association that the
+/// other end still had, and tried again without a pause.
+#[test]
+fn an_end_that_is_refused_is_heard_once_the_old_association_is_given_up() {
+    if let Err(failure) = Plan::of_family(Family::Plain, 2_026_112_851_000_076_831).run() {
+        panic!("{failure}");
+    }
+}
+
 /// Of the same kind, found among 180,000 runs.
 #[test]
 fn an_association_that_is_over_has_no_ghost() {

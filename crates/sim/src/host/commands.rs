@@ -58,7 +58,7 @@ impl Host {
         self.plan(at, Planned::Shutdown);
     }
 
-    fn plan(&mut self, at: Instant, what: Planned) {
+    pub(super) fn plan(&mut self, at: Instant, what: Planned) {
         self.planned.insert((at, self.plans), what);
         self.plans += 1;
         self.has_commands = true;
@@ -127,7 +127,8 @@ impl Host {
         self.has_commands = true;
     }
 
-    /// Associates again whenever the association ends other than by shutdown.
+    /// Associates again whenever the association ends other than by shutdown; 50 ms later if it was
+    /// not established.
     pub fn reconnect_when_lost(&mut self, reconnects: bool) {
         self.reconnects = reconnects;
     }

@@ -1,9 +1,11 @@
 //! Moves packets, timers and events between the engine, the network and the applications.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use manypath_proto::{AssocClosed, AssocId, ConnectTo, Datagram, Event, Instant, PacketTooBig};
 
+use super::planned::Planned;
 use super::{Host, SCTP_PORT};
 use crate::ledger::Ledger;
 use crate::network::Network;
@@ -11,6 +13,9 @@ use crate::packet::{Delivery, TooLong};
 
 /// Rounds of events, applications and packets at one instant that only a fault can need.
 const MAX_ROUNDS: u32 = 100_000;
+/// Between an attempt to associate that has failed and the next one. A peer may refuse INITs until
+/// it gives up the association that it has (RFC 9260 §5.2.2), which takes minutes.
+const ATTEMPTS_APART: Duration = Duration::from_millis(50);
 
 impl Host {
     /// True if commands wait for [`drive`](Self::drive).
@@ -154,6 +159,21 @@ impl Host {
         self.assoc = Some(id);
     }
 
+    /// Forgets an attempt that has failed, and makes another one after a pause, as programs do.
+    fn start_later(&mut self, now: Instant) {
+        if let Some(failed) = self.assoc.take() {
+            self.endpoint.forget(failed);
+        }
+        self.plan(now + ATTEMPTS_APART, Planned::Associate);
+    }
+
+    /// True if the association that has closed was established.
+    fn was_open(&self) -> bool {
+        let events = self.events.iter().rev().map(|(_, event)| event);
+        let mut of_this = events.take_while(|event| !matches!(event, Event::Closed(_)));
+        of_this.any(|event| matches!(event, Event::Connected { .. }))
+    }
+
     fn on_event(&mut self, id: AssocId, event: &Event, net: &mut Network) {
         let now = net.now();
         match event {
@@ -190,8 +210,13 @@ impl Host {
             Event::Closed(why) => {
                 let is_lost = *why != AssocClosed::Shutdown;
                 if is_lost && self.reconnects && !self.setup.connect.is_empty() {
+                    let was_open = self.was_open();
                     self.new_epoch();
-                    self.start(now);
+                    if was_open {
+                        self.start(now);
+                    } else {
+                        self.start_later(now);
+                    }
                 } else if !is_lost || self.has_begun_shutdown {
                     // An association in a shutdown takes no more data (RFC 9260 §9.2).
                     self.sender.clear();
