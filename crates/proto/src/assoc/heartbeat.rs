@@ -321,6 +321,7 @@ impl Association {
             p.rto.sample(rtt);
         }
         if via == Some(id) {
+            p.note_heartbeat_rtt(now, rtt);
             p.rtt_heartbeat = Some(rtt);
         }
         p.note_answer(now, asked_at);

@@ -1,5 +1,7 @@
 //! Keeps the model of congestion control informed, where it has one.
 
+use std::time::Duration;
+
 use super::Path;
 use crate::config::Config;
 use crate::policy::cc::{Delivery, SentPacket};
@@ -23,6 +25,15 @@ impl Path {
             rate.limit_by_window(after);
         }
         self.pacer.spend(after.saturating_sub(before));
+    }
+
+    /// A heartbeat measured a round trip. The model takes it where DATA measures none.
+    pub(crate) fn note_heartbeat_rtt(&mut self, now: Instant, rtt: Duration) {
+        let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
+        if self.last_data_sent.is_some() && rate.is_untimed(now) {
+            rate.note_rtt(Some(rtt));
+            model.on_heartbeat(now, rtt);
+        }
     }
 
     /// A SACK says something of the path; `is_full` if it has hardly room for more. `in_flight` is

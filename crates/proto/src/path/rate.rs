@@ -22,6 +22,9 @@ struct Packet {
     is_app_limited: bool,
 }
 
+/// How long the round-trip times of DATA stand for the path. Heartbeats measure it after that.
+const TIMED_WITHIN: Duration = Duration::from_secs(10);
+
 /// The delivery of one path. Amounts are bytes of DATA chunks.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryRate {
@@ -40,6 +43,8 @@ pub(crate) struct DeliveryRate {
     /// Until so much is delivered, the window was used up less than a round trip ago.
     window_limited: u64,
     min_rtt: Option<Duration>,
+    /// When DATA last measured a round trip.
+    timed_at: Option<Instant>,
     /// Those in flight, earliest first. Some that are lost or acknowledged stay until all before
     /// them are.
     packets: VecDeque<Packet>,
@@ -107,10 +112,22 @@ impl DeliveryRate {
     ) {
         self.total += bytes as u64;
         (self.total_at, self.total_via) = (now, via);
-        self.min_rtt = self.min_rtt.into_iter().chain(rtt).min();
+        self.note_rtt(rtt);
+        self.timed_at = rtt.map(|_| now).or(self.timed_at);
         if self.app_limited.is_some_and(|until| self.total > until) {
             self.app_limited = None;
         }
+    }
+
+    /// True if DATA has measured no round trip for [`TIMED_WITHIN`], as where each chunk is also on
+    /// another path: an acknowledgement does not say which of the two arrived.
+    pub(crate) fn is_untimed(&self, now: Instant) -> bool {
+        self.timed_at.is_none_or(|at| now.saturating_since(at) > TIMED_WITHIN)
+    }
+
+    /// A round trip of the path was measured.
+    pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>) {
+        self.min_rtt = self.min_rtt.into_iter().chain(rtt).min();
     }
 
     /// A transmission was lost; `size` is that of its chunk.

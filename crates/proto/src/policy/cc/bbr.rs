@@ -405,6 +405,12 @@ impl Model for Bbr {
         Window { cwnd: self.cwnd, ..window }
     }
 
+    fn on_heartbeat(&mut self, now: Instant, rtt: Duration) {
+        self.rtt = Some(rtt);
+        // ProbeRTT waits for the next SACK.
+        let _is_expired = self.min_rtt.update(now, Some(rtt), self.guards.rtt_tolerance);
+    }
+
     fn pace(&self) -> Option<Pace> {
         self.pacing_rate.map(|rate| Pace { rate, quantum: self.quantum() })
     }

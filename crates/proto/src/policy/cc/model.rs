@@ -108,6 +108,9 @@ pub trait Model {
     /// The window after a SACK that acknowledged something for the first time.
     fn on_delivery(&mut self, window: Window, limits: &Limits, delivery: &Delivery) -> Window;
 
+    /// A heartbeat measured a round trip on a path where DATA has measured none for a while.
+    fn on_heartbeat(&mut self, _now: Instant, _rtt: Duration) {}
+
     /// The rate at which the path may be sent on. `None` before anything was measured.
     fn pace(&self) -> Option<Pace>;
 
