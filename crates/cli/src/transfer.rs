@@ -1,4 +1,5 @@
-//! The transfer of files: protocol, reading, writing, and both ends of it.
+//! The transfer of files: protocol, reading, writing, and the receiving end. The sending end is
+//! `commands/send`.
 //! `docs/protocol-transfer.md` describes the protocol.
 
 pub(crate) mod messages;
