@@ -4,8 +4,9 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
-use common::{code, lines_within, manypath, stderr, stdout};
+use common::{MANYPATH, code, lines_within, manypath, stderr, stdout};
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -171,6 +172,20 @@ fn protected_packets_are_shown_opened_if_asked_for() {
     let output = folder.run(&["--opened"]);
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("--trace FILE or --pcapng DIR"), "{}", stderr(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_of_the_trace_may_stop_reading() {
+    let folder = folder();
+    let mut command = std::process::Command::new(MANYPATH);
+    command.args(["sim", "run", &folder.scenario, "--point", "1", "--seeds", "1..1"]);
+    command.args(["--trace", "-"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("goodput"), "the run went on: {}", stderr(&output));
 }
 
 #[cfg(unix)]

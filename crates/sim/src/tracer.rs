@@ -46,10 +46,8 @@ impl TraceTo {
     ) -> io::Result<Tracer> {
         let mut tracer = Tracer::new(scenario, seed);
         if let Some(path) = &self.json_lines {
-            let out: Box<dyn Write + Send> = match path.as_os_str() == "-" {
-                true => Box::new(io::stdout()),
-                false => Box::new(create(path)?),
-            };
+            let out: Box<dyn Write + Send> =
+                if path.as_os_str() == "-" { Box::new(Output) } else { Box::new(create(path)?) };
             tracer = tracer.json_lines(out);
         }
         if let Some(dir) = &self.pcapng_dir {
@@ -60,6 +58,26 @@ impl TraceTo {
             tracer.record_to = Some(create(path)?);
         }
         Ok(tracer)
+    }
+}
+
+/// Standard output. A reader that goes away (`| head`) ends no run: what follows is for nobody.
+#[derive(Debug)]
+struct Output;
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match io::stdout().write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            result => result,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match io::stdout().flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
     }
 }
 
@@ -184,7 +202,10 @@ impl Tracer {
         act: impl FnOnce(&mut TracedHost, &mut Option<JsonLinesOut>) -> io::Result<()>,
     ) {
         let host = self.hosts.iter_mut().find(|host| host.node == node);
-        let Some(host) = host.filter(|_| self.error.is_none()) else { return };
+        if self.error.is_some() {
+            return;
+        }
+        let Some(host) = host else { return };
         self.error = act(host, &mut self.json).err();
     }
 
@@ -278,7 +299,9 @@ impl Observer for Tracer {
                     result = json.write(at, &host.name, event);
                 }
             });
-            if let Some(capture) = host.capture.as_mut().filter(|_| has_new_path) {
+            if let Some(capture) = host.capture.as_mut()
+                && has_new_path
+            {
                 host.watch.paths().for_each(|(number, ends)| capture.name_path(number, ends));
             }
             result
