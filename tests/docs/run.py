@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs every command of a page of the documentation, as a reader does who follows it from the top.
 
-    tests/docs/run.py --binary target/release/manypath docs/tutorial.md [--update] [--keep DIR]
+    tests/docs/run.py --binary target/release/manypath docs/tutorial.md [--update] [--keep DIR | --in DIR]
 
-The page's code blocks, in order, in one empty folder with the binary on PATH:
+The page's code blocks, in order, in one empty folder, or in that of --in, with the binary on PATH:
 
     ```toml file=two.toml     is written to that file
     ```toml append=two.toml   is added to its end
@@ -12,6 +12,8 @@ The page's code blocks, in order, in one empty folder with the binary on PATH:
     ```text                   directly after commands: what they print, standard error too
     ```text numbers=any       the same, but numbers may be others: results, which change with the engine
     ```text drawing=any       the same, and rows between axes, which have numbers and a plot, may have any
+    ```console                for the reader alone: builds, which take long
+    ```rust                   for `cargo test --doc`
 
 Stated output is compared line by line; white space at the ends of lines does not count, `…` in a line stands for any
 text, and a line that is only `…` for any lines. Other code blocks are refused, so that nothing on the page is left
@@ -28,6 +30,8 @@ from pathlib import Path
 
 FENCE = re.compile(r"^```(\S*) ?(.*)$")
 TIMEOUT_S = 300
+# Kinds of blocks that are not for this program.
+ELSEWHERE = ("console", "rust")
 
 
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
@@ -136,7 +140,7 @@ def follow(page, folder, environment, renewed):
     With a dictionary for `renewed`, outputs that differ go there, by line."""
     printed, ran, compared = None, 0, 0
     for block in blocks_of(page.read_text().split("\n")):
-        if block is None:
+        if block is None or block.kind in ELSEWHERE:
             printed = None
         elif block.kind != "text" or block.options not in ({}, {"numbers": "any"}, {"drawing": "any"}):
             printed = take(block, folder, environment)
@@ -167,6 +171,7 @@ def main():
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--keep", type=Path, help="an empty folder to work in, which is kept")
+    parser.add_argument("--in", dest="folder", type=Path, help="the folder to work in, for pages that only read")
     parser.add_argument("pages", type=Path, nargs="+")
     args = parser.parse_args()
     if args.keep:
@@ -181,7 +186,7 @@ def main():
         with tempfile.TemporaryDirectory() as temporary:
             renewed = {} if args.update else None
             try:
-                ran, compared = follow(page, args.keep or Path(temporary), environment, renewed)
+                ran, compared = follow(page, args.folder or args.keep or Path(temporary), environment, renewed)
                 news = f", {len(renewed)} of them renewed" if renewed else ""
                 print(f"{page}: {ran} blocks of commands, {compared} outputs as stated{news}")
             except Wrong as wrong:

@@ -110,3 +110,8 @@ pub use traffic::{LONGEST_MESSAGE, Pace};
 pub use world::{Flow, FlowSpec, HostId, MOST_FLOWS, World};
 
 pub use manypath_wire::chunk_type;
+
+/// The programs of the page for newcomers.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/first-hour.md")]
+mod first_hour {}

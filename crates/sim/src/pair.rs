@@ -84,6 +84,7 @@ impl Pair {
             overrides: Vec::new(),
             only_a: Vec::new(),
             only_z: Vec::new(),
+            own_a: None,
             keys_a: None,
             keys_z: None,
             seed: 1,
@@ -255,6 +256,7 @@ pub struct PairBuilder {
     overrides: Vec<(String, String)>,
     only_a: Vec<(String, String)>,
     only_z: Vec<(String, String)>,
+    own_a: Option<Config>,
     keys_a: Option<Keys>,
     keys_z: Option<Keys>,
     seed: u64,
@@ -293,6 +295,13 @@ impl PairBuilder {
     /// Sets a parameter of the engine at host `z` only.
     pub fn set_z(mut self, name: &str, value: &str) -> Self {
         self.only_z.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Gives host `a` this configuration, which may have policies of a program's own, in place of
+    /// profile, preset and parameters.
+    pub fn config_a(mut self, config: Config) -> Self {
+        self.own_a = Some(config);
         self
     }
 
@@ -450,7 +459,7 @@ impl PairBuilder {
     ///
     /// If the configuration is not valid.
     pub fn start(self) -> Pair {
-        let config_a = self.config(&self.only_a);
+        let config_a = self.own_a.clone().unwrap_or_else(|| self.config(&self.only_a));
         let config_z = self.config(&self.only_z);
         let header_bytes = self.header_bytes.unwrap_or(match config_a.profile {
             profile if profile.is_of_the_papers() => IPV4_HEADER as u32,
