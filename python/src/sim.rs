@@ -88,9 +88,10 @@ impl Plan {
         let work = |number: usize| {
             let (point, seed) = place(number);
             let run = || self.points[point].run.run(seed, &options);
-            let output = match self.in_python {
-                true => known_to_python(run).unwrap_or(Err(RunError::Cancelled)),
-                false => run(),
+            let output = if self.in_python {
+                known_to_python(run).unwrap_or(Err(RunError::Cancelled))
+            } else {
+                run()
             };
             match output {
                 Ok(output) => {

@@ -145,9 +145,10 @@ fn inline(value: &Bound<'_, PyAny>, place: &str, depth: usize) -> PyResult<Strin
         return Ok(float(value.extract()?));
     }
     let kind = value.get_type().name()?.to_string();
-    let remedy = match value.is_none() {
-        true => "leave the key out",
-        false => "write a text such as \"10 Mbit/s\", a number, True or False, a list or a dict",
+    let remedy = if value.is_none() {
+        "leave the key out"
+    } else {
+        "write a text such as \"10 Mbit/s\", a number, True or False, a list or a dict"
     };
     Err(wrong(place, &format!("a value of type {kind}, which no key takes"), remedy))
 }

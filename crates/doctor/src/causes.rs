@@ -55,7 +55,7 @@ pub(crate) fn is_filtered_by_source(facts: &Facts, way: &Way) -> bool {
 /// nothing if none.
 pub(crate) fn leaves_elsewhere<'a>(facts: &Facts, way: &'a Way) -> Option<Option<&'a str>> {
     let chosen = way.chosen.as_ref()?;
-    let dev = chosen.dev.as_deref().filter(|_| chosen.error.is_none());
+    let dev = if chosen.error.is_none() { chosen.dev.as_deref() } else { None };
     (dev != Some(facts.name(way.uplink))).then_some(dev)
 }
 

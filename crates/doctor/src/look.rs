@@ -63,10 +63,7 @@ pub fn examine(system: &dyn System, options: &Options) -> Report {
     for unseen in facts.host.unseen.iter().chain(&facts.unseen) {
         looked.miss(unseen.clone());
     }
-    let all = match options.checks.is_empty() {
-        true => checks::CHECKS,
-        false => &options.checks[..],
-    };
+    let all = if options.checks.is_empty() { checks::CHECKS } else { &options.checks[..] };
     checks::look(&facts, all, &mut looked);
     if options.is_root {
         looked.findings.iter_mut().for_each(|finding| finding.without_sudo());
@@ -102,9 +99,10 @@ fn gather(system: &dyn System, options: &Options) -> Facts {
         host,
         ..Facts::default()
     };
-    let times = match options.time_servers.is_empty() {
-        true => facts.host.time_servers.clone(),
-        false => options.time_servers.clone(),
+    let times = if options.time_servers.is_empty() {
+        facts.host.time_servers.clone()
+    } else {
+        options.time_servers.clone()
     };
     let offsets = thread::scope(|scope| {
         let asked: Vec<_> =
@@ -114,9 +112,10 @@ fn gather(system: &dyn System, options: &Options) -> Facts {
         offsets.collect::<Vec<Offset>>()
     });
     if offsets.is_empty() {
-        let why = match times.is_empty() {
-            true => "this host is set up with no time server that is known".to_owned(),
-            false => format!("no time server answers ({})", times.join(", ")),
+        let why = if times.is_empty() {
+            "this host is set up with no time server that is known".to_owned()
+        } else {
+            format!("no time server answers ({})", times.join(", "))
         };
         facts.unseen.push(
             Unseen::new("clock", why)
@@ -222,10 +221,9 @@ fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::S
             let is_up = link.is_some_and(|link| link.is_up && link.has_carrier);
             let mtu = link.map_or(0, |link| link.mtu);
             let (way, stun) = (way.clone(), facts.stun.clone());
-            scope.spawn(move || match is_up {
-                true => probe_one(way, &name, mtu, &stun, long),
-                false => (way, None),
-            })
+            scope.spawn(
+                move || if is_up { probe_one(way, &name, mtu, &stun, long) } else { (way, None) },
+            )
         })
         .collect();
     for (index, job) in jobs.into_iter().enumerate() {
@@ -257,9 +255,10 @@ fn probe_one(
         match probe::reach(source, Some(name), remote) {
             Ok(reach) => way.by_device = Some(reach),
             Err(error) => {
-                let why = match cfg!(target_os = "linux") {
-                    true => format!("a socket could not be kept to {name} ({error})"),
-                    false => "sockets are kept to an interface on Linux only".to_owned(),
+                let why = if cfg!(target_os = "linux") {
+                    format!("a socket could not be kept to {name} ({error})")
+                } else {
+                    "sockets are kept to an interface on Linux only".to_owned()
                 };
                 unseen = Some(Unseen::new("interfaces one by one", why));
             }

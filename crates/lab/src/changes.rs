@@ -148,7 +148,9 @@ fn ids_in(folder: &Path) -> Result<Vec<String>, LabError> {
     let mut ids = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| LabError::file(folder, e, remedy))?.path();
-        if let Some(name) = path.file_name().filter(|_| path.join("experiment.json").is_file()) {
+        if let Some(name) = path.file_name()
+            && path.join("experiment.json").is_file()
+        {
             ids.push(name.to_string_lossy().into_owned());
         }
     }
@@ -175,10 +177,8 @@ fn of_one(
     let runs = compare_runs(&table_a, &table_b, ignored);
     // Equal runs have equal means.
     let is_equal = runs.equal == runs.both && runs.only == Both::default();
-    let (mut means, tested) = match is_equal {
-        true => (Vec::new(), 0),
-        false => compare_means(table_a, table_b, groups, ignored),
-    };
+    let (mut means, tested) =
+        if is_equal { (Vec::new(), 0) } else { compare_means(table_a, table_b, groups, ignored) };
     let claims = experiment.map_or(&[][..], |experiment| &experiment.claims);
     let is_claimed = |field: &str| claims.iter().any(|claim| claim.field() == field);
     means.sort_by(|one, other| {

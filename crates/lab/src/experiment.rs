@@ -415,8 +415,11 @@ fn releases(folder: &Path) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let is_release = name.starts_with(RELEASE);
-        found.extend(name.strip_suffix(".toml").filter(|_| is_release).map(str::to_owned));
+        if let Some(stem) = name.strip_suffix(".toml")
+            && name.starts_with(RELEASE)
+        {
+            found.push(stem.to_owned());
+        }
     }
     found.sort();
     Ok(found)

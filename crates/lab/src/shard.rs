@@ -260,12 +260,11 @@ fn check_complete(
         names.join(", ")
     );
     let first = first.shard(of);
-    let remedy = match shards.contains(&first) {
-        true => format!("repeat the command of shard {first}: it makes what is missing"),
-        false => {
-            let ids = header.ids.join(" ");
-            format!("make that part, too: manypath lab exec {ids} --shard {first} --out PART")
-        }
+    let remedy = if shards.contains(&first) {
+        format!("repeat the command of shard {first}: it makes what is missing")
+    } else {
+        let ids = header.ids.join(" ");
+        format!("make that part, too: manypath lab exec {ids} --shard {first} --out PART")
     };
     Err(LabError { place: "parts".to_owned(), what, remedy })
 }

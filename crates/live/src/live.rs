@@ -157,7 +157,7 @@ impl Live {
         let mut state = self.state();
         state.opened += 1;
         // Not that within its endpoint, of which there may be several.
-        let number = Some(state.opened).filter(|_| state.watched.len() < ASSOCIATIONS_MAX);
+        let number = (state.watched.len() < ASSOCIATIONS_MAX).then_some(state.opened);
         if let Some(number) = number {
             let association = association.clone();
             let (sums, paths) = (History::default(), BTreeMap::new());

@@ -400,9 +400,10 @@ impl Driver {
 
     /// Receives a batch from each socket that has one; true if any had.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        match self.late.reads_first() {
-            true => self.receiver.recv_now(&self.sockets, &mut self.received),
-            false => self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready(),
+        if self.late.reads_first() {
+            self.receiver.recv_now(&self.sockets, &mut self.received)
+        } else {
+            self.receiver.poll_recv(cx, &self.sockets, &mut self.received).is_ready()
         }
     }
 

@@ -210,7 +210,10 @@ fn follow_route(now: Instant, inner: &mut Inner, id: AssocId, sockets: &UdpSocke
             .filter(|p| sockets.is_on_any(p.local) && inner.relay_paths.name(p.local).is_none())
             .map(|p| p.id)
             .collect();
-        let Some(ip) = usable_source(remote).filter(|_| !on_any.is_empty()) else { continue };
+        if on_any.is_empty() {
+            continue;
+        }
+        let Some(ip) = usable_source(remote) else { continue };
         let source = SocketAddr::new(ip, port);
         if !sockets.is_on_any(source) || there.iter().any(|p| p.local == source) {
             continue;

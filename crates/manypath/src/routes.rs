@@ -168,9 +168,10 @@ struct Way {
 impl Way {
     /// The leg that can be traced. None if its relay has another address for us by now.
     fn leg(&self, relays: &[RelayStatus]) -> Option<Leg> {
-        match self.of_relay {
-            true => relay_leg(relays.iter().find(|r| r.relayed == Some(self.local))?),
-            false => Some((self.local.ip(), self.remote.ip())),
+        if self.of_relay {
+            relay_leg(relays.iter().find(|r| r.relayed == Some(self.local))?)
+        } else {
+            Some((self.local.ip(), self.remote.ip()))
         }
     }
 }

@@ -50,9 +50,10 @@ impl Finder {
         }
         for announcement in heard.here {
             let is_same = self.name.as_ref() == Some(&announcement.name);
-            let (list, most) = match is_same {
-                true => (&mut self.found.same, SAME_MAX),
-                false => (&mut self.found.others, OTHERS_MAX),
+            let (list, most) = if is_same {
+                (&mut self.found.same, SAME_MAX)
+            } else {
+                (&mut self.found.others, OTHERS_MAX)
             };
             // A receiver that has other addresses now is the same one.
             let is_known = |known: &&mut Announcement| {

@@ -125,10 +125,7 @@ impl Network {
 
 /// The group on a link.
 fn group((index, is_v6): Link) -> SocketAddr {
-    match is_v6 {
-        true => SocketAddrV6::new(GROUP_V6, PORT, 0, index).into(),
-        false => (GROUP_V4, PORT).into(),
-    }
+    if is_v6 { SocketAddrV6::new(GROUP_V6, PORT, 0, index).into() } else { (GROUP_V4, PORT).into() }
 }
 
 /// The places for sockets.
@@ -205,8 +202,5 @@ fn bind_to(link: Link) -> SocketAddr {
 /// Other systems allow addresses of the host only.
 #[cfg(not(unix))]
 fn bind_to((_, is_v6): Link) -> SocketAddr {
-    match is_v6 {
-        true => (Ipv6Addr::UNSPECIFIED, PORT).into(),
-        false => (Ipv4Addr::UNSPECIFIED, PORT).into(),
-    }
+    if is_v6 { (Ipv6Addr::UNSPECIFIED, PORT).into() } else { (Ipv4Addr::UNSPECIFIED, PORT).into() }
 }

@@ -77,10 +77,7 @@ fn wanted(questions: &[Question], samples: &Samples, round: usize) -> Vec<Questi
     let is_silent = |address| round >= 2 && count(address) == 0;
     let open: Vec<Question> =
         questions.iter().copied().filter(|(_, address)| !is_silent(*address)).collect();
-    match open.iter().any(|(_, address)| count(*address) < ANSWERS_MIN) {
-        true => open,
-        false => Vec::new(),
-    }
+    if open.iter().any(|(_, address)| count(*address) < ANSWERS_MIN) { open } else { Vec::new() }
 }
 
 /// The verdict on two of the addresses that were asked.

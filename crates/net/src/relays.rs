@@ -292,9 +292,10 @@ impl Relays {
         self.overlay.set_bound(bound);
         for link in self.links.iter_mut().filter(|link| !link.is_left) {
             link.is_lost |= gone.contains(&link.local);
-            let Some(local) = source(link.relay.address, bound).filter(|_| link.is_lost) else {
+            if !link.is_lost {
                 continue;
-            };
+            }
+            let Some(local) = source(link.relay.address, bound) else { continue };
             (link.local, link.is_lost) = (local, false);
             link.client.restart(now);
         }

@@ -217,7 +217,7 @@ mod platform {
         });
         let sent = Instant::from_nanos(u64::from_be_bytes(bytes));
         let answer = |(from, is_end)| Answer { from, rtt: clock.now() - sent, is_end };
-        Ok(found.filter(|_| whole).map(answer))
+        Ok(if whole { found.map(answer) } else { None })
     }
 }
 

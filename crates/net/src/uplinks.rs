@@ -302,7 +302,7 @@ fn choose(homes: &[Home], remotes: &[SocketAddr], routes: &mut impl Routes) -> U
                 _ => None,
             };
             // The source that the system prefers can be one of a policy, as with IPsec.
-            let preferred = system.and_then(|s| s.source).filter(|_| is_first);
+            let preferred = if is_first { system.and_then(|s| s.source) } else { None };
             if let Some(NotUsed::BesideTunnel(_)) = why {
                 found.note_beside_tunnel(&home.own, remote);
             }

@@ -39,9 +39,10 @@ pub(crate) async fn resolve(to: &HostPort) -> Result<Vec<SocketAddr>, Refusal> {
         addresses.extend(first.get(i).into_iter().chain(second.get(i)).copied());
     }
     addresses.truncate(ADDRESSES_MAX);
-    match addresses.is_empty() {
-        true => Err(Refusal::new(Cause::HostUnreachable, format!("{to}: no address"))),
-        false => Ok(addresses),
+    if addresses.is_empty() {
+        Err(Refusal::new(Cause::HostUnreachable, format!("{to}: no address")))
+    } else {
+        Ok(addresses)
     }
 }
 

@@ -79,7 +79,7 @@ impl Flow {
                 Heard::Refused(why)
             }
             Frame::Credit(bytes) => {
-                let credit = self.credit.checked_add(bytes).filter(|_| bytes > 0);
+                let credit = if bytes > 0 { self.credit.checked_add(bytes) } else { None };
                 self.credit = credit.ok_or(Violation("a credit without sense"))?;
                 Heard::Credit
             }
@@ -157,11 +157,10 @@ impl Flow {
 
     /// The target could not be connected. Returns the last frame of this side.
     pub fn refuse(&mut self, why: Refusal) -> Option<Frame> {
-        match std::mem::replace(&mut self.sent_last, true) {
-            true => None,
-            false if self.got_last => Some(Frame::Close),
-            false => Some(Frame::Refused(why)),
+        if std::mem::replace(&mut self.sent_last, true) {
+            return None;
         }
+        Some(if self.got_last { Frame::Close } else { Frame::Refused(why) })
     }
 
     /// Both last frames have passed.

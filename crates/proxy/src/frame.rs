@@ -49,9 +49,10 @@ impl HostPort {
 
     /// The refusal of a target whose host is none.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        match self.is_valid() {
-            true => Ok(()),
-            false => Err(Refusal::new(Cause::HostUnreachable, "not a name or address of a host")),
+        if self.is_valid() {
+            Ok(())
+        } else {
+            Err(Refusal::new(Cause::HostUnreachable, "not a name or address of a host"))
         }
     }
 }
@@ -62,9 +63,10 @@ fn is_host(host: &[u8]) -> bool {
 
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
         }
     }
 }
@@ -323,10 +325,7 @@ impl Frame {
             CLOSE => Frame::Close,
             other => return Err(FrameError::Type(other)),
         };
-        match reader.0.is_empty() {
-            true => Ok(frame),
-            false => Err(FrameError::Long),
-        }
+        if reader.0.is_empty() { Ok(frame) } else { Err(FrameError::Long) }
     }
 
     /// Nothing of its sender follows on the stream until the next [`Frame::Open`].

@@ -194,9 +194,10 @@ impl Rules {
     /// looked up, so a name cannot lead around a rule about addresses.
     pub fn allowed(&self, host: &str, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let is_this = |rule: &Rule| rule.host == Host::This;
-        let own = match self.deny_private || self.allow.iter().chain(&self.deny).any(is_this) {
-            true => own_addresses(),
-            false => Vec::new(),
+        let own = if self.deny_private || self.allow.iter().chain(&self.deny).any(is_this) {
+            own_addresses()
+        } else {
+            Vec::new()
         };
         addresses.iter().copied().filter(|address| self.may(host, *address, &own)).collect()
     }

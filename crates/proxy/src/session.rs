@@ -480,12 +480,13 @@ impl Session {
     /// Listens for the peer, and opens a stream to it for each connection that comes.
     async fn forward(self: Arc<Self>, id: u16, at: HostPort) {
         let not = |why| Frame::NotListening { id, why };
-        let listener = match self.options.allow_remote_forwards {
-            false => Err(Refusal::new(
+        let listener = if self.options.allow_remote_forwards {
+            listen(&at).await
+        } else {
+            Err(Refusal::new(
                 Cause::NotAllowed,
                 "remote forwards are off there; --allow-remote-forwards turns them on",
-            )),
-            true => listen(&at).await,
+            ))
         };
         let (port, listener) = match listener {
             Ok(bound) => bound,
@@ -599,9 +600,10 @@ impl Session {
     pub(crate) fn remove(&self, stream: u16) {
         let mut table = self.table();
         let Some(conn) = table.conns.remove(&stream) else { return };
-        match conn.is_opener {
-            true => table.streams.give_back(stream),
-            false => drop(self.theirs.fetch_sub(1, Ordering::Relaxed)),
+        if conn.is_opener {
+            table.streams.give_back(stream);
+        } else {
+            self.theirs.fetch_sub(1, Ordering::Relaxed);
         }
     }
 

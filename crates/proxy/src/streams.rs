@@ -28,7 +28,10 @@ impl Streams {
         if let Some(stream) = self.free.pop_front() {
             return Some(stream);
         }
-        let stream = u16::try_from(self.next).ok().filter(|_| self.next < self.end)?;
+        if self.next >= self.end {
+            return None;
+        }
+        let stream = u16::try_from(self.next).ok()?;
         self.next += 2;
         Some(stream)
     }

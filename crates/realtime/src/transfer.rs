@@ -90,10 +90,11 @@ pub async fn run(
     sampling: Option<Sampling>,
 ) -> Result<Record, String> {
     let count = transfer.paths.len();
-    let security = match transfer.is_protected {
-        // Both ends are in this program.
-        true => SharedKey::random().map_err(|e| e.to_string())?.into(),
-        false => Security::Plain,
+    // Both ends are in this program.
+    let security = if transfer.is_protected {
+        SharedKey::random().map_err(|e| e.to_string())?.into()
+    } else {
+        Security::Plain
     };
     let server = endpoint(&transfer.receiver, 21..21 + count, true, security.clone())?;
     let epoch = Epoch::default();

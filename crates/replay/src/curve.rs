@@ -58,7 +58,7 @@ pub(crate) fn steps(path: &PathRecord) -> Vec<Step> {
             lost: grown(|s| s.chunks_lost),
             timeouts: grown(|s| s.t3_expirations),
             acked,
-            rtt: now.rtt_s.filter(|_| acked > 0).map(|rtt| (rtt, now.rtt_via)),
+            rtt: if acked > 0 { now.rtt_s.map(|rtt| (rtt, now.rtt_via)) } else { None },
             heartbeat_rtt,
             is_progress: acked > 0 || measured || heartbeat_rtt.is_some(),
             has_failed: !matches!(now.state.as_str(), "active" | "unconfirmed"),

@@ -148,9 +148,10 @@ struct Count {
 /// Splits where the ratio changes, as long as that is certain.
 fn split(counts: &[Count], halvings: u32, pieces: &mut Vec<LossPiece>) {
     let (sent, lost) = counts.iter().fold((0, 0), |(s, l), c| (s + c.sent, l + c.lost));
-    let Some((first, last)) = counts.first().zip(counts.last()).filter(|_| sent > 0) else {
+    if sent == 0 {
         return;
-    };
+    }
+    let Some((first, last)) = counts.first().zip(counts.last()) else { return };
     let mut best = (EVIDENCE, None);
     let (mut left_sent, mut left_lost) = (0, 0);
     if halvings > 0 {

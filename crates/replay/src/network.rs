@@ -125,7 +125,8 @@ impl Network {
         let (mut known, mut unused) = (Vec::new(), Vec::new());
         for (index, (path, steps)) in all.into_iter().enumerate() {
             let share = carried(&steps) as f64 / total.max(1) as f64;
-            let Some(base) = floors.base(index).filter(|_| share >= UNUSED) else {
+            let base = if share >= UNUSED { floors.base(index) } else { None };
+            let Some(base) = base else {
                 unused.push(path.number);
                 continue;
             };
@@ -144,12 +145,11 @@ impl Network {
         let until = record.time_s();
         let slowest = known.iter().map(|path| path.base).fold(0.0, f64::max);
         let needed_s = SHORTEST_S.max(SHORTEST_ROUND_TRIPS * slowest);
-        match known.is_empty() {
-            true => return Err(EstimateError::Nothing),
-            false if until < needed_s => {
-                return Err(EstimateError::TooShort { time_s: until, needed_s });
-            }
-            false => {}
+        if known.is_empty() {
+            return Err(EstimateError::Nothing);
+        }
+        if until < needed_s {
+            return Err(EstimateError::TooShort { time_s: until, needed_s });
         }
         Ok(Network::of(record, &known, until, unused))
     }

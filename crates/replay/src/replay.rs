@@ -72,7 +72,8 @@ impl Replay {
         let options = RunOptions { is_lean: true, ..RunOptions::default() };
         let output = point.run.run(seed, &options).map_err(|error| failed(error.to_string()))?;
         let transfer = output.result.transfer;
-        let time_s = transfer.ack_time_s.filter(|_| transfer.completed).map(|t| t - self.begin_s);
+        let ack_time_s = if transfer.completed { transfer.ack_time_s } else { None };
+        let time_s = ack_time_s.map(|t| t - self.begin_s);
         let goodput_bps = time_s.filter(|t| *t > 0.0).map(|t| self.bytes as f64 * 8.0 / t);
         Ok(Replayed { seed, time_s, goodput_bps })
     }

@@ -58,18 +58,17 @@ pub fn text(record: &Record, network: &Network) -> String {
     if let Some(rate) = recording.rate_bps {
         content += &format!(", rate = \"{}\"", print_rate(rate));
     }
-    match network.shared.is_empty() {
-        true => {
-            line(format!("\n[[transfer]]\n{}\n\n[[transfer]]", greeting(begin)));
-            line(content.replace(", ", "\n"));
-            for path in &network.paths {
-                line(format!("\n[[path]]           # {}", ends(path)));
-                line(format!("delay = \"{}\"", seconds(path.one_way_delay_s)));
-                line(bottleneck(&path.rates, path.queue, begin));
-                line(faults(path, begin));
-            }
+    if network.shared.is_empty() {
+        line(format!("\n[[transfer]]\n{}\n\n[[transfer]]", greeting(begin)));
+        line(content.replace(", ", "\n"));
+        for path in &network.paths {
+            line(format!("\n[[path]]           # {}", ends(path)));
+            line(format!("delay = \"{}\"", seconds(path.one_way_delay_s)));
+            line(bottleneck(&path.rates, path.queue, begin));
+            line(faults(path, begin));
         }
-        false => line(long_form(network, &content, begin)),
+    } else {
+        line(long_form(network, &content, begin))
     }
     out
 }
@@ -190,10 +189,7 @@ fn seconds(seconds: f64) -> String {
 /// A name as a key of TOML: those of parameters need no quotation marks.
 fn name_of(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    match !name.is_empty() && name.chars().all(is_bare) {
-        true => name.to_owned(),
-        false => quoted(name),
-    }
+    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
 }
 
 /// A text in TOML.

@@ -270,9 +270,12 @@ impl PathControl<'_> {
     fn change(self, change: &LinkChange) {
         let path = &self.net.paths[self.number];
         let chosen = |links: &[LinkId], wanted: bool| -> Vec<LinkId> {
+            if !wanted {
+                return Vec::new();
+            }
             let hops =
                 links.iter().enumerate().filter(|(hop, _)| self.hop.is_none_or(|h| h == *hop));
-            hops.filter(|_| wanted).map(|(_, &link)| link).collect()
+            hops.map(|(_, &link)| link).collect()
         };
         let mut links = chosen(&path.forward, self.direction != Direction::Reverse);
         links.extend(chosen(&path.reverse, self.direction != Direction::Forward));

@@ -91,9 +91,10 @@ impl Group {
         for (entry, other) in self.at.iter().enumerate() {
             those |= u32::from(*other == at) << entry;
         }
-        let entry = match those.is_power_of_two() {
-            true => those.trailing_zeros() as usize,
-            false => self.first_of_tie(those, dues),
+        let entry = if those.is_power_of_two() {
+            those.trailing_zeros() as usize
+        } else {
+            self.first_of_tie(those, dues)
         };
         (at, self.slot[entry])
     }

@@ -239,7 +239,7 @@ impl TransferResult {
         let bytes = to.received_bytes();
         let blocked = from.stats().map(|stats| stats.receive_buffer_blocked.as_secs_f64());
         let since_call = |at| from.sender.called.map(|call| to_secs(at, call));
-        let acked = from.sender.acked.filter(|_| from.has_been_acked_all());
+        let acked = if from.has_been_acked_all() { from.sender.acked } else { None };
         let paths: Vec<_> = from.paths().iter().map(|p| PathResult::of(p, from, to, net)).collect();
         let outage = FirstOutage::of(from, net);
         TransferResult {

@@ -224,8 +224,10 @@ impl Scenario {
             }
             params.push((axis.name.clone(), row.label.clone()));
         }
-        for (name, item) in settings.iter().filter(|_| is_set(&params)) {
-            tree::set(&mut root, name, item.clone())?;
+        if is_set(&params) {
+            for (name, item) in settings {
+                tree::set(&mut root, name, item.clone())?;
+            }
         }
         let mut run = compile::compile(&root, &self.place, &self.stem)?;
         run.parameters.clone_from(&params);

@@ -82,9 +82,10 @@ impl Password {
     /// If there are none, or more than [`Password::LEN_MAX`].
     pub fn new(bytes: impl Into<Token>) -> Result<Password, PasswordLength> {
         let bytes = bytes.into();
-        match (1..=Password::LEN_MAX).contains(&bytes.len()) {
-            true => Ok(Password(bytes)),
-            false => Err(PasswordLength),
+        if (1..=Password::LEN_MAX).contains(&bytes.len()) {
+            Ok(Password(bytes))
+        } else {
+            Err(PasswordLength)
         }
     }
 

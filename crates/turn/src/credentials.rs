@@ -76,7 +76,10 @@ impl Credentials {
             ErrorCode::STALE_NONCE => self.stale_nonces < STALE_MAX,
             _ => false,
         };
-        let Some((realm, nonce)) = challenge(answer).filter(|_| renew) else { return false };
+        if !renew {
+            return false;
+        }
+        let Some((realm, nonce)) = challenge(answer) else { return false };
         self.stale_nonces += 1;
         let key = long_term_key(&self.user, &self.password, &realm);
         self.auth = Some(Auth { realm, nonce, key });

@@ -34,22 +34,24 @@ impl Check for UdpBuffers {
             let sentence = format!("Sockets get the {} of buffers that they want.", size(receive));
             return looked.find(Finding::ok("udp-buffers", sentence));
         }
-        let sentence = match receive < receive_wanted {
-            true => format!(
+        let sentence = if receive < receive_wanted {
+            format!(
                 "Sockets get {} of the {} that they want to receive into, so bursts of fast paths are \
                  lost.",
                 size(receive),
                 size(receive_wanted)
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "Sockets get {} of the {} that they want to send from, so large batches are split.",
                 size(send),
                 size(send_wanted)
-            ),
+            )
         };
-        let mut finding = match receive < RECEIVE_MIN {
-            true => Finding::warning("udp-buffers", sentence),
-            false => Finding::note("udp-buffers", sentence),
+        let mut finding = if receive < RECEIVE_MIN {
+            Finding::warning("udp-buffers", sentence)
+        } else {
+            Finding::note("udp-buffers", sentence)
         };
         let limits = [
             ("net/core/rmem_max", receive < receive_wanted, receive_wanted),

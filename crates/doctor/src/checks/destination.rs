@@ -55,24 +55,20 @@ impl Check for Destination {
         let to = listed(&facts.remotes.iter().map(ToString::to_string).collect::<Vec<_>>());
         let port = first.remote.port();
         let listen = format!("manypath recv --port {port}");
-        looked.find(match open.iter().any(|way| is_refused(way)) {
-            true => Finding::error(
-                "dest-refused",
-                format!("The destination says that nothing listens at {to}."),
-            )
-            .mend_at_destination(listen),
-            false => Finding::error(
-                "dest-silent",
-                format!(
-                    "The destination {to} does not answer on any uplink: nothing listens there, or a \
-                     firewall before it drops UDP."
-                ),
-            )
-            .mend_at_destination(listen)
-            .mend_at_destination(format!(
-                "sudo nft insert rule inet filter input udp dport {port} accept"
-            )),
-        });
+        let finding = if open.iter().any(|way| is_refused(way)) {
+            let what = format!("The destination says that nothing listens at {to}.");
+            Finding::error("dest-refused", what).mend_at_destination(listen)
+        } else {
+            let what = format!(
+                "The destination {to} does not answer on any uplink: nothing listens there, or a \
+                 firewall before it drops UDP."
+            );
+            let rule = format!("sudo nft insert rule inet filter input udp dport {port} accept");
+            Finding::error("dest-silent", what)
+                .mend_at_destination(listen)
+                .mend_at_destination(rule)
+        };
+        looked.find(finding);
     }
 }
 

@@ -39,24 +39,24 @@ impl Check for Gso {
             if !refused && !gso_off {
                 continue;
             }
-            let sentence = match refused {
-                true => format!(
+            let sentence = if refused {
+                format!(
                     "The kernel takes no batches of packets for {name}, so that sending costs several \
                      times the processor time."
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "Segmentation of batches (GSO) is off on {name}, so that sending costs more \
                      processor time."
-                ),
+                )
             };
             let finding = Finding::warning("gso-off", sentence).at(name.clone());
             let switches: Vec<String> =
                 off.iter().map(|(_, short)| format!("{short} on")).collect();
-            looked.find(match switches.is_empty() {
-                true => finding.mend(format!("ethtool -k {}", quoted(name))),
-                false => {
-                    finding.mend(format!("sudo ethtool -K {} {}", quoted(name), switches.join(" ")))
-                }
+            looked.find(if switches.is_empty() {
+                finding.mend(format!("ethtool -k {}", quoted(name)))
+            } else {
+                finding.mend(format!("sudo ethtool -K {} {}", quoted(name), switches.join(" ")))
             });
         }
     }

@@ -166,11 +166,13 @@ impl PaperChance {
                 measured.half_width_at(confidence) <= half,
             ),
         };
-        match distance > chance {
-            // Few runs that are all equal, such as those without a rare event, show no chance.
-            true if is_enough || chance > 0.0 => Finding::Fails,
-            false if is_enough => Finding::Holds,
-            _ => Finding::Undecided,
+        // Few runs that are all equal, such as those without a rare event, show no chance.
+        if distance > chance && (is_enough || chance > 0.0) {
+            Finding::Fails
+        } else if distance <= chance && is_enough {
+            Finding::Holds
+        } else {
+            Finding::Undecided
         }
     }
 

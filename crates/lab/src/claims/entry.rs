@@ -197,7 +197,7 @@ impl ClaimEntry {
     fn value(&self, subject: Subject) -> Result<Measure, String> {
         let bounds = self.bounds(&subject.quantity)?;
         let is_rise = self.measure == "rise";
-        let rise_along = self.by.clone().filter(|_| is_rise);
+        let rise_along = if is_rise { self.by.clone() } else { None };
         if is_rise && rise_along.is_none() {
             return Err("a rise needs `by`: the parameter along which".to_owned());
         }

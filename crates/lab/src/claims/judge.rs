@@ -333,9 +333,10 @@ fn order_misses(
         for (a, b) in above.iter().flat_map(|a| below.iter().map(move |b| (a, b))) {
             let factor = if *distinct { 1.0 } else { 1.0 - tolerance };
             let apart = less(&a.1, &b.1, factor, sides)?;
-            let finding = match distinct {
-                true => beyond(apart.value, 0.0, &apart),
-                false => within(&apart, 0.0, f64::INFINITY),
+            let finding = if *distinct {
+                beyond(apart.value, 0.0, &apart)
+            } else {
+                within(&apart, 0.0, f64::INFINITY)
             };
             match finding {
                 Finding::Holds => {}

@@ -80,7 +80,7 @@ impl Measured {
     pub(super) fn chance_beside(&self, runs: f64, independent: bool) -> f64 {
         let ours = self.judged();
         let paired = ours.error * (self.runs as f64 * self.scale).sqrt();
-        let deviation = self.apart.filter(|_| independent).unwrap_or(paired);
+        let deviation = if independent { self.apart.unwrap_or(paired) } else { paired };
         let error = deviation * (1.0 / (self.runs as f64 * self.scale) + 1.0 / runs).sqrt();
         Spread { error, ..ours }.ci95()
     }
@@ -183,8 +183,7 @@ pub(super) fn rise_at(
     along: &str,
 ) -> Result<Measured, String> {
     let steps = groups(&sides.at, &subject.at, &[along.to_owned()]);
-    let (Some(first), Some(last)) = (steps.first(), steps.last().filter(|_| steps.len() > 1))
-    else {
+    let [first, .., last] = &steps[..] else {
         return Err(format!("a rise needs two values of `{along}` or more"));
     };
     let end = |step: &Group| -> Group { group.iter().chain(step).cloned().collect() };

@@ -104,7 +104,7 @@ pub(super) fn points_of_reference<'a>(
 ) -> Vec<Point<'a>> {
     let of_field = reference.points.iter().filter(|point| point.field == field);
     let written = |point: &'a crate::reference::ReferencePoint| {
-        point.variant.as_deref().filter(|_| variants == Variants::AsWritten)
+        if variants == Variants::AsWritten { point.variant.as_deref() } else { None }
     };
     let point = |point: &'a crate::reference::ReferencePoint| Point {
         variant: written(point).unwrap_or(variant),

@@ -36,9 +36,10 @@ pub enum Colours {
 impl Colours {
     /// As the environment says (no-color.org).
     pub fn of_environment() -> Colours {
-        match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            true => Colours::Off,
-            false => Colours::On,
+        if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+            Colours::Off
+        } else {
+            Colours::On
         }
     }
 
@@ -104,10 +105,8 @@ impl Page<'_, '_> {
             (None, Some(_), is_remote) => {
                 let back = if board.processes.len() > 1 { "  Esc list" } else { "" };
                 let span = if board.is_long { "1 min" } else { "10 min" };
-                let leave = match is_remote {
-                    true => "q leave",
-                    false => "q close view (work goes on)  ^C stop",
-                };
+                let leave =
+                    if is_remote { "q leave" } else { "q close view (work goes on)  ^C stop" };
                 let keys = format!("b backup  n normal  ↑↓ path  t {span}{back}  {leave}");
                 Line::styled(keys, DIM)
             }
@@ -182,18 +181,20 @@ impl Page<'_, '_> {
 
     /// How far an association is; with its name where there are several.
     fn association(&mut self, a: &AssociationFigures, is_named: bool) {
-        let name = match is_named {
-            true => format!("association {} with {}  ", a.association, plain(&a.peer)),
-            false => String::new(),
+        let name = if is_named {
+            format!("association {} with {}  ", a.association, plain(&a.peer))
+        } else {
+            String::new()
         };
         let done = match a.total_bytes {
             Some(total) => {
                 let percent = (a.done_bytes * 100).checked_div(total).unwrap_or(100);
                 let rate = a.up_bps.max(a.down_bps) / 8.0;
                 let left = total.saturating_sub(a.done_bytes) as f64;
-                let eta = match rate > 1.0 {
-                    true => format!(", {} left", time(left / rate)),
-                    false => String::new(),
+                let eta = if rate > 1.0 {
+                    format!(", {} left", time(left / rate))
+                } else {
+                    String::new()
                 };
                 format!("  {percent} % of {}{eta}", bytes(total))
             }
@@ -395,9 +396,10 @@ fn plain(text: &str) -> String {
 
 fn cut(text: &str, width: usize) -> String {
     let text = plain(text);
-    match text.chars().count() > width {
-        true => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
-        false => text,
+    if text.chars().count() > width {
+        text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    } else {
+        text
     }
 }
 

@@ -54,9 +54,10 @@ impl Source for Own {
         path: u16,
         rank: &'static str,
     ) -> Result<(), String> {
-        match self.0.set_rank(association, path, rank)? {
-            true => Ok(()),
-            false => Err("there is no such path any more".to_owned()),
+        if self.0.set_rank(association, path, rank)? {
+            Ok(())
+        } else {
+            Err("there is no such path any more".to_owned())
         }
     }
 }

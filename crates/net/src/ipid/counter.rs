@@ -49,10 +49,7 @@ pub(crate) fn compare(answers: &[(Side, u16)]) -> Counter {
     }
     // An address has its turn after the other one: two steps.
     let counts = |side| rises(ids(side), 2 * STEP_MAX);
-    match counts(Side::A) && counts(Side::B) {
-        true => Counter::Different,
-        false => Counter::Unknown,
-    }
+    if counts(Side::A) && counts(Side::B) { Counter::Different } else { Counter::Unknown }
 }
 
 /// True if each identification is 1 to `step_max` above the one before, modulo 2^16.

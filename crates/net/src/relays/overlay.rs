@@ -106,7 +106,9 @@ impl Relays {
         for index in 0..self.links.len() {
             let link = &self.links[index];
             let is_none = !link.is_left && link.relayed.is_none() && link.error.is_some();
-            if let Some(led_by) = link.led_by.filter(|_| is_none) {
+            if let Some(led_by) = link.led_by
+                && is_none
+            {
                 let (address, until) = (link.relay.address, now + REFUSED_FOR);
                 self.overlay.refused.push(Refused { address, led_by, until });
                 self.leave(now, index);

@@ -73,9 +73,10 @@ impl Crossing {
         let (from, to) = (as_socket_addr(header.source), as_socket_addr(header.destination));
         let net = &mut self.bare.net;
         let packet = Bytes::copy_from_slice(packet);
-        let route = match header.may_fragment {
-            true => net.send_without_df(node, from, to, packet),
-            false => net.send(node, from, to, packet),
+        let route = if header.may_fragment {
+            net.send_without_df(node, from, to, packet)
+        } else {
+            net.send(node, from, to, packet)
         };
         match route {
             None => self.unroutable += 1,

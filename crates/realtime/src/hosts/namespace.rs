@@ -224,9 +224,10 @@ fn configure(plan: &HostPlan, mptcp: bool) -> Result<(), HostsError> {
     let _ = input.as_mut().map(|input| input.write_all(plan.commands(mptcp).as_bytes()));
     drop(input);
     let output = child.wait_with_output().map_err(|error| refused(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
     }
 }
 

@@ -137,7 +137,10 @@ impl Host {
     #[inline(never)]
     fn ask_oracle(&mut self, net: &Network) {
         let latest = Some(net.loss_changes());
-        let Some(id) = self.assoc.filter(|_| self.oracle != latest) else { return };
+        if self.oracle == latest {
+            return;
+        }
+        let Some(id) = self.assoc else { return };
         let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
         self.oracle = latest;
         for path in assoc.paths().collect::<Vec<_>>() {

@@ -93,9 +93,10 @@ impl Network {
         let packet =
             Packet { id, payload, damaged: None, route, size, hop: 0, may_fragment, fate: None };
         let packet = self.packets.add(packet);
-        match self.has_fixed_links {
-            true => self.cross(packet),
-            false => self.enter(self.routes[route.0 as usize].spec.links[0], packet),
+        if self.has_fixed_links {
+            self.cross(packet)
+        } else {
+            self.enter(self.routes[route.0 as usize].spec.links[0], packet)
         }
     }
 
@@ -184,15 +185,16 @@ impl Network {
         }
         let &mut Packet { id, route: number, .. } = packet;
         let node = route.spec.to;
-        let lost = match route.is_mapped {
-            false => Some(DropCause::Unmapped),
-            true if packet.damaged.is_none() => None,
-            true if packet.is_found_damaged() => Some(DropCause::Corrupt),
+        let lost = if !route.is_mapped {
+            Some(DropCause::Unmapped)
+        } else if packet.damaged.is_none() {
+            None
+        } else if packet.is_found_damaged() {
+            Some(DropCause::Corrupt)
+        } else {
             // One damage in 2^32 is not found, or two cancelled each other.
-            true => {
-                packet.payload = packet.damaged.take().map(Bytes::from);
-                None
-            }
+            packet.payload = packet.damaged.take().map(Bytes::from);
+            None
         };
         if let Some(cause) = lost {
             let (path, node) = (route.path, route.spec.from);

@@ -40,7 +40,9 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         cross: Vec::new(),
         stripe: None,
     };
-    if let Some(named) = top.get("time_limit").filter(|_| compiled.time_limit.is_zero()) {
+    if let Some(named) = top.get("time_limit")
+        && compiled.time_limit.is_zero()
+    {
         return Err(named.error("no time to run", "write a time such as \"500 s\""));
     }
     let long =

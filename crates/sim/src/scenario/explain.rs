@@ -116,9 +116,10 @@ impl CompiledScenario {
         let is_named = self.nodes.len() > 2;
         for (i, &crossing) in path.crossings.iter().enumerate() {
             let cable = &self.cables[crossing.cable];
-            let (there, back, end) = match crossing.is_reversed {
-                false => (&cable.forward, &cable.reverse, cable.ends.1),
-                true => (&cable.reverse, &cable.forward, cable.ends.0),
+            let (there, back, end) = if crossing.is_reversed {
+                (&cable.reverse, &cable.forward, cable.ends.0)
+            } else {
+                (&cable.forward, &cable.reverse, cable.ends.1)
             };
             let _ = write!(line, " ──[{}]──", explain_link(there, back));
             if is_named || i + 1 == path.crossings.len() {

@@ -84,7 +84,9 @@ pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> 
         },
     };
     let start = table.get("start").map_or(Ok(Duration::ZERO), |named| named.duration())?;
-    if let Some(named) = table.get("start").filter(|_| start >= limit) {
+    if let Some(named) = table.get("start")
+        && start >= limit
+    {
         let what = format!("the run has ended by then, at {}", print_duration(limit));
         return Err(named.error(what, "write an earlier time, or a longer time_limit"));
     }

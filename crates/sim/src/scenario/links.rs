@@ -177,9 +177,10 @@ fn queue(named: &Named<'_>) -> Result<Queue> {
     if let Some(packets) = number("packets").or(number("packet")) {
         let packets = packets.parse().map_err(|_| wrong("is not a queue"))?;
         let is_possible = (1..=1_000_000_000).contains(&packets);
-        return match is_possible {
-            true => Ok(Queue::Limit(QueueLimit::Packets(packets))),
-            false => Err(wrong("is not possible")),
+        return if is_possible {
+            Ok(Queue::Limit(QueueLimit::Packets(packets)))
+        } else {
+            Err(wrong("is not possible"))
         };
     }
     if let Some(products) = number("bdp") {
@@ -218,9 +219,10 @@ pub(super) fn loss(named: &Named<'_>) -> Result<Loss> {
     let is_bernoulli = table
         .need("model", "\"gilbert-elliott\"")?
         .word(&[("bernoulli", true), ("gilbert-elliott", false)])?;
-    let foreign: &[&'static str] = match is_bernoulli {
-        true => &["to_bad", "to_good", "loss_in_good", "loss_in_bad"],
-        false => &["probability"],
+    let foreign: &[&'static str] = if is_bernoulli {
+        &["to_bad", "to_good", "loss_in_good", "loss_in_bad"]
+    } else {
+        &["probability"]
     };
     if let Some(named) = foreign.iter().find_map(|key| table.get(key)) {
         return Err(

@@ -262,7 +262,9 @@ fn add_flow(
     let copies = table.get("copies").map_or(Ok(1), |named| named.whole(1..=MOST_FLOWS as u64))?;
     let copies = copies as usize;
     let spread = table.get("spread").map_or(Ok(Duration::ZERO), |named| named.duration())?;
-    if let Some(named) = table.get("spread").filter(|_| ends_before(&sends, spread, out)) {
+    if let Some(named) = table.get("spread")
+        && ends_before(&sends, spread, out)
+    {
         let remedy = "write a shorter one, a later `until`, or a longer time_limit";
         return Err(named.error("a flow may start after its end", remedy));
     }

@@ -74,10 +74,8 @@ impl CompiledScenario {
             return Err("a link that is not its own".to_owned());
         }
         let own = &self.cables[cable];
-        let (there, back) = match is_reversed {
-            false => (&own.forward, &own.reverse),
-            true => (&own.reverse, &own.forward),
-        };
+        let (there, back) =
+            if is_reversed { (&own.reverse, &own.forward) } else { (&own.forward, &own.reverse) };
         Ok(HopSpec {
             forward: self.plain_link(there, cable, Way::Forward.reversed_if(is_reversed))?,
             reverse: self.plain_link(back, cable, Way::Reverse.reversed_if(is_reversed))?,

@@ -69,9 +69,10 @@ impl Map<'_> {
             }
             way.push(crossing);
         }
-        match way.is_empty() {
-            true => Err(via.error("the way has no links", "name two different ends")),
-            false => Ok(way),
+        if way.is_empty() {
+            Err(via.error("the way has no links", "name two different ends"))
+        } else {
+            Ok(way)
         }
     }
 

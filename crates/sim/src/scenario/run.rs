@@ -224,9 +224,10 @@ impl<'s> Run<'s> {
     fn add_flow(&mut self, (model, copy): (usize, usize), flow: &FlowModel, options: &RunOptions) {
         let paths = flow.paths.iter().map(|path| self.wiring.path(&path.crossings));
         let name = flow.name_of(copy);
-        let delay = match flow.spread.is_zero() {
-            true => Duration::ZERO,
-            false => flow.spread.mul_f64(self.world.rng(&format!("start of {name}")).unit()),
+        let delay = if flow.spread.is_zero() {
+            Duration::ZERO
+        } else {
+            flow.spread.mul_f64(self.world.rng(&format!("start of {name}")).unit())
         };
         let start = flow.transfers.iter().map(|transfer| transfer.start).min().unwrap_or_default();
         let start = start + delay;
@@ -469,7 +470,7 @@ impl<'s> Run<'s> {
         result.bytes = result.bytes.min(bytes);
         result.transfer_time_s = time;
         let called = since(senders().filter_map(|sender| sender.called).min());
-        result.ack_time_s = called.filter(|_| result.completed);
+        result.ack_time_s = if result.completed { called } else { None };
         result.goodput_bps = if time > 0.0 { result.bytes as f64 * 8.0 / time } else { 0.0 };
     }
 }

@@ -78,9 +78,10 @@ pub(super) fn axis(name: String, entry: &Entry) -> Result<Axis> {
     let mut rows: Vec<Row> = Vec::with_capacity(items.len());
     let mut labels = BTreeSet::new();
     for item in items {
-        let row = match is_group {
-            true => group_row(&name, item)?,
-            false => Row { label: item.to_string(), settings: vec![(name.clone(), item.clone())] },
+        let row = if is_group {
+            group_row(&name, item)?
+        } else {
+            Row { label: item.to_string(), settings: vec![(name.clone(), item.clone())] }
         };
         for (name, item) in &row.settings {
             check_is_settable(name, &item.place, true)?;

@@ -85,9 +85,10 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Topology, Flaw> {
         Format::Brite => brite::parse(text),
         Format::AsRel => relations::parse(text),
     }?;
-    match topology.links.is_empty() {
-        true => Err(Flaw::new(0, "it has no links", "name a file that describes a network")),
-        false => Ok(topology),
+    if topology.links.is_empty() {
+        Err(Flaw::new(0, "it has no links", "name a file that describes a network"))
+    } else {
+        Ok(topology)
     }
 }
 

@@ -75,9 +75,10 @@ struct Start {
 impl Start {
     /// The settings beside these keys of both ends and, for cross-traffic, beside a fixed preset.
     fn of<'k>(mut keys: impl Iterator<Item = &'k str>, is_preset_fixed: bool) -> Start {
-        match is_preset_fixed || keys.any(|key| key == "profile" || key == "preset") {
-            true => Start { profile: BESIDE_A_PRESET, preset: BESIDE_A_PROFILE },
-            false => Start { profile: Profile::default().name(), preset: Preset::DEFAULT.name },
+        if is_preset_fixed || keys.any(|key| key == "profile" || key == "preset") {
+            Start { profile: BESIDE_A_PRESET, preset: BESIDE_A_PROFILE }
+        } else {
+            Start { profile: Profile::default().name(), preset: Preset::DEFAULT.name }
         }
     }
 }

@@ -39,9 +39,10 @@ impl Wiring {
         let link = |crossing: &Crossing| {
             self.0[crossing.cable][usize::from(crossing.is_reversed != is_back)]
         };
-        match is_back {
-            false => crossings.iter().map(link).collect(),
-            true => crossings.iter().rev().map(link).collect(),
+        if is_back {
+            crossings.iter().rev().map(link).collect()
+        } else {
+            crossings.iter().map(link).collect()
         }
     }
 

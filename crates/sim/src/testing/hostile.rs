@@ -276,7 +276,9 @@ impl Script for Greedy {
         if self.cookie.is_none() && self.peer_tag == 0 && self.tag == 0x0bad_0000 {
             self.connect(out);
         }
-        if let Some(highest) = self.highest.filter(|_| self.highest != self.acked) {
+        if let Some(highest) = self.highest
+            && self.highest != self.acked
+        {
             out.send(self.peer_tag, |p| {
                 p.push_sack(highest, GREEDY_WINDOW, 0, std::iter::empty(), std::iter::empty())
             });

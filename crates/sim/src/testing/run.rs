@@ -267,7 +267,7 @@ fn least_silence(host: &Host) -> Duration {
     let is_protected = host.assoc().is_some_and(manypath_proto::Association::is_protected);
     let counts = config.association_max_retrans.is_some();
     let timeout = config.association_timeout;
-    timeout.filter(|_| !counts && !is_protected).unwrap_or(SILENCE)
+    if counts || is_protected { SILENCE } else { timeout.unwrap_or(SILENCE) }
 }
 
 struct Run {
@@ -507,9 +507,10 @@ impl Run {
             return Ok(()); // The ghost has received nothing.
         }
         // RFC 9260 §9.2: what was sent before the shutdown arrived.
-        match self.pair.has_delivered_all() {
-            true => Ok(()),
-            false => Err(format!("shut down with data undelivered; {}", self.report())),
+        if self.pair.has_delivered_all() {
+            Ok(())
+        } else {
+            Err(format!("shut down with data undelivered; {}", self.report()))
         }
     }
 

@@ -269,9 +269,9 @@ impl Middle {
         }
         let verdict = self.rule.as_mut().map_or(Verdict::Pass, |rule| rule(&mut passing));
         let how = path.and_then(|path| self.disturbs.get(&path).copied());
-        let verdict = match how.filter(|_| is_active) {
-            Some(how) => self.disturb_one(net.now(), &mut passing, how),
-            None => verdict,
+        let verdict = match how {
+            Some(how) if is_active => self.disturb_one(net.now(), &mut passing, how),
+            _ => verdict,
         };
         match verdict {
             Verdict::Pass => return Some(passing),

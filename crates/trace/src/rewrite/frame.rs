@@ -150,9 +150,10 @@ impl Place {
             segment.len() >= COMMON_HEADER_LEN + CHUNK_HEADER
                 && segment.get(FLOW) == payload.get(FLOW)
         };
-        match segments.clone().all(is_packet) {
-            true => segments.map(|segment| payload.slice_ref(segment)).collect(),
-            false => whole,
+        if segments.clone().all(is_packet) {
+            segments.map(|segment| payload.slice_ref(segment)).collect()
+        } else {
+            whole
         }
     }
 

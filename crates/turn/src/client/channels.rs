@@ -54,7 +54,8 @@ impl Entry {
     /// When to bind the channel next, by the clock or because the peer is silent.
     fn due_at(&self) -> Option<Instant> {
         let bind_at = self.bind_at?;
-        let silent = self.unanswered.filter(|_| self.ready).map(|since| since + self.patience);
+        let unanswered = if self.ready { self.unanswered } else { None };
+        let silent = unanswered.map(|since| since + self.patience);
         Some(silent.map_or(bind_at, |at| at.min(bind_at)))
     }
 

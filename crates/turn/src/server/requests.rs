@@ -140,9 +140,9 @@ impl Server {
         }
         let key = named.map_or(&self.nobody, |account| &self.accounts[account].key);
         let is_signed = message.validate_integrity_with_key(key).is_ok();
-        match named.filter(|_| is_signed) {
-            Some(account) => Ok(account),
-            None => {
+        match named {
+            Some(account) if is_signed => Ok(account),
+            _ => {
                 self.guesses.take(now, client);
                 Err(Some(ErrorCode::UNAUTHORIZED))
             }

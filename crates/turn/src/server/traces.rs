@@ -86,7 +86,10 @@ impl Traces {
 
     /// The next route to trace, if there are not enough at work.
     pub(super) fn poll(&mut self) -> Option<TraceWanted> {
-        let next = self.waiting.front().copied().filter(|_| self.running.len() < TOGETHER)?;
+        if self.running.len() >= TOGETHER {
+            return None;
+        }
+        let next = self.waiting.front().copied()?;
         self.waiting.pop_front();
         self.running.push(Ends { relayed: next.relayed, peer: next.peer });
         Some(next)

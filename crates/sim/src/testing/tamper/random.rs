@@ -44,9 +44,10 @@ impl Middle {
             // It arrives from elsewhere, before the packet itself or in its place.
             3 => {
                 let mut moved = passing.clone();
-                moved.remote = match self.rng.chance(0.5) {
-                    true => ATTACKER,
-                    false => (passing.remote.ip(), 1024 + self.rng.below(8) as u16).into(),
+                moved.remote = if self.rng.chance(0.5) {
+                    ATTACKER
+                } else {
+                    (passing.remote.ip(), 1024 + self.rng.below(8) as u16).into()
                 };
                 self.put(now, moved, true);
                 let hold = Duration::from_millis(1);

@@ -41,12 +41,11 @@ impl Seen {
 
     /// Keeps the first ones, and the last of the others.
     fn keep(&mut self, passing: &Passing) {
-        match self.kept.len() < KEPT {
-            true => self.kept.push(passing.clone()),
-            false => {
-                let at = KEPT / 4 + self.passed % (KEPT - KEPT / 4);
-                self.kept[at] = passing.clone();
-            }
+        if self.kept.len() < KEPT {
+            self.kept.push(passing.clone())
+        } else {
+            let at = KEPT / 4 + self.passed % (KEPT - KEPT / 4);
+            self.kept[at] = passing.clone();
         }
         self.passed += 1;
     }
