@@ -2,8 +2,6 @@
 //! `commands/send`.
 //! `docs/protocol-transfer.md` describes the protocol.
 
-pub(crate) mod messages;
-pub(crate) mod password;
 pub(crate) mod receiver;
 pub(crate) mod report;
 pub(crate) mod secret;

@@ -30,7 +30,6 @@ use crate::settings;
 use crate::signals;
 use crate::signals::interrupted;
 use crate::transfer::frame::reason;
-use crate::transfer::password::Secret;
 use crate::transfer::receiver::Receiver;
 use crate::transfer::sink::{Holders, Store};
 use crate::transfer::stall;
@@ -38,6 +37,7 @@ use crate::transfer::target::Target;
 use announce::Announcement;
 use directory::make_directory;
 use manypath_names::Proof;
+use manypath_transfer::password::Secret;
 use manypath_trust::Code;
 use manypath_trust::password::Password;
 

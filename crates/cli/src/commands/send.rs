@@ -41,8 +41,6 @@ use crate::screen::progress::{Counted, Progress};
 use crate::settings;
 use crate::signals::interrupted;
 use crate::transfer::frame::{AHEAD, Accepts, ClientFrame, Hello, ServerFrame, Summary, reason};
-use crate::transfer::messages::{Messages, first_frame, send_frame};
-use crate::transfer::password::{NotProved, prove};
 use crate::transfer::relative::shown;
 use crate::transfer::report::{FileLog, TransferResult};
 use crate::transfer::secret::{SecretKind, Sources, unproved};
@@ -52,6 +50,8 @@ use crate::transfer::source::{
 use crate::transfer::stall;
 use answers::{Answers, protocol_error, refusal, stall_failure};
 use feed::{Outlet, feed};
+use manypath_transfer::messages::{Messages, first_frame, send_frame};
+use manypath_transfer::password::{NotProved, prove};
 
 /// Messages that are read ahead of the network.
 const READ_AHEAD: usize = 32;

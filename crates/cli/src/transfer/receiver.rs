@@ -16,8 +16,6 @@ use tokio::time::Instant;
 use super::frame::{
     ClientFrame, FileStatus, FrameError, Hello, Outcome, ServerFrame, VERSION, reason,
 };
-use super::messages::{Incoming, Messages, send_frame};
-use super::password::Secret;
 use super::report::{DeliveryMeter, FileLog, TransferResult};
 use super::sink::{Done, Holder, Said, Work};
 use super::target::Target;
@@ -31,6 +29,8 @@ use crate::screen::Screen;
 use crate::screen::output::Out;
 use crate::screen::progress::{Counted, Progress};
 use crate::signals::interrupted;
+use manypath_transfer::messages::{Incoming, Messages, send_frame};
+use manypath_transfer::password::Secret;
 use order::{Order, Step};
 
 /// The hint after a transfer was interrupted.

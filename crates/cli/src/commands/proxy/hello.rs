@@ -14,9 +14,9 @@ use crate::connect::security;
 use crate::connect::transport::{self, Answer, HELLO_TIME_MAX, closed_failure};
 use crate::failure::Failure;
 use crate::transfer::frame::{ClientFrame, PPID_CONTROL, reason};
-use crate::transfer::messages::{Incoming, Messages};
-use crate::transfer::password::{NotProved, Secret, prove};
 use crate::transfer::secret::SecretKind;
+use manypath_transfer::messages::{Incoming, Messages};
+use manypath_transfer::password::{NotProved, Secret, prove};
 
 /// The command of the side that accepts.
 const SERVER: &str = "manypath proxy listen";

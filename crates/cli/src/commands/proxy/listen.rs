@@ -36,7 +36,7 @@ use crate::screen::shares::{self, Share};
 use crate::settings;
 use crate::signals;
 use crate::transfer::frame::reason;
-use crate::transfer::password::Secret;
+use manypath_transfer::password::Secret;
 
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);

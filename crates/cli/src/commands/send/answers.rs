@@ -10,11 +10,11 @@ use super::Shared;
 use crate::connect::transport::closed_failure;
 use crate::failure::{Failure, Result};
 use crate::transfer::frame::{Outcome, ServerFrame, Summary, reason};
-use crate::transfer::messages::{Incoming, Messages};
 use crate::transfer::relative::printable;
 use crate::transfer::report::FileLog;
 use crate::transfer::source::Answer as Wish;
 use crate::transfer::{resumable, stall};
+use manypath_transfer::messages::{Incoming, Messages};
 
 /// Reads what the receiver answers.
 pub(super) struct Answers<'a> {

@@ -14,8 +14,8 @@ use crate::connect::transport::send_failure;
 use crate::failure::Result;
 use crate::latency::AckLatency;
 use crate::transfer::frame::ClientFrame;
-use crate::transfer::messages::{send_content, send_frame};
 use crate::transfer::source::Piece;
+use manypath_transfer::messages::{send_content, send_frame};
 
 /// How often a receiver hears that content of unknown size is still waited for.
 const WAITING: Duration = Duration::from_secs(1);

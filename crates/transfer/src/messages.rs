@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use manypath::{Association, Message, SendError, SendOptions};
 
-use super::frame::{FRAME_MAX, PPID_CONTENT, PPID_CONTROL, STREAM};
+use manypath_files::frame::{FRAME_MAX, PPID_CONTENT, PPID_CONTROL, STREAM};
 
 /// The contents of one message.
 #[derive(Debug)]
-pub(crate) enum Incoming {
+pub enum Incoming {
     /// A whole control frame.
     Frame(Vec<u8>),
     /// Content in the slices it arrived in.
@@ -16,7 +16,7 @@ pub(crate) enum Incoming {
 
 /// Messages that a peer of this protocol never sends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unexpected {
+pub enum Unexpected {
     /// A message on another stream or of another kind.
     Kind,
     /// A control frame that is too long.
@@ -25,14 +25,17 @@ pub(crate) enum Unexpected {
 
 /// Puts messages that were delivered in parts together again where that matters.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
+pub struct Messages {
     /// The parts so far of a control frame.
     partial: Vec<u8>,
 }
 
 impl Messages {
     /// Takes a message, or a part of one; `None` if more parts are needed.
-    pub(crate) fn take(&mut self, message: Message) -> Result<Option<Incoming>, Unexpected> {
+    ///
+    /// # Errors
+    /// It is no message of this protocol.
+    pub fn take(&mut self, message: Message) -> Result<Option<Incoming>, Unexpected> {
         if message.stream != STREAM {
             return Err(Unexpected::Kind);
         }
@@ -53,18 +56,24 @@ impl Messages {
     }
 }
 
-/// Sends a control frame.
-pub(crate) async fn send_frame(to: &Association, frame: Vec<u8>) -> Result<(), SendError> {
+/// Sends a control frame. Waits while the send buffer is full.
+///
+/// # Errors
+/// The association takes no more messages.
+pub async fn send_frame(to: &Association, frame: Vec<u8>) -> Result<(), SendError> {
     to.send(options(PPID_CONTROL), frame.into()).await
 }
 
 /// A control frame as the first message of an association.
-pub(crate) fn first_frame(frame: Vec<u8>) -> (SendOptions, Bytes) {
+pub fn first_frame(frame: Vec<u8>) -> (SendOptions, Bytes) {
     (options(PPID_CONTROL), frame.into())
 }
 
-/// Sends content.
-pub(crate) async fn send_content(to: &Association, content: Bytes) -> Result<(), SendError> {
+/// Sends content, at least one byte. Waits while the send buffer is full.
+///
+/// # Errors
+/// The association takes no more messages, or never one of this length.
+pub async fn send_content(to: &Association, content: Bytes) -> Result<(), SendError> {
     to.send(options(PPID_CONTENT), content).await
 }
 

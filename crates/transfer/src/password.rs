@@ -11,12 +11,13 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, timeout_at};
 
-use super::frame::{ClientFrame, ServerFrame, reason};
-use super::messages::{Incoming, Messages, send_frame};
+use manypath_files::frame::{ClientFrame, ServerFrame, reason};
+
+use crate::messages::{Incoming, Messages, send_frame};
 
 /// Why the proof of a receiver failed.
 #[derive(Debug)]
-pub(crate) enum NotProved {
+pub enum NotProved {
     /// It has another token, or somebody is in between.
     Wrong,
     /// The association ended before this end had proved anything: asking again costs nothing.
@@ -43,7 +44,7 @@ impl From<PasswordError> for NotProved {
 
 /// The sender's part: proves its token, and sees that the receiver has it, too. Takes `limit` at
 /// most.
-pub(crate) async fn prove(
+pub async fn prove(
     association: &Association,
     messages: &mut Messages,
     token: &Password,
@@ -94,7 +95,7 @@ async fn next(association: &Association, messages: &mut Messages) -> Result<[u8;
 
 /// A receiver's token, its code if it has one, and the limits on guesses at them.
 #[derive(Clone, Debug)]
-pub(crate) struct Secret {
+pub struct Secret {
     /// Shown by senders that know the receiver.
     token: Limited,
     /// Proved by others.
@@ -111,13 +112,13 @@ struct Limited {
 
 impl Secret {
     /// The token, `chosen` by a person or random.
-    pub(crate) fn new(token: Password, chosen: bool) -> Secret {
+    pub fn new(token: Password, chosen: bool) -> Secret {
         let token = Limited { secret: token, attempts: chosen.then(Arc::default) };
         Secret { proved: token.clone(), token }
     }
 
     /// Has senders that do not know the receiver prove this code, not the token.
-    pub(crate) fn with_code(self, code: Password) -> Secret {
+    pub fn with_code(self, code: Password) -> Secret {
         let proved = Limited { secret: code, attempts: Some(Arc::default()) };
         Secret { proved, ..self }
     }
@@ -139,11 +140,7 @@ impl Limited {
 
 impl Secret {
     /// Checks a token that the peer has shown. The error is the reason for which it is sent away.
-    pub(crate) async fn check(
-        &self,
-        association: &Association,
-        token: &[u8],
-    ) -> Result<(), String> {
+    pub async fn check(&self, association: &Association, token: &[u8]) -> Result<(), String> {
         let attempt = self.token.attempt(association)?;
         // Digests compare in a time that says nothing about the token, nor about its length.
         let digest = |token: &[u8]| -> [u8; 32] { Sha256::digest(token).into() };
@@ -157,7 +154,7 @@ impl Secret {
 
     /// The receiver's part: answers the sender's first message. The error is the reason for which
     /// the sender is sent away.
-    pub(crate) async fn begin(
+    pub async fn begin(
         &self,
         association: &Association,
         share: &[u8; 33],
@@ -175,7 +172,7 @@ impl Secret {
 
 /// A receiver's part that waits for the sender's proof.
 #[derive(Debug)]
-pub(crate) struct Check {
+pub struct Check {
     server: Server,
     attempt: Try,
 }
@@ -183,11 +180,7 @@ pub(crate) struct Check {
 impl Check {
     /// Checks the sender's proof, and proves that this end has the token, too. The error is the
     /// reason for which the sender is sent away.
-    pub(crate) async fn end(
-        self,
-        association: &Association,
-        proof: &[u8; 33],
-    ) -> Result<(), String> {
+    pub async fn end(self, association: &Association, proof: &[u8; 33]) -> Result<(), String> {
         let proved = self.server.finish(proof).map_err(refusal);
         self.attempt.answer(proved.is_ok()).await;
         say(association, proved?).await
@@ -208,13 +201,13 @@ fn refusal(error: PasswordError) -> String {
 
 /// An attempt to show the token. It counts as wrong unless it is answered as right.
 #[derive(Debug)]
-pub(crate) struct Try {
+pub struct Try {
     attempts: Option<(Arc<Mutex<Attempts>>, Attempt)>,
 }
 
 impl Try {
     /// Waits until the answer may be given, right or wrong.
-    pub(crate) async fn answer(self, is_right: bool) {
+    pub async fn answer(self, is_right: bool) {
         let Some((attempts, attempt)) = self.attempts else { return };
         tokio::time::sleep_until(attempt.answer_at.into()).await;
         if is_right {
