@@ -13,7 +13,6 @@ mod runs;
 mod screen;
 mod settings;
 mod signals;
-mod transfer;
 mod version;
 
 use std::future::Future;

@@ -9,6 +9,7 @@ pub(crate) mod notices;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod qr;
+pub(crate) mod report;
 pub(crate) mod shares;
 pub(crate) mod sheet;
 
@@ -20,7 +21,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manypath_live::Live;
 
 use crate::args::ReportArgs;
-use crate::transfer::relative::printable;
+use manypath_files::relative::printable;
 
 /// Lines that wait for a view to leave the terminal; the oldest go first.
 const WAITING_MAX: usize = 200;

@@ -103,6 +103,15 @@ pub(crate) fn ratio(option: &str, text: &str) -> Result<f64> {
     units::parse_ratio(text).map_err(|e| Failure::usage(format!("{option}: {e}")))
 }
 
+/// The value of `--stall-timeout`; `None` for "off".
+pub(crate) fn stall_limit(text: &str) -> Result<Option<Duration>> {
+    match text {
+        "off" => Ok(None),
+        text => duration("--stall-timeout", text)
+            .map(|limit| Some(limit.max(Duration::from_millis(20)))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use manypath::{EndpointOptions, Security};
@@ -180,5 +189,12 @@ mod tests {
             assert_eq!(failure.exit, crate::failure::Exit::Usage);
             assert!(failure.message.contains(named), "{failure}");
         }
+    }
+
+    #[test]
+    fn off_is_no_limit_to_stalls() {
+        assert_eq!(stall_limit("off").unwrap(), None);
+        assert_eq!(stall_limit("90 s").unwrap(), Some(Duration::from_secs(90)));
+        assert_eq!(stall_limit("soon").unwrap_err().exit, crate::failure::Exit::Usage);
     }
 }

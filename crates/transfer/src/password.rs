@@ -16,19 +16,24 @@ use manypath_files::frame::{ClientFrame, ServerFrame, reason};
 use crate::messages::{Incoming, Messages, send_frame};
 
 /// Why the proof of a receiver failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NotProved {
     /// It has another token, or somebody is in between.
+    #[error("the other end does not know this token, or somebody is in between")]
     Wrong,
     /// The association ended before this end had proved anything: asking again costs nothing.
+    #[error("the association ended before the token was proved: {0}")]
     Closed(AssocClosed),
     /// This end has proved its token, and the other end did not. An impostor has checked one guess
     /// and ends like this, whatever reason it gives, so it counts as a wrong token. The end of the
     /// association, if there was one; else it said something else or nothing.
+    #[error("the other end did not prove that it knows the token")]
     Unproved(Option<AssocClosed>),
     /// It does not speak this protocol.
+    #[error("the other end does not speak this version of the transfer protocol")]
     Protocol,
     /// The system gives no random numbers.
+    #[error("the system gives no random numbers")]
     NoRandomness,
 }
 
@@ -44,6 +49,9 @@ impl From<PasswordError> for NotProved {
 
 /// The sender's part: proves its token, and sees that the receiver has it, too. Takes `limit` at
 /// most.
+///
+/// # Errors
+/// It does not have it, or did not say so in time. Nothing may be sent then.
 pub async fn prove(
     association: &Association,
     messages: &mut Messages,
@@ -112,12 +120,14 @@ struct Limited {
 
 impl Secret {
     /// The token, `chosen` by a person or random.
+    #[must_use]
     pub fn new(token: Password, chosen: bool) -> Secret {
         let token = Limited { secret: token, attempts: chosen.then(Arc::default) };
         Secret { proved: token.clone(), token }
     }
 
     /// Has senders that do not know the receiver prove this code, not the token.
+    #[must_use]
     pub fn with_code(self, code: Password) -> Secret {
         let proved = Limited { secret: code, attempts: Some(Arc::default()) };
         Secret { proved, ..self }
@@ -139,7 +149,10 @@ impl Limited {
 }
 
 impl Secret {
-    /// Checks a token that the peer has shown. The error is the reason for which it is sent away.
+    /// Checks a token that the peer has shown. Waits after wrong guesses, if it can be guessed.
+    ///
+    /// # Errors
+    /// It is another one. The error is the reason for which the peer is sent away.
     pub async fn check(&self, association: &Association, token: &[u8]) -> Result<(), String> {
         let attempt = self.token.attempt(association)?;
         // Digests compare in a time that says nothing about the token, nor about its length.
@@ -152,8 +165,11 @@ impl Secret {
         }
     }
 
-    /// The receiver's part: answers the sender's first message. The error is the reason for which
-    /// the sender is sent away.
+    /// The receiver's part: answers the sender's first message.
+    ///
+    /// # Errors
+    /// It is none, or there were too many guesses. The error is the reason for which the sender is
+    /// sent away.
     pub async fn begin(
         &self,
         association: &Association,
@@ -178,8 +194,10 @@ pub struct Check {
 }
 
 impl Check {
-    /// Checks the sender's proof, and proves that this end has the token, too. The error is the
-    /// reason for which the sender is sent away.
+    /// Checks the sender's proof, and proves that this end has the token, too.
+    ///
+    /// # Errors
+    /// The sender has another token. The error is the reason for which it is sent away.
     pub async fn end(self, association: &Association, proof: &[u8; 33]) -> Result<(), String> {
         let proved = self.server.finish(proof).map_err(refusal);
         self.attempt.answer(proved.is_ok()).await;
@@ -201,13 +219,13 @@ fn refusal(error: PasswordError) -> String {
 
 /// An attempt to show the token. It counts as wrong unless it is answered as right.
 #[derive(Debug)]
-pub struct Try {
+struct Try {
     attempts: Option<(Arc<Mutex<Attempts>>, Attempt)>,
 }
 
 impl Try {
     /// Waits until the answer may be given, right or wrong.
-    pub async fn answer(self, is_right: bool) {
+    async fn answer(self, is_right: bool) {
         let Some((attempts, attempt)) = self.attempts else { return };
         tokio::time::sleep_until(attempt.answer_at.into()).await;
         if is_right {

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 use crate::screen::output;
 use crate::screen::sheet::{Sheet, columns};
-use crate::transfer::relative::printable;
+use manypath_files::relative::printable;
 
 /// `manypath path`.
 pub(crate) async fn run(command: PathCommand) -> Result<()> {

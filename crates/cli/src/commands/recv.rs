@@ -2,21 +2,27 @@
 
 mod announce;
 mod directory;
+mod session;
+mod target;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::config::Config;
-use manypath::{Association, BindError, Endpoint, Security, SocketError};
+use manypath::{BindError, Endpoint, Security, SocketError};
 use manypath_files::SystemDisk;
-use tokio::sync::Semaphore;
+use manypath_files::sink::{Holders, Store};
+use manypath_names::Proof;
+use manypath_transfer::password::Secret;
+use manypath_transfer::{Options, Receiver, Reception};
+use manypath_trust::Code;
+use manypath_trust::password::Password;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::args::{DEFAULT_PORT, RecvArgs};
 use crate::commands::names::Announced;
 use crate::connect::security::Serving;
-use crate::connect::strangers::{Guesses, StrangerLines, TICK};
+use crate::connect::strangers::{StrangerLines, TICK};
 use crate::connect::token;
 use crate::connect::token::Source;
 use crate::connect::transport;
@@ -29,21 +35,11 @@ use crate::screen::output::{self, Out};
 use crate::settings;
 use crate::signals;
 use crate::signals::interrupted;
-use crate::transfer::frame::reason;
-use crate::transfer::receiver::Receiver;
-use crate::transfer::sink::{Holders, Store};
-use crate::transfer::stall;
-use crate::transfer::target::Target;
 use announce::Announcement;
 use directory::make_directory;
-use manypath_names::Proof;
-use manypath_transfer::password::Secret;
-use manypath_trust::Code;
-use manypath_trust::password::Password;
+use session::Sessions;
+use target::Place;
 
-/// The message for an address that showed too many wrong tokens, whatever it shows now.
-pub(crate) const TOO_MANY_GUESSES: &str =
-    "busy: too many wrong tokens from your address; wait some seconds";
 /// Shorter files are sent again as a whole after an interruption, in bytes: to keep what arrived of
 /// them costs more time than that saves.
 const KEEP_FROM: u64 = 1 << 20;
@@ -64,7 +60,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let (token, chosen) = token::to_serve(source(&args), serving.is_protected(), &screen)?;
     let password = Password::new(token.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let code = code(&args, &serving, chosen)?;
-    let stall_limit = stall::limit(&args.stall_timeout)?;
+    let stall_limit = settings::stall_limit(&args.stall_timeout)?;
     let target = target(&args, &screen)?;
     let out = if args.stdout { Out::Error } else { Out::Output };
     let preset = config.preset;
@@ -77,20 +73,6 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         screen.line(note);
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
-    let secret = Secret::new(password, chosen);
-    let receiver = Receiver {
-        secret: match &code {
-            Some(code) => secret.with_code(code.password()),
-            None => secret,
-        },
-        target,
-        stall_limit,
-        preset,
-        screen: screen.clone(),
-        report: args.report,
-        out,
-        progress_records: args.progress,
-    };
     let proof = if code.is_some() { Proof::Code } else { Proof::Token };
     let announced = Announced::start(args.name.name.as_ref(), &serving, proof, &endpoint, &screen)?;
     let announcement = Announcement {
@@ -106,7 +88,25 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     signals::listen();
     let waiting = announcement.say()?;
     views.open(waiting);
-    let end = serve(&endpoint, Arc::new(receiver), args.once || args.stdout).await;
+    let secret = Secret::new(password, chosen);
+    let secret = match &code {
+        Some(code) => secret.with_code(code.password()),
+        None => secret,
+    };
+    let once = args.once || args.stdout;
+    let receiver = Receiver { secret: Some(secret), target };
+    let sessions = Sessions {
+        reception: Reception::new(receiver, if once { 1 } else { TRANSFERS_MAX }),
+        options: Options { stall_limit, progress_every: None, stop: signals::stop() },
+        lines: StrangerLines::new(screen.clone()),
+        preset,
+        screen,
+        report: args.report,
+        out,
+        progress_records: args.progress,
+        is_stream: args.stdout,
+    };
+    let end = serve(&endpoint, Arc::new(sessions), once).await;
     views.close().await;
     announced.stop().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
@@ -147,13 +147,13 @@ fn code(args: &RecvArgs, serving: &Serving, chosen: bool) -> Result<Option<Code>
 }
 
 /// Where the files go.
-fn target(args: &RecvArgs, screen: &Screen) -> Result<Target> {
+fn target(args: &RecvArgs, screen: &Screen) -> Result<Place> {
     let max_size = args.max_size.as_deref().map(|text| settings::size("--max-size", text));
     let max_size = max_size.transpose()?;
     if args.stdout {
-        return Ok(Target::StandardOutput { max_size });
+        return Ok(Place::StandardOutput { max_size });
     }
-    store(args, max_size, screen).map(Target::Directory)
+    store(args, max_size, screen).map(Place::Directory)
 }
 
 /// The store for the files. Finds out now, not after a long transfer, if the directory takes
@@ -185,10 +185,8 @@ fn store(args: &RecvArgs, max_size: Option<u64>, screen: &Screen) -> Result<Stor
 }
 
 /// Receives until interrupted, or with `once` until one admitted sender is done.
-async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Result<()> {
-    let door = Door { lines: StrangerLines::new(receiver.screen.clone()), guesses: Arc::default() };
+async fn serve(endpoint: &Endpoint, shared: Arc<Sessions>, once: bool) -> Result<()> {
     let mut ticks = tokio::time::interval(TICK);
-    let transfers = Arc::new(Semaphore::new(if once { 1 } else { TRANSFERS_MAX }));
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
@@ -196,13 +194,10 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                 let Some(association) = association else {
                     return Err(Failure::failed("the endpoint was closed"));
                 };
-                let (receiver, transfers) = (receiver.clone(), transfers.clone());
-                let door = door.clone();
-                sessions.spawn(async move {
-                    session(&receiver, association, &transfers, &door).await
-                });
+                let shared = shared.clone();
+                sessions.spawn(async move { shared.session(association).await });
             }
-            _ = ticks.tick() => door.lines.tick(),
+            _ = ticks.tick() => shared.lines.tick(),
             Some(ended) = sessions.join_next() => {
                 // A session that panicked has said so; the others go on.
                 let Ok(Some(end)) = ended else { continue };
@@ -210,7 +205,7 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                     return end;
                 }
                 if let Err(failure) = end {
-                    receiver.screen.line(&format!("manypath: {failure}"));
+                    shared.screen.line(&format!("manypath: {failure}"));
                 }
             }
             () = interrupted() => {
@@ -228,61 +223,9 @@ async fn serve(endpoint: &Endpoint, receiver: Arc<Receiver>, once: bool) -> Resu
                     return Ok(());
                 }
                 let failure = Failure::failed("interrupted");
-                receiver.tell_of_nobody(&failure)?;
+                shared.tell_of_nobody(&failure)?;
                 return Err(failure);
             }
         }
     }
-}
-
-/// The state shared by all strangers.
-#[derive(Clone)]
-struct Door {
-    lines: StrangerLines,
-    guesses: Arc<Guesses>,
-}
-
-/// Hears one peer out. Returns how its transfer ended, or `None` for a stranger.
-async fn session(
-    receiver: &Receiver,
-    association: Association,
-    transfers: &Semaphore,
-    door: &Door,
-) -> Option<Result<()>> {
-    let peer = association.peer()?;
-    if !door.guesses.may(peer.ip(), Instant::now()) {
-        door.lines.say(&format!("rejected {peer}: too many wrong tokens from its address"));
-        transport::abort(&association, TOO_MANY_GUESSES).await;
-        return None;
-    }
-    let admitted = tokio::select! {
-        admitted = receiver.admit(association.clone(), peer) => admitted,
-        () = interrupted() => return None,
-    };
-    let admitted = match admitted {
-        Ok(admitted) => admitted,
-        Err(why) => {
-            if why.starts_with(reason::NOT_AUTHORISED) {
-                door.guesses.wrong(peer.ip(), Instant::now());
-            }
-            door.lines.say(&format!("rejected {peer}: {why}"));
-            return None;
-        }
-    };
-    let Ok(_transfer) = transfers.try_acquire() else {
-        transport::abort(&association, reason::BUSY).await;
-        return None;
-    };
-    association.admit();
-    // Before the first content, so that its arrival can be measured from here.
-    if receiver.welcome(&admitted).await.is_err() {
-        return None;
-    }
-    let (result, failure) = receiver.receive(admitted).await;
-    if receiver.report.json
-        && let Err(failure) = receiver.out.print(&result.json_line())
-    {
-        return Some(Err(failure));
-    }
-    Some(failure.map_or(Ok(()), Err))
 }

@@ -153,11 +153,6 @@ pub(crate) fn peer_key(association: &Association) -> Option<String> {
     }
 }
 
-/// The peer has a certificate from one of the authorities.
-pub(crate) fn has_certificate(association: &Association) -> bool {
-    matches!(association.identity(), Some(PeerIdentity::Certificate(_)))
-}
-
 /// Reads the value of `--peer`.
 pub(crate) fn parse_peer(text: &str) -> Result<Fingerprint> {
     text.parse().map_err(|e: manypath_trust::FingerprintError| {

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::connect::exposed::Secret;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use crate::transfer::frame::TOKEN_MAX;
+use manypath_files::frame::TOKEN_MAX;
 
 /// Length of a random token in bytes.
 const TOKEN_LEN: usize = 16;

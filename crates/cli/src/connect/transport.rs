@@ -1,37 +1,32 @@
 //! Opening endpoints and associations, and what to say when it does not work.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
-    AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, Security, SendError, SendOptions, SocketError, StrangerLimits,
-    is_link_local_v6, sizes,
+    AssocClosed, Association, BindError, BindTo, ConnectError, Endpoint, EndpointOptions, Security,
+    SendError, SendOptions, SocketError, StrangerLimits, is_link_local_v6,
 };
-use tokio::time::Instant;
+use manypath_files::relative::printable;
+use manypath_transfer::{Again, Opening, OpeningError, PeerReason};
+pub(crate) use manypath_transfer::{
+    CHUNKS_PER_MESSAGE, abort, bulk_message_size, finish, reachable,
+};
 
 use crate::connect::bind::Bind;
 use crate::connect::reach::Reach;
-use crate::failure::{Failure, Result};
-use crate::signals::next_interrupt;
+use crate::failure::{Exit, Failure, Result};
+use crate::signals;
 
-/// Longest wait for the end of an association once everything is acknowledged.
-pub(crate) const CLOSE_TIME_MAX: Duration = Duration::from_secs(3);
-/// How long a client may take to show its token. Longer than `key_timeout`, 15 s: a peer that has
-/// other keys cannot read a refusal, and is to learn the real reason.
-pub(crate) const HELLO_TIME_MAX: Duration = Duration::from_secs(20);
 /// Associations that wait to be accepted; more than there are strangers, who make room for each
 /// other.
 const ACCEPT_BACKLOG: usize = 128;
 /// Associations at a time, of peers with and without the right to be served. Strangers are bounded
 /// by [`StrangerLimits`] as soon as a batch of packets is handled; within one, this many may come.
 const ASSOCIATIONS_MAX: usize = 1024;
-/// DATA chunks that a message of bulk content fills.
-pub(crate) const CHUNKS_PER_MESSAGE: usize = 32;
-
 /// Opens an endpoint that accepts, on `bind`; none is all of the host's. Peers are strangers until
 /// they are admitted.
 pub(crate) fn open(
@@ -91,11 +86,6 @@ pub(crate) fn bind_failure(error: BindError) -> Failure {
     }
 }
 
-/// Time between two questions to a peer that is busy; doubles with each answer, to the second.
-const BUSY_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
-/// The cause of the engine's ABORT when it has as many associations as it may (RFC 9260 §3.3.10.4).
-const OUT_OF_RESOURCE: u16 = 4;
-
 /// The hint when an association cannot be protected.
 const NOT_PROTECTED: &str = "use the newest ticket, and the same version of manypath on both sides; \
                              with --insecure on one side, use it on the other, too";
@@ -115,12 +105,6 @@ pub(crate) enum Answer {
 const LINK_LOCAL_NEEDS_ALL: &str = "link-local addresses (fe80::…) are reached from every address \
                                     together: leave --bind out, or use another address of that \
                                     host";
-
-/// The peer has no room now, and may have later.
-fn is_busy(closed: &AssocClosed) -> bool {
-    let AssocClosed::PeerAborted { cause, reason } = closed else { return false };
-    *cause == OUT_OF_RESOURCE || reason.starts_with(b"busy")
-}
 
 /// A failure for who has tried these addresses.
 fn no_answer_from(remotes: &[SocketAddr]) -> Failure {
@@ -145,49 +129,39 @@ pub(crate) async fn connect(
     hello: Option<(SendOptions, Bytes)>,
     mut answer: impl AsyncFnMut(&Association) -> Answer,
 ) -> Result<Association> {
-    let shown = addresses(&remotes);
-    let until = Instant::now() + limit;
-    let (mut pause, pause_max) = BUSY_PAUSE;
+    let mut opening = Opening::new(endpoint, remotes.clone(), limit, hello);
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let target = ConnectTarget::new(remotes.clone()).within(left);
-        let connecting = async {
-            match &hello {
-                Some((options, hello)) => {
-                    endpoint.connect_with(target, *options, hello.clone()).await
-                }
-                None => endpoint.connect(target).await,
-            }
+        let association = opening.next().await.map_err(|e| opening_failure(e, &remotes))?;
+        let (closed, failure) = match answer(&association).await {
+            Answer::Welcome => return Ok(association),
+            Answer::Ended(closed, failure) => (closed, failure),
+            Answer::Failed(failure) => return Err(failure),
         };
-        let (closed, failure) = match connecting.await {
-            Ok(association) => match answer(&association).await {
-                Answer::Welcome => return Ok(association),
-                Answer::Ended(closed, failure) => (closed, failure),
-                Answer::Failed(failure) => return Err(failure),
-            },
-            Err(ConnectError::Failed(
-                AssocClosed::HandshakeTimedOut | AssocClosed::PathsFailed,
-            )) => return Err(no_answer_from(&remotes)),
-            Err(ConnectError::Failed(closed)) => {
-                let failure = closed_failure(&closed, &shown);
-                (closed, failure)
-            }
-            Err(e @ (ConnectError::NoPath { .. } | ConnectError::NoRemote)) => {
-                let failure = Failure::no_path(e.to_string());
-                let by_link = remotes.iter().any(|remote| is_link_local_v6(remote.ip()));
-                return Err(if by_link { failure.hint(LINK_LOCAL_NEEDS_ALL) } else { failure });
-            }
-            Err(e) => return Err(Failure::failed(e.to_string())),
-        };
-        if !is_busy(&closed) {
-            return Err(failure);
+        match opening.again_after(&closed).await {
+            Again::Yes => {}
+            Again::No => return Err(failure),
+            Again::TooLate => return Err(opening_failure(OpeningError::Busy, &remotes)),
         }
-        if Instant::now() + pause >= until {
-            return Err(Failure::failed(format!("{shown} is busy with others"))
-                .hint("try again later, or wait longer with --connect-timeout"));
+    }
+}
+
+/// The failure when no association with a peer at `remotes` was opened.
+pub(crate) fn opening_failure(error: OpeningError, remotes: &[SocketAddr]) -> Failure {
+    match error {
+        OpeningError::NoAnswer => no_answer_from(remotes),
+        OpeningError::Busy => {
+            Failure::failed(format!("{} is busy with others", addresses(remotes)))
+                .hint("try again later, or wait longer with --connect-timeout")
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(pause_max);
+        OpeningError::Failed(ConnectError::Failed(closed)) => {
+            closed_failure(&closed, &addresses(remotes))
+        }
+        OpeningError::Failed(e @ (ConnectError::NoPath { .. } | ConnectError::NoRemote)) => {
+            let failure = Failure::no_path(e.to_string());
+            let by_link = remotes.iter().any(|remote| is_link_local_v6(remote.ip()));
+            if by_link { failure.hint(LINK_LOCAL_NEEDS_ALL) } else { failure }
+        }
+        other => Failure::failed(other.to_string()),
     }
 }
 
@@ -207,11 +181,11 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
             Failure::not_authorised(format!("{peer}: {closed}")).hint(NOT_PROTECTED)
         }
         AssocClosed::PeerAborted { reason, .. } if reason.starts_with(b"not protected") => {
-            let reason = crate::transfer::relative::printable(&String::from_utf8_lossy(reason));
+            let reason = printable(&String::from_utf8_lossy(reason));
             Failure::not_authorised(format!("{peer} refused: {reason}")).hint(NOT_PROTECTED)
         }
         AssocClosed::PeerAborted { reason, .. } if !reason.is_empty() => {
-            let reason = crate::transfer::relative::printable(&String::from_utf8_lossy(reason));
+            let reason = printable(&String::from_utf8_lossy(reason));
             Failure::failed(format!("{peer} aborted: {reason}"))
         }
         AssocClosed::PeerAborted { .. } => Failure::failed(format!("{peer} broke off"))
@@ -229,81 +203,23 @@ pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
     }
 }
 
-/// Bytes of a message of bulk content that fills its packets, over any of `remotes`, through relays
-/// or not.
-pub(crate) fn bulk_message_size(
-    config: &Config,
-    remotes: &[SocketAddr],
-    relays: bool,
-    is_protected: bool,
-) -> usize {
-    let is_ipv6 = remotes.iter().any(SocketAddr::is_ipv6);
-    sizes::bulk_chunk(config, is_ipv6, relays, is_protected) * CHUNKS_PER_MESSAGE
-}
-
-/// The IP addresses that a server can be reached at, most useful first: those it is bound to
-/// without loopback and link-local ones, or these if there are no others.
-pub(crate) fn reachable(endpoint: &Endpoint) -> Vec<IpAddr> {
-    let mut all: Vec<IpAddr> = Vec::new();
-    for address in endpoint.local_addresses() {
-        if !all.contains(&address.ip()) {
-            all.push(address.ip());
-        }
-    }
-    let useful: Vec<_> = all.iter().copied().filter(|ip| is_global(*ip)).collect();
-    let mut addresses = if useful.is_empty() { all } else { useful };
-    addresses.sort_by_key(IpAddr::is_ipv6); // stable: IPv4 first
-    addresses
-}
-
-fn is_global(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local() && !ip.is_unspecified(),
-        IpAddr::V6(ip) => !ip.is_loopback() && !ip.is_unicast_link_local() && !ip.is_unspecified(),
-    }
-}
-
 /// Addresses as a person reads them.
 pub(crate) fn addresses(list: &[SocketAddr]) -> String {
     list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Ends an association after all was said, without waiting for a peer that is gone.
-pub(crate) async fn finish(association: &Association) {
-    // Either way the work is done; only the good-bye may be missing.
-    let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.shutdown()).await;
-}
-
 /// Waits until the peer has everything that was said and ends the association, or is found to be
-/// gone.
-///
-/// The last words may leave on a path that has died meanwhile; they are sent again on another when
-/// its timer expires, after seconds or a minute. Only then does it count how long a peer takes to
-/// say good-bye.
+/// gone, or the user is impatient.
 pub(crate) async fn let_peer_finish(association: &Association) {
-    let finishing = async {
-        if association.acknowledged().await.is_ok() {
-            let _ = tokio::time::timeout(CLOSE_TIME_MAX, association.closed()).await;
-        }
-    };
-    tokio::select! {
-        () = finishing => {}
-        () = next_interrupt() => {}
-    }
+    manypath_transfer::let_peer_finish(association, &signals::stop()).await;
 }
 
-/// Breaks an association off and lets the ABORT leave.
-pub(crate) async fn abort(association: &Association, reason: &str) {
-    association.abort(reason.as_bytes());
-    tokio::time::sleep(Duration::from_millis(20)).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ends_with_different_keys_find_that_out_before_a_hello_is_late() {
-        assert!(HELLO_TIME_MAX > Config::default().key_timeout);
+/// The failure when the association ends during a transfer. The transfer can go on later, unless
+/// one side does not trust or understand the other.
+pub(crate) fn resumable(closed: &AssocClosed, failure: Failure, go_on: &str) -> Failure {
+    match PeerReason::of(closed) {
+        Some(PeerReason::Protocol) => failure,
+        _ if failure.exit == Exit::NotAuthorised => failure,
+        _ => Failure::interrupted(failure.message).hint(go_on),
     }
 }

@@ -1,14 +1,13 @@
 //! Progress for a person, on standard error: a line for each path and one for the total.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 use manypath::{Association, PathId, PathStats};
 use manypath_live::Interfaces;
 use manypath_live::figures::state_words;
+use manypath_transfer::Tally;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -33,9 +32,9 @@ const LABEL_MIN: usize = 8;
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
     /// Bytes that the peer has acknowledged, and these, which it had before.
-    Acked(Arc<AtomicU64>),
+    Acked(Tally),
     /// Bytes that the application has received.
-    Received(Arc<AtomicU64>),
+    Received(Tally),
 }
 
 /// A task that shows how a transfer goes.
@@ -151,10 +150,8 @@ impl View {
     /// Reads what is counted: the bytes done, their rate, and the paths.
     fn read(&mut self, now: Instant) -> (u64, f64, Vec<Figures>) {
         let done = match &self.counted {
-            Counted::Acked(before) => {
-                self.association.stats().bytes_acked + before.load(Ordering::Relaxed)
-            }
-            Counted::Received(bytes) => bytes.load(Ordering::Relaxed),
+            Counted::Acked(before) => self.association.stats().bytes_acked + before.get(),
+            Counted::Received(bytes) => bytes.get(),
         };
         let done = self.total.map_or(done, |total| done.min(total));
         let rate = self.total_rate.update(now, done);

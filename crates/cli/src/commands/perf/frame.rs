@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manypath::StreamId;
 
-use crate::transfer::frame::{FrameError, Reader};
+use manypath_files::frame::{FrameError, Reader};
 
 /// Version of the protocol.
 const VERSION: u8 = 2;

@@ -24,6 +24,7 @@ use super::{
 use crate::args::ProxyConnectArgs;
 use crate::connect::dest::Destination;
 use crate::connect::near::{Near, NearEnd};
+use crate::connect::secret::{SecretKind, TokenOptions, token, token_source, unproved};
 use crate::connect::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::connect::strangers::StrangerLines;
 use crate::connect::transport;
@@ -38,8 +39,7 @@ use crate::screen::Screen;
 use crate::screen::output;
 use crate::settings;
 use crate::signals;
-use crate::transfer::frame::reason;
-use crate::transfer::secret::{SecretKind, TokenOptions, token, token_source, unproved};
+use manypath_files::frame::reason;
 
 /// The pause between two attempts to connect again.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::hello::Peer;
+use crate::connect::secret::SecretKind;
 use crate::connect::security::{Pinning, public_key};
 use crate::connect::transport;
 use crate::failure::Result;
-use crate::transfer::secret::SecretKind;
 
 /// Names are looked up at most once in this time, however often it is tried to connect.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(2);

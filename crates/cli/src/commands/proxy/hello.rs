@@ -4,19 +4,18 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use manypath::{AssocClosed, Association, SendOptions, StreamId};
+use manypath_files::frame::{ClientFrame, PPID_CONTROL, reason};
 use manypath_proxy::frame::{CONTROL, Frame, PPID_FRAME, VERSION};
+use manypath_transfer::messages::{Incoming, Messages};
+use manypath_transfer::password::{NotProved, Secret, prove};
+use manypath_transfer::{HELLO_TIME_MAX, WELCOME_TIME_MAX, has_certificate};
 use manypath_trust::Token;
 use manypath_trust::password::Password;
 use tokio::time::timeout;
 
-use crate::commands::send::WELCOME_TIME_MAX;
-use crate::connect::security;
-use crate::connect::transport::{self, Answer, HELLO_TIME_MAX, closed_failure};
+use crate::connect::secret::SecretKind;
+use crate::connect::transport::{self, Answer, closed_failure};
 use crate::failure::Failure;
-use crate::transfer::frame::{ClientFrame, PPID_CONTROL, reason};
-use crate::transfer::secret::SecretKind;
-use manypath_transfer::messages::{Incoming, Messages};
-use manypath_transfer::password::{NotProved, Secret, prove};
 
 /// The command of the side that accepts.
 const SERVER: &str = "manypath proxy listen";
@@ -145,7 +144,7 @@ pub(super) async fn welcome(association: &Association, instance: u64) -> bool {
 async fn hear_hello(association: &Association, secret: &Secret) -> Result<(), String> {
     let no_hello = || format!("{}: no hello of a proxy", reason::PROTOCOL);
     let mut messages = Messages::default();
-    let mut is_known = security::has_certificate(association);
+    let mut is_known = has_certificate(association);
     let mut first = next(association, &mut messages).await?;
     if let Heard::Password(share) = first {
         let check = secret.begin(association, &share).await?;

@@ -17,9 +17,8 @@ use tokio::time::Instant;
 
 use super::{DEFAULTS, counters, hello, memory, message_size, raise_file_limit, with_streams};
 use crate::args::{DEFAULT_PORT, ProxyListenArgs};
-use crate::commands::recv::TOO_MANY_GUESSES;
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
-use crate::connect::strangers::{Guesses, StrangerLines, TICK};
+use crate::connect::strangers::{StrangerLines, TICK};
 use crate::connect::token;
 use crate::connect::token::Source;
 use crate::connect::transport;
@@ -35,8 +34,9 @@ use crate::screen::qr;
 use crate::screen::shares::{self, Share};
 use crate::settings;
 use crate::signals;
-use crate::transfer::frame::reason;
+use manypath_files::frame::reason;
 use manypath_transfer::password::Secret;
+use manypath_transfer::{Guesses, TOO_MANY_GUESSES};
 
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
@@ -244,7 +244,7 @@ impl Far {
 
 /// The end of a session in a few words.
 pub(super) fn why(end: &SessionEnd) -> String {
-    crate::transfer::relative::printable(&end.to_string())
+    manypath_files::relative::printable(&end.to_string())
 }
 
 /// Tells what each path carried, in both directions.

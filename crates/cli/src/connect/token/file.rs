@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::{Reader, random};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use crate::transfer::frame::TOKEN_MAX;
+use manypath_files::frame::TOKEN_MAX;
 
 /// Makes a file with a random token, for this user only, unless there is a file. Of several
 /// processes that make it at the same time, all get the token of the first.

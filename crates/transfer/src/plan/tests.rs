@@ -1,8 +1,13 @@
 use super::*;
-use crate::transfer::frame::{Beginning, Ready};
 use manypath_files::SystemDisk;
+use manypath_files::frame::{Beginning, Ready};
+use manypath_files::source::{Answer, Piece, Unwanted, Wishes, read_all};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+
+fn plan_of<const N: usize>(paths: [&PathBuf; N]) -> Result<Plan> {
+    Plan::new(&paths.map(|path| path.clone().into()), None)
+}
 
 fn names(plan: &Plan) -> Vec<(&str, Kind, u64)> {
     let entry = |e: &'_ Entry| (e.header.kind, e.header.size);
@@ -18,7 +23,7 @@ fn a_directory_is_walked_in_order_without_following_links() {
     fs::write(top.join("a"), "").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc", top.join("link")).unwrap();
-    let plan = Plan::new(std::slice::from_ref(&top), None).unwrap();
+    let plan = plan_of([&top]).unwrap();
     use Kind::{Directory, File};
     let expected = [
         ("top", Directory, 0),
@@ -41,10 +46,30 @@ fn two_files_of_one_name_and_missing_files_are_refused() {
         fs::create_dir(dir.path().join(sub)).unwrap();
         fs::write(dir.path().join(sub).join("x"), "").unwrap();
     }
-    let twice = [dir.path().join("a/x"), dir.path().join("b/x")];
-    assert_eq!(Plan::new(&twice, None).unwrap_err().exit, crate::failure::Exit::Usage);
-    let missing = Plan::new(&[dir.path().join("c")], None).unwrap_err();
-    assert_eq!(missing.exit, crate::failure::Exit::Failed);
+    let twice = plan_of([&dir.path().join("a/x"), &dir.path().join("b/x")]);
+    assert!(matches!(twice, Err(PlanError::SameName { .. })), "{twice:?}");
+    let missing = plan_of([&dir.path().join("c")]);
+    let is_missing =
+        |why: &Why| matches!(why, Why::Unreadable { kind: io::ErrorKind::NotFound, .. });
+    match missing {
+        Err(PlanError::Nothing { first, more: 0 }) => assert!(is_missing(&first.why), "{first}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn standard_input_comes_last_and_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, "12345").unwrap();
+    let sources = [Source::StandardInput, path.into()];
+    let plan = Plan::new(&sources, None).unwrap();
+    assert_eq!(names(&plan), [("x", Kind::File, 5), ("stdin", Kind::File, SIZE_UNKNOWN)]);
+    assert!(plan.has_standard_input() && plan.bytes().is_none());
+    let twice = Plan::new(&[Source::StandardInput, Source::StandardInput], None);
+    assert!(matches!(twice, Err(PlanError::InputTwice)), "{twice:?}");
+    let named = Plan::new(&sources, Some(Path::new("y")));
+    assert!(matches!(named, Err(PlanError::NameForSeveral)), "{named:?}");
 }
 
 /// Reads the only file of a plan for a receiver that has these beginnings of it.
@@ -65,7 +90,7 @@ fn only_what_the_receiver_lacks_is_sent() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     fs::write(&path, "hello world").unwrap();
-    let plan = Plan::new(&[path], None).unwrap();
+    let plan = plan_of([&path]).unwrap();
     let beginning = |length, text: &str| Beginning { length, sha256: Sha256::digest(text).into() };
     let (hello, all) = (beginning(6, "hello "), beginning(11, "hello world"));
     let (short, changed) = (beginning(3, "hel"), beginning(6, "jello "));
@@ -96,7 +121,7 @@ fn a_file_that_is_refused_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     fs::write(&path, "hello world").unwrap();
-    let plan = Plan::new(&[path], None).unwrap();
+    let plan = plan_of([&path]).unwrap();
     let (answers_tx, answers) = mpsc::channel(1);
     answers_tx.try_send(Answer::Refused(0)).unwrap();
     let (tx, mut rx) = mpsc::channel(1000);
@@ -112,7 +137,7 @@ fn content_comes_in_full_messages_with_the_digest_of_all() {
     let path = dir.path().join("x");
     let content: Vec<u8> = (0..100_003u32).map(|i| i as u8).collect();
     fs::write(&path, &content).unwrap();
-    let plan = Plan::new(&[path], None).unwrap();
+    let plan = plan_of([&path]).unwrap();
     let mut pieces = read(&plan, Unwanted::none(), Vec::new()).into_iter();
     assert!(matches!(pieces.next(), Some(Piece::Announce(0))));
     assert!(matches!(pieces.next(), Some(Piece::Begin { index: 0, offset: 0 })));
@@ -139,7 +164,7 @@ fn a_file_that_shrinks_or_is_not_wanted_ends_early() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     fs::write(&path, vec![1; 5000]).unwrap();
-    let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
+    let plan = plan_of([&path]).unwrap();
     let end = |unwanted: &Unwanted| read(&plan, unwanted.clone(), Vec::new()).pop();
     let unwanted = Unwanted::none();
     unwanted.set(0);
@@ -162,7 +187,7 @@ fn what_took_the_place_of_a_file_is_not_sent() {
         fs::create_dir(&outside).unwrap();
         fs::write(&file, "text").unwrap();
         fs::write(&secret, "SECR").unwrap();
-        let mut plan = Plan::new(std::slice::from_ref(&tree), None).unwrap();
+        let mut plan = plan_of([&tree]).unwrap();
         plan.entries.retain(|entry| entry.header.kind == Kind::File);
         plan.entries[0].header.index = 0;
         change();
@@ -227,7 +252,7 @@ fn a_link_that_is_named_stands_for_its_file() {
     let (file, link) = (dir.path().join("x"), dir.path().join("link"));
     fs::write(&file, "hello world").unwrap();
     std::os::unix::fs::symlink("x", &link).unwrap();
-    let plan = Plan::new(&[link], None).unwrap();
+    let plan = plan_of([&link]).unwrap();
     assert_eq!(names(&plan), [("link", Kind::File, 11)]);
     let pieces = read(&plan, Unwanted::none(), Vec::new());
     assert!(matches!(pieces.last(), Some(Piece::End { result: Ok(Some(_)), .. })), "{pieces:?}");
@@ -242,7 +267,7 @@ fn what_cannot_be_sent_is_noted_and_hidden_ones_are_left_out() {
     for name in ["a", "b\t", ".c\t", ".d"] {
         fs::write(top.join(name), "1").unwrap();
     }
-    let mut plan = Plan::new(std::slice::from_ref(&top), None).unwrap();
+    let mut plan = plan_of([&top]).unwrap();
     let unsent = |plan: &Plan| -> Vec<String> {
         plan.unsent.iter().map(|unsent| unsent.name.clone()).collect()
     };
@@ -250,7 +275,7 @@ fn what_cannot_be_sent_is_noted_and_hidden_ones_are_left_out() {
     assert_eq!(plan.leave_out_hidden(), 2);
     assert_eq!(unsent(&plan), ["top/b\t"]);
     assert_eq!(names(&plan), [("top", Kind::Directory, 0), ("top/a", Kind::File, 1)]);
-    let text = plan.unsent[0].message();
+    let text = plan.unsent[0].to_string();
     assert!(text.contains("b\\t cannot be sent") && !text.contains('\t'), "{text}");
 }
 

@@ -2,13 +2,13 @@
 
 use manypath::Association;
 use serde::Serialize;
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use manypath_files::frame::{FileHeader, Kind, Outcome, SIZE_UNKNOWN, Summary, Unnamed};
+use manypath_files::relative::printable;
+use manypath_transfer::{EntryOutcome, Event, Unsent, Why};
 
-use super::frame::{FileHeader, Kind, Outcome, SIZE_UNKNOWN, Summary, Unnamed};
-use super::relative::printable;
-use super::source::Unsent;
 use crate::connect::security::peer_key;
 use crate::failure::Failure;
 use crate::paths::{PathReport, TimedNotice};
@@ -147,8 +147,20 @@ pub(crate) struct FileLog {
 }
 
 impl FileLog {
+    /// Notes what an event tells of an entry.
+    pub(crate) fn note(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Entry(EntryOutcome { header, outcome, text, sha256 }) => {
+                self.add(header, *outcome, text, *sha256);
+            }
+            Event::Unsent(unsent) => self.add_unsent(unsent),
+            Event::Unnamed(unnamed) => self.add_unnamed(unnamed),
+            _ => {}
+        }
+    }
+
     /// Notes what became of an entry.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         header: &FileHeader,
         outcome: Outcome,
@@ -171,21 +183,21 @@ impl FileLog {
     }
 
     /// Notes an entry that the sender cannot send.
-    pub(crate) fn add_unsent(&mut self, entry: &Unsent) {
-        let (text, hint) = (entry.message(), entry.hint);
-        self.count(entry.kind, entry.outcome, || FirstFailure { text, hint });
+    fn add_unsent(&mut self, entry: &Unsent) {
+        let (text, hint) = (entry.to_string(), remedy(entry));
+        self.count(entry.kind, entry.outcome(), || FirstFailure { text, hint });
         self.list(FileReport {
             name: entry.name.clone(),
             bytes: entry.size,
             sha256: None,
-            status: entry.outcome.name(),
-            error: Some(entry.why.clone()),
+            status: entry.outcome().name(),
+            error: Some(entry.why.to_string()),
             is_file: entry.kind != Kind::Directory,
         });
     }
 
     /// Notes an entry that the receiver cannot store because of its name.
-    pub(crate) fn add_unnamed(&mut self, entry: &Unnamed) {
+    fn add_unnamed(&mut self, entry: &Unnamed) {
         let outcome = Outcome::NameRefused;
         self.count(entry.kind, outcome, || FirstFailure {
             text: format!("{}: {}", entry.name, entry.why),
@@ -374,52 +386,17 @@ impl TransferResult {
     }
 }
 
-/// Measures the deliveries of content to the receiving application.
-#[derive(Debug)]
-pub(crate) struct DeliveryMeter {
-    welcome: Instant,
-    first: Option<Instant>,
-    last: Option<Instant>,
-    max_gap: Duration,
-    bytes: u64,
-}
-
-impl DeliveryMeter {
-    /// Starts when the sender is welcomed.
-    pub(crate) fn new(welcome: Instant) -> DeliveryMeter {
-        DeliveryMeter { welcome, first: None, last: None, max_gap: Duration::ZERO, bytes: 0 }
-    }
-
-    /// Content was delivered.
-    pub(crate) fn delivered(&mut self, now: Instant, bytes: usize) {
-        if let Some(last) = self.last {
-            self.max_gap = self.max_gap.max(now - last);
+/// The remedy for an entry that cannot be sent, if known.
+pub(crate) fn remedy(unsent: &Unsent) -> Option<&'static str> {
+    match &unsent.why {
+        Why::Name(_) => Some("rename it, or send it by itself with --as NAME"),
+        Why::Unreadable { kind: ErrorKind::NotFound, .. } => Some("check the name"),
+        Why::Unreadable { kind: ErrorKind::PermissionDenied, .. } => {
+            Some("ask its owner for permission, or leave it out")
         }
-        self.first.get_or_insert(now);
-        self.last = Some(now);
-        self.bytes += bytes as u64;
+        Why::NoFile => Some("pipe its contents into `manypath send -`, which sends standard input"),
+        _ => None,
     }
-
-    /// From Welcome to the last delivery.
-    pub(crate) fn transfer_time(&self) -> Duration {
-        self.last.map_or(Duration::ZERO, |last| last - self.welcome)
-    }
-
-    /// The summary for the sender at `now`.
-    pub(crate) fn summary(&self, now: Instant, files: &FileLog) -> Summary {
-        Summary {
-            stored: files.total - files.failed,
-            failed: files.failed,
-            bytes: self.bytes,
-            first_byte_ns: self.first.map_or(0, |first| nanos(first - self.welcome)),
-            max_delivery_gap_ns: nanos(self.max_gap),
-            settle_ns: nanos(now - self.last.unwrap_or(self.welcome)),
-        }
-    }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A digest as people compare it.

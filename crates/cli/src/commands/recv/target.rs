@@ -5,12 +5,13 @@ use std::sync::Arc;
 use manypath_files::{SystemDisk, standard_output};
 use tokio::sync::mpsc;
 
-use super::frame::{Accepts, FileStatus, Hello, Outcome};
-use super::sink::{Done, Holder, Said, Store, Work, write_stream};
+use manypath_files::frame::{Accepts, FileStatus, Hello, Outcome};
+use manypath_files::sink::{Done, Holder, Said, Store, Work, write_stream};
+use manypath_transfer::Target;
 
 /// Where a receiver puts what it gets.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(super) enum Place {
     /// Files into a directory.
     Directory(Store<SystemDisk>),
     /// The only file to standard output.
@@ -20,51 +21,40 @@ pub(crate) enum Target {
     },
 }
 
-impl Target {
-    /// The kinds of files that senders may offer.
-    pub(crate) fn accepts(&self) -> Accepts {
+impl Target for Place {
+    fn accepts(&self) -> Accepts {
         match self {
-            Target::Directory(store) => Accepts { hidden: store.hidden },
+            Place::Directory(store) => store.accepts(),
             // It has a name only here.
-            Target::StandardOutput { .. } => Accepts { hidden: true },
+            Place::StandardOutput { .. } => Accepts { hidden: true },
         }
     }
 
-    /// True if what was written cannot be taken back, and a program reads it.
-    pub(crate) fn is_stream(&self) -> bool {
-        matches!(self, Target::StandardOutput { .. })
+    fn is_stream(&self) -> bool {
+        matches!(self, Place::StandardOutput { .. })
     }
 
-    /// The reason why a transfer cannot be received, as the sender may see it.
-    pub(crate) fn refuses(&self, hello: &Hello) -> Option<String> {
-        let refusal = |(outcome, why): (Outcome, String)| format!("{}: {why}", outcome.name());
+    fn refuses(&self, hello: &Hello) -> Option<String> {
         match self {
-            Target::Directory(store) => store.refuses(hello.bytes).map(refusal),
-            Target::StandardOutput { .. } if hello.entries > 1 => Some(format!(
+            Place::Directory(store) => Target::refuses(store, hello),
+            Place::StandardOutput { .. } if hello.entries > 1 => Some(format!(
                 "the receiver writes one file to its standard output (--stdout), not {}; send \
                  `tar c DIR | manypath send -`, and read it there with `tar x`",
                 hello.entries
             )),
-            Target::StandardOutput { max_size: Some(max) } if hello.bytes > *max => {
+            Place::StandardOutput { max_size: Some(max) } if hello.bytes > *max => {
                 let why =
                     format!("{} bytes; at most {max} are accepted in a transfer", hello.bytes);
-                Some(refusal((Outcome::TooLarge, why)))
+                Some(format!("{}: {why}", Outcome::TooLarge.name()))
             }
-            Target::StandardOutput { .. } => None,
+            Place::StandardOutput { .. } => None,
         }
     }
 
-    /// Handles `work` until it ends, and says what the sender is to hear. Runs on a thread that may
-    /// block.
-    pub(crate) fn write(
-        self,
-        holder: Arc<Holder>,
-        work: mpsc::Receiver<Work>,
-        said: &mpsc::Sender<Said>,
-    ) {
+    fn write(self, holder: Arc<Holder>, work: mpsc::Receiver<Work>, said: &mpsc::Sender<Said>) {
         match self {
-            Target::Directory(store) => store.write_all(holder, work, said),
-            Target::StandardOutput { max_size } => match standard_output() {
+            Place::Directory(store) => store.write(holder, work, said),
+            Place::StandardOutput { max_size } => match standard_output() {
                 Ok(out) => write_stream(out, max_size, work, said),
                 Err(e) => {
                     refuse_all(&format!("the receiver has no standard output: {e}"), work, said)

@@ -13,8 +13,8 @@ use crate::connect::token::{Reader, Source};
 use crate::connect::transport::{self, Answer};
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use crate::transfer::frame::reason;
-use crate::transfer::relative::printable;
+use manypath_files::frame::reason;
+use manypath_files::relative::printable;
 
 /// Where the secret is that the receiver wants: a code, or a token.
 #[derive(Debug)]
@@ -184,13 +184,17 @@ pub(crate) async fn unproved(association: &Association, peer: &str, answer: Answ
     match answer {
         Answer::Welcome => {
             transport::abort(association, reason::NOT_AUTHORISED).await;
-            let what = format!("{peer} asks for no token, so it may be anybody; nothing was sent");
-            Answer::Failed(Failure::not_authorised(what).hint(
-                "give its token with --token-file or in MANYPATH_TOKEN, or its key with --peer",
-            ))
+            Answer::Failed(asks_for_no_token(peer))
         }
         other => other,
     }
+}
+
+/// The failure when a peer whose key nobody knows asks for no token.
+pub(crate) fn asks_for_no_token(peer: &str) -> Failure {
+    let what = format!("{peer} asks for no token, so it may be anybody; nothing was sent");
+    Failure::not_authorised(what)
+        .hint("give its token with --token-file or in MANYPATH_TOKEN, or its key with --peer")
 }
 
 /// The options of the command line that name a token.

@@ -1,4 +1,4 @@
-//! The sender's files: which they are.
+//! The files of a sender: which they are, and which of them cannot be sent.
 
 mod unsent;
 
@@ -11,47 +11,83 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use manypath_files::source::open_found;
 use manypath_files::{Identity, SystemDisk, identity, list_found};
 
-use super::frame::{ENTRIES_MAX, FileHeader, Kind, SIZE_UNKNOWN};
-use super::relative::RelativePath;
-pub(crate) use manypath_files::source::{Answer, Entry, Piece, Source, Unwanted, Wishes, read_all};
+use manypath_files::frame::{ENTRIES_MAX, FileHeader, Kind, SIZE_UNKNOWN};
+use manypath_files::relative::RelativePath;
+use manypath_files::source::{Entry, Source};
+pub use unsent::{Unsent, Why};
 
-use crate::failure::{Failure, Result};
-pub(crate) use unsent::Unsent;
-
-/// The argument that stands for standard input.
-const STANDARD_INPUT: &str = "-";
 /// The name of standard input at the receiver.
 const INPUT_NAME: &str = "stdin";
 
+/// Why there is no plan.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A name was given, and several things to send.
+    #[error("a name is for a single file, and there are several")]
+    NameForSeveral,
+    /// Standard input was given more than once.
+    #[error("standard input can be sent only once")]
+    InputTwice,
+    /// Two entries would have one name at the receiver.
+    #[error("{first} and {second} would both be named {name} at the receiver")]
+    SameName {
+        /// The first of them here.
+        first: Source,
+        /// The second.
+        second: Source,
+        /// Their name at the receiver.
+        name: RelativePath,
+    },
+    /// There are more entries than the protocol can count.
+    #[error("more than {ENTRIES_MAX} files cannot be sent at once")]
+    TooMany,
+    /// Nothing can be sent.
+    #[error("{first}")]
+    Nothing {
+        /// The first entry that cannot be sent.
+        first: Unsent,
+        /// How many more there are.
+        more: usize,
+    },
+}
+
+type Result<T> = std::result::Result<T, PlanError>;
+
 /// The entries to send, in order; a directory comes before its contents, standard input last.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// Files and directories.
-    pub entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
     /// Indexes of those that are hidden in directories: not every receiver takes them, and nobody
     /// named them.
     hidden: BTreeSet<u32>,
     /// Entries of directories that are neither files nor directories, and are left out.
-    pub skipped: Vec<PathBuf>,
+    skipped: Vec<PathBuf>,
     /// Entries that cannot be sent.
-    pub unsent: Vec<Unsent>,
+    pub(crate) unsent: Vec<Unsent>,
 }
 
 impl Plan {
-    /// Looks at everything under `paths`. A single one may get another `name`. An entry that cannot
-    /// be sent is noted and keeps no other from being sent; fails if there is no other.
-    pub(crate) fn new(paths: &[PathBuf], name: Option<&Path>) -> Result<Plan> {
-        if name.is_some() && paths.len() > 1 {
-            return Err(Failure::usage("--as names a single FILE, and there are several")
-                .hint("send them one after the other"));
+    /// Looks at everything under `sources`, with the names that their last parts are; a single one
+    /// may get another `name`. An entry that cannot be sent is noted and keeps no other from being
+    /// sent. Reads directories, so it may block.
+    ///
+    /// # Errors
+    /// If nothing can be sent, or not under the names that the receiver would see.
+    pub fn new(sources: &[Source], name: Option<&Path>) -> Result<Plan> {
+        if name.is_some() && sources.len() > 1 {
+            return Err(PlanError::NameForSeveral);
         }
         let mut plan = Plan::default();
-        let (inputs, files): (Vec<_>, Vec<_>) =
-            paths.iter().partition(|path| *path == Path::new(STANDARD_INPUT));
-        for path in files {
-            plan.add(path, name)?;
+        let mut inputs = 0;
+        for source in sources {
+            match source {
+                Source::Path(path) => plan.add(path, name)?,
+                Source::StandardInput => inputs += 1,
+            }
         }
-        match inputs.len() {
+        match inputs {
             0 => {}
             1 => plan.push(Found {
                 source: Source::StandardInput,
@@ -61,11 +97,29 @@ impl Plan {
                 meta: None,
                 is_hidden: false,
             })?,
-            _ => return Err(Failure::usage("standard input (-) can be sent only once")),
+            _ => return Err(PlanError::InputTwice),
         }
         plan.check_names()?;
         plan.check_rest()?;
         Ok(plan)
+    }
+
+    /// Entries of directories that are neither files nor directories: they are left out.
+    #[must_use]
+    pub fn skipped(&self) -> &[PathBuf] {
+        &self.skipped
+    }
+
+    /// Entries that cannot be sent.
+    #[must_use]
+    pub fn unsent(&self) -> &[Unsent] {
+        &self.unsent
+    }
+
+    /// True if standard input is sent.
+    #[must_use]
+    pub fn has_standard_input(&self) -> bool {
+        self.entries.iter().any(|entry| entry.source == Source::StandardInput)
     }
 
     /// How many entries a receiver gets that takes no hidden ones, and their bytes as far as they
@@ -77,7 +131,8 @@ impl Plan {
     }
 
     /// Bytes of all entries; none if one of them is of unknown size.
-    pub(crate) fn bytes(&self) -> Option<u64> {
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
         self.entries.iter().map(|entry| entry.header.known_size()).sum()
     }
 
@@ -101,11 +156,11 @@ impl Plan {
         let mut seen = BTreeMap::new();
         for entry in &self.entries {
             if let Some(other) = seen.insert(&entry.header.name, &entry.source) {
-                return Err(Failure::usage(format!(
-                    "{other} and {} would both be named {} at the receiver",
-                    entry.source, entry.header.name
-                ))
-                .hint("send them one after the other, into different directories"));
+                return Err(PlanError::SameName {
+                    first: other.clone(),
+                    second: entry.source.clone(),
+                    name: entry.header.name.clone(),
+                });
             }
         }
         Ok(())
@@ -114,7 +169,9 @@ impl Plan {
     /// The failure if there is nothing that can be sent.
     fn check_rest(&self) -> Result<()> {
         match self.unsent.split_first() {
-            Some((first, more)) if self.entries.is_empty() => Err(first.failure(more.len())),
+            Some((first, more)) if self.entries.is_empty() => {
+                Err(PlanError::Nothing { first: first.clone(), more: more.len() })
+            }
             _ => Ok(()),
         }
     }
@@ -245,9 +302,7 @@ impl Plan {
             }
         };
         let index = u32::try_from(self.entries.len()).ok().filter(|index| *index < ENTRIES_MAX);
-        let index = index.ok_or_else(|| {
-            Failure::failed(format!("more than {ENTRIES_MAX} files cannot be sent at once"))
-        })?;
+        let index = index.ok_or(PlanError::TooMany)?;
         let header = FileHeader {
             index,
             kind,

@@ -1,8 +1,9 @@
 //! The order of frames that a receiver insists on.
 
-use super::Broken;
-use crate::transfer::frame::{ClientFrame, FrameError, Unnamed};
-use crate::transfer::sink::Work;
+use manypath_files::frame::{ClientFrame, FrameError, Unnamed};
+use manypath_files::sink::Work;
+
+use super::ReceiveError;
 
 /// The step that a frame asks for.
 #[derive(Debug)]
@@ -30,26 +31,26 @@ pub(super) struct Order {
 
 impl Order {
     /// Content came.
-    pub(super) fn content(&self) -> std::result::Result<(), Broken> {
-        self.current.map(|_| ()).ok_or(Broken::Order("content outside a file"))
+    pub(super) fn content(&self) -> Result<(), ReceiveError> {
+        self.current.map(|_| ()).ok_or(ReceiveError::Order("content outside a file"))
     }
 
-    fn announced(&mut self, index: u32) -> std::result::Result<(), Broken> {
+    fn announced(&mut self, index: u32) -> Result<(), ReceiveError> {
         if index != self.next {
-            return Err(Broken::Order("a file out of order"));
+            return Err(ReceiveError::Order("a file out of order"));
         }
-        self.next = self.next.checked_add(1).ok_or(Broken::Order("too many files"))?;
+        self.next = self.next.checked_add(1).ok_or(ReceiveError::Order("too many files"))?;
         Ok(())
     }
 
-    pub(super) fn frame(&mut self, bytes: &[u8]) -> std::result::Result<Step, Broken> {
+    pub(super) fn frame(&mut self, bytes: &[u8]) -> Result<Step, ReceiveError> {
         let frame = match ClientFrame::decode(bytes) {
             Ok(frame) => frame,
             Err(FrameError::Name(unnamed)) => {
                 self.announced(unnamed.index)?;
                 return Ok(Step::Unnamed(unnamed));
             }
-            Err(broken) => return Err(Broken::Frame(broken)),
+            Err(broken) => return Err(ReceiveError::Frame(broken)),
         };
         match frame {
             ClientFrame::File(header) => {
@@ -58,7 +59,7 @@ impl Order {
             }
             ClientFrame::Begin { index, offset } => {
                 if self.current.is_some() || index < self.least || index >= self.next {
-                    return Err(Broken::Order("the beginning of a file out of order"));
+                    return Err(ReceiveError::Order("the beginning of a file out of order"));
                 }
                 self.current = Some(index);
                 self.least = index + 1;
@@ -66,15 +67,15 @@ impl Order {
             }
             ClientFrame::End { index, sha256 } => match self.current.take() {
                 Some(current) if current == index => Ok(Step::Work(Work::End(sha256))),
-                _ => Err(Broken::Order("the end of another file")),
+                _ => Err(ReceiveError::Order("the end of another file")),
             },
             ClientFrame::Working => Ok(Step::Nothing),
             ClientFrame::Finish { entries } if self.current.is_none() && entries == self.next => {
                 Ok(Step::End)
             }
-            ClientFrame::Finish { .. } => Err(Broken::Order("an end before all files")),
+            ClientFrame::Finish { .. } => Err(ReceiveError::Order("an end before all files")),
             ClientFrame::Hello(_) | ClientFrame::Password(_) => {
-                Err(Broken::Order("a second hello"))
+                Err(ReceiveError::Order("a second hello"))
             }
         }
     }
@@ -82,9 +83,10 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
+    use manypath_files::frame::{FileHeader, Hello, Kind};
+    use manypath_files::relative::RelativePath;
+
     use super::*;
-    use crate::transfer::frame::{FileHeader, Hello, Kind};
-    use crate::transfer::relative::RelativePath;
 
     fn announce(index: u32, kind: Kind) -> ClientFrame {
         let name = RelativePath::from_bytes(b"x").unwrap();
@@ -100,12 +102,12 @@ mod tests {
     }
 
     /// Takes `frames` in order; the text of the first refusal.
-    fn take(frames: &[ClientFrame]) -> std::result::Result<Order, &'static str> {
+    fn take(frames: &[ClientFrame]) -> Result<Order, &'static str> {
         let mut order = Order::default();
         for frame in frames {
             match order.frame(&frame.encode()) {
                 Ok(_) => {}
-                Err(Broken::Order(what)) => return Err(what),
+                Err(ReceiveError::Order(what)) => return Err(what),
                 Err(other) => panic!("{other:?}"),
             }
         }

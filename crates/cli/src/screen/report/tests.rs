@@ -1,26 +1,10 @@
 use super::*;
-use crate::transfer::frame::Kind;
-use crate::transfer::relative::RelativePath;
+use manypath_files::frame::Kind;
+use manypath_files::relative::RelativePath;
 
 fn header(name: &str) -> FileHeader {
     let name = RelativePath::from_bytes(name.as_bytes()).unwrap();
     FileHeader { index: 0, kind: Kind::File, size: 4, mode: None, modified: None, name }
-}
-
-#[tokio::test]
-async fn the_longest_pause_is_between_deliveries_only() {
-    let start = Instant::now();
-    let at = |ms| start + Duration::from_millis(ms);
-    let mut meter = DeliveryMeter::new(start);
-    for (ms, bytes) in [(900, 10), (950, 20), (1150, 30), (1200, 40)] {
-        meter.delivered(at(ms), bytes);
-    }
-    let summary = meter.summary(at(5000), &FileLog::default());
-    assert_eq!(summary.max_delivery_gap_ns, 200_000_000);
-    assert_eq!(summary.first_byte_ns, 900_000_000);
-    assert_eq!(summary.settle_ns, 3_800_000_000);
-    assert_eq!(summary.bytes, 100);
-    assert_eq!(meter.transfer_time(), Duration::from_millis(1200));
 }
 
 #[test]
