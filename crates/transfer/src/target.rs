@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use manypath_files::Disk;
-use manypath_files::frame::{Accepts, Hello, Outcome};
+use manypath_files::frame::{Accepts, Hello};
 use manypath_files::sink::{Holder, Said, Store, Work};
 use tokio::sync::mpsc;
 
@@ -31,8 +31,8 @@ impl<D: Disk + Sync> Target for Store<D> {
     }
 
     fn refuses(&self, hello: &Hello) -> Option<String> {
-        let refusal = |(outcome, why): (Outcome, String)| format!("{}: {why}", outcome.name());
-        Store::refuses(self, hello.bytes).map(refusal)
+        let (outcome, why) = Store::refuses(self, hello.bytes)?;
+        Some(format!("{}: {why}", outcome.name()))
     }
 
     fn write(self, holder: Arc<Holder>, work: mpsc::Receiver<Work>, said: &mpsc::Sender<Said>) {

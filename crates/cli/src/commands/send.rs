@@ -116,9 +116,9 @@ async fn look_up(dest: Destination, args: &SendArgs, screen: &Screen) -> Result<
 
 /// The files as sources, standard input among them.
 fn sources(files: &[PathBuf]) -> Vec<Source> {
-    let source = |path: &PathBuf| match path == Path::new(STANDARD_INPUT) {
-        true => Source::StandardInput,
-        false => Source::Path(path.clone()),
+    let source = |path: &PathBuf| {
+        let is_input = path == Path::new(STANDARD_INPUT);
+        if is_input { Source::StandardInput } else { Source::Path(path.clone()) }
     };
     files.iter().map(source).collect()
 }
