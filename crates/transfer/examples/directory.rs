@@ -4,10 +4,10 @@
 //! ```text
 //! $ cargo run -q --release -p manypath-transfer --example directory
 //! ticket: manypath2:...
-//! broken off at 8.4 of 64.2 MB
-//! photos/large.bin: 8.9 MB are there already
-//! 64.2 of 64.2 MB
-//! 4 entries stored, 8.9 MB not sent again, all content as it was
+//! broken off at 8.4 of 67.4 MB
+//! photos/large.bin: 8.3 MB are there already
+//! 67.4 of 67.4 MB
+//! 5 entries stored, 8.3 MB not sent again, all content as it was
 //! ```
 //!
 //! A program that sends needs `send_to` and the ticket only, one that receives `Inbox` only.
