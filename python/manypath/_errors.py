@@ -51,6 +51,17 @@ class AssociationError(Error, ConnectionError):
     """An endpoint or an association failed; the text says why."""
 
 
+class TransferError(Error, RuntimeError):
+    """Files were not sent or received, or not all of them; the text says why."""
+
+    is_resumable: bool
+    """The same transfer, begun again by its sender, goes on where this one ended."""
+
+    def __init__(self, message: str, is_resumable: bool = False) -> None:
+        super().__init__(message)
+        self.is_resumable = is_resumable
+
+
 class SpreadError(Error, RuntimeError):
     """Runs could not be spread over a cluster. What was made is kept; the text says what to do."""
 

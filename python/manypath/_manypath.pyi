@@ -367,3 +367,42 @@ class Association:
 @final
 class Events:
     def next(self) -> Awaitable[str | None]: ...
+
+@final
+class Transfer:
+    def next(self) -> Awaitable[str | None]: ...
+    def result(self) -> Awaitable[str]: ...
+    def stop(self) -> None: ...
+    @property
+    def peer(self) -> tuple[str, int] | None: ...
+
+def send_to(
+    ticket: str,
+    paths: Sequence[str | PathLike[str]],
+    bind: Sequence[str],
+    profile: str | None,
+    preset: str | None,
+    settings: Sequence[tuple[str, str]],
+    connect_limit: float,
+    stall_limit: float | None,
+    progress_every: float | None,
+) -> Transfer: ...
+@final
+class Inbox:
+    @staticmethod
+    def open(
+        directory: str | PathLike[str],
+        bind: Sequence[str],
+        port: int,
+        max_size: int | None,
+        hidden: bool,
+        profile: str | None,
+        preset: str | None,
+        settings: Sequence[tuple[str, str]],
+        stall_limit: float | None,
+        progress_every: float | None,
+    ) -> Awaitable[Inbox]: ...
+    @property
+    def ticket(self) -> str: ...
+    def next(self) -> Awaitable[Transfer | None]: ...
+    def close(self) -> Awaitable[None]: ...

@@ -27,6 +27,7 @@ from . import trace
 from ._manypath import Association as _Association
 from ._manypath import Endpoint as _Endpoint
 from ._manypath import Security
+from ._settings import written
 
 __all__ = ["PORT", "Address", "Association", "Endpoint", "Message", "Security"]
 
@@ -206,7 +207,7 @@ class Endpoint:
         self.security = security
         """How associations are protected."""
 
-        own = [(name, _text(value)) for name, value in (settings or {}).items()]
+        own = written(settings)
         self._native = _Endpoint(security, list(bind), port, accept, profile, preset, own)
 
     @property
@@ -265,8 +266,3 @@ def _written(place: tuple[Any, ...], port: int) -> str:
     ip = ipaddress.ip_address(place[0].partition("%")[0])
     interface = f"%{place[3]}" if len(place) == 4 and place[3] else ""
     return f"[{ip}{interface}]:{port}" if ip.version == 6 else f"{ip}:{port}"
-
-
-def _text(value: object) -> str:
-    """A parameter's value as the command line takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

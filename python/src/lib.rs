@@ -17,6 +17,7 @@ mod runtime;
 mod scenario;
 mod sim;
 mod toml_text;
+mod transfer;
 mod work;
 
 use pyo3::prelude::*;
@@ -40,6 +41,8 @@ mod _manypath {
     use crate::scenario::Scenario;
     #[pymodule_export]
     use crate::sim::start;
+    #[pymodule_export]
+    use crate::transfer::{Inbox, Transfer, send_to};
     #[pymodule_export]
     use crate::work::{Kept, Work, engine_identity};
 

@@ -23,7 +23,7 @@ pub(crate) struct Security {
     identity: Option<Identity>,
 }
 
-fn bad(error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn bad(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
@@ -82,7 +82,7 @@ impl Security {
 }
 
 /// The default configuration with a profile, a preset and further settings.
-fn config(
+pub(crate) fn config(
     profile: Option<String>,
     preset: Option<String>,
     settings: Vec<(String, String)>,
