@@ -24,14 +24,14 @@ use crate::route::{CLOSE_TIME, Route, reachable};
 const TOKEN_LEN: usize = 16;
 /// Shorter files are sent again as a whole after an interruption, in bytes: to keep what arrived of
 /// them costs more time than that saves.
-pub(crate) const KEEP_FROM: u64 = 1 << 20;
+pub const KEEP_FROM: u64 = 1 << 20;
 /// Associations that wait to be accepted; more than there are strangers, who make room for each
 /// other.
 const ACCEPT_BACKLOG: usize = 128;
 /// Associations at a time, of peers with and without the token.
 const ASSOCIATIONS_MAX: usize = 1024;
 /// Transfers at a time.
-const TRANSFERS_MAX: usize = 8;
+pub const TRANSFERS_MAX: usize = 8;
 
 /// Why there is no inbox.
 #[derive(Debug, thiserror::Error)]

@@ -67,7 +67,9 @@ mod target;
 pub use ending::{PeerReason, abort, finish, let_peer_finish};
 pub use event::{Counts, EntryOutcome, Event, NotStored};
 pub use guesses::{Guesses, TOO_MANY_GUESSES};
-pub use inbox::{Inbox, InboxError, InboxOptions, directory_for, make_directory};
+pub use inbox::{
+    Inbox, InboxError, InboxOptions, KEEP_FROM, TRANSFERS_MAX, directory_for, make_directory,
+};
 pub use manypath_files::frame::{Kind, Outcome, Summary};
 pub use manypath_files::ticket::Ticket;
 pub use opening::{Again, CHUNKS_PER_MESSAGE, Opening, OpeningError, bulk_message_size};

@@ -14,7 +14,7 @@ use manypath_files::SystemDisk;
 use manypath_files::sink::{Holders, Store};
 use manypath_names::Proof;
 use manypath_transfer::password::Secret;
-use manypath_transfer::{Options, Receiver, Reception};
+use manypath_transfer::{KEEP_FROM, Options, Receiver, Reception, TRANSFERS_MAX};
 use manypath_trust::Code;
 use manypath_trust::password::Password;
 use tokio::task::JoinSet;
@@ -40,11 +40,6 @@ use directory::make_directory;
 use session::Sessions;
 use target::Place;
 
-/// Shorter files are sent again as a whole after an interruption, in bytes: to keep what arrived of
-/// them costs more time than that saves.
-const KEEP_FROM: u64 = 1 << 20;
-/// Transfers at a time.
-const TRANSFERS_MAX: usize = 8;
 /// How long a finished endpoint may take to say good-bye.
 const CLOSE_TIME: Duration = Duration::from_millis(100);
 
