@@ -14,7 +14,7 @@ from manypath import transfer
 UPLINKS = ["127.0.0.1", "127.0.0.2"]
 """Two paths, for which addresses of loopback stand. By default there is one for each uplink."""
 
-SIZES = {"large.bin": 64 << 20, "notes.txt": 5_000, "2026/november.jpeg": 250_000}
+SIZES = {"large.bin": 192 << 20, "notes.txt": 5_000, "2026/november.jpeg": 250_000}
 ENOUGH = 8_000_000
 """The first attempt ends when this many bytes have arrived."""
 
