@@ -101,5 +101,5 @@ CASES = {
     "slow-64k": rate_falls(64),
     "slow-9600": rate_falls(9.6),
     "slow-800ms": delay_grows(800, SLOW_FOR),
-    "slow-2400ms": delay_grows(2400, SLOW_FOR / 2),  # its window takes a minute to grow
+    "slow-2400ms": delay_grows(2400, SLOW_FOR * 2 / 3),  # its window takes some 20 s to grow, at least
 }
