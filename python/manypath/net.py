@@ -27,6 +27,7 @@ from . import trace
 from ._manypath import Association as _Association
 from ._manypath import Endpoint as _Endpoint
 from ._manypath import Security
+from ._next import Next
 from ._settings import written
 
 __all__ = ["PORT", "Address", "Association", "Endpoint", "Message", "Security"]
@@ -67,8 +68,7 @@ class Association:
     def __init__(self, native: _Association) -> None:
         """Use :meth:`Endpoint.connect` and :meth:`Endpoint.accept`."""
         self._native = native
-        self._reading = asyncio.Lock()
-        self._next: asyncio.Future[tuple[bytes, int, int, bool, bool] | None] | None = None
+        self._messages = Next(lambda: self._native.recv())
 
     async def send(
         self, data: bytes, *, stream: int = 0, ppid: int = 0, unordered: bool = False
@@ -84,19 +84,8 @@ class Association:
 
         A call that is cancelled loses no message. Raises AssociationError if the association broke.
         """
-        async with self._reading:
-            if self._next is None:
-                self._next = asyncio.ensure_future(self._native.recv())
-            # The message that a cancelled call waited for is the next one's.
-            try:
-                found = await asyncio.shield(self._next)
-            except asyncio.CancelledError:
-                raise
-            except BaseException:
-                self._next = None
-                raise
-            self._next = None
-            return None if found is None else Message(*found)
+        found = await self._messages.get()
+        return None if found is None else Message(*found)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """The messages until the peer shuts down."""

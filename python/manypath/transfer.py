@@ -30,6 +30,7 @@ from . import net
 from ._manypath import Inbox as _Inbox
 from ._manypath import Transfer as _Transfer
 from ._manypath import send_to as _send_to
+from ._next import Next
 from ._settings import written
 
 __all__ = [
@@ -241,8 +242,7 @@ class Receiver:
         """Use :func:`receive_files`."""
         self._opening = opening
         self._native: _Inbox | None = None
-        self._reading = asyncio.Lock()
-        self._next: asyncio.Future[_Transfer | None] | None = None
+        self._senders = Next(lambda: self._opened().next())
 
     @property
     def ticket(self) -> str:
@@ -254,20 +254,8 @@ class Receiver:
 
         A call that is cancelled loses no transfer.
         """
-        native = self._opened()
-        async with self._reading:
-            if self._next is None:
-                self._next = asyncio.ensure_future(native.next())
-            # The transfer that a cancelled call waited for is the next one's.
-            try:
-                found = await asyncio.shield(self._next)
-            except asyncio.CancelledError:
-                raise
-            except BaseException:
-                self._next = None
-                raise
-            self._next = None
-            return None if found is None else Transfer(found)
+        found = await self._senders.get()
+        return None if found is None else Transfer(found)
 
     async def __aiter__(self) -> AsyncIterator[Transfer]:
         """The transfers until the receiver is closed."""

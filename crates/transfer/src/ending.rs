@@ -58,7 +58,7 @@ pub enum PeerReason {
         /// The reason for people, without control characters.
         why: String,
     },
-    /// Its user stopped it.
+    /// The peer was stopped by its user.
     Interrupted,
     /// It waited for progress in vain.
     Stalled,

@@ -58,8 +58,8 @@ pub enum Event<'a> {
 /// The outcome of a file or directory.
 #[derive(Copy, Clone, Debug)]
 pub struct EntryOutcome<'a> {
-    /// Its name at the receiver, its kind and its size. The sender knows the size of all at their
-    /// end, the receiver that of files with a known size.
+    /// Name at the receiver, kind and size. The sender knows every size at the end of its file, the
+    /// receiver only sizes that were announced.
     pub header: &'a FileHeader,
     /// Stored, or why not.
     pub outcome: Outcome,
@@ -77,7 +77,7 @@ pub struct NotStored {
     pub name: String,
     /// Why not.
     pub outcome: Outcome,
-    /// The same for people.
+    /// The reason for people.
     pub why: String,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for NotStored {
 pub struct Counts {
     /// Files and directories that are over.
     pub total: u32,
-    /// Those of them that were not stored.
+    /// How many of them were not stored.
     pub failed: u32,
     /// The first of these.
     pub first_failure: Option<NotStored>,
